@@ -1,0 +1,69 @@
+# `make help` lists what there is. Everything runs in .venv, made on first use.
+
+PYTHON ?= python3
+BIN := .venv/bin
+.DEFAULT_GOAL := help
+.PHONY: help up demo test unit lint format types contracts faults load bench check clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z.]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+# The stamp, not the folder, says that the installation went through: a folder is there from its first second.
+.venv: .venv/installed ## Make or renew the virtual environment
+
+.venv/installed: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "Loci needs Python 3.11 or newer; '$(PYTHON)' is older or missing." >&2; \
+	  echo "Name a newer one: make PYTHON=python3.12" >&2; exit 1; }
+	@if command -v uv >/dev/null 2>&1 && uv --version >/dev/null 2>&1; then \
+	  echo "Installing into .venv with uv …"; \
+	  { test -x $(BIN)/python || uv venv --quiet --python "$$(command -v $(PYTHON))" .venv; } && \
+	  uv pip install --quiet --python $(BIN)/python -e '.[dev]'; \
+	else \
+	  echo "Installing into .venv with pip …"; \
+	  { test -x $(BIN)/pip || $(PYTHON) -m venv .venv || { \
+	    echo "Python's venv module is missing. On Debian or Ubuntu: apt-get install python3-venv" >&2; \
+	    rm -rf .venv; exit 1; }; } && \
+	  $(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]'; \
+	fi
+	@touch $@
+
+up: .venv/installed ## Run the whole of Loci on this machine (Ctrl-C stops it)
+	@exec $(BIN)/loci up
+
+demo: .venv/installed ## See it remember: a stack of its own, a conversation, and everything away again
+	@exec $(BIN)/loci demo
+
+test: .venv/installed ## Run all tests
+	$(BIN)/pytest -q
+
+unit: .venv/installed ## Run the tests that need no store
+	$(BIN)/pytest -q tests/unit
+
+lint: .venv/installed ## Check style and format
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+format: .venv/installed ## Put the code into format
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+types: .venv/installed ## Check types
+	$(BIN)/mypy
+
+contracts: .venv/installed ## Check that imports run downward only
+	$(BIN)/lint-imports
+
+faults: .venv/installed ## Kill processes at bad moments and see that nothing is lost
+	$(BIN)/pytest -q tests/faults
+
+load: .venv/installed ## Measure the gateway under load
+	$(BIN)/python -m benchmarks.load
+
+bench: .venv/installed ## Measure recall and speed
+	$(BIN)/python -m benchmarks
+
+check: lint types contracts test ## All that must hold before a change goes in
+
+clean: ## Remove what tools left (not the data, not .venv)
+	rm -rf .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .schemathesis dist build

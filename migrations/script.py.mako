@@ -1,0 +1,20 @@
+"""${message}."""
+
+import sqlalchemy as sa
+from alembic import op
+from sqlalchemy.dialects import postgresql
+${imports if imports else ""}
+revision = ${repr(up_revision)}
+down_revision = ${repr(down_revision)}
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    """Apply this step."""
+    ${upgrades if upgrades else "pass"}
+
+
+def downgrade() -> None:
+    """Take this step back."""
+    ${downgrades if downgrades else "pass"}

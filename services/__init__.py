@@ -1,0 +1,1 @@
+"""Processes that answer: the gateway, the command line, and the stack on one machine."""

@@ -1,0 +1,53 @@
+"""Rebuild the index from the stores, beside the one in use."""
+
+import asyncio
+import sys
+from collections.abc import Sequence
+
+from services.commands.opened import with_resources
+from shared import errors
+from shared.backfill import backfill
+from shared.index import generations
+from shared.index import rebuild as index
+from shared.index.generations import Generation
+from shared.resources import Resources
+from shared.stages import Kind
+
+_POLL = 0.5
+
+
+def rebuild(kind: str | None, *, wait: bool) -> None:
+    """Begin new generations; workers fill them, and each is swapped in when nothing of it is behind."""
+    kinds = list(Kind) if kind is None else [_kind(kind)]
+    with_resources(lambda resources: _rebuild(resources, kinds, wait=wait))
+
+
+def _kind(name: str) -> Kind:
+    try:
+        return Kind(name)
+    except ValueError:
+        raise errors.Invalid("kind", f"must be one of {', '.join(Kind)}") from None
+
+
+async def _rebuild(resources: Resources, kinds: Sequence[Kind], *, wait: bool) -> None:
+    begun = await index.reindex(resources, kinds, backfill)
+    await index.create_collections(resources, backfill)
+    for generation in begun:
+        sys.stderr.write(f"building {generation.collection} (model {generation.model or 'none'})\n")
+    while wait and (left := await _not_live(resources, begun)):
+        await index.advance(resources)
+        behind = sum(left.values())
+        sys.stderr.write(f"\r{behind} records behind   ")
+        sys.stderr.flush()
+        await asyncio.sleep(_POLL)
+    if wait:
+        sys.stderr.write("\ndone: the new index is in use\n")
+
+
+async def _not_live(resources: Resources, begun: Sequence[Generation]) -> dict[int, int]:
+    """Return, for each generation that is still being built, how many records it lacks."""
+    async with resources.postgres.fleet() as connection:
+        known = await generations.all_of(connection)
+        building = [g for g in known if g.state == "building" and g.id in {b.id for b in begun}]
+        live = {g.kind: g for g in known if g.state == "live"}
+        return {g.id: await generations.behind(connection, g, live[g.kind]) for g in building}

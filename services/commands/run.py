@@ -1,0 +1,56 @@
+"""Become one of Loci's processes."""
+
+from shared import config
+
+
+def gateway() -> None:
+    """Serve HTTP until told to stop, then let running requests end."""
+    import uvicorn
+
+    from services.gateway.app import create_app
+
+    settings = config.load()
+    uvicorn.run(
+        create_app(settings),
+        host=settings.host,
+        port=settings.port,
+        log_level=settings.log_level.lower(),
+        access_log=False,
+        timeout_graceful_shutdown=20,
+        server_header=False,
+    )
+
+
+def worker(queues: str, concurrency: int) -> None:
+    """Consume queues in threads; gossip and mingle off, they only add ways to fail."""
+    from workers.app import app
+
+    argv = ["worker", "--pool", "threads", "--concurrency", str(concurrency), "--queues", queues]
+    quiet = ["--without-gossip", "--without-mingle", "--loglevel", config.load().log_level, "-E"]
+    app.worker_main([*argv, *quiet])
+
+
+def clock() -> None:
+    """Ring for sweeps."""
+    from workers.app import app
+
+    app.start(["beat", "--loglevel", config.load().log_level, "--pidfile="])
+
+
+def watcher() -> None:
+    """Show the workers in a browser, to those who have the password."""
+    settings = config.load()
+    password = config.required(settings.flower_password, "LOCI_FLOWER_PASSWORD")
+    from workers.app import app
+
+    app.start(
+        [
+            "flower",
+            f"--address={settings.host}",
+            f"--port={settings.flower_port}",
+            f"--basic-auth={settings.flower_user}:{password}",
+            "--natural-time=True",
+            "--tasks-columns=name,uuid,state,args,kwargs,result,received,started,runtime,worker",
+            "--max-tasks=20000",
+        ]
+    )

@@ -1,0 +1,37 @@
+"""Take long-term memory out and in."""
+
+import sys
+from pathlib import Path
+from typing import BinaryIO
+
+import orjson
+
+from services.commands.opened import with_resources
+from shared.longterm import transfer
+from shared.resources import Resources
+from shared.scope import DEFAULT_AGENT, Caller, Scope
+
+
+def write_out(tenant: str, agent: str | None, user: str | None, output: Path | None) -> None:
+    """Write a scope as NDJSON to a file or to standard output."""
+    scope = Scope(tenant, agent or DEFAULT_AGENT, user)
+    if output is None:
+        with_resources(lambda resources: _write(resources, scope, sys.stdout.buffer))
+        return
+    with output.open("wb") as file:
+        with_resources(lambda resources: _write(resources, scope, file))
+
+
+async def _write(resources: Resources, scope: Scope, file: BinaryIO) -> None:
+    async for line in transfer.export(resources, scope):
+        file.write(line)
+
+
+def take_in(path: Path, tenant: str, agent: str | None, user: str | None, *, restore: bool) -> None:
+    """Import a file or folder and print the report as JSON."""
+    scope = Scope(tenant, agent or DEFAULT_AGENT, user)
+    caller = Caller("command-line", tenant, frozenset({"read", "write", "admin"}))
+    report = with_resources(
+        lambda resources: transfer.import_path(resources, caller, scope, path, restore=restore)
+    )
+    sys.stdout.write(orjson.dumps(report, option=orjson.OPT_INDENT_2).decode() + "\n")

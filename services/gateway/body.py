@@ -1,0 +1,57 @@
+"""What every request body has in common: no unknown fields, no text that a store can't hold."""
+
+from typing import Annotated, Any, ClassVar, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, Strict, ValidationError, model_validator
+
+from shared import errors
+
+_UNSTORABLE = "must not contain NUL or lone surrogates"
+
+
+class Body(BaseModel):
+    """A JSON object of the contract."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        extra="forbid", allow_inf_nan=False, hide_input_in_errors=True
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _storable(cls, data: Any) -> Any:
+        if not _is_storable(data):
+            raise ValueError(_UNSTORABLE)
+        return data
+
+
+def _is_storable(data: Any) -> bool:
+    if isinstance(data, str):
+        return "\x00" not in data and (data.isascii() or _encodes(data))
+    if isinstance(data, dict):
+        return all(_is_storable(key) and _is_storable(value) for key, value in data.items())
+    return all(_is_storable(item) for item in data) if isinstance(data, list) else True
+
+
+def _encodes(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+Fraction = Annotated[float, Field(ge=0, le=1), Strict()]
+Flag = Annotated[bool, Strict()]
+Count = Annotated[int, Strict()]
+Seconds = Annotated[float, Field(gt=0), Strict()]
+
+M = TypeVar("M", bound=Body)
+
+
+def parse(model: type[M], item: Any) -> M:
+    """Read one item of a batch; raise errors.Invalid naming its first fault."""
+    try:
+        return model.model_validate(item)
+    except ValidationError as error:
+        fault = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        raise errors.Invalid(".".join(str(part) for part in fault["loc"]), fault["msg"]) from None

@@ -1,0 +1,79 @@
+"""What a route may ask for: the resources, who is calling, and the request's own key."""
+
+import hashlib
+from collections.abc import Awaitable, Callable
+from typing import Annotated
+
+from fastapi import Depends, Header, Query, Request, Security
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+
+from shared import errors
+from shared.access import keys
+from shared.idempotency.store import RequestKey
+from shared.resources import Resources
+from shared.scope import Caller, Right, Scope
+
+_bearer = HTTPBearer(auto_error=False, description="A key from `loci keys create`.")
+MAX_KEY = 255
+
+
+def resources(request: Request) -> Resources:
+    """Return what the process opened at its start."""
+    opened: Resources = request.app.state.resources
+    return opened
+
+
+Opened = Annotated[Resources, Depends(resources)]
+
+
+async def _caller(
+    opened: Opened, credentials: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)]
+) -> Caller:
+    if credentials is None:
+        raise errors.Unauthenticated("send a key as 'Authorization: Bearer <key>'")
+    return await keys.recognise(opened.postgres, credentials.credentials)
+
+
+def _with(right: Right) -> Callable[..., Awaitable[Caller]]:
+    async def allowed(caller: Annotated[Caller, Depends(_caller)]) -> Caller:
+        caller.require(right)
+        return caller
+
+    return allowed
+
+
+Reader = Annotated[Caller, Depends(_with("read"))]
+Writer = Annotated[Caller, Depends(_with("write"))]
+Admin = Annotated[Caller, Depends(_with("admin"))]
+
+AgentId = Annotated[str | None, Query(description="The agent; `default` if not given.", examples=["support"])]
+UserId = Annotated[str | None, Query(description="The user, if any.", examples=["ada"])]
+
+
+def reading_scope(caller: Reader, agent_id: AgentId = None, user_id: UserId = None) -> Scope:
+    """Return the scope that query parameters name."""
+    return caller.scope(agent_id, user_id)
+
+
+ReadingScope = Annotated[Scope, Depends(reading_scope)]
+
+
+async def _request_key(
+    request: Request,
+    idempotency_key: Annotated[
+        str | None,
+        Header(description="Names this request: sent again within 24 h, it is answered the same."),
+    ] = None,
+) -> RequestKey | None:
+    if idempotency_key is None:
+        return None
+    if not 1 <= len(idempotency_key) <= MAX_KEY or not idempotency_key.isprintable():
+        raise errors.Invalid("Idempotency-Key", f"must be 1 to {MAX_KEY} printable characters")
+    route = f"{request.method} {request.url.path}"
+    told = await request.body() + b"\x00" + request.url.query.encode()
+    return RequestKey(route, idempotency_key, hashlib.sha256(told).digest())
+
+
+Once = Annotated[RequestKey | None, Depends(_request_key)]
+Limit = Annotated[int, Query(ge=1, le=100)]
+Cursor = Annotated[str | None, Query(description="`next_cursor` of the page before.")]

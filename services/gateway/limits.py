@@ -1,0 +1,78 @@
+"""What is refused before a route sees it: bodies that are too large, and paths that hold a NUL."""
+
+from http import HTTPStatus
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from services.gateway import errors as problems
+
+MAX_BODY = 1024 * 1024
+MAX_BULK = 32 * 1024 * 1024
+_BULK = ("/v1/memories/batch", "/v1/memories/import")
+
+
+class _TooLarge(BaseException):
+    """The body went over its limit while it was read."""
+
+
+class Limited:
+    """Count a body while it streams in, whatever its headers claim."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        if "\x00" in scope["path"] or b"%00" in scope["query_string"]:
+            told = problems.problem(
+                HTTPStatus.UNPROCESSABLE_ENTITY, "the path and the query must not hold a NUL"
+            )
+            await told(scope, receive, send)
+            return
+        limit = _limit(scope["path"])
+        if _claimed(scope) > limit:
+            await _refusal(limit)(scope, receive, send)
+            return
+        await self._count(scope, receive, send, limit)
+
+    async def _count(self, scope: Scope, receive: Receive, send: Send, limit: int) -> None:
+        seen, begun = 0, False
+
+        async def counted() -> Message:
+            nonlocal seen
+            message = await receive()
+            seen += len(message.get("body", b""))
+            if seen > limit:
+                raise _TooLarge
+            return message
+
+        async def noted(message: Message) -> None:
+            nonlocal begun
+            begun = True
+            await send(message)
+
+        try:
+            await self._app(scope, counted, noted)
+        except _TooLarge:
+            if begun:
+                raise
+            await _refusal(limit)(scope, receive, send)
+
+
+def _limit(path: str) -> int:
+    return MAX_BULK if path in _BULK or path.endswith("/turns/batch") else MAX_BODY
+
+
+def _claimed(scope: Scope) -> int:
+    for name, value in scope["headers"]:
+        if name == b"content-length" and value.isdigit():
+            return int(value)
+    return 0
+
+
+def _refusal(limit: int) -> problems.Json:
+    return problems.problem(
+        HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body is over the limit of {limit} bytes"
+    )

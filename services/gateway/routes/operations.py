@@ -1,0 +1,60 @@
+"""Health, readiness, metrics, and what is behind."""
+
+import asyncio
+from collections.abc import Awaitable
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from services.gateway import metrics
+from services.gateway.answer import Json
+from services.gateway.dependencies import Opened, Reader
+from shared import errors, status
+from shared.clients import redis
+
+router = APIRouter(tags=["operations"])
+
+
+@router.get("/healthz")
+async def healthz() -> Json:
+    """Tell that the process answers; nothing else is asked."""
+    return Json({"status": "ok"})
+
+
+@router.get("/readyz")
+async def readyz(opened: Opened) -> Json:
+    """Tell the state of each store; ready as long as Postgres answers, for then most things work."""
+    names = ("postgres", "redis", "qdrant")
+    probes = (opened.postgres.ping(), _ping_redis(opened), opened.qdrant.ping())
+    states = dict(zip(names, await asyncio.gather(*map(_state, probes)), strict=True))
+    ready = states["postgres"] == "ok"
+    told = {"status": "ready" if ready else "not ready", "stores": states}
+    return Json(told, HTTPStatus.OK if ready else HTTPStatus.SERVICE_UNAVAILABLE)
+
+
+async def _ping_redis(opened: Opened) -> None:
+    with redis.translated():
+        await opened.redis.ping()
+
+
+async def _state(probe: Awaitable[Any]) -> str:
+    try:
+        async with asyncio.timeout(3):
+            await probe
+    except (errors.LociError, TimeoutError) as error:
+        return str(error) or "no answer in time"
+    return "ok"
+
+
+@router.get("/metrics", response_class=Response)
+async def read_metrics(opened: Opened) -> Response:
+    """Metrics in Prometheus's text format; names begin with `loci_`."""
+    return Response(await metrics.text(opened), media_type=metrics.CONTENT_TYPE)
+
+
+@router.get("/v1/status")
+async def read_status(opened: Opened, caller: Reader) -> Json:
+    """Tell what is still to be done for the caller's tenant: all 0 means enriched, embedded, searchable."""
+    return Json(await status.of_tenant(opened, caller.tenant))

@@ -1,0 +1,206 @@
+"""Sessions, their turns, and the context of a turn: the main job."""
+
+from datetime import datetime
+from http import HTTPStatus
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query
+from pydantic import Field
+
+from services.gateway import answer
+from services.gateway import errors as problems
+from services.gateway.answer import Json
+from services.gateway.body import Body, Count, Flag, parse
+from services.gateway.dependencies import Cursor, Limit, Once, Opened, Reader, Writer
+from shared import errors, naming
+from shared.context import build
+from shared.context.record import Request
+from shared.conversation import append, read
+from shared.conversation.record import MAX_CONTENT, Role, Turn, TurnDraft
+from shared.sessions import open as sessions
+from shared.sessions import store
+from shared.sessions.record import Session, SessionKind
+
+router = APIRouter(prefix="/v1/sessions", tags=["sessions"])
+SessionId = Annotated[str, Path(examples=["support-42"])]
+
+
+class SessionBody(Body):
+    """A session to open; without an id it gets a UUIDv7."""
+
+    model_config = Body.model_config | {
+        "json_schema_extra": {"examples": [{"agent_id": "support", "user_id": "ada"}]}
+    }
+
+    agent_id: str | None = None
+    user_id: str | None = None
+    kind: SessionKind = SessionKind.SESSION
+    id: str | None = None
+    name: str | None = None
+    store_types: list[str] | None = None
+    ttl_seconds: Annotated[Count, Field(ge=1, le=10 * 366 * 86_400)] | None = None
+
+
+class TurnBody(Body):
+    """A turn that was said."""
+
+    model_config = Body.model_config | {
+        "json_schema_extra": {"examples": [{"role": "assistant", "content": "Noted: no flights on Fridays."}]}
+    }
+
+    role: Role
+    content: str
+    speaker: str | None = None
+    created_at: datetime | None = None
+    metadata: dict[str, str] = {}
+    usage: dict[str, Any] | None = None
+
+    def draft(self) -> TurnDraft:
+        """Return what is to be appended, checked. `usage` is booked by the spend, once there is one."""
+        return TurnDraft(**self.model_dump(exclude={"usage"})).checked()
+
+
+class TurnsBody(Body):
+    """Turns that were said, in order; each stands on its own."""
+
+    model_config = Body.model_config | {
+        "json_schema_extra": {"examples": [{"turns": [{"role": "user", "content": "Hello"}]}]}
+    }
+
+    turns: Annotated[list[dict[str, Any]], Field(min_length=1, max_length=1000)]
+
+
+class ContextBody(Body):
+    """A user's message, for which the context of the next model call is wanted."""
+
+    model_config = Body.model_config | {
+        "json_schema_extra": {"examples": [{"message": "Book my usual trip to Paris.", "max_tokens": 4000}]}
+    }
+
+    message: str
+    system: str | None = None
+    record_turn: Flag = True
+    max_tokens: Annotated[Count, Field(ge=1)] | None = None
+    explain: Flag = False
+
+    def request(self) -> Request:
+        """Return the request, checked."""
+        naming.check_text(self.message, "message", MAX_CONTENT)
+        return Request(self.message, self.system, self.record_turn, self.max_tokens, self.explain)
+
+
+class ContextAnswer(Body):
+    """The context: `messages` can be sent to a chat model as they are."""
+
+    messages: list[dict[str, str]]
+    blocks: list[dict[str, Any]]
+    recalled: list[dict[str, Any]]
+    first_turn: bool
+    tokens: int
+    stages: list[str]
+    degraded: list[str]
+    seq: int | None = None
+    explain: dict[str, Any] | None = None
+
+
+@router.post("", status_code=HTTPStatus.CREATED, response_model=Session)
+async def open_session(opened: Opened, caller: Writer, body: SessionBody, once: Once) -> Json:
+    """Open a session; the same id with the same properties answers the one that is there."""
+    session = await sessions.open_session(
+        opened,
+        caller,
+        caller.scope(body.agent_id, body.user_id),
+        session_id=body.id,
+        kind=body.kind,
+        name=body.name,
+        store_types=body.store_types,
+        ttl_seconds=body.ttl_seconds,
+        request=once,
+    )
+    return Json(session, HTTPStatus.CREATED)
+
+
+@router.get("")
+async def list_sessions(
+    opened: Opened,
+    caller: Reader,
+    agent_id: str | None = None,
+    user_id: str | None = None,
+    kind: SessionKind | None = None,
+    limit: Limit = 20,
+    cursor: Cursor = None,
+) -> Json:
+    """List sessions, the newest first."""
+    caller.scope(agent_id, user_id)
+    asked = {"agent_id": agent_id, "user_id": user_id, "kind": kind}
+    wanted = {name: value for name, value in asked.items() if value is not None}
+    after, idle = answer.place_of(cursor), opened.settings.window_idle
+    async with opened.postgres.tenant(caller.tenant) as connection:
+        rows = await store.page(connection, caller, idle, limit + 1, after, wanted)
+    return answer.page(
+        rows, limit, lambda row: row.model_dump(mode="json"), lambda row: (row.created_at, row.id)
+    )
+
+
+@router.post("/{session_id:path}/turns/batch", status_code=HTTPStatus.CREATED)
+async def append_turns(
+    opened: Opened, caller: Writer, session_id: SessionId, body: TurnsBody, once: Once
+) -> Json:
+    """Append up to 1000 turns; each result is {seq}, or the problem with that turn."""
+    drafts: list[TurnDraft] = []
+    refused: dict[int, dict[str, Any]] = {}
+    for place, item in enumerate(body.turns):
+        try:
+            drafts.append(parse(TurnBody, item).draft())
+        except errors.LociError as error:
+            refused[place] = problems.of_error(error)
+    results = await append.append(opened, caller, session_id, drafts, once, refused)
+    return Json({"results": results}, HTTPStatus.CREATED if drafts else HTTPStatus.UNPROCESSABLE_ENTITY)
+
+
+@router.post("/{session_id:path}/turns", status_code=HTTPStatus.CREATED)
+async def append_turn(
+    opened: Opened, caller: Writer, session_id: SessionId, body: TurnBody, once: Once
+) -> Json:
+    """Append a turn."""
+    results = await append.append(opened, caller, session_id, [body.draft()], once)
+    return Json(results[0], HTTPStatus.CREATED)
+
+
+@router.get("/{session_id:path}/turns")
+async def list_turns(
+    opened: Opened,
+    caller: Reader,
+    session_id: SessionId,
+    last: Annotated[int, Query(ge=1, le=100)] = 20,
+) -> Json:
+    """Read the conversation window: the last turns, none when the session has lain idle."""
+    turns = await read.last_turns(opened, caller, session_id, last)
+    return Json({"results": [_shown(turn) for turn in turns], "next_cursor": None})
+
+
+def _shown(turn: Turn) -> dict[str, Any]:
+    return turn.model_dump(mode="json")
+
+
+@router.post("/{session_id:path}/context", response_model=ContextAnswer)
+async def build_context(
+    opened: Opened, caller: Writer, session_id: SessionId, body: ContextBody, once: Once
+) -> Json:
+    """Return what the agent's next model call should see, and record the message as a turn."""
+    return Json(await build.build_context(opened, caller, session_id, body.request(), once))
+
+
+@router.get("/{session_id:path}", response_model=Session)
+async def get_session(opened: Opened, caller: Reader, session_id: SessionId) -> Json:
+    """Read a session."""
+    async with opened.postgres.tenant(caller.tenant) as connection:
+        session = await sessions.find(connection, caller, session_id, opened.settings.window_idle)
+    return Json(session.model_dump(mode="json"))
+
+
+@router.delete("/{session_id:path}")
+async def close_session(opened: Opened, caller: Writer, session_id: SessionId) -> Json:
+    """Delete a session with its turns."""
+    await sessions.close(opened, caller, session_id)
+    return Json({"id": session_id, "deleted": True})

@@ -1,0 +1,48 @@
+"""Search over what was said, across sessions."""
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from fastapi import APIRouter
+from pydantic import Field
+
+from services.gateway.answer import Json
+from services.gateway.body import Body, Count, Flag
+from services.gateway.dependencies import Opened, Reader
+from services.gateway.routes.memories import FoundBody
+from shared.conversation import search
+from shared.conversation.search import TurnCriteria
+
+router = APIRouter(prefix="/v1/turns", tags=["sessions"])
+
+
+class TurnSearchBody(Body):
+    """A search over turns."""
+
+    model_config = Body.model_config | {
+        "json_schema_extra": {"examples": [{"query": "what did we say about the trip to Paris?"}]}
+    }
+
+    query: Annotated[str, Field(min_length=1, max_length=16_000)]
+    agent_id: str | None = None
+    user_id: str | None = None
+    session_id: str | None = None
+    created_after: datetime | None = None
+    created_before: datetime | None = None
+    limit: Annotated[Count, Field(ge=1, le=100)] = 10
+    explain: Flag = False
+
+
+@router.post("/search", response_model=FoundBody)
+async def search_turns(opened: Opened, caller: Reader, body: TurnSearchBody) -> Json:
+    """Find turns by what was said, who said it and when."""
+    criteria = TurnCriteria(body.session_id, None, body.created_after, body.created_before)
+    scope = caller.scope(body.agent_id, body.user_id)
+    found = await search.search(opened, scope, body.query, criteria, body.limit)
+    results: list[dict[str, Any]] = [
+        turn.model_dump(mode="json")
+        | {"score": scored.score}
+        | ({"scores": scored.scores} if body.explain else {})
+        for turn, scored in found.results
+    ]
+    return Json({"results": results, "stages": found.stages, "degraded": found.degraded})

@@ -1,0 +1,159 @@
+"""One child process: started in a session of its own, watched, and surely stopped.
+
+Its own session, because Ctrl-C goes to the whole group of the terminal: a store that died of it
+would be gone before the workers had handed in their work. Whoever starts a child stops it by its
+number, and then whatever is left of its process group.
+"""
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from services.local import record
+from services.local.signals import Signals
+from shared import errors
+
+_LAST_LINES = 20
+_PAUSE = 0.02
+
+
+class StartFailed(errors.LociError):
+    """A child did not come up; the message ends with the last lines of its log."""
+
+
+class Process:
+    """A child process with a log, a record on disk and at most one life at a time."""
+
+    def __init__(  # one name for each thing a child has
+        self,
+        name: str,
+        argv: Sequence[str],
+        *,
+        log: Path,
+        record_file: Path,
+        env: Mapping[str, str] | None = None,
+        stop_signal: signal.Signals = signal.SIGTERM,
+        signals: Signals | None = None,
+    ) -> None:
+        self.name = name
+        self._argv = list(argv)
+        self._log = log
+        self._record = record_file
+        self._env = env
+        self._stop_signal = stop_signal
+        self._signals = signals or Signals()
+        self._child: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """The number of the child, None before the first start."""
+        return self._child.pid if self._child else None
+
+    @property
+    def alive(self) -> bool:
+        """Whether the child runs. The first look after its death also ends its group."""
+        self._bury()
+        return self._child is not None and self._child.returncode is None
+
+    def start(self) -> None:
+        """Start the child and return at once. What a killed owner left under this record is stopped first.
+
+        Raises StillOwned when the record's process belongs to another that is alive.
+        """
+        record.stop_leftovers([self._record])
+        with self._log.open("ab") as log:
+            self._child = subprocess.Popen(
+                self._argv,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env=self._env,
+                start_new_session=True,
+            )
+        record.write(self._record, self._child.pid, self._stop_signal)
+
+    def wait_until(self, ready: Callable[[], bool], within: float) -> None:
+        """Wait for the condition.
+
+        Raises StartFailed when the child exits or `within` seconds pass, Stopped when asked to stop.
+        """
+        deadline = time.monotonic() + within
+        while not ready():
+            self._signals.check()
+            if not self.alive:
+                raise self.failed(f"ended at once ({self._ending()})")
+            if time.monotonic() >= deadline:
+                raise self.failed(f"was not ready within {within:g} s")
+            time.sleep(_PAUSE)
+
+    def run(self, within: float) -> None:
+        """Run the child to its end; raise StartFailed unless it ends well within `within` seconds."""
+        self.start()
+        try:
+            self._wait(within, until=lambda: self._signals.stopping)
+            self._signals.check()
+            if self.alive:
+                raise self.failed(f"was not done within {within:g} s")
+            if self._child is not None and self._child.returncode != 0:
+                raise self.failed(f"failed ({self._ending()})")
+        finally:
+            self.stop(within=2)
+
+    def failed(self, what: str) -> StartFailed:
+        """Return the error that says what happened to the child and shows the end of its log."""
+        return StartFailed(f"{self.name} {what}. The end of {self._log}:\n{self._tail()}")
+
+    def ask(self) -> None:
+        """Send the stop signal and return at once."""
+        self.signal(self._stop_signal)
+
+    def stop(self, within: float) -> None:
+        """Ask the child to stop; kill it after `within` seconds, or at once when asked to hurry."""
+        self.ask()
+        self._wait(within, until=lambda: self._signals.hurrying)
+        self.kill()
+
+    def kill(self) -> None:
+        """Kill the child and what is left of its process group."""
+        self.signal(signal.SIGKILL)
+        while self.alive:
+            time.sleep(_PAUSE)
+        self._record.unlink(missing_ok=True)
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to the child alone, if it lives."""
+        if self._child is not None and self.alive:
+            os.kill(self._child.pid, number)
+
+    def wait(self, within: float) -> bool:
+        """Wait at most `within` seconds for the child's end; tell whether it came."""
+        self._wait(within, until=lambda: False)
+        return not self.alive
+
+    def _wait(self, within: float, until: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + within
+        while self.alive and time.monotonic() < deadline and not until():
+            time.sleep(_PAUSE)
+
+    def _bury(self) -> None:
+        if self._child is None or self._child.returncode is not None:
+            return
+        # Looked at before it is reaped: until then nobody else can be given its number, so the
+        # group that is killed here is its own.
+        with suppress(ChildProcessError):
+            if os.waitid(os.P_PID, self._child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+                return
+            os.killpg(self._child.pid, signal.SIGKILL)
+        self._child.poll()
+
+    def _ending(self) -> str:
+        code = self._child.returncode if self._child else None
+        return f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
+
+    def _tail(self) -> str:
+        lines = self._log.read_text(errors="replace").splitlines()[-_LAST_LINES:]
+        return "\n".join(f"    {line}" for line in lines)

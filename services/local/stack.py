@@ -1,0 +1,221 @@
+"""The whole of Loci on one machine: stores, gateway, workers, beat and Flower, started and watched.
+
+    up        stores (those the environment does not name) → addresses.json → migrate → development
+              key → gateway, workers, beat, Flower → the gateway says ready
+    down      workers, beat, Flower → gateway → stores, in 25 s at most; a second signal hurries
+
+Each child has a session of its own and a record on disk. A stack that was killed leaves its
+children running; the next one on the same data directory finds them by their records and stops
+them first. A failed start stops what it had started and shows the end of the log in question.
+"""
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from services.local import data_dir, ports, programs, readiness, signals
+from services.local.postgres import Postgres
+from services.local.process import Process
+from services.local.qdrant import Qdrant
+from services.local.redis import Redis
+from services.local.watch import Watch, watch
+from shared import config, errors
+
+_PREPARED_WITHIN = 600.0  # seconds; a migration of a grown database takes its time
+_READY_WITHIN = 90.0
+# Together under 30 s, whatever hangs. Work that is cut off is taken up again by its lease.
+_GRACE_BESIDE, _GRACE_GATEWAY, _GRACE_STORES = 10.0, 5.0, 5.0
+_STORES: tuple[type[Postgres | Redis | Qdrant], ...] = (Postgres, Redis, Qdrant)
+_ANYWHERE = {"0.0.0.0": ports.HOST, "::": "[::1]"}  # noqa: S104  # compared with, not bound to
+
+
+@dataclass(frozen=True)
+class Running:
+    """Where a running stack answers. `key` is the development key, all rights on tenant `default`."""
+
+    url: str
+    key: str
+    flower_url: str
+    flower_user: str
+    flower_password_file: Path | None
+    data_dir: Path
+    key_file: Path
+
+
+class Stack:
+    """One stack on one data directory."""
+
+    def __init__(
+        self,
+        settings: config.Settings,
+        *,
+        commands: programs.Programs = programs.LOCI,
+        say: Callable[[str], None] | None = None,
+    ) -> None:
+        self._settings = settings
+        self._files = data_dir.DataDir(settings.data_dir)
+        self._commands = commands
+        self._say = say or _say
+        self._signals = signals.Signals()
+        self._stores: list[Postgres | Redis | Qdrant] = []
+        self._gateway: list[Process] = []
+        self._beside: list[Process] = []
+
+    def run(self) -> int:
+        """Start all, print `ready <url>`, watch until SIGINT or SIGTERM, stop all; return the exit code."""
+        with signals.counted(self._signals):
+            try:
+                with self._started() as running:
+                    self._announce(running)
+                    watch(self._watches(), self._signals)
+                    self._say("stopping …")
+            except signals.Stopped:
+                return 0
+            except (errors.LociError, OSError) as error:
+                self._say(f"Loci did not start: {error}")
+                return 1
+        return 0
+
+    @contextmanager
+    def running(self) -> Iterator[Running]:
+        """Run the stack for the length of a block, watched by a thread. Raises what a start raises."""
+        with signals.interrupting(), self._started() as running:
+            watcher = threading.Thread(target=watch, args=(self._watches(), self._signals), daemon=True)
+            watcher.start()
+            try:
+                yield running
+            finally:
+                self._signals.ask()
+                watcher.join()
+
+    @contextmanager
+    def _started(self) -> Iterator[Running]:
+        with self._files.held():
+            try:
+                self._files.stop_leftovers()
+                self._check_ports()
+                self._start_stores()
+                self._prepare()
+                self._start_programs()
+                yield self._running()
+            finally:
+                self._stop()
+
+    def _check_ports(self) -> None:
+        for variable, port in (
+            ("LOCI_PORT", self._settings.port),
+            ("LOCI_FLOWER_PORT", self._settings.flower_port),
+        ):
+            try:
+                ports.wait_free(port, within=2)
+            except ports.PortTaken as error:
+                raise ports.PortTaken(f"{error}: set {variable} to a free one") from None
+
+    def _start_stores(self) -> None:
+        urls: dict[str, str] = {}
+        for kind in _STORES:
+            if data_dir.external(f"{kind.name}_url"):
+                continue
+            log = self._files.log(kind.name)
+            store = kind(self._files.root / kind.name, log=log, signals=self._signals)
+            self._stores.append(store)
+            urls[f"{kind.name}_url"] = store.start()
+        self._files.write_addresses(urls)
+
+    def _prepare(self) -> None:
+        for command in self._commands.prepare:
+            self._process(command).run(_PREPARED_WITHIN)
+
+    def _start_programs(self) -> None:
+        gateway = self._process(self._commands.gateway)
+        self._gateway = [gateway]
+        self._beside = [self._process(command) for command in self._commands.beside]
+        for process in (gateway, *self._beside):
+            process.start()
+        gateway.wait_until(self._ready, _READY_WITHIN)
+
+    def _process(self, command: programs.Program) -> Process:
+        return Process(
+            command.name,
+            command.argv,
+            log=self._files.log(command.name),
+            record_file=self._files.record(command.name),
+            env=data_dir.environment(self._settings, self._files.root),
+            signals=self._signals,
+        )
+
+    def _ready(self) -> bool:
+        for process in self._beside:
+            if not process.alive:
+                raise process.failed("ended at once")
+        return readiness.answers(self._host.strip("[]"), self._settings.port)
+
+    @property
+    def _host(self) -> str:
+        return _ANYWHERE.get(self._settings.host, self._settings.host)
+
+    def _running(self) -> Running:
+        password = None if data_dir.external("flower_password") else self._files.flower_password
+        return Running(
+            url=f"http://{self._host}:{self._settings.port}",
+            key=self._files.dev_key.read_text().strip(),
+            flower_url=f"http://{self._host}:{self._settings.flower_port}",
+            flower_user=self._settings.flower_user,
+            flower_password_file=password,
+            data_dir=self._files.root,
+            key_file=self._files.dev_key,
+        )
+
+    def _announce(self, running: Running) -> None:
+        self._say(_block(running))
+        with suppress(OSError):
+            sys.stdout.write(f"ready {running.url}\n")
+            sys.stdout.flush()
+
+    def _watches(self) -> list[Watch]:
+        return [Watch(thing, self._say) for thing in (*self._stores, *self._gateway, *self._beside)]
+
+    def _stop(self) -> None:
+        with signals.counted(self._signals):
+            _stop_together(self._beside, _GRACE_BESIDE)
+            _stop_together(self._gateway, _GRACE_GATEWAY)
+            deadline = time.monotonic() + _GRACE_STORES
+            for store in reversed(self._stores):
+                store.stop(within=max(0.5, deadline - time.monotonic()))
+        # Without a stack its addresses are wrong: a command should say so, not time out.
+        self._files.addresses.unlink(missing_ok=True)
+
+
+def _stop_together(processes: list[Process], grace: float) -> None:
+    for process in processes:
+        process.ask()
+    deadline = time.monotonic() + grace
+    for process in processes:
+        process.stop(within=max(0.0, deadline - time.monotonic()))
+
+
+def _block(running: Running) -> str:
+    kept = running.flower_password_file
+    password = f"password in {kept}" if kept else "password as in LOCI_FLOWER_PASSWORD"
+    return f"""
+Loci is running.
+
+  gateway  {running.url}
+  docs     {running.url}/docs
+  Flower   {running.flower_url}  (user {running.flower_user}, {password})
+  data     {running.data_dir}  (logs in {running.data_dir / "logs"})
+  key      {running.key}  (kept in {running.key_file})
+
+Ctrl-C stops everything.
+"""
+
+
+def _say(line: str) -> None:
+    # The reader of our messages may be gone (`loci up | head`); the stack goes on.
+    with suppress(OSError):
+        sys.stderr.write(f"{line}\n")
+        sys.stderr.flush()

@@ -1,0 +1,39 @@
+"""Run the store: `python -m services.local.vectors --port 6333 --data DIR`. SIGTERM ends it in order."""
+
+import argparse
+import signal
+from pathlib import Path
+
+import uvicorn
+
+from services.local.vectors.server import create_app
+
+
+def main() -> None:
+    """Serve until SIGTERM or SIGINT, then save and leave with status 0."""
+    arguments = _arguments()
+    # uvicorn raises the signal again once it has stopped; with no handler of ours, an orderly stop
+    # would end as death by signal.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: None)
+    uvicorn.run(
+        create_app(arguments.data),
+        host=arguments.host,
+        port=arguments.port,
+        access_log=False,
+        log_level="warning",
+        # Clients keep connections open; a stop must not wait for them.
+        timeout_graceful_shutdown=1,
+    )
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m services.local.vectors", description=__doc__)
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--data", type=Path, required=True, help="the data directory, made if missing")
+    parser.add_argument("--host", default="127.0.0.1")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

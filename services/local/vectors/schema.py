@@ -1,0 +1,101 @@
+"""What a collection is made of: named dense and sparse vectors, and payload indexes.
+
+The JSON that created a collection is kept in the catalog and shown again by "get collection".
+"""
+
+from typing import Any
+
+import qdrant_edge as edge
+
+from services.local.vectors import shape
+from services.local.vectors.writes import Write
+
+_DISTANCES = {
+    "Cosine": edge.Distance.Cosine,
+    "Dot": edge.Distance.Dot,
+    "Euclid": edge.Distance.Euclid,
+    "Manhattan": edge.Distance.Manhattan,
+}
+# Taken and without effect: they change how fast a server answers, never what.
+_TUNING = ("hnsw_config", "optimizers_config", "on_disk_payload", "wal_config")
+_COPIES = ("shard_number", "replication_factor", "write_consistency_factor")
+
+_INDEXES = {
+    "keyword": (edge.KeywordIndexParams, ("is_tenant",)),
+    "uuid": (edge.UuidIndexParams, ("is_tenant",)),
+    "integer": (edge.IntegerIndexParams, ("lookup", "range", "is_principal")),
+    "float": (edge.FloatIndexParams, ("is_principal",)),
+    "datetime": (edge.DatetimeIndexParams, ("is_principal",)),
+    "bool": (edge.BoolIndexParams, ()),
+}
+_INDEX_TUNING = ("on_disk", "enable_hnsw")
+
+
+def read(body: Any) -> dict[str, Any]:
+    """Return `{vectors, sparse_vectors}` of a create request; raise Invalid for the rest."""
+    fields = shape.mapping(body, "body", ("vectors", "sparse_vectors", *_TUNING, *_COPIES))
+    for name in _COPIES:
+        if fields.get(name, 1) != 1:
+            shape.refuse(name, "must be 1: this store is a single process")
+    dense = shape.anything(fields.get("vectors", {}), "vectors")
+    if "size" in dense:
+        shape.refuse("vectors", "collections here have named vectors only")
+    sparse = shape.anything(fields.get("sparse_vectors", {}), "sparse_vectors")
+    return {
+        "vectors": {name: _dense(value, f"vectors.{name}") for name, value in dense.items()},
+        "sparse_vectors": {name: _sparse(value, f"sparse_vectors.{name}") for name, value in sparse.items()},
+    }
+
+
+def _dense(value: Any, at: str) -> dict[str, Any]:
+    known = ("size", "distance", "on_disk", "hnsw_config")
+    fields = shape.mapping(value, at, known, required=("size", "distance"))
+    shape.whole(fields["size"], f"{at}.size", least=1)
+    if fields["distance"] not in _DISTANCES:
+        shape.refuse(f"{at}.distance", f"must be one of {', '.join(_DISTANCES)}")
+    return {"size": fields["size"], "distance": fields["distance"]}
+
+
+def _sparse(value: Any, at: str) -> dict[str, Any]:
+    fields = shape.mapping(value, at, ("modifier", "index"))
+    shape.mapping(fields.get("index", {}), f"{at}.index", ("on_disk", "full_scan_threshold"))
+    if fields.get("modifier", "none") not in ("idf", "none"):
+        shape.refuse(f"{at}.modifier", "must be idf or none")
+    return {"modifier": fields["modifier"]} if "modifier" in fields else {}
+
+
+def engine_config(schema: dict[str, Any]) -> edge.EdgeConfig:
+    """Return the shard's configuration: no vector graph, one segment, as the package explains."""
+    return edge.EdgeConfig(
+        vectors={
+            name: edge.EdgeVectorParams(size=vector["size"], distance=_DISTANCES[vector["distance"]])
+            for name, vector in schema["vectors"].items()
+        },
+        sparse_vectors={
+            name: edge.EdgeSparseVectorParams(
+                modifier=edge.Modifier.Idf if vector.get("modifier") == "idf" else None
+            )
+            for name, vector in schema["sparse_vectors"].items()
+        },
+        hnsw_config=edge.HnswIndexConfig(m=0, payload_m=0, ef_construct=100, full_scan_threshold=10_000),
+        optimizers=edge.EdgeOptimizersConfig(
+            indexing_threshold=10**9, max_segment_size=10**9, default_segment_number=1
+        ),
+        # The threads share the work between segments, and here there is one; the default is 8 per shard.
+        max_search_threads=1,
+    )
+
+
+def read_index(body: Any) -> Write:
+    """Return the operation that makes a payload index."""
+    fields = shape.mapping(body, "body", ("field_name", "field_schema"), ("field_name", "field_schema"))
+    given = fields["field_schema"]
+    options = {"type": given} if isinstance(given, str) else dict(shape.anything(given, "field_schema"))
+    kind = options.pop("type", None)
+    if kind not in _INDEXES:
+        shape.refuse("field_schema", f"must be one of {', '.join(_INDEXES)}")
+    params, known = _INDEXES[kind]
+    flags = shape.mapping(options, "field_schema", (*known, *_INDEX_TUNING))
+    chosen = {name: shape.flag(value, name) for name, value in flags.items() if name in known}
+    name = shape.text(fields["field_name"], "field_name")
+    return Write(edge.UpdateOperation.create_field_index(name, params(**chosen)), 1)

@@ -1,0 +1,152 @@
+"""The protocol: which path means what, and the shape of answers and refusals."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import orjson
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from services.local.vectors import housekeeping, queries, schema, writes
+from services.local.vectors.catalog import Catalog
+from shared import errors
+
+# The version whose protocol is spoken (the client compares it with its own), then who speaks it.
+VERSION = f"1.20.0+loci-on-edge.{metadata.version('qdrant-edge-py')}"
+
+# `wait` and `ordering` have one outcome here: done, in the order of arrival. `timeout` bounds what
+# a server waits for its peers, `consistency` how many of them it asks: there are none.
+_PARAMETERS = {"wait", "ordering", "timeout", "consistency"}
+_STATUSES = {errors.NotFound: 404, errors.Conflict: 409, errors.Invalid: 400}
+_METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
+
+Operation = Callable[[Catalog, str, Any], Any]
+
+
+def create_app(data: Path) -> Starlette:
+    """Return the application over a data directory; it loads all collections before it answers."""
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        app.state.catalog = catalog = Catalog(data)
+        app.state.rest = rest = housekeeping.Rest()
+        keeper = asyncio.create_task(housekeeping.keep(catalog, rest))
+        yield
+        keeper.cancel()
+        with suppress(asyncio.CancelledError):
+            await keeper
+        catalog.close()
+
+    return Starlette(
+        routes=_routes(),
+        lifespan=lifespan,
+        exception_handlers={errors.LociError: _refused, Exception: _failed},
+    )
+
+
+def _routes() -> list[Route]:
+    return [
+        Route("/", _welcome),
+        *(Route(path, _healthy) for path in ("/healthz", "/livez", "/readyz")),
+        *(Route(path, _endpoint(operation), methods=[method]) for method, path, operation in _OPERATIONS),
+        Route("/{path:path}", _unknown, methods=_METHODS),
+    ]
+
+
+async def _welcome(request: Request) -> Response:
+    del request
+    return _json({"title": "Loci's local vector store, on Qdrant's engine", "version": VERSION})
+
+
+async def _healthy(request: Request) -> Response:
+    del request
+    return PlainTextResponse("healthz check passed")
+
+
+def _endpoint(operation: Operation) -> Callable[[Request], Awaitable[Response]]:
+    async def endpoint(request: Request) -> Response:
+        content = await request.body()
+        start = time.perf_counter()
+        request.app.state.rest.interrupt()
+        _check_parameters(request)
+        name = request.path_params.get("name", "")
+        result = operation(request.app.state.catalog, name, _decoded(content))
+        return _json({"result": result, "status": "ok", "time": time.perf_counter() - start})
+
+    return endpoint
+
+
+def _check_parameters(request: Request) -> None:
+    for name in request.query_params:
+        if name not in _PARAMETERS:
+            raise errors.Invalid(name, "this parameter is not supported here")
+
+
+def _decoded(content: bytes) -> Any:
+    try:
+        return orjson.loads(content) if content else {}
+    except orjson.JSONDecodeError as error:
+        raise errors.Invalid("body", f"Format error in JSON body: {error}") from None
+
+
+async def _unknown(request: Request) -> Response:
+    # 400, not 404: to a client, 404 means that a collection or a point is missing.
+    return _refusal(400, f"{request.method} {request.url.path} is not supported by the local vector store")
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    del request
+    return _refusal(next(code for kind, code in _STATUSES.items() if isinstance(error, kind)), str(error))
+
+
+async def _failed(request: Request, error: Exception) -> Response:
+    del request
+    return _refusal(500, f"Service internal error: {error}")
+
+
+def _refusal(status: int, message: str) -> Response:
+    return _json({"status": {"error": message}, "time": 0.0}, status)
+
+
+def _json(content: Any, status: int = 200) -> Response:
+    return Response(orjson.dumps(content), status, media_type="application/json")
+
+
+def _write(read: Callable[[Any], writes.Write]) -> Operation:
+    # The collection first: a write into none of ours is 404, however it reads.
+    return lambda catalog, name, body: catalog.get(name).write(read(body))
+
+
+_POINTS = "/collections/{name}/points"
+_OPERATIONS: list[tuple[str, str, Operation]] = [
+    ("GET", "/collections", lambda c, _, __: {"collections": [{"name": name} for name in c.names]}),
+    ("POST", "/collections/aliases", lambda c, _, body: c.change_aliases(body)),
+    ("GET", "/aliases", lambda c, _, __: c.aliases()),
+    ("PUT", "/collections/{name}", lambda c, name, body: c.create(name, body)),
+    ("GET", "/collections/{name}", lambda c, name, _: c.get(name).info()),
+    ("DELETE", "/collections/{name}", lambda c, name, _: c.delete(name)),
+    ("GET", "/collections/{name}/exists", lambda c, name, _: {"exists": c.exists(name)}),
+    ("GET", "/collections/{name}/aliases", lambda c, name, _: c.aliases(name)),
+    ("PUT", "/collections/{name}/index", _write(schema.read_index)),
+    ("PUT", _POINTS, _write(writes.upsert)),
+    ("PUT", f"{_POINTS}/vectors", _write(writes.update_vectors)),
+    ("POST", f"{_POINTS}/payload", _write(writes.set_payload)),
+    ("POST", f"{_POINTS}/delete", _write(writes.delete_points)),
+    ("POST", f"{_POINTS}/vectors/delete", _write(writes.delete_vectors)),
+    ("POST", _POINTS, lambda c, name, body: c.get(name).retrieve(queries.read_retrieval(body))),
+    ("POST", f"{_POINTS}/scroll", lambda c, name, body: c.get(name).scroll(queries.read_scroll(body))),
+    ("POST", f"{_POINTS}/count", lambda c, name, body: c.get(name).count(queries.read_count(body))),
+    ("POST", f"{_POINTS}/query", lambda c, name, body: c.get(name).search(queries.read(body))),
+    (
+        "POST",
+        f"{_POINTS}/query/batch",
+        lambda c, name, body: c.get(name).search_batch(queries.read_batch(body)),
+    ),
+]

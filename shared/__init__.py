@@ -1,0 +1,1 @@
+"""What two processes must agree on: records, their statements, their stages, and the clients of the stores."""

@@ -1,0 +1,75 @@
+"""The blocks' words: headers and lines. What stands here is what the model reads."""
+
+from collections.abc import Sequence
+
+from shared.context import hygiene
+from shared.context.record import Block, BlockKind, Line
+from shared.conversation.record import RecalledLine, Turn
+from shared.longterm.record import Entry
+from shared.longterm.search import Result
+from shared.working import inventory
+from shared.working.record import DeskListing
+
+RECALLED = "Recalled from long-term memory (relevant to this message):"
+SUMMARY = "Summary of the conversation so far:"
+PAST_TURNS = "Related past conversation:"
+WORKING_MEMORY = "On your desk (working memory; read a value by its key):"
+PATROL = "Patrol findings (working memory; read a value by its key, delete it to dismiss):"
+SUBAGENTS = "Subagent results (outlines; read one by its key):"
+_PAST_TURN_CHARS = 600
+
+
+def recalled_line(entry: Entry) -> str:
+    """Return `- [id] (category or general): content`."""
+    return f"- [{entry.id}] ({entry.category or 'general'}): {hygiene.one_line(entry.content)}"
+
+
+def recalled(results: Sequence[Result]) -> Block | None:
+    """Return the block of entries that are new in this turn."""
+    lines = tuple(Line(result.entry.id, recalled_line(result.entry)) for result in results)
+    return Block(BlockKind.RECALLED, RECALLED, lines) if lines else None
+
+
+def replayed(lines: Sequence[RecalledLine]) -> str:
+    """Return the text of the block that an earlier turn was given, less what is gone since."""
+    return hygiene.fenced(RECALLED, [line.line for line in lines])
+
+
+def desk(listings: Sequence[DeskListing]) -> Block | None:
+    """Return the caller's own inventory."""
+    return _inventory(BlockKind.WORKING_MEMORY, WORKING_MEMORY, listings)
+
+
+def patrol(listings: Sequence[DeskListing]) -> Block | None:
+    """Return what patrols have left."""
+    return _inventory(BlockKind.PATROL, PATROL, listings)
+
+
+def subagents(chosen: Sequence[DeskListing], others: int) -> Block | None:
+    """Return outlines that subagents have left, and how many more there are."""
+    note = f"({others} others)" if others else ""
+    return _inventory(BlockKind.SUBAGENTS, SUBAGENTS, chosen, note)
+
+
+def _inventory(kind: BlockKind, header: str, listings: Sequence[DeskListing], note: str = "") -> Block | None:
+    lines = tuple(Line(one.key, inventory.line(one)) for one in listings)
+    return Block(kind, header, lines, note) if lines else None
+
+
+def past_turns(turns: Sequence[Turn]) -> Block | None:
+    """Return turns of other sessions that the message brings back."""
+    lines = tuple(Line(turn.ref, _past_turn(turn)) for turn in turns)
+    return Block(BlockKind.PAST_TURNS, PAST_TURNS, lines) if lines else None
+
+
+def _past_turn(turn: Turn) -> str:
+    said = hygiene.one_line(turn.content)
+    shown = said if len(said) <= _PAST_TURN_CHARS else said[: _PAST_TURN_CHARS - 1] + "…"
+    who = hygiene.one_line(turn.speaker or turn.role)
+    return f"- [{turn.session_id} #{turn.seq}, {turn.created_at:%Y-%m-%d %H:%M}] {who}: {shown}"
+
+
+def text(block: Block) -> str:
+    """Return a block as the model reads it."""
+    lines = [line.text for line in block.lines]
+    return hygiene.fenced(block.header, [*lines, block.note] if block.note else lines)

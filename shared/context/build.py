@@ -1,0 +1,140 @@
+"""Build the context of a turn: read side by side, shape by pure functions, record in one transaction.
+
+No transaction is open while the index or a model is asked. The turn is recorded under the
+session row's lock; if another turn slipped in between, the conversation is read again there, so
+that what is withheld is exactly what `messages` shows.
+"""
+
+import time
+from typing import Any
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from shared.context import blocks, shape
+from shared.context.gather import gather
+from shared.context.record import Gathered, Request, Shaped
+from shared.conversation import append
+from shared.conversation import store as conversation
+from shared.conversation.record import Role, Turn, TurnDraft
+from shared.idempotency import store as idempotency
+from shared.idempotency.store import RequestKey
+from shared.resources import Resources
+from shared.scope import Caller
+from shared.sessions import open as sessions
+from shared.sessions.record import Session
+from shared.work.store import Claim
+
+Answer = dict[str, Any]
+
+
+async def build_context(
+    resources: Resources, caller: Caller, session_id: str, request: Request, key: RequestKey | None = None
+) -> Answer:
+    """Return {messages, blocks, recalled, first_turn, tokens, stages, degraded, seq, explain?}."""
+    started = time.perf_counter()
+    async with resources.postgres.tenant(caller.tenant) as connection:
+        known = await idempotency.recall(connection, caller.tenant, key)
+        if known is not None:
+            return dict(known)
+        session = await _session(resources, connection, caller, session_id)
+        marks = await conversation.marks(connection, caller.tenant, session.id)
+    gathered = await gather(resources, session, marks, request)
+    if not request.record_turn:
+        shaped = shape.shape(_before_message(gathered, request.message), request)
+        return _answer(request, gathered, shaped, started)
+    answer, session, turns, claims = await _record(
+        resources, caller, session, gathered, request, key, started
+    )
+    if turns:
+        await append.publish(resources, session, turns, claims)
+    return answer
+
+
+async def _session(
+    resources: Resources, connection: AsyncConnection, caller: Caller, session_id: str, *, lock: bool = False
+) -> Session:
+    idle = resources.settings.window_idle
+    return await sessions.find(connection, caller, session_id, idle, lock=lock)
+
+
+def _before_message(gathered: Gathered, message: str) -> Gathered:
+    """Leave out the current message where the caller has already reported it as a turn."""
+    if gathered.turns and _says(gathered.turns[-1], message):
+        gathered.turns = gathered.turns[:-1]
+        gathered.first_turn = not gathered.turns
+    return gathered
+
+
+def _says(turn: Turn, message: str) -> bool:
+    return turn.role is Role.USER and turn.content == message
+
+
+async def _record(
+    resources: Resources,
+    caller: Caller,
+    seen: Session,
+    gathered: Gathered,
+    request: Request,
+    key: RequestKey | None,
+    started: float,
+) -> tuple[Answer, Session, list[Turn], list[Claim]]:
+    async with resources.postgres.tenant(caller.tenant) as connection:
+        known = await idempotency.recall(connection, caller.tenant, key)
+        if known is not None:
+            return dict(known), seen, [], []
+        session = await _session(resources, connection, caller, seen.id, lock=True)
+        if session.last_seq != seen.last_seq:
+            await _catch_up(resources, connection, session, gathered)
+        shaped = shape.shape(gathered, request)
+        turns, claims = await append.record(connection, session, [_turn(request, shaped)])
+        shown = {one.entry.id: one.entry.content_version for one in shaped.new}
+        await conversation.mark(connection, session, turns[0].seq, shown)
+        answer = _answer(request, gathered, shaped, started) | {"seq": turns[0].seq}
+        refs = [session.id, *_repeated(shaped, gathered)]
+        await idempotency.keep(connection, caller.tenant, key, answer, refs=refs, user_id=session.user_id)
+    return answer, session, turns, claims
+
+
+async def _catch_up(
+    resources: Resources, connection: AsyncConnection, session: Session, gathered: Gathered
+) -> None:
+    count = resources.settings.window_replay
+    gathered.turns = await conversation.last(connection, session.tenant, session.id, count)
+    gathered.marks = await conversation.marks(connection, session.tenant, session.id)
+    gathered.first_turn = False
+
+
+def _turn(request: Request, shaped: Shaped) -> TurnDraft:
+    return TurnDraft(role=Role.USER, content=request.message, recalled=shaped.lines)
+
+
+def _repeated(shaped: Shaped, gathered: Gathered) -> list[str]:
+    """Return the entries whose text the answer repeats, so that forgetting them blanks it."""
+    replayed = [line.id for turn in gathered.turns for line in turn.recalled]
+    return sorted({*replayed, *(one.entry.id for one in shaped.new)})
+
+
+def _answer(request: Request, gathered: Gathered, shaped: Shaped, started: float) -> Answer:
+    answer: Answer = {
+        "messages": shaped.messages,
+        "blocks": [
+            {"kind": block.kind, "text": blocks.text(block), "ids": [line.id for line in block.lines]}
+            for block in shaped.blocks
+        ],
+        "recalled": [one.entry.model_dump(mode="json") | {"score": one.scored.score} for one in shaped.new],
+        "first_turn": gathered.first_turn,
+        "tokens": shaped.tokens,
+        "stages": gathered.stages,
+        "degraded": gathered.degraded,
+    }
+    return answer | {"explain": _explained(gathered, shaped, started)} if request.explain else answer
+
+
+def _explained(gathered: Gathered, shaped: Shaped, started: float) -> Answer:
+    return {
+        "scores": {one.entry.id: one.scored.scores for one in gathered.recalled},
+        "withheld": shaped.withheld,
+        "cut": shaped.cut,
+        "milliseconds": gathered.timings | {"total": round((time.perf_counter() - started) * 1000, 2)},
+        "token_rule": "one per four bytes of UTF-8, four per message",
+    }

@@ -1,0 +1,148 @@
+"""Read everything a turn needs, side by side; whatever is away is left out and named.
+
+Memory never breaks a reply: a store that is down costs its block, not the context.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable
+from typing import TypeVar
+
+from shared import errors
+from shared.clients import redis
+from shared.context import blocks
+from shared.context.record import Block, Gathered, Request
+from shared.conversation import search as turn_search
+from shared.conversation import window
+from shared.conversation.record import Turn
+from shared.conversation.search import TurnCriteria
+from shared.index import lexical
+from shared.longterm import search as longterm
+from shared.longterm.criteria import Criteria
+from shared.longterm.search import Ranking, Result, Results
+from shared.resources import Resources
+from shared.scope import Scope
+from shared.sessions import store as sessions
+from shared.sessions.record import Session, SessionKind
+from shared.working import keys
+from shared.working import store as desk
+from shared.working.record import DeskListing
+from shared.working.store import Desk
+
+T = TypeVar("T")
+_OUTLINES_READ = 8
+
+
+async def gather(
+    resources: Resources, session: Session, marks: dict[str, tuple[int, int]], request: Request
+) -> Gathered:
+    """Read recall, conversation, desks and past turns for one message."""
+    gathered = Gathered(marks=marks)
+    recalled, turns, others, past = await asyncio.gather(
+        _within(gathered, "recall", _recall(resources, session, request.message, gathered)),
+        _within(gathered, "turns", _turns(resources, session, gathered)),
+        _within(gathered, "desk", _desks(resources, session, request.message)),
+        _within(gathered, "past_turns", _past_turns(resources, session, request.message, gathered)),
+    )
+    gathered.turns = turns or []
+    gathered.first_turn = session.last_seq == 0
+    gathered.recalled = recalled or []
+    gathered.others = [block for block in (past, *(others or [])) if block is not None]
+    gathered.degraded = list(dict.fromkeys(gathered.degraded))
+    return gathered
+
+
+async def _within(gathered: Gathered, stage: str, reading: Awaitable[T]) -> T | None:
+    """Time one part; when its store is away note it and go on without."""
+    started = time.perf_counter()
+    try:
+        return await reading
+    except errors.Unavailable as away:
+        gathered.degraded.append({"qdrant": "index"}.get(away.dependency, away.dependency))
+        return None
+    finally:
+        gathered.timings[stage] = round((time.perf_counter() - started) * 1000, 2)
+
+
+async def _recall(resources: Resources, session: Session, message: str, gathered: Gathered) -> list[Result]:
+    settings = resources.settings
+    wanted = Ranking(settings.recall_limit, settings.search_strategy, keep_anti_pattern=True)
+    found: Results = await longterm.search(resources, session.scope, message, Criteria(), wanted)
+    gathered.stages += found.stages
+    gathered.degraded += found.degraded
+    if found.results or session.last_seq > 0:
+        return found.results
+    return await _newest(resources, session.scope, gathered)
+
+
+async def _newest(resources: Resources, scope: Scope, gathered: Gathered) -> list[Result]:
+    """On a session's first turn, something is better than nothing: the newest entries."""
+    entries = await longterm.newest(resources, scope, Criteria(), resources.settings.recall_fallback)
+    gathered.stages.append("newest")
+    return [Result.unscored(entry) for entry in entries]
+
+
+async def _turns(resources: Resources, session: Session, gathered: Gathered) -> list[Turn]:
+    count = resources.settings.window_replay
+    held: list[Turn] | None = None
+    try:
+        held = await window.cached(resources, session.tenant, session.id, count)
+    except errors.Unavailable:
+        gathered.degraded.append("redis")
+    return await window.replay(resources, session, count, held)
+
+
+async def _past_turns(
+    resources: Resources, session: Session, message: str, gathered: Gathered
+) -> Block | None:
+    limit = resources.settings.past_turns
+    if limit == 0:
+        return None
+    criteria = TurnCriteria(except_session=session.id)
+    found = await turn_search.search(resources, session.scope, message, criteria, limit)
+    gathered.degraded += found.degraded
+    return blocks.past_turns([turn for turn, _ in found.results])
+
+
+async def _desks(resources: Resources, session: Session, message: str) -> list[Block | None]:
+    own = session.namespace
+    shared = ["patrol", "subagent"] if session.kind is SessionKind.SESSION else []
+    table = Desk(resources.redis, resources.settings, session.tenant)
+    with redis.translated():
+        found = await desk.inventories(table, own, *shared, include_views=True)
+    mine = blocks.desk([one for one in found[own] if not keys.view_of(one.key).is_part])
+    if not shared:
+        return [mine]
+    seen = await _visible(resources, session, [*found["patrol"], *found["subagent"]])
+    patrols = [one for one in seen if keys.is_within(one.key, "patrol") and not keys.view_of(one.key).is_part]
+    outlines = [one for one in seen if keys.is_within(one.key, "subagent") and keys.view_of(one.key).outline]
+    return [mine, blocks.patrol(patrols), await _best_outlines(table, outlines, message)]
+
+
+async def _visible(resources: Resources, session: Session, listings: list[DeskListing]) -> list[DeskListing]:
+    """Leave out desks that belong to other agents or users; a desk that nobody opened is common."""
+    names = {keys.namespace_of(one.key) for one in listings}
+    if not names:
+        return []
+    async with resources.postgres.tenant(session.tenant) as connection:
+        owners = await sessions.owners_of(connection, session.tenant, sorted(names))
+    foreign = {name for name in names if name in owners and not _ours(session, owners[name])}
+    return [one for one in listings if keys.namespace_of(one.key) not in foreign]
+
+
+def _ours(session: Session, owners: list[tuple[str, str | None]]) -> bool:
+    return any(agent == session.agent_id and user in (None, session.user_id) for agent, user in owners)
+
+
+async def _best_outlines(table: Desk, outlines: list[DeskListing], message: str) -> Block | None:
+    """Return the newest outline and, of the others, the one that fits the message best."""
+    newest_first = sorted(outlines, key=lambda one: one.stored_at, reverse=True)
+    chosen, others = newest_first[:1], newest_first[1 : 1 + _OUTLINES_READ]
+    if others:
+        with redis.translated():
+            texts = await desk.read_many(table, [one.key for one in others])
+        readable = [one for one in others if one.key in texts]
+        scores = lexical.score(message, [f"{one.key}\n{texts[one.key].value}" for one in readable])
+        if scores and max(scores) > 0:
+            chosen.append(readable[scores.index(max(scores))])
+    return blocks.subagents(chosen, len(outlines) - len(chosen))

@@ -1,0 +1,1 @@
+"""Conversation: the turns of sessions, durable in Postgres, windowed in Redis."""

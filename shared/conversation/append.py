@@ -1,0 +1,67 @@
+"""Append turns: ordered under the session row's lock, durable, found by keyword at once."""
+
+from collections.abc import Mapping, Sequence
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from shared import batch
+from shared.batch import Answer
+from shared.conversation import document, store, window
+from shared.conversation.record import Turn, TurnDraft
+from shared.idempotency import store as idempotency
+from shared.idempotency.store import RequestKey
+from shared.index.writer import HEAD_START
+from shared.resources import Resources
+from shared.scope import Caller
+from shared.sessions import open as sessions
+from shared.sessions import store as session_store
+from shared.sessions.record import Session
+from shared.stages import Kind
+from shared.work import store as work
+from shared.work.store import Claim
+
+
+async def append(
+    resources: Resources,
+    caller: Caller,
+    session_id: str,
+    drafts: Sequence[TurnDraft],
+    request: RequestKey | None = None,
+    refused: Mapping[int, Answer] | None = None,
+) -> list[Answer]:
+    """Append checked turns and return {seq} for each, with the `refused` answers in their places."""
+    async with resources.postgres.tenant(caller.tenant) as connection:
+        known = await idempotency.recall(connection, caller.tenant, request)
+        if known is not None:
+            return list(known)
+        idle = resources.settings.window_idle
+        session = await sessions.find(connection, caller, session_id, idle, lock=True)
+        turns, claims = await record(connection, session, drafts)
+        answer = batch.placed([{"seq": turn.seq} for turn in turns], refused or {})
+        await idempotency.keep(
+            connection, caller.tenant, request, answer, refs=[session_id], user_id=session.user_id
+        )
+    await publish(resources, session, turns, claims)
+    return answer
+
+
+async def record(
+    connection: AsyncConnection, session: Session, drafts: Sequence[TurnDraft]
+) -> tuple[list[Turn], list[Claim]]:
+    """Number and store turns of a locked session; return them and the index rows to write through."""
+    if not drafts:
+        return [], []
+    first = await session_store.take_seqs(connection, session, len(drafts))
+    turns = await store.add(connection, session, first, drafts)
+    versions = {turn.ref: store.VERSION for turn in turns}
+    claims = await work.enqueue_index(connection, session.tenant, Kind.TURN, versions, delay=HEAD_START)
+    return turns, claims
+
+
+async def publish(resources: Resources, session: Session, turns: list[Turn], claims: list[Claim]) -> None:
+    """Show stored turns to the window and to search; neither can fail the turn."""
+    if not turns:
+        return
+    await window.push(resources, session, turns)
+    documents = [document.document(session.scope, turn) for turn in turns]
+    await resources.writer.write_through(documents, claims)

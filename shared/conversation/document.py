@@ -1,0 +1,56 @@
+"""How a turn is found across sessions."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from shared.conversation.record import Turn
+from shared.conversation.store import VERSION
+from shared.index import texts
+from shared.index.candidate import Candidate
+from shared.index.points import NOBODY, Document, instant
+from shared.scope import Scope
+from shared.stages import Kind
+
+
+def document(scope: Scope, turn: Turn) -> Document:
+    """Return a turn as the index holds it."""
+    filters = {
+        "agent": scope.agent_id,
+        "user": scope.user_id or NOBODY,
+        "session": turn.session_id,
+        "at": instant(turn.created_at),
+    }
+    keywords = texts.keyword_text(turn.content, speaker=turn.speaker)
+    passage = texts.dense_text(turn.content, speaker=turn.speaker)
+    return Document(scope.tenant, Kind.TURN, turn.ref, VERSION, keywords, passage, filters)
+
+
+def of_row(row: Mapping[str, Any]) -> Document:
+    """Return the document of a row of `turn`."""
+    return document(Scope(row["tenant"], row["agent_id"], row["user_id"]), Turn.model_validate({**row}))
+
+
+def candidate(
+    turn: Turn,
+    keyword: float | None = None,
+    cosine: float | None = None,
+    around: Mapping[tuple[str, int], Turn] | None = None,
+) -> Candidate:
+    """Return a turn as it is offered for ranking, with the turns around it when they are known."""
+    before = (around or {}).get((turn.session_id, turn.seq - 1))
+    after = (around or {}).get((turn.session_id, turn.seq + 1))
+    at: datetime = turn.created_at
+    return Candidate(
+        id=turn.ref,
+        text=texts.keyword_text(turn.content, speaker=turn.speaker),
+        keyword=keyword,
+        cosine=cosine,
+        at=at,
+        speaker=turn.speaker,
+        role=turn.role,
+        session_id=turn.session_id,
+        seq=turn.seq,
+        previous=before.content if before else None,
+        following=after.content if after else None,
+    )

@@ -1,0 +1,155 @@
+"""Find turns across sessions, with the turns around them taken into account (SE9)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from qdrant_client import models
+from sqlalchemy import ColumnElement, select
+
+from shared import errors
+from shared.conversation import document, store
+from shared.conversation.record import Turn, place_of
+from shared.conversation.table import turn
+from shared.index import conditions, lexical, neighbours, ranking, rowwords
+from shared.index.candidate import Candidate, Scored
+from shared.index.points import matches
+from shared.index.search import Found
+from shared.index.words import query_words
+from shared.resources import Resources
+from shared.scope import Scope
+from shared.stages import Kind
+
+_FALLBACK_ROWS = 500
+Place = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class TurnCriteria:
+    """Filters, all of which must hold; `except_session` leaves the running conversation out."""
+
+    session_id: str | None = None
+    except_session: str | None = None
+    created_after: datetime | None = None
+    created_before: datetime | None = None
+
+    def for_index(self, scope: Scope) -> list[models.Condition]:
+        """Return the conditions in the index's words."""
+        wanted = [
+            *conditions.of_scope(scope),
+            *conditions.between("at", self.created_after, self.created_before),
+        ]
+        if self.session_id is not None:
+            wanted.append(matches("session", self.session_id))
+        if self.except_session is not None:
+            wanted.append(models.Filter(must_not=[matches("session", self.except_session)]))
+        return wanted
+
+    def for_rows(self, scope: Scope) -> list[ColumnElement[bool]]:
+        """Return the conditions on rows of `turn`."""
+        bounds: list[tuple[Any, bool]] = [
+            (turn.c.session_id == self.session_id, self.session_id is not None),
+            (turn.c.session_id != self.except_session, self.except_session is not None),
+            (turn.c.created_at >= self.created_after, self.created_after is not None),
+            (turn.c.created_at <= self.created_before, self.created_before is not None),
+        ]
+        return [store.visible(scope), *(condition for condition, asked in bounds if asked)]
+
+
+@dataclass(frozen=True, slots=True)
+class TurnResults:
+    """Turns, best first, with what ran and what was missing."""
+
+    results: list[tuple[Turn, Scored]] = field(default_factory=list)
+    stages: list[str] = field(default_factory=list)
+    degraded: list[str] = field(default_factory=list)
+
+
+async def search(
+    resources: Resources, scope: Scope, query: str, criteria: TurnCriteria, limit: int
+) -> TurnResults:
+    """Return the turns that match a query, best first; from the rows' own words when the index is away."""
+    try:
+        found = await resources.index.find(scope.tenant, Kind.TURN, query, criteria.for_index(scope))
+    except errors.Unavailable as away:
+        if away.dependency == "postgres":
+            raise
+        return await _by_rows(resources, scope, query, criteria, limit)
+    hits = {place_of(hit.ref): (hit.keyword, hit.cosine) for hit in found.hits}
+    known = await _read(resources, scope, criteria, hits)
+    first = _ranked(query, known, hits, list(known))
+    around = await _around(resources, scope, first, known, hits)
+    ranked = _ranked(query, known | around, hits, _offered(known, around, criteria))
+    return _results(ranked[:limit], known | around, found)
+
+
+async def _read(
+    resources: Resources, scope: Scope, criteria: TurnCriteria, hits: dict[Place, Any]
+) -> dict[Place, Turn]:
+    if not hits:
+        return {}
+    async with resources.postgres.tenant(scope.tenant) as connection:
+        turns = await store.at(connection, scope, hits, criteria.for_rows(scope))
+    return {(one.session_id, one.seq): one for one in turns}
+
+
+async def _around(
+    resources: Resources,
+    scope: Scope,
+    ranked: Sequence[Scored],
+    known: dict[Place, Turn],
+    hits: dict[Place, Any],
+) -> dict[Place, Turn]:
+    """Read the turns next to the best hits: an answer often stands beside the words of its question."""
+    candidates = [document.candidate(one, *hits[place]) for place, one in known.items()]
+    wanted = neighbours.wanted(ranked, candidates)
+    if not wanted:
+        return {}
+    async with resources.postgres.tenant(scope.tenant) as connection:
+        turns = await store.at(connection, scope, wanted)
+    return {(one.session_id, one.seq): one for one in turns}
+
+
+def _offered(known: dict[Place, Turn], around: dict[Place, Turn], criteria: TurnCriteria) -> list[Place]:
+    """Return what may be answered: neighbours too, unless a filter might exclude them."""
+    filtered = criteria.created_after is not None or criteria.created_before is not None
+    return list(known) if filtered else [*known, *around]
+
+
+def _ranked(
+    query: str, turns: dict[Place, Turn], hits: dict[Place, Any], offered: Sequence[Place]
+) -> list[Scored]:
+    candidates: list[Candidate] = [
+        document.candidate(turns[place], *hits.get(place, (None, None)), turns) for place in offered
+    ]
+    return ranking.rank(query, candidates)
+
+
+def _results(ranked: Sequence[Scored], turns: dict[Place, Turn], found: Found) -> TurnResults:
+    results = [(turns[place_of(scored.id)], scored) for scored in ranked]
+    return TurnResults(results, found.stages, found.degraded)
+
+
+async def _by_rows(
+    resources: Resources, scope: Scope, query: str, criteria: TurnCriteria, limit: int
+) -> TurnResults:
+    degraded = ["index"] if resources.embedder is None else ["index", "dense"]
+    terms = query_words(query)
+    if not terms:
+        return TurnResults([], ["postgres"], degraded)
+    holds, rank = rowwords.holding_any(turn.c.words, terms)
+    statement = (
+        select(turn)
+        .where(*criteria.for_rows(scope), holds)
+        .order_by(rank.desc(), turn.c.created_at.desc())
+        .limit(_FALLBACK_ROWS)
+    )
+    async with resources.postgres.tenant(scope.tenant) as connection:
+        turns = await store.select_turns(connection, statement)
+    candidates = [document.candidate(one) for one in turns]
+    scores = lexical.score(query, [candidate.text for candidate in candidates])
+    hits = {(one.session_id, one.seq): (score, None) for one, score in zip(turns, scores, strict=True)}
+    by_place = {(one.session_id, one.seq): one for one in turns}
+    ranked = _ranked(query, by_place, hits, list(by_place))[:limit]
+    return _results(ranked, by_place, Found([], ["postgres"], degraded))

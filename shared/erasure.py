@@ -1,0 +1,73 @@
+"""Erase a user (LT13): everything of theirs, of every agent, in every store, with a receipt.
+
+Postgres goes first, in one transaction: from then on nothing can be read, for every answer is
+read again from there. The points in Qdrant follow from the work rows written with it, at once
+or, when it is away, by a worker: the receipt then says `pending`.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from shared import errors
+from shared.clients import redis
+from shared.conversation import window
+from shared.idempotency import store as idempotency
+from shared.longterm import forget, history
+from shared.longterm import store as longterm
+from shared.resources import Resources
+from shared.scope import Caller
+from shared.sessions import open as sessions
+from shared.sessions import store as session_store
+from shared.work.store import Claim
+from shared.working import write
+
+
+@dataclass(slots=True)
+class _Erased:
+    counts: dict[str, int]
+    claims: list[Claim]
+    sessions: list[tuple[str, str]]
+    windows: list[str]
+
+
+async def erase_user(resources: Resources, caller: Caller, user_id: str) -> dict[str, Any]:
+    """Erase a user and return the receipt: a count for each kind of record, and each store's state."""
+    async with resources.postgres.tenant(caller.tenant) as connection:
+        erased = await _erase_rows(connection, caller.tenant, user_id)
+    indexed = await resources.writer.write_through([], erased.claims)
+    await window.discard(resources, caller.tenant, [*erased.windows, *(one for one, _ in erased.sessions)])
+    desk, redis_state = await _clear_desks(resources, caller.tenant, erased)
+    return {
+        "user_id": user_id,
+        "erased": erased.counts | {"desk_entries": desk, "points": len(erased.claims)},
+        "stores": {"postgres": "done", "redis": redis_state, "qdrant": "done" if indexed else "pending"},
+    }
+
+
+async def _erase_rows(connection: AsyncConnection, tenant: str, user_id: str) -> _Erased:
+    entries = await longterm.of_user(connection, tenant, user_id)
+    notes = await history.count(connection, tenant, [entry.id for entry in entries])
+    claims, windows = await forget.erase(connection, tenant, entries)
+    opened = await session_store.of_user(connection, tenant, user_id)
+    turn_claims = await sessions.discard(connection, tenant, [one for one, _ in opened])
+    answers = await idempotency.blank_user(connection, tenant, user_id)
+    counts = {
+        "memories": len(entries),
+        "archived": sum(entry.archived_at is not None for entry in entries),
+        "history": notes,
+        "sessions": len(opened),
+        "turns": len({claim.ref for claim in turn_claims}),
+        "stored_answers": answers,
+    }
+    return _Erased(counts, [*claims, *turn_claims], opened, windows)
+
+
+async def _clear_desks(resources: Resources, tenant: str, erased: _Erased) -> tuple[int, str]:
+    try:
+        with redis.translated():
+            cleared = [await write.clear(resources, tenant, namespace) for _, namespace in erased.sessions]
+    except errors.Unavailable:
+        return 0, "pending"
+    return sum(cleared), "done"

@@ -1,0 +1,1 @@
+"""The same request twice is done once and answered the same."""

@@ -1,0 +1,1 @@
+"""The index: everything between a record and being found. Derived, and rebuildable from the stores."""

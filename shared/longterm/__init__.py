@@ -1,0 +1,1 @@
+"""Long-term memory: permanent entries, found by what they say."""

@@ -1,0 +1,84 @@
+"""What a search or list asks for, said once for the index and once for Postgres.
+
+The index narrows, Postgres decides: rows are filtered again when they are read, so a point
+that lags behind its row can't bring back what the row no longer is.
+"""
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from qdrant_client import models
+from sqlalchemy import ColumnElement, or_
+
+from shared import naming
+from shared.index import conditions
+from shared.index.points import matches
+from shared.longterm.store import visible
+from shared.longterm.table import entry
+from shared.scope import Scope
+from shared.stages import State
+
+
+@dataclass(frozen=True, slots=True)
+class Criteria:
+    """Filters, all of which must hold; ranges are inclusive."""
+
+    category: str | None = None
+    tags: tuple[str, ...] = ()
+    metadata: dict[str, str] = field(default_factory=dict)
+    created_after: datetime | None = None
+    created_before: datetime | None = None
+    occurred_after: datetime | None = None
+    occurred_before: datetime | None = None
+    state: State | None = None
+
+    def __post_init__(self) -> None:
+        if self.category is not None:
+            naming.check_category(self.category)
+        for name in ("created_after", "created_before", "occurred_after", "occurred_before"):
+            moment = getattr(self, name)
+            if moment is not None and moment.tzinfo is None:
+                object.__setattr__(self, name, moment.replace(tzinfo=UTC))
+
+    def for_index(self, scope: Scope) -> list[models.Condition]:
+        """Return the conditions in the index's words."""
+        wanted = [
+            *conditions.of_scope(scope),
+            *conditions.all_of("tags", self.tags),
+            *conditions.pairs(self.metadata),
+            *conditions.between("at", self.created_after, self.created_before),
+            *conditions.between("occurred_at", self.occurred_after, self.occurred_before),
+            matches("archived", self.state is State.ARCHIVED),
+        ]
+        return [*wanted, matches("categories", self.category)] if self.category else wanted
+
+    def for_rows(self, scope: Scope) -> list[ColumnElement[bool]]:
+        """Return the conditions on rows of `entry`."""
+        wanted = [visible(scope), *self._ranges(), *self._state()]
+        if self.category is not None:
+            below = entry.c.category.startswith(f"{self.category}/", autoescape=True)
+            wanted.append(or_(entry.c.category == self.category, below))
+        if self.tags:
+            wanted.append(entry.c.tags.contains(list(self.tags)))
+        if self.metadata:
+            wanted.append(entry.c.metadata.contains(self.metadata))
+        return wanted
+
+    def _state(self) -> list[ColumnElement[bool]]:
+        if self.state is None:
+            return [entry.c.archived_at.is_(None)]
+        return [entry.c.state == self.state]
+
+    def _ranges(self) -> list[ColumnElement[bool]]:
+        bounds: list[tuple[Any, datetime | None, datetime | None]] = [
+            (entry.c.created_at, self.created_after, self.created_before),
+            (entry.c.occurred_at, self.occurred_after, self.occurred_before),
+        ]
+        found = []
+        for column, after, before in bounds:
+            if after is not None:
+                found.append(column >= after)
+            if before is not None:
+                found.append(column <= before)
+        return found

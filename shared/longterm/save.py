@@ -1,0 +1,185 @@
+"""Save entries: durable when this returns, found by keyword at once, enriched and embedded later."""
+
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from sqlalchemy import RowMapping
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from shared import batch, stages
+from shared.idempotency import store as idempotency
+from shared.idempotency.store import RequestKey
+from shared.index.writer import HEAD_START
+from shared.longterm import document, history, store, tombstones
+from shared.longterm.fingerprint import fingerprint
+from shared.longterm.record import Draft, Entry
+from shared.resources import Resources
+from shared.scope import Scope
+from shared.stages import Kind, State
+from shared.work import store as work
+from shared.work.store import Claim
+
+Offer = tuple[Scope, Draft]
+Answer = dict[str, Any]
+
+
+async def save(
+    resources: Resources, scope: Scope, actor: str, draft: Draft, request: RequestKey | None = None
+) -> Answer:
+    """Save one checked draft and return the entry as JSON: the new one, or the one it reinforced."""
+    return (await save_all(resources, scope.tenant, actor, [(scope, draft)], request))[0]
+
+
+async def save_all(
+    resources: Resources,
+    tenant: str,
+    actor: str,
+    offers: Sequence[Offer],
+    request: RequestKey | None = None,
+    refused: Mapping[int, Answer] | None = None,
+) -> list[Answer]:
+    """Save checked drafts in one transaction; return an entry for each, in order.
+
+    Drafts that say the same fold into one entry. `refused` are answers that stand already, by
+    their place among the answers. With a `request` key that was seen before nothing is saved
+    and the stored answer is returned.
+    """
+    save_once = partial(_commit, resources, tenant, actor, offers, request, refused or {})
+    try:
+        answer, saved, claims = await save_once()
+    except IntegrityError:  # an id of 48 random bits was taken; the next draw will not be
+        answer, saved, claims = await save_once()
+    await resources.writer.write_through([document.document(entry) for entry in saved], claims)
+    if any(entry.state is State.PENDING for entry in saved):
+        resources.bell.ring(stages.ENRICH, len(saved))
+    return answer
+
+
+async def _commit(
+    resources: Resources,
+    tenant: str,
+    actor: str,
+    offers: Sequence[Offer],
+    request: RequestKey | None,
+    refused: Mapping[int, Answer],
+) -> tuple[list[Answer], list[Entry], list[Claim]]:
+    async with resources.postgres.tenant(tenant) as connection:
+        known = await idempotency.recall(connection, tenant, request)
+        if known is not None:
+            return known, [], []
+        enriching = resources.language_model is not None
+        by_scope = {
+            scope: await _record(connection, scope, actor, drafts, enriching=enriching)
+            for scope, drafts in _grouped(offers).items()
+        }
+        changed = [entry for facts in by_scope.values() for entry, reindex in facts.values() if reindex]
+        claims = await hand_on(connection, tenant, changed)
+        entries = [by_scope[scope][_fact(draft)][0].model_dump(mode="json") for scope, draft in offers]
+        answer = batch.placed(entries, refused)
+        refs, user = sorted({entry["id"] for entry in entries}), offers[0][0].user_id if offers else None
+        await idempotency.keep(connection, tenant, request, answer, refs=refs, user_id=user)
+    return answer, changed, claims
+
+
+def _grouped(offers: Sequence[Offer]) -> dict[Scope, list[Draft]]:
+    groups: dict[Scope, list[Draft]] = {}
+    for scope, draft in offers:
+        groups.setdefault(scope, []).append(draft)
+    # In one order everywhere, so that two batches over the same scopes can't wait for each other.
+    return dict(sorted(groups.items(), key=lambda group: (group[0].agent_id, group[0].user_id or "")))
+
+
+async def hand_on(connection: AsyncConnection, tenant: str, entries: Sequence[Entry]) -> list[Claim]:
+    """Write what is left to do for new or changed entries; return the index rows to write through."""
+    if not entries:
+        return []
+    pending = {entry.id: entry.version for entry in entries if entry.state is State.PENDING}
+    await work.enqueue(connection, tenant, Kind.MEMORY, stages.ENRICH, pending)
+    versions = {entry.id: entry.version for entry in entries}
+    return await work.enqueue_index(connection, tenant, Kind.MEMORY, versions, delay=HEAD_START)
+
+
+async def _record(
+    connection: AsyncConnection, scope: Scope, actor: str, drafts: Sequence[Draft], *, enriching: bool
+) -> dict[bytes, tuple[Entry, bool]]:
+    """Return, for each fact, the entry that holds it and whether the index must hear of it."""
+    folded = _folded(drafts)
+    await tombstones.lift(connection, scope, [draft.content for draft, _ in folded.values()])
+    held = await _reinforce_successors(connection, scope, actor, folded)
+    rows = [
+        _row(draft, twins, fact, enriching=enriching)
+        for fact, (draft, twins) in folded.items()
+        if fact not in held
+    ]
+    if rows:
+        upserted = await store.upsert(connection, scope, rows)
+        tags = {row["fingerprint"]: row["tags"] for row in rows}
+        for row in upserted:
+            offered = tags["\\x" + bytes(row["fingerprint"]).hex()]
+            held[bytes(row["fingerprint"])] = await _settle(connection, row, offered)
+        await history.note(
+            connection, actor, "created", [Entry.of(row) for row in upserted if row["inserted"]]
+        )
+        await history.note(
+            connection, actor, "reinforced", [Entry.of(row) for row in upserted if not row["inserted"]]
+        )
+    return held
+
+
+async def _settle(connection: AsyncConnection, row: RowMapping, tags: Sequence[str]) -> tuple[Entry, bool]:
+    """Union the tags into an entry that was there; tell whether what is searchable changed."""
+    if row["inserted"]:
+        return Entry.of(row), True
+    tagged = await store.add_tags(connection, row["tenant"], row["id"], tags) if tags else None
+    return (tagged, True) if tagged else (Entry.of(row), False)
+
+
+def _fact(draft: Draft) -> bytes:
+    return fingerprint(draft.content, draft.occurred_at)
+
+
+def _folded(drafts: Iterable[Draft]) -> dict[bytes, tuple[Draft, list[Draft]]]:
+    """Group drafts by fact: the first of each, and all of them."""
+    groups: dict[bytes, tuple[Draft, list[Draft]]] = {}
+    for draft in drafts:
+        groups.setdefault(_fact(draft), (draft, []))[1].append(draft)
+    return groups
+
+
+async def _reinforce_successors(
+    connection: AsyncConnection,
+    scope: Scope,
+    actor: str,
+    folded: dict[bytes, tuple[Draft, list[Draft]]],
+) -> dict[bytes, tuple[Entry, bool]]:
+    """A text that was already enriched away strengthens what took its place."""
+    held: dict[bytes, tuple[Entry, bool]] = {}
+    for fact, successors in (await store.superseded(connection, scope, list(folded))).items():
+        reinforced = await store.reinforce(connection, scope.tenant, successors)
+        await history.note(connection, actor, "reinforced", reinforced, "its source was saved again")
+        if reinforced:
+            held[fact] = (reinforced[0], False)
+    return held
+
+
+def _row(draft: Draft, twins: Sequence[Draft], fact: bytes, *, enriching: bool) -> dict[str, Any]:
+    pending = enriching and any(twin.enrich for twin in twins)
+    sources = [twin.source.model_dump() for twin in twins if twin.source]
+    merged = draft.model_copy(update={"tags": tuple(dict.fromkeys(t for d in twins for t in d.tags))})
+    return store.row_of(
+        secrets.token_hex(6),
+        content=draft.content,
+        fingerprint=fact,
+        indexed_text=document.keywords(merged),
+        state=State.PENDING if pending else State.FINAL,
+        category=draft.category,
+        tags=list(merged.tags),
+        metadata=draft.metadata,
+        importance=max(twin.importance for twin in twins),
+        occurred_at=draft.occurred_at,
+        sources=[source for i, source in enumerate(sources) if source not in sources[:i]],
+        reinforcement_count=len(twins),
+    )

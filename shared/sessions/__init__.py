@@ -1,0 +1,1 @@
+"""Sessions: one conversation, task or sub-task of an agent."""

@@ -1,0 +1,83 @@
+"""The whole life of a memory, and of every record that is searchable. Read this first.
+
+A save is one transaction: the record's row and one `work` row for each thing left to do.
+The record is durable from then on. What is left to do moves it along two tracks:
+
+    index track, one for each index generation (memories, turns, desk entries)
+
+        saved ──▶ index ──▶ embed ──▶ done        index: the keyword point is written
+                    │         │                          (at once by whoever saved; by a
+                    └─────────┴──▶ done (no model)        worker when Qdrant was away)
+                                                  embed: the vector is added to that point
+
+    enrichment track (memories, when a language model is configured)
+
+        pending ──▶ enrich ──▶ archived, its focused successors are `final`
+                        ├────▶ kept-raw   (nothing durable in it)
+                        └────▶ failed     (with the reason; still searchable)
+
+A work row exists only while something is left to do: done means gone. A worker claims rows
+(a lease by the database's clock, a fencing token, attempts + 1, committed before the work),
+works with no transaction open, and records the outcome only while its token still stands.
+A record that changes meanwhile resets its row, so the late outcome finds no token.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class State(StrEnum):
+    """Where a long-term entry stands."""
+
+    PENDING = "pending"  # raw, waiting for enrichment; searchable all the while
+    FINAL = "final"
+    KEPT_RAW = "kept-raw"  # the model found nothing durable in it
+    FAILED = "failed"  # enrichment gave up; the raw text stays
+    ARCHIVED = "archived"  # superseded by others; purged after a while
+
+
+class Kind(StrEnum):
+    """What kind of record a work row or a point is about. One collection each."""
+
+    MEMORY = "memory"
+    TURN = "turn"
+    DESK = "desk"
+
+
+class Track(StrEnum):
+    """What kind of progress a work row tracks. One row per record, track and generation."""
+
+    INDEX = "index"
+    ENRICHMENT = "enrichment"
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One step of a track.
+
+    `outage_counts`: whether a failure of the other side uses up an attempt. For the index it
+    doesn't, for the record is fine and Qdrant comes back; a model that keeps refusing ends
+    an enrichment as `failed`, since the raw entry serves as it is.
+    """
+
+    name: str
+    track: Track
+    task: str
+    batch: int
+    outage_counts: bool = False
+
+
+INDEX = Stage("index", Track.INDEX, "embedding.index_pending", batch=200)
+EMBED = Stage("embed", Track.INDEX, "embedding.embed_pending", batch=256)
+ENRICH = Stage("enrich", Track.ENRICHMENT, "enrichment.enrich_pending", batch=16, outage_counts=True)
+
+STAGES = {stage.name: stage for stage in (INDEX, EMBED, ENRICH)}
+
+# Tasks that are no stage of a record: the clock's.
+HAND_ON_TASK = "sweep.hand_on"
+SWEEP_TASK = "sweep.sweep_once"
+
+
+def queue_of(task: str) -> str:
+    """Return the queue of a task: the folder that declares it."""
+    return task.partition(".")[0]

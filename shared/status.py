@@ -1,0 +1,33 @@
+"""What is behind: for a tenant's own eyes, for metrics, for `loci doctor`."""
+
+from typing import Any
+
+from shared.resources import Resources
+from shared.stages import EMBED, ENRICH, INDEX
+from shared.work import store as work
+
+_NAMES = {ENRICH.name: "enrichment", EMBED.name: "embedding", INDEX.name: "index"}
+
+
+async def of_tenant(resources: Resources, tenant: str) -> dict[str, Any]:
+    """Return {pending: {enrichment, embedding, index}, dead, oldest_pending_seconds}."""
+    async with resources.postgres.tenant(tenant) as connection:
+        rows = await work.pending(connection, tenant)
+    return _told(rows)
+
+
+async def of_fleet(resources: Resources) -> dict[str, Any]:
+    """Return the same over all tenants."""
+    async with resources.postgres.fleet() as connection:
+        rows = await work.pending(connection)
+    return _told(rows)
+
+
+def _told(rows: Any) -> dict[str, Any]:
+    pending = dict.fromkeys(_NAMES.values(), 0)
+    dead = dict(pending)
+    for row in rows:
+        pending[_NAMES[row["stage"]]] += row["waiting"]
+        dead[_NAMES[row["stage"]]] += row["dead"]
+    oldest = max((float(row["oldest_seconds"]) for row in rows if row["waiting"]), default=0.0)
+    return {"pending": pending, "dead": dead, "oldest_pending_seconds": round(max(oldest, 0.0), 3)}

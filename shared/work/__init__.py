@@ -1,0 +1,1 @@
+"""What is left to do, as rows without content: the queue of record."""

@@ -1,0 +1,1 @@
+"""Working memory: the desk that agents, patrols and subagents share, where everything expires."""

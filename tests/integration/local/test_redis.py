@@ -1,0 +1,81 @@
+import socket
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+import redis
+
+from services.local import ports, record
+from services.local.redis import Redis
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Redis]:
+    server = Redis(tmp_path / "redis")
+    yield server
+    server.kill()
+
+
+def client(url: str) -> redis.Redis:
+    return redis.Redis.from_url(url, decode_responses=True)
+
+
+def test_it_answers_with_the_settings_that_desk_and_broker_count_on(server: Redis) -> None:
+    with client(server.start()) as desk:
+        assert desk.config_get("maxmemory-policy") == {"maxmemory-policy": "noeviction"}
+        assert desk.config_get("appendonly") == {"appendonly": "yes"}
+        assert desk.config_get("bind") == {"bind": ports.HOST}
+
+
+def test_nobody_gets_in_without_the_password(server: Redis, tmp_path: Path) -> None:
+    parts = urlsplit(server.start())
+    with (
+        client(f"redis://{parts.hostname}:{parts.port}/0") as stranger,
+        pytest.raises(redis.AuthenticationError),
+    ):
+        stranger.ping()
+    assert stat.S_IMODE((tmp_path / "redis" / "redis.conf").stat().st_mode) == 0o600
+    assert str(parts.password) not in Path(f"/proc/{server.pid}/cmdline").read_text()
+
+
+def test_a_stop_and_a_start_keep_data_and_address(server: Redis, tmp_path: Path) -> None:
+    url = server.start()
+    with client(url) as desk:
+        desk.set("kept", "42")
+    server.stop()
+    assert not server.alive
+    again = Redis(tmp_path / "redis")
+    try:
+        assert again.start() == url
+        with client(url) as desk:
+            assert desk.get("kept") == "42"
+    finally:
+        again.kill()
+
+
+def test_a_kill_keeps_what_was_on_disk(server: Redis) -> None:
+    url = server.start()
+    with client(url) as desk:
+        desk.set("kept", "42")
+        assert desk.waitaof(1, 0, 5000)[0] == 1
+    server.kill()
+    assert not server.alive
+    assert server.start() == url
+    with client(url) as desk:
+        assert desk.get("kept") == "42"
+
+
+def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
+    with socket.create_server((ports.HOST, 0)) as other:
+        port = other.getsockname()[1]
+        with pytest.raises(ports.PortTaken, match=str(port)):
+            Redis(tmp_path / "redis", port).start()
+
+
+def test_a_second_server_on_the_same_folder_is_refused(server: Redis, tmp_path: Path) -> None:
+    with client(server.start()) as desk:
+        with pytest.raises(record.StillOwned):
+            Redis(tmp_path / "redis").start()
+        assert desk.ping()

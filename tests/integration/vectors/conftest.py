@@ -1,0 +1,186 @@
+"""Both servers of the protocol, each started once, and an empty collection for every test."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Protocol
+from uuid import uuid4
+
+import pytest
+import pytest_asyncio
+from qdrant_client import AsyncQdrantClient, models
+
+from services.local.qdrant import Qdrant
+from tests.stores.qdrant_binary import QdrantBinary, Unobtainable
+
+LOCAL, BINARY = "local process", "server binary"
+SIZE = 8
+
+
+class Store(Protocol):
+    """A server that tests may start, stop and kill."""
+
+    @property
+    def url(self) -> str: ...
+    @property
+    def pid(self) -> int | None: ...
+    def start(self) -> str: ...
+    def stop(self, within: float = 10.0) -> None: ...
+    def kill(self) -> None: ...
+
+
+_STORES: dict[str, Callable[[Path], Store]] = {LOCAL: Qdrant, BINARY: QdrantBinary}
+
+
+def started(kind: str, folder: Path) -> Store:
+    """Return a running server; skip the test where it cannot be had."""
+    store = _STORES[kind](folder)
+    try:
+        store.start()
+    except Unobtainable as reason:
+        pytest.skip(f"no real Qdrant server here: {reason}")
+    return store
+
+
+class Servers:
+    """The servers that all tests share, each started when first asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._running: dict[str, Store] = {}
+
+    def url(self, kind: str) -> str:
+        """Return the address of the server of this kind."""
+        if kind not in self._running:
+            self._running[kind] = started(kind, self._folder / kind.replace(" ", "-"))
+        return self._running[kind].url
+
+    def kill(self) -> None:
+        """End them; their data is thrown away."""
+        for store in self._running.values():
+            store.kill()
+
+
+@pytest.fixture(scope="session")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
+    """Return the shared servers."""
+    servers = Servers(tmp_path_factory.mktemp("vectors"))
+    yield servers
+    servers.kill()
+
+
+@pytest.fixture(scope="session", params=[LOCAL, BINARY])
+def kind(request: pytest.FixtureRequest) -> str:
+    """Return the name of the server that the test runs against."""
+    return str(request.param)
+
+
+@pytest.fixture(scope="session")
+def qdrant_url(kind: str, servers: Servers) -> str:
+    """Return the address of a server of either kind: a test with it runs against both."""
+    return servers.url(kind)
+
+
+@pytest.fixture(scope="session")
+def local_url(servers: Servers) -> str:
+    """Return the address of the local process, for what it alone does."""
+    return servers.url(LOCAL)
+
+
+@pytest.fixture
+def own_store(kind: str, tmp_path: Path) -> Iterator[Store]:
+    """Return a server of either kind that the test may kill."""
+    store = started(kind, tmp_path)
+    yield store
+    store.kill()
+
+
+@pytest.fixture
+def own_local_store(tmp_path: Path) -> Iterator[Store]:
+    """Return a local process that the test may kill."""
+    store = started(LOCAL, tmp_path)
+    yield store
+    store.kill()
+
+
+@pytest_asyncio.fixture
+async def client(qdrant_url: str) -> AsyncIterator[AsyncQdrantClient]:
+    """Return a client of the shared server."""
+    async with connected(qdrant_url) as client:
+        yield client
+
+
+@asynccontextmanager
+async def connected(url: str) -> AsyncIterator[AsyncQdrantClient]:
+    """Give a client. The real server's version is older than it likes: that warning is known."""
+    client = AsyncQdrantClient(url=url, check_compatibility=False, timeout=20)
+    try:
+        yield client
+    finally:
+        await client.close()
+
+
+@pytest_asyncio.fixture
+async def collection(client: AsyncQdrantClient, common: str) -> AsyncIterator[str]:
+    """Return the name of an empty collection as Loci makes them."""
+    yield common
+    await client.delete(common, models.FilterSelector(filter=models.Filter()))
+
+
+@pytest.fixture(scope="session")
+def common(qdrant_url: str) -> str:
+    """Return a collection that all tests of this server share: the real one takes a second to make it."""
+
+    async def make() -> None:
+        async with connected(qdrant_url) as client:
+            await create(client, "common")
+
+    asyncio.run(make())
+    return "common"
+
+
+@pytest_asyncio.fixture
+async def fresh_collection(client: AsyncQdrantClient) -> AsyncIterator[str]:
+    """Return the name of a collection of the test's own, where nothing was ever deleted."""
+    name = f"c-{uuid4()}"
+    await create(client, name)
+    yield name
+    await client.delete_collection(name)
+
+
+async def create(client: AsyncQdrantClient, name: str, *, dense: bool = True) -> None:
+    """Make a collection with the vectors and payload indexes that Loci uses."""
+    await client.create_collection(
+        name,
+        vectors_config={"dense": models.VectorParams(size=SIZE, distance=models.Distance.COSINE)}
+        if dense
+        else {},
+        sparse_vectors_config={"bm25": models.SparseVectorParams(modifier=models.Modifier.IDF)},
+    )
+    tenant = models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD, is_tenant=True)
+    await client.create_payload_index(name, "tenant", tenant)
+    for field, kind in {"tags": "keyword", "at": "datetime", "n": "integer", "weight": "float"}.items():
+        await client.create_payload_index(name, field, models.PayloadSchemaType(kind))
+
+
+def point_id(number: int) -> str:
+    """Return the id of the test's n-th point."""
+    return f"00000000-0000-0000-0000-{number:012d}"
+
+
+def numbers(points: list[models.ScoredPoint] | list[models.Record]) -> list[int]:
+    """Return which of the test's points these are."""
+    return [int(str(point.id).rpartition("-")[2]) for point in points]
+
+
+def unit(axis: int, *, lean: float = 0.0) -> list[float]:
+    """Return a vector along an axis, leaning towards the next one."""
+    vector = [0.0] * SIZE
+    vector[axis], vector[(axis + 1) % SIZE] = 1.0, lean
+    return vector
+
+
+def words(*terms: int) -> models.SparseVector:
+    """Return the sparse vector of a text with these terms, once each."""
+    return models.SparseVector(indices=list(terms), values=[1.0] * len(terms))

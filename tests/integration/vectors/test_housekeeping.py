@@ -1,0 +1,105 @@
+"""What the local store does in pauses, on the engine itself."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from services.local.vectors import housekeeping, queries, writes
+from services.local.vectors.catalog import Catalog
+from services.local.vectors.collection import Collection
+from tests.integration.vectors.conftest import point_id
+
+SCHEMA = {
+    "vectors": {"dense": {"size": 4, "distance": "Cosine"}},
+    "sparse_vectors": {"bm25": {"modifier": "idf"}},
+}
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Iterator[Catalog]:
+    """Return a catalog with one empty collection `c`."""
+    catalog = Catalog(tmp_path)
+    catalog.create("c", SCHEMA)
+    yield catalog
+    catalog.close()
+
+
+def fill(collection: Collection, count: int) -> None:
+    points: list[Any] = [
+        {
+            "id": point_id(number),
+            "vector": {
+                "dense": [1.0, number / 1000, 0, 0],
+                "bm25": {"indices": [number % 9], "values": [1.0]},
+            },
+            "payload": {"n": number},
+        }
+        for number in range(count)
+    ]
+    collection.write(writes.upsert({"points": points}))
+
+
+def delete(collection: Collection, numbers: range) -> None:
+    collection.write(writes.delete_points({"points": [point_id(number) for number in numbers]}))
+
+
+def answers(collection: Collection) -> list[Any]:
+    searches = [
+        {"query": [0.0, 1.0, 0, 0], "using": "dense", "limit": 50, "with_payload": True},
+        {"query": {"indices": [3], "values": [1.0]}, "using": "bm25", "limit": 3000},
+    ]
+    found = collection.search_batch(queries.read_batch({"searches": searches}))
+    return [sorted(str(hit["id"]) for hit in answer["points"]) for answer in found]
+
+
+def test_a_pause_saves_what_was_written(catalog: Catalog) -> None:
+    collection = catalog.get("c")
+    fill(collection, 10)
+    housekeeping.tend(catalog, rested=0.1)
+    assert collection.unsaved == 10
+    housekeeping.tend(catalog, rested=2.0)
+    assert collection.unsaved == 0
+
+
+def test_without_a_pause_it_saves_before_a_restart_would_take_long(catalog: Catalog) -> None:
+    collection = catalog.get("c")
+    fill(collection, housekeeping.MOST_UNSAVED)
+    housekeeping.tend(catalog, rested=0)
+    assert collection.unsaved == 0
+
+
+def test_a_long_pause_drops_the_remains_of_deleted_points_and_finds_the_same(
+    catalog: Catalog, tmp_path: Path
+) -> None:
+    collection = catalog.get("c")
+    fill(collection, 4000)
+    delete(collection, range(0, 4000, 2))
+    before, segments = answers(collection), set(tmp_path.glob("collections/*/segments/*"))
+    housekeeping.tend(catalog, rested=3.0)
+    assert set(tmp_path.glob("collections/*/segments/*")) == segments
+    housekeeping.tend(catalog, rested=60.0)
+    assert not segments & set(tmp_path.glob("collections/*/segments/*"))
+    assert answers(collection) == before
+    fill(collection, 10)
+    assert collection.count(queries.read_count({})) == {"count": 2005}
+
+
+def test_opening_reads_everything_again_and_clears_the_rest_of_an_interrupted_create(tmp_path: Path) -> None:
+    catalog = Catalog(tmp_path)
+    catalog.create("c", SCHEMA)
+    fill(catalog.get("c"), 20)
+    before = answers(catalog.get("c"))
+    catalog.close()
+    leftover = tmp_path / "collections" / "000009"
+    leftover.mkdir()
+    again = Catalog(tmp_path)
+    assert (again.names, answers(again.get("c"))) == (["c"], before)
+    assert not leftover.exists()
+    again.close()
+
+
+def test_a_name_is_never_a_path(catalog: Catalog, tmp_path: Path) -> None:
+    catalog.create("..", SCHEMA)
+    assert [path.name for path in sorted((tmp_path / "collections").iterdir())] == ["000001", "000002"]

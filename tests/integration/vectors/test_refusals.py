@@ -1,0 +1,132 @@
+"""What is wrong or unknown is refused with its reason, never passed over."""
+
+from typing import Any
+
+import httpx
+import pytest
+from qdrant_client import AsyncQdrantClient, models
+from qdrant_client.http.exceptions import UnexpectedResponse
+
+from tests.integration.vectors.conftest import connected, create, point_id, unit, words
+
+pytestmark = pytest.mark.asyncio
+
+ID = point_id(1)
+WRONG_FOR_BOTH: dict[str, tuple[str, str, Any]] = {
+    "a vector of another size": ("PUT", "/points", {"points": [{"id": ID, "vector": {"dense": [1.0]}}]}),
+    "a vector of an unknown name": ("PUT", "/points", {"points": [{"id": ID, "vector": {"other": [1.0]}}]}),
+    "an id that is none": ("PUT", "/points", {"points": [{"id": "one", "vector": {}}]}),
+    "a term twice": (
+        "PUT",
+        "/points",
+        {"points": [{"id": ID, "vector": {"bm25": {"indices": [1, 1], "values": [1, 1]}}}]},
+    ),
+    "more values than terms": (
+        "PUT",
+        "/points",
+        {"points": [{"id": ID, "vector": {"bm25": {"indices": [1], "values": [1, 1]}}}]},
+    ),
+    "text in a vector": ("PUT", "/points", {"points": [{"id": ID, "vector": {"dense": ["a"] * 8}}]}),
+    "no points": ("PUT", "/points", {"points": []}),
+    "deleting nothing": ("POST", "/points/delete", {"points": []}),
+    "neither ids nor filter": ("POST", "/points/payload", {"payload": {}}),
+    "vectors of no points": ("PUT", "/points/vectors", {"points": []}),
+    "a limit of 0": ("POST", "/points/query", {"query": unit(0), "using": "dense", "limit": 0}),
+    "a query of another size": ("POST", "/points/query", {"query": [1.0], "using": "dense"}),
+    "a query by an unknown vector": ("POST", "/points/query", {"query": unit(0), "using": "other"}),
+    "a list asked of word vectors": ("POST", "/points/query", {"query": unit(0), "using": "bm25"}),
+    "an unknown clause": ("POST", "/points/count", {"filter": {"most": []}}),
+    "an unknown condition": ("POST", "/points/count", {"filter": {"must": [{"key": "n", "rang": {}}]}}),
+    "no moment": ("POST", "/points/count", {"filter": {"must": [{"key": "at", "range": {"gt": "soon"}}]}}),
+    "an unknown kind of index": ("PUT", "/index", {"field_name": "n", "field_schema": "words"}),
+}
+UNKNOWN_HERE: dict[str, tuple[str, str, Any]] = {
+    "an unknown key": ("POST", "/points/count", {"where": {}}),
+    "fusion": ("POST", "/points/query", {"query": {"fusion": "rrf"}, "using": "dense"}),
+    "prefetch": ("POST", "/points/query", {"prefetch": [], "query": unit(0), "using": "dense"}),
+    "a query by id": ("POST", "/points/query", {"query": ID, "using": "dense"}),
+    "text search in payloads": (
+        "POST",
+        "/points/count",
+        {"filter": {"must": [{"key": "n", "match": {"text": "a"}}]}},
+    ),
+    "a text index": ("PUT", "/index", {"field_name": "n", "field_schema": "text"}),
+    "a conditional upsert": ("PUT", "/points", {"points": [{"id": ID, "vector": {}}], "update_filter": {}}),
+    "ordering": ("POST", "/points/scroll", {"order_by": "n"}),
+    "a path": ("POST", "/facet", {"key": "n"}),
+    "a parameter": ("POST", "/points/count?shard=1", {}),
+}
+
+
+async def ask(url: str, method: str, path: str, body: Any) -> httpx.Response:
+    async with httpx.AsyncClient(base_url=url, trust_env=False) as http:
+        path = path if "?" in path or method == "POST" else f"{path}?wait=true"
+        return await http.request(method, path, json=body)
+
+
+@pytest.mark.parametrize("case", WRONG_FOR_BOTH)
+async def test_a_mistake_is_refused_with_its_reason(qdrant_url: str, collection: str, case: str) -> None:
+    method, path, body = WRONG_FOR_BOTH[case]
+    path = f"{path}?wait=true" if path.startswith("/points/vectors/") else path
+    answer = await ask(qdrant_url, method, f"/collections/{collection}{path}", body)
+    assert answer.status_code in (400, 422)
+    assert answer.json()["status"]["error"]
+
+
+@pytest.mark.parametrize("case", UNKNOWN_HERE)
+async def test_what_the_local_store_does_not_know_it_refuses(local_url: str, case: str) -> None:
+    # The real server knows it, or passes over it.
+    async with connected(local_url) as client:
+        if not await client.collection_exists("refusals"):
+            await create(client, "refusals")
+    method, path, body = UNKNOWN_HERE[case]
+    answer = await ask(local_url, method, f"/collections/refusals{path}", body)
+    assert answer.status_code == 400
+    assert "support" in answer.json()["status"]["error"] or "must" in answer.json()["status"]["error"]
+
+
+async def test_a_body_that_is_no_json_is_refused(qdrant_url: str, collection: str) -> None:
+    async with httpx.AsyncClient(base_url=qdrant_url, trust_env=False) as http:
+        answer = await http.post(
+            f"/collections/{collection}/points/count",
+            content=b"{bad",
+            headers={"content-type": "application/json"},
+        )
+    assert answer.status_code == 400
+    assert "Format error in JSON body" in answer.json()["status"]["error"]
+
+
+async def test_a_missing_collection_is_404_whatever_is_asked_of_it(client: AsyncQdrantClient) -> None:
+    point = models.PointStruct(id=ID, vector={"bm25": words(1)})
+    for asked in (
+        client.get_collection("missing"),
+        client.upsert("missing", [point]),
+        client.delete("missing", [ID]),
+        client.update_vectors("missing", [models.PointVectors(id=ID, vector={"dense": unit(0)})]),
+        client.query_points("missing", query=words(1), using="bm25"),
+        client.query_batch_points("missing", [models.QueryRequest(query=words(1), using="bm25")]),
+        client.retrieve("missing", [ID]),
+        client.scroll("missing"),
+        client.count("missing"),
+        client.create_payload_index("missing", "n", models.PayloadSchemaType.INTEGER),
+    ):
+        with pytest.raises(UnexpectedResponse) as refusal:
+            await asked
+        assert refusal.value.status_code == 404
+        assert b"doesn't exist" in refusal.value.content
+
+
+async def test_a_refused_point_is_not_there(client: AsyncQdrantClient, collection: str) -> None:
+    wrong = models.PointStruct(id=point_id(2), vector={"dense": [1.0]})
+    with pytest.raises(UnexpectedResponse):
+        await client.upsert(collection, [wrong])
+    assert (await client.count(collection)).count == 0
+
+
+async def test_deleting_a_vector_of_an_unknown_name_is_refused(
+    client: AsyncQdrantClient, collection: str
+) -> None:
+    await client.upsert(collection, [models.PointStruct(id=ID, vector={"bm25": words(1)})])
+    with pytest.raises(UnexpectedResponse) as refusal:
+        await client.delete_vectors(collection, ["other"], [ID])
+    assert refusal.value.status_code == 400

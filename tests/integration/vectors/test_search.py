@@ -1,0 +1,120 @@
+"""Searching by meaning and by words."""
+
+from math import log
+
+import pytest
+from qdrant_client import AsyncQdrantClient, models
+from qdrant_client.models import FieldCondition, Filter, MatchValue, PointStruct, QueryRequest
+
+from tests.integration.vectors.conftest import connected, create, numbers, point_id, unit, words
+
+pytestmark = pytest.mark.asyncio
+
+TENANT_A = Filter(must=[FieldCondition(key="tenant", match=MatchValue(value="a"))])
+
+
+def rarity(documents: int, containing: int) -> float:
+    """Inverse document frequency as Qdrant computes it (the BM25 form)."""
+    return log((documents - containing + 0.5) / (containing + 0.5) + 1)
+
+
+async def fill(client: AsyncQdrantClient, name: str) -> None:
+    """Term 1 is rare for tenant a and common for tenant b; term 2 the other way round."""
+    texts = {
+        1: ("a", words(1, 2)),
+        2: ("a", words(2)),
+        3: ("a", words(2, 3)),
+        4: ("b", words(1)),
+        5: ("b", words(1)),
+    }
+    await client.upsert(
+        name,
+        [
+            PointStruct(
+                id=point_id(number),
+                vector={"dense": unit(0, lean=number / 10), "bm25": terms},
+                payload={"tenant": tenant, "n": number},
+            )
+            for number, (tenant, terms) in texts.items()
+        ],
+    )
+
+
+async def test_dense_hits_come_nearest_first_with_their_cosine(
+    client: AsyncQdrantClient, collection: str
+) -> None:
+    await fill(client, collection)
+    hits = (await client.query_points(collection, query=unit(0), using="dense", limit=3)).points
+    assert numbers(hits) == [1, 2, 3]
+    assert [hit.score for hit in hits] == pytest.approx(
+        [1 / (1 + (n / 10) ** 2) ** 0.5 for n in (1, 2, 3)], abs=1e-5
+    )
+
+
+async def test_word_scores_are_weighed_by_rarity_in_the_collection(
+    client: AsyncQdrantClient, fresh_collection: str
+) -> None:
+    # Fresh, because both engines go on counting deleted points until their remains are dropped.
+    await fill(client, fresh_collection)
+    hits = (await client.query_points(fresh_collection, query=words(2, 3), using="bm25")).points
+    assert numbers(hits)[0] == 3
+    assert {n: hit.score for n, hit in zip(numbers(hits), hits, strict=True)} == pytest.approx(
+        {3: rarity(5, 3) + rarity(5, 1), 1: rarity(5, 3), 2: rarity(5, 3)}, abs=1e-5
+    )
+
+
+async def test_word_scores_can_be_weighed_by_rarity_among_one_tenants_points(local_url: str) -> None:
+    # Server 1.16 ignores the corpus in silence. Deleted points do not count in a corpus.
+    corpus = models.SearchParams(idf=models.IdfCorpusParams(corpus=TENANT_A))
+    async with connected(local_url) as client:
+        await create(client, "corpus")
+        await fill(client, "corpus")
+        await client.delete("corpus", [point_id(3)])
+        answer = await client.query_points(
+            "corpus", query=words(1), using="bm25", query_filter=TENANT_A, search_params=corpus
+        )
+    assert numbers(answer.points) == [1]
+    assert answer.points[0].score == pytest.approx(rarity(2, 1), abs=1e-5)
+
+
+async def test_a_batch_answers_each_search_in_its_place(client: AsyncQdrantClient, collection: str) -> None:
+    await fill(client, collection)
+    wanted = models.PayloadSelectorInclude(include=["n"])
+    nearest = models.NearestQuery(nearest=words(1))
+    sparse, dense, none = await client.query_batch_points(
+        collection,
+        [
+            QueryRequest(query=nearest, using="bm25", filter=TENANT_A, limit=9, with_payload=wanted),
+            QueryRequest(query=unit(0), using="dense", filter=TENANT_A, limit=2, with_vector=["bm25"]),
+            QueryRequest(query=words(77), using="bm25", limit=2),
+        ],
+    )
+    assert (numbers(sparse.points), numbers(dense.points), none.points) == ([1], [1, 2], [])
+    assert (sparse.points[0].payload, sparse.points[0].vector) == ({"n": 1}, None)
+    assert (dense.points[0].payload, dense.points[0].vector) == (None, {"bm25": words(1, 2)})
+
+
+async def test_limit_offset_and_threshold_cut_the_same_ranking(
+    client: AsyncQdrantClient, collection: str
+) -> None:
+    await fill(client, collection)
+    params = models.SearchParams(hnsw_ef=64, exact=True)
+    page = await client.query_points(
+        collection, query=unit(0), using="dense", limit=2, offset=1, search_params=params
+    )
+    near = await client.query_points(collection, query=unit(0), using="dense", score_threshold=0.97)
+    assert (numbers(page.points), numbers(near.points)) == ([2, 3], [1, 2])
+
+
+async def test_a_zero_query_vector_is_no_error(client: AsyncQdrantClient, collection: str) -> None:
+    await fill(client, collection)
+    hits = (await client.query_points(collection, query=[0.0] * 8, using="dense")).points
+    assert {hit.score for hit in hits} == {0.0}
+
+
+async def test_a_write_is_found_by_the_very_next_search(client: AsyncQdrantClient, collection: str) -> None:
+    for number in range(20):
+        point = PointStruct(id=point_id(number), vector={"bm25": words(100 + number)})
+        await client.upsert(collection, [point])
+        hits = (await client.query_points(collection, query=words(100 + number), using="bm25")).points
+        assert numbers(hits) == [number]

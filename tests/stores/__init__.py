@@ -1,0 +1,1 @@
+"""Starters of real stores that only tests run."""

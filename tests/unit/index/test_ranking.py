@@ -1,0 +1,177 @@
+"""Ranking: the named strategies, importance, bounds, and what the default strategy listens to."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared import errors
+from shared.index.candidate import Candidate
+from shared.index.neighbours import wanted
+from shared.index.ranking import STRATEGIES, rank, top
+
+NOON = datetime(2024, 3, 15, 12, tzinfo=UTC)
+
+
+def _candidate(name: str, keyword: float | None = 1.0, cosine: float | None = None) -> Candidate:
+    return Candidate(name, f"text of {name}", keyword, cosine)
+
+
+def _order(query: str, *candidates: Candidate, strategy: str = "blend") -> list[str]:
+    return [scored.id for scored in rank(query, candidates, strategy)]
+
+
+def test_mean_is_the_sources_rule() -> None:
+    candidates = [
+        _candidate("both", 2.0, 0.6),
+        _candidate("keyword", 4.0, None),
+        _candidate("dense", None, 0.7),
+        _candidate("at the bound", None, 0.5),
+        _candidate("far", None, 0.49),
+        _candidate("far but found", 1.0, 0.49),
+    ]
+    certain = [replace(candidate, importance=1.0) for candidate in candidates]
+    scores = {scored.id: scored.score for scored in rank("q", certain, "mean")}
+    assert scores == pytest.approx(
+        {"keyword": 1.0, "dense": 0.7, "both": 0.55, "at the bound": 0.5, "far but found": 0.25}
+    )
+
+
+def test_rrf_adds_reciprocal_ranks() -> None:
+    candidates = [_candidate("a", 9.0, 0.1), _candidate("b", 5.0, 0.9), _candidate("c", None, 0.5)]
+    scores = {s.id: s.score / 0.75 for s in rank("q", candidates, "rrf")}
+    assert scores == pytest.approx({"b": 1 / 62 + 1 / 61, "a": 1 / 61 + 1 / 63, "c": 1 / 62})
+
+
+def test_an_unknown_strategy_is_refused_by_name() -> None:
+    with pytest.raises(errors.Invalid, match="blend, bm25, mean, rrf"):
+        rank("q", [_candidate("a")], "magic")
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_importance_halves_a_score_at_zero_and_keeps_it_at_one(strategy: str) -> None:
+    candidates = [
+        replace(_candidate("high", 1.0, 0.8), importance=1.0),
+        replace(_candidate("low", 1.0, 0.8), importance=0.0),
+    ]
+    by_id = {scored.id: scored.score for scored in rank("q", candidates, strategy)}
+    if strategy == "rrf":
+        assert by_id["high"] > by_id["low"]
+    else:
+        assert by_id["low"] == pytest.approx(by_id["high"] / 2)
+
+
+@pytest.mark.parametrize("strategy", ["blend", "rrf", "mean"])
+def test_a_set_bound_drops_what_only_the_vector_found_below_it(strategy: str) -> None:
+    candidates = [_candidate("near", None, 0.31), _candidate("far", None, 0.29), _candidate("word", 1.0, 0.1)]
+    ranked = rank("q", candidates, strategy, min_similarity=0.3)
+    assert {scored.id for scored in ranked} == {"near", "word"}
+
+
+def test_without_a_bound_every_hit_of_a_channel_is_kept() -> None:
+    hits = [_candidate("a", None, 0.2), _candidate("b", None, 0.1), _candidate("c", 0.5, None)]
+    assert set(_order("q", *hits)) == {"a", "b", "c"}
+
+
+def test_equal_scores_keep_their_order() -> None:
+    assert _order("q", _candidate("b"), _candidate("a"), _candidate("c")) == ["b", "a", "c"]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_nothing_offered_gives_nothing(strategy: str) -> None:
+    assert rank("q", [], strategy) == []
+
+
+def test_words_side_by_side_count_more() -> None:
+    apart = replace(_candidate("apart"), text="the group gave me support")
+    beside = replace(_candidate("beside"), text="the Support Group met")
+    assert _order("support group", apart, beside) == ["beside", "apart"]
+
+
+def test_a_question_about_me_prefers_what_the_user_said() -> None:
+    answer = replace(_candidate("assistant"), role="assistant")
+    said = replace(_candidate("user"), role="user")
+    assert _order("What is my deadline?", answer, said)[0] == "user"
+    assert _order("What deadline did you recommend to me?", answer, said)[0] == "assistant"
+
+
+def test_a_question_that_names_a_speaker_prefers_what_they_said() -> None:
+    told = replace(_candidate("told"), speaker="Melanie")
+    said = replace(_candidate("said"), speaker="Caroline Smith")
+    assert _order("What is Caroline's plan?", told, said)[0] == "said"
+
+
+def test_a_date_in_the_question_prefers_what_happened_around_it() -> None:
+    june = replace(_candidate("june"), at=datetime(2023, 6, 2, tzinfo=UTC))
+    may = replace(_candidate("may"), at=datetime(2023, 5, 9, tzinfo=UTC))
+    assert _order("What did she paint on 8 May 2023?", june, may)[0] == "may"
+
+
+def test_yesterday_is_counted_from_now() -> None:
+    old = replace(_candidate("old"), at=NOON - timedelta(days=40))
+    new = replace(_candidate("new"), at=NOON - timedelta(days=1))
+    ranked = rank("what happened yesterday", [old, new], now=NOON)
+    assert ranked[0].id == "new"
+
+
+def test_when_prefers_words_of_time_and_how_many_prefers_numbers() -> None:
+    plain = replace(_candidate("plain"), text="she ran a race")
+    timed = replace(_candidate("timed"), text="she ran a race last week")
+    counted = replace(_candidate("counted"), text="she ran 3 races")
+    assert _order("When did she run?", plain, timed)[0] == "timed"
+    assert _order("How many races did she run?", plain, counted)[0] == "counted"
+
+
+def test_a_turn_beside_a_hit_is_lifted_over_one_elsewhere() -> None:
+    hit = replace(_candidate("hit", 9.0), session_id="s", seq=4)
+    beside = replace(_candidate("beside", 2.0), session_id="s", seq=5)
+    distant = replace(_candidate("distant", 2.0), session_id="s", seq=40)
+    elsewhere = replace(_candidate("elsewhere", 2.0), session_id="t", seq=5)
+    assert _order("q", elsewhere, distant, beside, hit) == ["hit", "beside", "distant", "elsewhere"]
+
+
+def test_the_same_seq_of_another_session_is_no_neighbour() -> None:
+    hit = replace(_candidate("hit", 9.0), session_id="s", seq=4)
+    other = replace(_candidate("other", 2.0), session_id="t", seq=5)
+    assert "near" not in {s.id: s for s in rank("q", [hit, other])}["other"].scores
+
+
+def test_explain_names_every_part_and_the_score_stays_within_one() -> None:
+    best = replace(_candidate("a", 3.0, 0.9), text="my red car", importance=1.0, role="user")
+    ranked = rank("What is my red car?", [best, _candidate("b", 1.0, 0.3)])
+    assert ranked[0].scores["score"] == ranked[0].score == pytest.approx(1.0)
+    assert set(ranked[0].scores) == {
+        "keyword", "dense", "session", "role", "phrase", "importance", "score"
+    }  # fmt: skip
+
+
+def test_the_last_place_is_kept_for_a_reserved_record() -> None:
+    ranked = rank("q", [_candidate(name, 9.0 - i) for i, name in enumerate("abcd")])
+    assert [s.id for s in top(ranked, 2, {"c", "d"})] == ["a", "c"]
+    assert [s.id for s in top(ranked, 2, {"b"})] == ["a", "b"]
+    assert [s.id for s in top(ranked, 2, {"z"})] == ["a", "b"]
+    assert top(ranked, 0, {"a"}) == []
+
+
+def test_neighbours_are_wanted_of_hits_in_a_session_unless_they_are_here() -> None:
+    first = replace(_candidate("first", 9.0), session_id="s", seq=4)
+    second = replace(_candidate("second", 5.0), session_id="s", seq=5)
+    memory = _candidate("memory", 4.0)
+    candidates = [first, second, memory]
+    assert wanted(rank("q", candidates), candidates) == [("s", 3), ("s", 6)]
+
+
+_SCORES = st.none() | st.floats(min_value=0.01, max_value=50)
+_COSINES = st.none() | st.floats(min_value=-1, max_value=1)
+
+
+@given(st.text(), st.lists(st.tuples(_SCORES, _COSINES), max_size=12), st.sampled_from(STRATEGIES))
+def test_every_order_is_falling_and_within_bounds(
+    query: str, channels: list[tuple[float | None, float | None]], strategy: str
+) -> None:
+    offered = [Candidate(str(i), query, keyword, cosine) for i, (keyword, cosine) in enumerate(channels)]
+    scores = [scored.score for scored in rank(query, offered, strategy)]
+    assert scores == sorted(scores, reverse=True)
+    assert all(0 < score <= 1 for score in scores)

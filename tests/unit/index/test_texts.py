@@ -1,0 +1,44 @@
+"""What is indexed of a record, and embedded of a query."""
+
+import math
+
+import pytest
+
+from shared.index.texts import dense_text, keyword_text, mean_vector, query_texts
+from shared.index.words import words
+
+
+def test_keywords_hold_speaker_content_tags_and_the_words_of_the_category() -> None:
+    text = keyword_text("likes tea", speaker="Ann", category="user-likes/drink", tags=["hot"])
+    assert set(words(text)) >= {"ann", "tea", "hot", "user", "drink"}
+
+
+def test_a_speaker_who_leads_the_content_is_not_named_twice() -> None:
+    assert keyword_text("Ann: likes tea", speaker="Ann") == "Ann: likes tea"
+
+
+def test_the_vector_is_taken_without_the_speaker() -> None:
+    assert dense_text("Ann: likes tea", speaker="Ann") == "likes tea"
+    assert dense_text("Ann: likes tea") == "Ann: likes tea"
+    assert dense_text("Ann likes tea", speaker="Ann") == "Ann likes tea"
+    assert dense_text("Ann:", speaker="Ann") == "Ann:"
+
+
+@pytest.mark.parametrize(
+    ("query", "texts"),
+    [
+        ("When did Caroline join the support group?", ["join support group"]),
+        ("What is Caroline\u2019s plan?", ["plan"]),
+        ("Who are you?", []),
+        ("Wann hat Caroline die Gruppe besucht?", []),
+        ("\u70e4\u9e2d", []),
+    ],
+)
+def test_an_english_question_is_asked_with_its_gist_too(query: str, texts: list[str]) -> None:
+    assert query_texts(query) == [query, *texts]
+
+
+def test_the_mean_of_vectors_is_their_common_direction() -> None:
+    assert mean_vector([[3.0, 0.0], [0.0, 5.0]]) == pytest.approx([math.sqrt(0.5), math.sqrt(0.5)])
+    assert mean_vector([[3.0, 4.0]]) == [3.0, 4.0]
+    assert mean_vector([[0.0, 0.0], [0.0, 0.0]]) == [0.0, 0.0]

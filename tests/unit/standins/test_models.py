@@ -1,0 +1,175 @@
+"""The stand-in fails on the wire as told, records what it got, and stops whatever hangs."""
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
+import pytest
+
+from tests.standins.behaviours import Cut, Drip, Drop, Hang, Reply, Slow, Status
+from tests.standins.models import ModelServer
+from tests.standins.wire import CHAT, EMBEDDINGS
+from tests.unit.standins.conftest import Caller
+
+
+def test_calls_are_recorded_with_body_headers_and_time(server: ModelServer, caller: Caller) -> None:
+    before = time.monotonic()
+    caller.http.headers["Authorization"] = "Bearer secret"
+    caller.chat("hello", temperature=0)
+    caller.embed("one", "two")
+    chat, embedding = server.calls
+    assert (chat.path, chat.body["temperature"], chat.model) == (CHAT, 0, "m")
+    assert chat.headers["authorization"] == "Bearer secret"
+    assert chat.prompt == "be brief\nhello"
+    assert embedding.texts == ["one", "two"]
+    assert before <= chat.at <= embedding.at <= time.monotonic()
+
+
+def test_a_call_tells_which_behaviour_it_met(server: ModelServer, caller: Caller) -> None:
+    server.chat_replies.append(Status(500))
+    caller.chat()
+    caller.chat()
+    assert [call.behaviour for call in server.chat_calls] == [Status(500), Reply()]
+
+
+def test_a_dropped_call_gets_no_answer(server: ModelServer, caller: Caller) -> None:
+    server.chat_replies.append(Drop())
+    with pytest.raises(httpx.RemoteProtocolError, match="without sending a response"):
+        caller.chat()
+    assert caller.said() == "ok"
+
+
+def test_a_cut_answer_ends_in_its_body(server: ModelServer, caller: Caller) -> None:
+    server.chat_replies.append(Cut())
+    with pytest.raises(httpx.RemoteProtocolError, match="without sending complete message body"):
+        caller.chat()
+
+
+def test_a_hanging_call_answers_when_released(server: ModelServer, caller: Caller) -> None:
+    hang = Hang(then=Reply("late"))
+    server.chat_replies.append(hang)
+    with ThreadPoolExecutor() as pool:
+        said = pool.submit(caller.said)
+        server.wait_for_calls(1)
+        assert not said.done()
+        hang.release.set()
+        assert said.result(timeout=10) == "late"
+
+
+def test_a_hanging_call_holds_up_no_other(server: ModelServer, caller: Caller) -> None:
+    server.chat_replies.append(Hang())
+    with ThreadPoolExecutor() as pool:
+        hanging = pool.submit(caller.said)
+        server.wait_for_calls(1)
+        assert caller.said() == "ok"
+        server.release()
+        assert hanging.result(timeout=10) == "ok"
+
+
+def test_a_default_that_hangs_answers_plainly_after_release(server: ModelServer, caller: Caller) -> None:
+    server.embedding_default = Hang()
+    with ThreadPoolExecutor() as pool:
+        hanging = pool.submit(caller.vectors, "tea")
+        server.wait_for_calls(1)
+        server.release()
+        assert len(hanging.result(timeout=10)[0]) == server.dimension
+
+
+def test_stopping_ends_a_hanging_call(caller: Caller, server: ModelServer) -> None:
+    server.chat_default = Hang()
+    with ThreadPoolExecutor() as pool:
+        hanging = pool.submit(caller.chat)
+        server.wait_for_calls(1)
+        server.stop()
+        with pytest.raises(httpx.TransportError):
+            hanging.result(timeout=10)
+
+
+def test_a_slow_call_outlasts_an_impatient_client(server: ModelServer, caller: Caller) -> None:
+    server.chat_default = Slow(30)
+    caller.http.timeout = httpx.Timeout(0.05)
+    with pytest.raises(httpx.ReadTimeout):
+        caller.chat()
+
+
+def test_a_slow_call_answers_after_its_time(server: ModelServer, caller: Caller) -> None:
+    server.chat_default = Slow(0.05, then=Reply("slowly"))
+    before = time.monotonic()
+    assert caller.said() == "slowly"
+    assert time.monotonic() - before >= 0.05
+
+
+def test_a_dripping_answer_outlasts_a_time_out_per_read(server: ModelServer, caller: Caller) -> None:
+    server.chat_default = Drip(0.5, "drop by drop")
+    caller.http.timeout = httpx.Timeout(0.3)
+    before = time.monotonic()
+    assert caller.said() == "drop by drop"
+    assert time.monotonic() - before >= 0.4
+
+
+def test_waiting_for_calls_ends_when_they_have_come(server: ModelServer, caller: Caller) -> None:
+    with ThreadPoolExecutor() as pool:
+        waiting = pool.submit(server.wait_for_calls, 2, 10, EMBEDDINGS)
+        caller.chat()
+        caller.embed("a")
+        caller.embed("b")
+        assert [call.texts for call in waiting.result(timeout=10)] == [["a"], ["b"]]
+
+
+def test_waiting_for_calls_that_do_not_come_is_an_error(server: ModelServer) -> None:
+    with pytest.raises(TimeoutError, match=r"0 of 1 calls arrived within 0\.01 s"):
+        server.wait_for_calls(1, timeout=0.01)
+
+
+def test_a_stopped_server_refuses_and_comes_back_on_the_same_port(
+    server: ModelServer, caller: Caller
+) -> None:
+    address = server.url
+    caller.chat()
+    server.stop()
+    with pytest.raises(httpx.ConnectError):
+        httpx.post(f"{address}/chat/completions", json={})
+    server.start()
+    assert server.url == address
+    assert caller.said() == "ok"
+    assert len(server.calls) == 2
+
+
+def test_a_reset_server_is_as_new(server: ModelServer, caller: Caller) -> None:
+    server.chat_default = Status(500)
+    server.chat_replies.append(Status(502))
+    caller.embed("a")
+    server.reset()
+    assert server.calls == []
+    assert caller.said() == "ok"
+
+
+def test_many_callers_share_a_plan_without_loss(server: ModelServer) -> None:
+    server.chat_replies.extend(Reply(str(n)) for n in range(200))
+
+    def ask(_: int) -> list[str]:
+        own = Caller(server)
+        with own.http:
+            return [own.said() for _ in range(25)]
+
+    with ThreadPoolExecutor(8) as pool:
+        said = [text for texts in pool.map(ask, range(8)) for text in texts]
+    assert sorted(said, key=int) == [str(n) for n in range(200)]
+    assert len(server.calls) == 200
+
+
+def test_another_path_is_a_404(caller: Caller) -> None:
+    assert caller.http.post("/completions", json={}).status_code == 404
+
+
+def test_the_model_is_listed(caller: Caller) -> None:
+    assert [model["id"] for model in caller.http.get("/models").json()["data"]] == ["stand-in"]
+
+
+def test_stopping_leaves_no_thread(caller: Caller, server: ModelServer) -> None:
+    caller.chat()
+    started = [t for t in threading.enumerate() if "model-server" in t.name or "process_request" in t.name]
+    server.stop()
+    assert len(started) == 2
+    assert not any(thread.is_alive() for thread in started)

@@ -1,0 +1,141 @@
+"""What names and texts from outside must look like."""
+
+import pytest
+
+from shared import errors, naming
+
+
+@pytest.mark.parametrize("value", ["general", "user-preferences/inferred", "a/b/c_d-9", "A", "x" * 256])
+def test_a_category_of_plain_segments_is_kept(value: str) -> None:
+    assert naming.check_category(value) == value
+
+
+@pytest.mark.parametrize(
+    ("value", "rule"),
+    [
+        ("", "blank"),
+        (" \t", "blank"),
+        ("/etc/passwd", "absolute"),
+        ("a/../b", "'..'"),
+        ("..", "'..'"),
+        ("x" * 257, "256"),
+        ("general\n", "ASCII letters"),
+        ("a//b", "ASCII letters"),
+        ("a/", "ASCII letters"),
+        ("a b", "ASCII letters"),
+        ("a.b", "ASCII letters"),
+        ("straße", "ASCII letters"),
+        ("٣", "ASCII letters"),
+        ("\ud800", "ASCII letters"),
+    ],
+)
+def test_a_bad_category_is_refused_with_the_rule_it_breaks(value: str, rule: str) -> None:
+    with pytest.raises(errors.Invalid) as caught:
+        naming.check_category(value)
+    (violation,) = caught.value.violations
+    assert violation.field == "category"
+    assert rule in violation.rule
+    str(caught.value).encode()
+
+
+def test_an_identifier_ends_at_128_characters() -> None:
+    assert naming.check_identifier("a" * 128, "agent_id") == "a" * 128
+    with pytest.raises(errors.TooLarge, match="agent_id: must be at most 128"):
+        naming.check_identifier("a" * 129, "agent_id")
+
+
+@pytest.mark.parametrize(
+    ("written", "cleaned"),
+    [
+        ("project-context/loci", "project-context/loci"),
+        ("-kept-", "-kept-"),
+        ("  User Preferences / Food & Drink ", "User-Preferences/Food-Drink"),
+        ("/absolute/path/", "absolute/path"),
+        ("a/../b", "a/b"),
+        ("anti-patterns\\e-mail", "anti-patterns/e-mail"),
+        ("general\n", "general"),
+        ("Städte", "Stadte"),
+        ("日本/x", "x"),
+        ("日本", None),
+        ("../..", None),
+        ("", None),
+        (None, None),
+        (["a"], None),
+        ("\ud800", None),
+    ],
+)
+def test_a_models_category_is_cleaned_or_dropped(written: str | None, cleaned: str | None) -> None:
+    assert naming.clean_category(written) == cleaned
+
+
+@pytest.mark.parametrize("written", ["a" * 300, "a" * 200 + "/" + "b" * 100, "é" * 400, "a/" * 200 + "a"])
+def test_a_cleaned_category_is_always_a_valid_one(written: str) -> None:
+    cleaned = naming.clean_category(written)
+    assert cleaned is not None
+    assert naming.check_category(cleaned) == cleaned
+
+
+def test_an_overlong_category_loses_whole_segments() -> None:
+    assert naming.clean_category("a" * 200 + "/" + "b" * 100) == "a" * 200
+
+
+@pytest.mark.parametrize(
+    ("value", "rule"), [(" \n", "blank"), ("a\x00b", "NUL"), ("a\udfffb", "surrogates"), ("abcdef", "5")]
+)
+def test_a_text_that_some_store_would_lose_is_refused(value: str, rule: str) -> None:
+    with pytest.raises(errors.Invalid, match=rule) as caught:
+        naming.check_text(value, "content", 5)
+    assert caught.value.violations[0].field == "content"
+
+
+def test_a_text_is_returned_as_it_came() -> None:
+    assert naming.check_text(" 日本 🎉\n", "content", 6) == " 日本 🎉\n"
+    assert naming.check_text("", "value", allow_blank=True) == ""
+
+
+def test_tags_lose_repeats_and_keep_their_order() -> None:
+    assert naming.check_tags(["b", "a", "b", "日本 語"]) == ("b", "a", "日本 語")
+
+
+@pytest.mark.parametrize(
+    ("tags", "field"),
+    [
+        (["ok", " "], "tags.1"),
+        (["x" * 65], "tags.0"),
+        (["two\nlines"], "tags.0"),
+        (["two\u2028lines"], "tags.0"),
+        (["\ud800"], "tags.0"),
+        ([str(n) for n in range(65)], "tags"),
+    ],
+)
+def test_a_bad_tag_is_refused_by_its_position(tags: list[str], field: str) -> None:
+    with pytest.raises(errors.Invalid) as caught:
+        naming.check_tags(tags)
+    assert caught.value.violations[0].field == field
+
+
+def test_sixty_four_tags_of_sixty_four_characters_are_allowed() -> None:
+    tags = [str(n).rjust(64, "x") for n in range(64)]
+    assert naming.check_tags([*tags, *tags]) == tuple(tags)
+
+
+def test_metadata_within_its_limits_is_kept() -> None:
+    pairs = {f"{n}".rjust(64, "k"): "v" * 1024 for n in range(64)}
+    assert naming.check_metadata(pairs) == pairs
+    assert naming.check_metadata({"note": ""}) == {"note": ""}
+
+
+@pytest.mark.parametrize(
+    ("pairs", "field"),
+    [
+        ({str(n): "" for n in range(65)}, "metadata"),
+        ({"": "x"}, "metadata.0"),
+        ({"ok": "x", "k" * 65: "x"}, "metadata.1"),
+        ({"note": "v" * 1025}, "metadata.note"),
+        ({"note": "\x00"}, "metadata.note"),
+    ],
+)
+def test_bad_metadata_is_refused_by_its_place(pairs: dict[str, str], field: str) -> None:
+    with pytest.raises(errors.Invalid) as caught:
+        naming.check_metadata(pairs)
+    assert caught.value.violations[0].field == field

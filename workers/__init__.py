@@ -1,0 +1,1 @@
+"""Processes that consume: the folder's name is the queue's name."""

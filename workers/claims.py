@@ -1,0 +1,62 @@
+"""Claim, work, record: the one loop that every queue runs.
+
+A task empties its stage: it claims a batch, works on it, and goes on until nothing is due. A
+claim that fails by the other side's fault is due again after a growing, jittered pause, the
+other side's own Retry-After respected; one that fails by its own comes to an end that says why.
+"""
+
+import random
+from collections.abc import Awaitable, Callable, Sequence
+
+import structlog
+
+from shared import errors
+from shared.resources import Resources
+from shared.stages import Stage
+from shared.work import store as work
+from shared.work.store import Claim
+
+Batch = Callable[[Resources, Sequence[Claim]], Awaitable[None]]
+_ROUNDS = 50
+log = structlog.get_logger()
+
+
+async def drain(resources: Resources, stage: Stage, do: Batch) -> int:
+    """Work off what is due in a stage, batch by batch; return how many rows were claimed."""
+    settings, claimed = resources.settings, 0
+    for _ in range(_ROUNDS):
+        async with resources.postgres.fleet() as connection:
+            claims = await work.claim(connection, stage, stage.batch, settings.lease, settings.work_attempts)
+        if not claims:
+            break
+        claimed += len(claims)
+        await do(resources, claims)
+        if len(claims) < stage.batch // 2:
+            break
+    return claimed
+
+
+async def put_off(
+    resources: Resources, stage: Stage, claims: Sequence[Claim], error: errors.Unavailable
+) -> None:
+    """Give claims back because something they need is away."""
+    log.warning("put_off", stage=stage.name, rows=len(claims), reason=str(error))
+    async with resources.postgres.fleet() as connection:
+        for claim in claims:
+            pause = backoff(resources, claim.attempts, error.retry_after)
+            await work.postpone(connection, claim, str(error), pause, refund=not stage.outage_counts)
+
+
+async def bury(resources: Resources, stage: Stage, claim: Claim, reason: str) -> None:
+    """End a row that can't be worked, with its reason, where somebody will see it."""
+    log.error("buried", stage=stage.name, work_id=claim.id, reason=reason)
+    async with resources.postgres.fleet() as connection:
+        await work.bury(connection, claim, reason)
+        await work.count(connection, "work_buried", {stage.name: 1})
+
+
+def backoff(resources: Resources, attempts: int, retry_after: float | None = None) -> float:
+    """Return seconds to wait: doubling with full jitter, at least what the other side asked for."""
+    settings = resources.settings
+    ceiling = min(settings.work_backoff_max, settings.work_backoff * 2 ** min(attempts, 16))
+    return max(retry_after or 0.0, random.uniform(settings.work_backoff / 2, ceiling))  # noqa: S311

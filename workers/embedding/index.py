@@ -1,0 +1,77 @@
+"""Make the index agree with records: a point for the version that stands, none for what is gone.
+
+The same for a record that is new, changed, archived or deleted: look what it is now, and write
+that. So it does not matter how often or in what order rows are worked.
+"""
+
+import asyncio
+from collections.abc import Sequence
+
+from shared import errors, stages
+from shared.backfill import backfill
+from shared.clients.qdrant import MissingCollection
+from shared.index import generations, points, rebuild
+from shared.index.generations import Generation
+from shared.index.points import Document
+from shared.resources import Resources
+from shared.stages import INDEX
+from shared.work import store as work
+from shared.work.store import Claim
+from workers import claims as loop
+from workers.embedding import documents
+
+
+async def index_batch(resources: Resources, claims: Sequence[Claim]) -> None:
+    """Write what is due, generation by generation."""
+    async with resources.postgres.fleet() as connection:
+        known = {generation.id: generation for generation in await generations.all_of(connection)}
+    held: dict[int, list[Claim]] = {}
+    for claim in claims:
+        held.setdefault(claim.generation, []).append(claim)
+    for number, mine in held.items():
+        await _index(resources, known.get(number), mine)
+
+
+async def _index(resources: Resources, generation: Generation | None, claims: list[Claim]) -> None:
+    try:
+        if generation is not None:
+            await _write(resources, generation, claims)
+    except MissingCollection as lost:
+        # Qdrant is new or was emptied, so everything else is lost too: make it, and all of it due.
+        await loop.put_off(resources, INDEX, claims, errors.Unavailable("qdrant", str(lost)))
+        await rebuild.prepare(resources, backfill)
+        return
+    except errors.Unavailable as away:
+        await loop.put_off(resources, INDEX, claims, away)
+        return
+    async with resources.postgres.fleet() as connection:
+        waiting = await work.confirm_indexed(connection, claims)
+    if waiting:
+        resources.bell.ring(stages.EMBED, waiting)
+
+
+async def _write(resources: Resources, generation: Generation, claims: list[Claim]) -> None:
+    found = await documents.load(resources, claims)
+    present = [found[key] for claim in claims if (key := (claim.tenant, claim.kind, claim.ref)) in found]
+    if present:
+        await points.put(resources.qdrant, generation.collection, present, bulk=True)
+    await asyncio.gather(
+        *(_tidy(resources, generation, claim, found) for claim in claims if _may_be_stale(claim, found))
+    )
+
+
+def _may_be_stale(claim: Claim, found: dict[tuple[str, stages.Kind, str], Document]) -> bool:
+    """A first version has no older points; all else may have."""
+    document = found.get((claim.tenant, claim.kind, claim.ref))
+    return document is None or document.version > 1
+
+
+async def _tidy(
+    resources: Resources,
+    generation: Generation,
+    claim: Claim,
+    found: dict[tuple[str, stages.Kind, str], Document],
+) -> None:
+    document = found.get((claim.tenant, claim.kind, claim.ref))
+    keep = document.point_id if document else None
+    await points.remove(resources.qdrant, generation.collection, claim.tenant, claim.ref, except_version=keep)

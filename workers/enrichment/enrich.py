@@ -1,0 +1,158 @@
+"""Enrich raw entries: ask the model without a transaction open, record only if the claim still stands."""
+
+import asyncio
+import secrets
+from collections.abc import Sequence
+
+import structlog
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from shared import directives, errors
+from shared.clients.language_model import LanguageModel
+from shared.longterm import document, history, save, store, tombstones
+from shared.longterm.fingerprint import fingerprint
+from shared.longterm.record import Draft, Entry
+from shared.resources import Resources
+from shared.stages import ENRICH, State
+from shared.work import store as work
+from shared.work.store import Claim
+from workers import claims as loop
+from workers.enrichment import items, prompt
+
+ACTOR = "enrichment"
+BAD_REPLIES = 2
+"""A reply that can't be used is asked for once more; the same question rarely mends on the third."""
+log = structlog.get_logger()
+
+
+async def enrich_batch(resources: Resources, claims: Sequence[Claim]) -> None:
+    """Work on claimed entries side by side."""
+    gate = asyncio.Semaphore(resources.settings.llm_concurrency)
+
+    async def one(claim: Claim) -> None:
+        async with gate:
+            await _enrich(resources, claim)
+
+    await asyncio.gather(*(one(claim) for claim in claims))
+
+
+async def _enrich(resources: Resources, claim: Claim) -> None:
+    model = resources.language_model
+    async with resources.postgres.tenant(claim.tenant) as connection:
+        raw = next(iter(await store.read(connection, claim.tenant, [claim.ref])), None)
+    if raw is None or raw.state is not State.PENDING:
+        await _drop(resources, claim)
+        return
+    if model is None:
+        await settle(resources, claim, State.FINAL, None)
+        return
+    try:
+        found = await _ask(resources, model, raw)
+    except errors.Unavailable as away:
+        await _not_now(resources, claim, away)
+    except errors.BadReply as bad:
+        await _not_so(resources, claim, bad)
+    else:
+        await _record(resources, claim, found)
+
+
+async def _ask(resources: Resources, model: LanguageModel, raw: Entry) -> list[Draft]:
+    rules = directives.read(resources.settings, raw.tenant, "memory-rules")
+    async with asyncio.timeout(resources.settings.llm_timeout):
+        try:
+            reply = await model.ask(prompt.system(rules), prompt.user(raw))
+        except TimeoutError:
+            raise errors.Unavailable("language model", "no answer in time") from None
+    return items.drafts(reply.text, raw, prompt.system(rules))
+
+
+async def _not_now(resources: Resources, claim: Claim, away: errors.Unavailable) -> None:
+    if claim.attempts >= resources.settings.work_attempts:
+        await settle(resources, claim, State.FAILED, str(away))
+    else:
+        await loop.put_off(resources, ENRICH, [claim], away)
+
+
+async def _not_so(resources: Resources, claim: Claim, bad: errors.BadReply) -> None:
+    if claim.attempts >= BAD_REPLIES:
+        await settle(resources, claim, State.FAILED, str(bad))
+    else:
+        await loop.put_off(resources, ENRICH, [claim], errors.Unavailable("language model", str(bad)))
+
+
+async def _drop(resources: Resources, claim: Claim) -> None:
+    async with resources.postgres.fleet() as connection:
+        await work.finish(connection, [claim])
+
+
+async def settle(resources: Resources, claim: Claim, state: State, reason: str | None) -> None:
+    """Leave an entry as it was written, in the state that says why."""
+    async with resources.postgres.tenant(claim.tenant) as connection:
+        if claim.id not in await work.finish(connection, [claim]):
+            return
+        values = {"state": state, "failure": reason}
+        entry = await store.change(connection, claim.tenant, claim.ref, values)
+        await history.note(connection, ACTOR, state, [entry], reason)
+        await work.count(connection, "enrichments", {state: 1})
+
+
+async def _record(resources: Resources, claim: Claim, found: Sequence[Draft]) -> None:
+    """Put the focused entries in the raw one's place, in one transaction."""
+    async with resources.postgres.tenant(claim.tenant) as connection:
+        if claim.id not in await work.finish(connection, [claim]):
+            return  # edited, deleted or taken over meanwhile: this answer is about what no longer stands
+        locked = await store.lock(connection, claim.tenant, [claim.ref])
+        raw = next(iter(locked), None)
+        if raw is None or raw.state is not State.PENDING:
+            return
+        kept = await _without_forgotten(connection, raw, found)
+        changed = await _replace(connection, raw, kept) if kept else []
+        if not kept:
+            entry = await store.change(connection, claim.tenant, raw.id, {"state": State.KEPT_RAW})
+            await history.note(connection, ACTOR, State.KEPT_RAW, [entry])
+        await work.count(connection, "enrichments", {"enriched" if kept else State.KEPT_RAW: 1})
+        claims = await save.hand_on(connection, claim.tenant, changed)
+    await resources.writer.write_through([document.document(entry) for entry in changed], claims)
+
+
+async def _without_forgotten(connection: AsyncConnection, raw: Entry, found: Sequence[Draft]) -> list[Draft]:
+    """Leave out what was deleted on purpose: a model must not bring it back."""
+    if not found:
+        return []
+    gone = await tombstones.forgotten(connection, raw.scope, [draft.content for draft in found])
+    return [draft for draft in found if draft.content not in gone]
+
+
+async def _replace(connection: AsyncConnection, raw: Entry, kept: Sequence[Draft]) -> list[Entry]:
+    """Archive the raw entry first, for a successor may say the very same; return all that changed."""
+    await store.archive(connection, raw.tenant, [raw.id], "enriched", [])
+    rows = await store.upsert(connection, raw.scope, [_row(raw, draft) for draft in kept])
+    successors = [Entry.of(row) for row in rows]
+    ids = [entry.id for entry in successors]
+    archived = await store.change(connection, raw.tenant, raw.id, {"superseded_by": ids})
+    await history.note(connection, ACTOR, "created", [Entry.of(row) for row in rows if row["inserted"]])
+    await history.note(
+        connection, ACTOR, "reinforced", [Entry.of(row) for row in rows if not row["inserted"]]
+    )
+    await history.note(connection, ACTOR, "archived", [archived], f"enriched into {', '.join(ids)}")
+    return [archived, *(Entry.of(row) for row in rows if row["inserted"])]
+
+
+def _row(raw: Entry, draft: Draft) -> dict[str, object]:
+    return store.row_of(
+        secrets.token_hex(6),
+        content=draft.content,
+        fingerprint=fingerprint(draft.content, draft.occurred_at),
+        indexed_text=document.keywords(draft),
+        state=State.FINAL,
+        category=draft.category,
+        tags=list(draft.tags),
+        metadata=draft.metadata,
+        importance=draft.importance,
+        occurred_at=draft.occurred_at,
+        sources=[source.model_dump() for source in raw.sources],
+        derived_from=[raw.id],
+        reinforcement_count=raw.reinforcement_count,
+        created_at=raw.created_at,
+        last_seen_at=raw.last_seen_at,
+    )

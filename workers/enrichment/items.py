@@ -1,0 +1,76 @@
+"""From a model's reply to entries: what can be used is cleaned, what can't is left out."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from shared import errors, naming, replies
+from shared.longterm.fingerprint import folded
+from shared.longterm.record import MAX_CONTENT, Draft, Entry
+
+_ECHO = 40
+"""Characters from which a sentence of the directive is recognised when a model gives it back."""
+
+
+def drafts(reply: str, raw: Entry, directive: str) -> list[Draft]:
+    """Return the drafts of a reply, at most one for each distinct fact; empty only for `[]`.
+
+    Raises errors.BadReply when the reply holds items but none of them can be used.
+    """
+    items = replies.objects(reply)
+    usable = [draft for item in items if (draft := _draft(item, raw, directive)) is not None]
+    if items and not usable:
+        raise errors.BadReply("no item of the reply has content")
+    return list({folded(draft.content): draft for draft in reversed(usable)}.values())[::-1]
+
+
+def _draft(item: dict[str, Any], raw: Entry, directive: str) -> Draft | None:
+    content = item.get("content")
+    if not isinstance(content, str) or _is_echo(content, directive):
+        return None
+    try:
+        checked = naming.check_text(content.strip(), "content", MAX_CONTENT)
+    except errors.Invalid:
+        return None
+    category = naming.clean_category(item["category"]) if item.get("category") else raw.category
+    return Draft(
+        content=checked,
+        category=category,
+        tags=_tags(item.get("tags")),
+        metadata=raw.metadata | _metadata(item.get("metadata")),
+        importance=_importance(item.get("importance"), raw.importance),
+        occurred_at=raw.occurred_at,
+    )
+
+
+def _is_echo(content: str, directive: str) -> bool:
+    return len(content) >= _ECHO and folded(content) in folded(directive)
+
+
+def _tags(value: Any) -> tuple[str, ...]:
+    offered: Sequence[Any] = value.split(",") if isinstance(value, str) else value
+    if not isinstance(offered, Sequence):
+        return ()
+    kept = []
+    for tag in offered[: naming.TAGS]:
+        try:
+            kept += naming.check_tags([str(tag).strip()])
+        except errors.Invalid:
+            continue
+    return tuple(dict.fromkeys(kept))
+
+
+def _metadata(value: Any) -> dict[str, str]:
+    if not isinstance(value, dict):
+        return {}
+    texts = {str(key): str(told) for key, told in value.items() if isinstance(told, (str, int, float))}
+    try:
+        return naming.check_metadata(texts)
+    except errors.Invalid:
+        return {}
+
+
+def _importance(value: Any, otherwise: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        return otherwise
+    return min(1.0, max(0.0, float(value)))

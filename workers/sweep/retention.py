@@ -1,0 +1,67 @@
+"""What has a last day: sessions with a time to live, archived entries, turns, notes, answers, vectors."""
+
+from datetime import timedelta
+
+from shared.conversation import store as conversation
+from shared.idempotency import store as idempotency
+from shared.index import vectors
+from shared.longterm import forget, history, store
+from shared.resources import Resources
+from shared.sessions import open as sessions
+from shared.sessions import store as session_store
+from shared.stages import Kind
+from shared.work import store as work
+from shared.working import write
+
+_BATCH = 500
+
+
+async def sessions_over(resources: Resources, tenant: str) -> int:
+    """Delete sessions whose time is over, with turns and desk; their points follow."""
+    async with resources.postgres.tenant(tenant) as connection:
+        over = await session_store.expired(connection, tenant, _BATCH)
+        claims = await sessions.discard(connection, tenant, [one for one, _ in over]) if over else []
+    await resources.writer.write_through([], claims)
+    for _, namespace in over:
+        await write.clear(resources, tenant, namespace)
+    return len(over)
+
+
+async def archived(resources: Resources, tenant: str) -> int:
+    """Purge entries archived long enough ago."""
+    age = timedelta(days=resources.settings.archive_days)
+    async with resources.postgres.tenant(tenant) as connection:
+        ids = await store.archived_before(connection, tenant, age, _BATCH)
+        claims, _ = await forget.erase(connection, tenant, await store.lock(connection, tenant, ids))
+    await resources.writer.write_through([], claims)
+    return len(ids)
+
+
+async def turns(resources: Resources, tenant: str) -> int:
+    """Delete turns older than the setting, if there is one."""
+    days = resources.settings.turn_days
+    if days is None:
+        return 0
+    async with resources.postgres.tenant(tenant) as connection:
+        gone = await conversation.expired(connection, tenant, timedelta(days=days), _BATCH)
+        versions = dict.fromkeys(gone, conversation.VERSION + 1)
+        claims = await work.enqueue_index(connection, tenant, Kind.TURN, versions) if gone else []
+    await resources.writer.write_through([], claims)
+    return len(gone)
+
+
+async def rows(resources: Resources, tenant: str) -> dict[str, int]:
+    """Delete notes, stored answers and cached vectors past their time."""
+    settings = resources.settings
+    async with resources.postgres.tenant(tenant) as connection:
+        answers = timedelta(hours=settings.idempotency_hours)
+        unused = timedelta(days=settings.embedding_cache_days)
+        gone = {
+            "answers": await idempotency.expire(connection, tenant, answers),
+            "vectors": await vectors.expire(connection, tenant, unused),
+            "history": 0,
+        }
+        if settings.history_days is not None:
+            notes = timedelta(days=settings.history_days)
+            gone["history"] = await history.expire(connection, tenant, notes)
+    return gone

@@ -1,0 +1,90 @@
+"""One sweep: a step for each state of the world that may need mending. All are safe to repeat.
+
+A step whose store is away is left for the next sweep and stops none of the others.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict, dataclass
+
+import structlog
+
+from shared import errors
+from shared.access import store as access
+from shared.backfill import backfill
+from shared.index import rebuild
+from shared.resources import Resources
+from shared.work import store as work
+from workers.sweep import abandoned, retention, strays
+
+log = structlog.get_logger()
+
+
+@dataclass
+class Counts:
+    """What a sweep mended, by kind."""
+
+    generations_begun: int = 0
+    abandoned: int = 0
+    expired_sessions: int = 0
+    expired_desk_points: int = 0
+    orphan_points: int = 0
+    missing_points: int = 0
+    purged_archived: int = 0
+    expired_turns: int = 0
+    expired_history: int = 0
+    expired_answers: int = 0
+    expired_vectors: int = 0
+
+
+Step = Callable[[Resources, Counts], Awaitable[None]]
+
+
+async def sweep_once(resources: Resources) -> Counts:
+    """Do every step once and count what was mended."""
+    counts = Counts()
+    for step in (_generations, _abandoned, _retention, _desk_points, _strays):
+        try:
+            await step(resources, counts)
+        except errors.LociError as error:
+            log.warning("sweep_step_left", step=step.__name__.strip("_"), reason=str(error))
+    mended = {name: number for name, number in asdict(counts).items() if number}
+    if mended:
+        log.info("swept", **mended)
+        async with resources.postgres.fleet() as connection:
+            await work.count(connection, "sweep_repairs", mended)
+    return counts
+
+
+async def _generations(resources: Resources, counts: Counts) -> None:
+    """The configured model has changed, or a first start found the endpoint away."""
+    counts.generations_begun = len(await rebuild.ensure(resources, backfill))
+    await rebuild.create_collections(resources, backfill)
+
+
+async def _abandoned(resources: Resources, counts: Counts) -> None:
+    """A row's worker died with it as often as it may: it would take the next one down too."""
+    counts.abandoned = await abandoned.end(resources)
+
+
+async def _retention(resources: Resources, counts: Counts) -> None:
+    """Rows have outlived what the settings allow."""
+    async with resources.postgres.fleet() as connection:
+        tenants = await access.tenants(connection)
+    for tenant in tenants:
+        counts.expired_sessions += await retention.sessions_over(resources, tenant)
+        counts.purged_archived += await retention.archived(resources, tenant)
+        counts.expired_turns += await retention.turns(resources, tenant)
+        rows = await retention.rows(resources, tenant)
+        counts.expired_history += rows["history"]
+        counts.expired_answers += rows["answers"]
+        counts.expired_vectors += rows["vectors"]
+
+
+async def _desk_points(resources: Resources, counts: Counts) -> None:
+    """Desk entries ended by their own time to live; Redis forgot them, the index did not."""
+    counts.expired_desk_points = await strays.expired_desk_points(resources)
+
+
+async def _strays(resources: Resources, counts: Counts) -> None:
+    """Points without a record, or of another version than the record's; records without their point."""
+    counts.orphan_points, counts.missing_points = await strays.reconcile(resources)
