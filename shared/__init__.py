@@ -1,1 +1,1 @@
-"""What two processes must agree on: records, their statements, their stages, and the clients of the stores."""
+"""What two processes must agree on: records, statements, stages, and the clients of the stores."""

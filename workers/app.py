@@ -18,9 +18,8 @@ from celery.schedules import schedule
 from celery.signals import setup_logging, worker_init, worker_shutdown
 
 from shared import config, stages, telemetry
-from shared.backfill import backfill
 from shared.clients.broker import celery_app
-from shared.index import rebuild
+from shared.reindex import rebuild
 from shared.resources import Resources, open_resources
 
 log = structlog.get_logger()
@@ -42,7 +41,7 @@ class _Process:
 
     async def _open(self) -> None:
         self.resources = await self.closing.enter_async_context(open_resources(self.settings))
-        await rebuild.prepare(self.resources, backfill)
+        await rebuild.prepare(self.resources)
 
     def stop(self) -> None:
         asyncio.run_coroutine_threadsafe(self.closing.aclose(), self.loop).result(10)

@@ -125,6 +125,18 @@ def _create_tables() -> None:
         sa.Column(
             "sources", postgresql.JSONB(astext_type=sa.Text()), server_default=sa.text("'[]'"), nullable=False
         ),
+        sa.Column(
+            "source_session",
+            sa.Text(),
+            sa.Computed("sources -> 0 ->> 'session_id'", persisted=True),
+            nullable=True,
+        ),
+        sa.Column(
+            "source_seq",
+            sa.Integer(),
+            sa.Computed("(sources -> 0 ->> 'seq')::integer", persisted=True),
+            nullable=True,
+        ),
         sa.Column("superseded_by", sa.ARRAY(sa.Text()), server_default=sa.text("'{}'"), nullable=False),
         sa.Column("derived_from", sa.ARRAY(sa.Text()), server_default=sa.text("'{}'"), nullable=False),
         sa.Column("created_at", sa.DateTime(timezone=True), server_default=sa.text("now()"), nullable=False),
@@ -159,6 +171,13 @@ def _create_tables() -> None:
         "entry",
         ["tenant", "agent_id", sa.literal_column("last_seen_at DESC"), "id"],
         unique=False,
+    )
+    op.create_index(
+        "entry_source_idx",
+        "entry",
+        ["tenant", "source_session", "source_seq"],
+        unique=False,
+        postgresql_where=sa.text("source_session IS NOT NULL"),
     )
     op.create_index("entry_words_idx", "entry", ["words"], unique=False, postgresql_using="gin")
     op.create_table(

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 
 from services.commands.opened import with_resources
 from shared import errors
-from shared.backfill import backfill
 from shared.index import generations
-from shared.index import rebuild as index
 from shared.index.generations import Generation
+from shared.reindex import rebuild as index
 from shared.resources import Resources
 from shared.stages import Kind
 
@@ -30,8 +29,8 @@ def _kind(name: str) -> Kind:
 
 
 async def _rebuild(resources: Resources, kinds: Sequence[Kind], *, wait: bool) -> None:
-    begun = await index.reindex(resources, kinds, backfill)
-    await index.create_collections(resources, backfill)
+    begun = await index.reindex(resources, kinds)
+    await index.create_collections(resources)
     for generation in begun:
         sys.stderr.write(f"building {generation.collection} (model {generation.model or 'none'})\n")
     while wait and (left := await _not_live(resources, begun)):

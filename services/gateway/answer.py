@@ -46,10 +46,12 @@ def place_of(text: str | None) -> tuple[datetime, str] | None:
     """Read a cursor; raise errors.Invalid for one that we did not give."""
     if text is None:
         return None
+    row_id = ""
     try:
         moment, _, row_id = base64.urlsafe_b64decode(text.encode("ascii")).decode().partition(" ")
-        if not row_id or "\x00" in row_id:
-            raise ValueError
-        return datetime.fromisoformat(moment), row_id
+        place = datetime.fromisoformat(moment), row_id
     except (ValueError, binascii.Error):
-        raise errors.Invalid("cursor", "is not one that a list has answered") from None
+        place = None
+    if place is None or not row_id or "\x00" in row_id or place[0].tzinfo is None:
+        raise errors.Invalid("cursor", "is not one that a list has answered")
+    return place

@@ -10,8 +10,7 @@ from services.gateway.limits import Limited
 from services.gateway.metrics import Measured
 from services.gateway.routes import memories, operations, sessions, transfer, turns, users, working
 from shared import config, telemetry
-from shared.backfill import backfill
-from shared.index import rebuild
+from shared.reindex import rebuild
 from shared.resources import open_resources
 
 _ABOUT = "The memory of a fleet of agents: conversation, desk and long-term memory behind one door."
@@ -25,7 +24,7 @@ def create_app(settings: config.Settings | None = None) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         async with open_resources(settings) as resources:
-            await rebuild.prepare(resources, backfill)
+            await rebuild.prepare(resources)
             app.state.resources = resources
             yield
 

@@ -24,6 +24,11 @@ class Body(BaseModel):
         return data
 
 
+def example(body: dict[str, Any]) -> ConfigDict:
+    """Return the configuration that shows an example in the OpenAPI document."""
+    return ConfigDict(json_schema_extra={"examples": [body]})
+
+
 def _is_storable(data: Any) -> bool:
     if isinstance(data, str):
         return "\x00" not in data and (data.isascii() or _encodes(data))

@@ -5,6 +5,7 @@ from http import HTTPStatus
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from services.gateway import errors as problems
+from services.gateway.answer import Json
 
 MAX_BODY = 1024 * 1024
 MAX_BULK = 32 * 1024 * 1024
@@ -21,7 +22,7 @@ class Limited:
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: D102
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -72,7 +73,7 @@ def _claimed(scope: Scope) -> int:
     return 0
 
 
-def _refusal(limit: int) -> problems.Json:
+def _refusal(limit: int) -> Json:
     return problems.problem(
         HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body is over the limit of {limit} bytes"
     )

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
+from sqlalchemy import RowMapping
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from shared import errors
@@ -32,7 +33,7 @@ class Measured:
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: D102
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -73,7 +74,7 @@ class _Shared(Collector):
         return self._families
 
 
-def _of_stages(rows: Iterable[work.RowMapping]) -> list[Metric]:
+def _of_stages(rows: Iterable[RowMapping]) -> list[Metric]:
     names = {
         "waiting": "Rows left to do.",
         "running": "Rows in a worker's hands.",
@@ -89,7 +90,7 @@ def _of_stages(rows: Iterable[work.RowMapping]) -> list[Metric]:
     return list(families.values())
 
 
-def _of_tallies(rows: Iterable[work.RowMapping]) -> list[Metric]:
+def _of_tallies(rows: Iterable[RowMapping]) -> list[Metric]:
     families: dict[str, CounterMetricFamily] = {}
     for row in rows:
         name = row["name"]

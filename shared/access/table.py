@@ -1,6 +1,7 @@
 """Tenants and keys. A key's secret is stored as a SHA-256: it is 256 random bits, so no slow hash is owed."""
 
-from sqlalchemy import ARRAY, CheckConstraint, Column, DateTime, ForeignKey, LargeBinary, Table, Text, func
+from sqlalchemy import CheckConstraint, Column, DateTime, ForeignKey, LargeBinary, Table, Text, func
+from sqlalchemy.dialects.postgresql import ARRAY
 
 from shared.clients.postgres import metadata
 

@@ -11,7 +11,7 @@ from collections import Counter
 
 import structlog
 from celery import Celery
-from kombu import Queue
+from kombu.entity import Queue
 from kombu.exceptions import OperationalError
 
 from shared import config, stages

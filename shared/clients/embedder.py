@@ -43,10 +43,10 @@ class Embedder:
             vectors += await self._ask(texts[start : start + self._batch], None)
         return vectors
 
-    async def embed_query(self, text: str) -> Vector:
-        """Return the vector of a query; give up early, since somebody waits for the answer."""
+    async def embed_query(self, texts: Sequence[str]) -> list[Vector]:
+        """Return the vectors of a query's texts; give up early, since somebody waits for the answer."""
         with self._breaker:
-            return (await self._ask([text], self._query_timeout))[0]
+            return await self._ask(texts, self._query_timeout)
 
     async def close(self) -> None:
         """Close the connections."""

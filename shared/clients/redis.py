@@ -15,7 +15,7 @@ from shared import config, errors
 
 def open_redis(settings: config.Settings) -> redis.asyncio.Redis:
     """Connect lazily to the Redis of desks and windows."""
-    return redis.asyncio.from_url(  # type: ignore[no-any-return]
+    return redis.asyncio.from_url(
         config.required(settings.redis_url, "LOCI_REDIS_URL"),
         decode_responses=True,
         socket_timeout=settings.redis_timeout,

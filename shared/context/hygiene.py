@@ -22,7 +22,7 @@ def one_line(text: str) -> str:
     """Return content as it may stand in a line of a block."""
     flat = " ⏎ ".join(part.strip() for part in text.splitlines() if part.strip())
     visible = _CONTROL.sub("", _HIDDEN.sub("", flat))
-    return _FENCE.sub("‹", visible)
+    return _FENCE.sub("\N{SINGLE LEFT-POINTING ANGLE QUOTATION MARK}", visible)
 
 
 def fenced(header: str, lines: list[str]) -> str:

@@ -1,7 +1,6 @@
 """How a turn is found across sessions."""
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 
 from shared.conversation.record import Turn
@@ -31,26 +30,16 @@ def of_row(row: Mapping[str, Any]) -> Document:
     return document(Scope(row["tenant"], row["agent_id"], row["user_id"]), Turn.model_validate({**row}))
 
 
-def candidate(
-    turn: Turn,
-    keyword: float | None = None,
-    cosine: float | None = None,
-    around: Mapping[tuple[str, int], Turn] | None = None,
-) -> Candidate:
-    """Return a turn as it is offered for ranking, with the turns around it when they are known."""
-    before = (around or {}).get((turn.session_id, turn.seq - 1))
-    after = (around or {}).get((turn.session_id, turn.seq + 1))
-    at: datetime = turn.created_at
+def candidate(turn: Turn, keyword: float | None = None, cosine: float | None = None) -> Candidate:
+    """Return a turn as it is offered for ranking."""
     return Candidate(
         id=turn.ref,
         text=texts.keyword_text(turn.content, speaker=turn.speaker),
         keyword=keyword,
         cosine=cosine,
-        at=at,
+        at=turn.created_at,
         speaker=turn.speaker,
         role=turn.role,
         session_id=turn.session_id,
         seq=turn.seq,
-        previous=before.content if before else None,
-        following=after.content if after else None,
     )

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from qdrant_client import models
@@ -48,13 +48,16 @@ class TurnCriteria:
 
     def for_rows(self, scope: Scope) -> list[ColumnElement[bool]]:
         """Return the conditions on rows of `turn`."""
-        bounds: list[tuple[Any, bool]] = [
-            (turn.c.session_id == self.session_id, self.session_id is not None),
-            (turn.c.session_id != self.except_session, self.except_session is not None),
-            (turn.c.created_at >= self.created_after, self.created_after is not None),
-            (turn.c.created_at <= self.created_before, self.created_before is not None),
-        ]
-        return [store.visible(scope), *(condition for condition, asked in bounds if asked)]
+        wanted = [store.visible(scope)]
+        if self.session_id is not None:
+            wanted.append(turn.c.session_id == self.session_id)
+        if self.except_session is not None:
+            wanted.append(turn.c.session_id != self.except_session)
+        if self.created_after is not None:
+            wanted.append(turn.c.created_at >= self.created_after)
+        if self.created_before is not None:
+            wanted.append(turn.c.created_at <= self.created_before)
+        return wanted
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,10 +123,11 @@ def _offered(known: dict[Place, Turn], around: dict[Place, Turn], criteria: Turn
 def _ranked(
     query: str, turns: dict[Place, Turn], hits: dict[Place, Any], offered: Sequence[Place]
 ) -> list[Scored]:
-    candidates: list[Candidate] = [
-        document.candidate(turns[place], *hits.get(place, (None, None)), turns) for place in offered
-    ]
-    return ranking.rank(query, candidates)
+    def offer(place: Place) -> Candidate:
+        keyword, cosine = hits.get(place, (None, None))
+        return document.candidate(turns[place], keyword, cosine)
+
+    return ranking.rank(query, [offer(place) for place in offered], now=datetime.now(UTC))
 
 
 def _results(ranked: Sequence[Scored], turns: dict[Place, Turn], found: Found) -> TurnResults:

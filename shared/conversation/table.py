@@ -1,7 +1,6 @@
 """Turns, what was recalled with them, and which entry a session has already been shown."""
 
 from sqlalchemy import (
-    ARRAY,
     Column,
     DateTime,
     ForeignKeyConstraint,
@@ -13,7 +12,7 @@ from sqlalchemy import (
     func,
     text,
 )
-from sqlalchemy.dialects.postgresql import JSONB, TSVECTOR
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB, TSVECTOR
 
 from shared.clients.postgres import metadata
 

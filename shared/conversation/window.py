@@ -41,7 +41,7 @@ async def cached(resources: Resources, tenant: str, session_id: str, count: int)
     """Return what the window holds of the last turns; raise errors.Unavailable when Redis is away."""
     with redis.translated():
         members = await resources.redis.zrange(key(resources, tenant, session_id), -count, -1)
-    return [_unpacked(member) for member in members]
+    return [_unpacked(str(member)) for member in members]
 
 
 async def replay(resources: Resources, session: Session, count: int, held: list[Turn] | None) -> list[Turn]:

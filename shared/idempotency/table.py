@@ -1,7 +1,7 @@
 """Stored answers, per tenant, route and key."""
 
-from sqlalchemy import ARRAY, Column, DateTime, Index, LargeBinary, Table, Text, func, text
-from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy import Column, DateTime, Index, LargeBinary, Table, Text, func, text
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
 from shared.clients.postgres import metadata
 

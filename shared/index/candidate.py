@@ -10,8 +10,7 @@ class Candidate:
 
     `keyword` and `cosine` are the raw scores of the two channels; None says that the channel did
     not return this record (for instance a neighbour that was fetched because of its hit).
-    `at` is when the thing happened, or else when it was written. `previous` and `following` are
-    the texts of the turns around it, when they were read. `importance` lies in 0..1.
+    `at` is when the thing happened, or else when it was written. `importance` lies in 0..1.
     """
 
     id: str
@@ -24,8 +23,6 @@ class Candidate:
     role: str | None = None
     session_id: str | None = None
     seq: int | None = None
-    previous: str | None = None
-    following: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ REACH = 6
 FADING = 0.7
 # Cues are sought in the head of a text only (characters): long messages hold every cue somewhere.
 _HEAD = 400
+_PHRASES_WITHIN = 4000
 _TIME = re.compile(
     r"\b(?:yesterday|to(?:day|night|morrow)|last|next|ago|since|recently|just|(?:week|month|year|day)s?"
     r"|weekend|(?:mon|tues|wednes|thurs|fri|satur|sun)day|january|february|march|april|may|june|july|august|september"
@@ -128,5 +129,5 @@ def _is_named(speaker: str | None, question: Question) -> bool:
 
 
 def _held(phrases: Sequence[str], text: str) -> float:
-    plain = folded(text)
+    plain = folded(text[:_PHRASES_WITHIN])
     return sum(phrase in plain for phrase in phrases) / len(phrases)

@@ -93,8 +93,8 @@ async def remove(
     qdrant: Qdrant, collection: str, tenant: str, ref: str, *, except_version: str | None = None
 ) -> None:
     """Delete a record's points, or those of its other versions than one."""
-    keep = [models.HasIdCondition(has_id=[except_version])] if except_version else None
-    condition = models.Filter(must=[*of_tenant(tenant), matches("ref", ref)], must_not=keep)
+    keep: list[models.Condition] = [models.HasIdCondition(has_id=[except_version])] if except_version else []
+    condition = models.Filter(must=[*of_tenant(tenant), matches("ref", ref)], must_not=keep or None)
     async with qdrant.guarded(timeout=_BULK):
         await qdrant.client.delete(collection, models.FilterSelector(filter=condition), wait=True)
 
@@ -186,7 +186,7 @@ def of_tenant(tenant: str) -> list[models.Condition]:
     return [matches("tenant", tenant)]
 
 
-def matches(key: str, value: str | bool) -> models.FieldCondition:
+def matches(key: str, value: str | bool) -> models.FieldCondition:  # noqa: FBT001
     """Return the condition that a payload field is, or contains, a value."""
     return models.FieldCondition(key=key, match=models.MatchValue(value=value))
 

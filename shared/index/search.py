@@ -17,7 +17,7 @@ from shared import errors
 from shared.clients.embedder import Embedder, Vector
 from shared.clients.postgres import Postgres
 from shared.clients.qdrant import MissingCollection, Qdrant
-from shared.index import generations, points, sparse
+from shared.index import generations, points, sparse, texts
 from shared.index.generations import Generation
 from shared.stages import Kind
 
@@ -63,15 +63,17 @@ class Index:
         query: str,
         conditions: Sequence[models.Condition],
         reserve: Sequence[models.Condition] = (),
+        *,
+        literal: bool = False,
     ) -> Found:
         """Return up to N hits per channel among a tenant's records that meet the conditions.
 
         With `reserve`, the best few that meet it too are among the hits however many others
-        are better.
+        are better. `literal` embeds the query as it stands, without its statement form.
         Raises errors.Unavailable when the index can't be asked: the caller has a fallback.
         """
         found = Found()
-        generation, vector = await asyncio.gather(self.live(kind), self._vector(query, found))
+        generation, vector = await asyncio.gather(self.live(kind), self._vector([query] if literal else texts.query_texts(query), found))
         if vector is not None and not self._fits(generation):
             # The configured model is not the one whose vectors are here: its generation is being built.
             vector = None
@@ -103,11 +105,11 @@ class Index:
         self._live[kind] = (time.monotonic(), found)
         return found
 
-    async def _vector(self, query: str, found: Found) -> Vector | None:
-        if self.embedder is None or not query.strip():
+    async def _vector(self, passages: Sequence[str], found: Found) -> Vector | None:
+        if self.embedder is None or not any(passage.strip() for passage in passages):
             return None
         try:
-            return await self.embedder.embed_query(query)
+            return texts.mean_vector(await self.embedder.embed_query(passages))
         except errors.Unavailable:
             found.degraded.append("dense")
             return None

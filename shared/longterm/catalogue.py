@@ -16,12 +16,12 @@ async def categories(resources: Resources, scope: Scope) -> list[dict[str, Any]]
     Every step of the path is listed, so the rows read as a tree by `/`.
     """
     statement = (
-        select(entry.c.category, func.count().label("count"))
+        select(entry.c.category, func.count().label("entries"))
         .where(*Criteria().for_rows(scope), entry.c.category.is_not(None))
         .group_by(entry.c.category)
     )
     async with resources.postgres.tenant(scope.tenant) as connection:
-        counts = {row.category: row.count for row in await connection.execute(statement)}
+        counts = {row.category: row.entries for row in await connection.execute(statement)}
     totals: dict[str, int] = {}
     for category, count in counts.items():
         parts = category.split("/")
@@ -36,6 +36,6 @@ async def categories(resources: Resources, scope: Scope) -> list[dict[str, Any]]
 async def tags(resources: Resources, scope: Scope) -> list[dict[str, Any]]:
     """Return {tag, count} sorted by tag."""
     each = select(func.unnest(entry.c.tags).label("tag")).where(*Criteria().for_rows(scope)).subquery()
-    statement = select(each.c.tag, func.count().label("count")).group_by(each.c.tag).order_by(each.c.tag)
+    statement = select(each.c.tag, func.count().label("entries")).group_by(each.c.tag).order_by(each.c.tag)
     async with resources.postgres.tenant(scope.tenant) as connection:
-        return [{"tag": row.tag, "count": row.count} for row in await connection.execute(statement)]
+        return [{"tag": row.tag, "count": row.entries} for row in await connection.execute(statement)]

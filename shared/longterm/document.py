@@ -19,7 +19,8 @@ def document(entry: Entry) -> Document:
         "occurred_at": instant(entry.occurred_at),
         "archived": entry.archived_at is not None,
     }
-    passage = texts.dense_text(entry.content)
+    speaker = entry.source.speaker if entry.source else None
+    passage = texts.dense_text(entry.content, speaker=speaker)
     return Document(entry.tenant, Kind.MEMORY, entry.id, entry.version, keywords(entry), passage, filters)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import RowMapping, delete, func, insert, select
+from sqlalchemy import delete, func, insert, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.clients.postgres import owned_by
@@ -37,11 +37,13 @@ def _shown(entry: Entry) -> dict[str, Any]:
     return entry.model_dump(mode="json", include=_SHOWN)
 
 
-async def of_entry(connection: AsyncConnection, tenant: str, entry_id: str) -> Sequence[RowMapping]:
+async def of_entry(connection: AsyncConnection, tenant: str, entry_id: str) -> list[dict[str, Any]]:
     """Return an entry's history, oldest first."""
-    columns = [history.c[name] for name in ("at", "actor", "action", "reason", "before", "after")]
+    names = ("at", "actor", "action", "reason", "before", "after")
+    columns = [history.c[name] for name in names]
     mine = (owned_by(history, tenant), history.c.entry_id == entry_id)
-    return (await connection.execute(select(*columns).where(*mine).order_by(history.c.id))).mappings().all()
+    rows = await connection.execute(select(*columns).where(*mine).order_by(history.c.id))
+    return [dict(zip(names, row, strict=True)) for row in rows]
 
 
 async def erase(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> int:

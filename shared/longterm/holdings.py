@@ -6,6 +6,8 @@ memory, each exported, make the whole, with nothing in it twice.
 """
 
 from collections.abc import Collection, Sequence
+from operator import itemgetter
+from typing import Any
 
 from sqlalchemy import ARRAY, ColumnElement, Text, and_, any_, bindparam, func, insert, literal, not_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -60,7 +62,7 @@ _INSERT = (
 async def add(connection: AsyncConnection, entries: Sequence[Entry]) -> None:
     """Insert entries as they are, ids and times included; IntegrityError when an id or a fact is taken."""
     # Sorted as saves sort theirs, so that the two can't wait for each other.
-    rows = sorted((columns(one) for one in entries), key=lambda row: bytes(row["fingerprint"]))
+    rows = sorted((columns(one) for one in entries), key=itemgetter("fingerprint"))
     if rows:
         await connection.execute(_INSERT, rows)
 
@@ -72,7 +74,7 @@ async def replace(connection: AsyncConnection, after: Entry) -> None:
     await store.change(connection, after.tenant, after.id, values | {"words": words})
 
 
-def columns(one: Entry) -> dict[str, object]:
+def columns(one: Entry) -> dict[str, Any]:
     """Return an entry's columns; its indexed words, not yet a tsvector, are `terms`."""
     hidden = {"tenant": one.tenant, "version": one.version, "content_version": one.content_version}
     found = {

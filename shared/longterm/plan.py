@@ -140,10 +140,9 @@ def _new(known: Known, line: Line) -> Entry:
     every["created_at"] = line.created_at or known.now
     every["last_seen_at"] = line.last_seen_at or every["created_at"]
     scope = known.scope
-    whose = {"tenant": scope.tenant, "agent_id": scope.agent_id, "user_id": scope.user_id}
-    numbers = {"version": 1, "content_version": 1}
-    source = {"source": line.sources[0] if line.sources else None}
-    return Entry.model_construct(**_runnable(known, every), **whose, **numbers, **source)
+    every |= {"tenant": scope.tenant, "agent_id": scope.agent_id, "user_id": scope.user_id}
+    every |= {"version": 1, "content_version": 1, "source": line.sources[0] if line.sources else None}
+    return Entry.model_construct(**_runnable(known, every))
 
 
 def _told(known: Known, line: Line) -> dict[str, Any]:

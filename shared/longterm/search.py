@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 
-from sqlalchemy import select
+from sqlalchemy import select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared import errors
-from shared.index import lexical, ranking, rowwords
+from shared.index import lexical, neighbours, ranking, rowwords
 from shared.index.candidate import Candidate, Scored
 from shared.index.points import matches
 from shared.index.search import Found
@@ -70,15 +70,48 @@ async def search(
     reserve = [matches("categories", ANTI_PATTERNS)] if wanted.keep_anti_pattern else []
     try:
         found = await resources.index.find(
-            scope.tenant, Kind.MEMORY, query, criteria.for_index(scope), reserve
+            scope.tenant,
+            Kind.MEMORY,
+            query,
+            criteria.for_index(scope),
+            reserve,
+            literal=wanted.strategy == "mean",
         )
     except errors.Unavailable as away:
         if away.dependency == "postgres":
             raise
         return await _by_rows(resources, scope, query, criteria, wanted)
     rows, candidates = await _read(resources, scope, criteria, found)
-    ranked = ranking.rank(query, candidates, wanted.strategy, wanted.min_similarity)
+    ranked = _rank(query, candidates, wanted)
+    if wanted.strategy == ranking.DEFAULT_STRATEGY:
+        beside = await _beside(resources, scope, criteria, ranked, candidates)
+        if beside:
+            rows |= {one.id: one for one in beside}
+            candidates += [document.candidate(one, None, None) for one in beside]
+            ranked = _rank(query, candidates, wanted)
     return Results(_top(ranked, rows, wanted), found.stages, found.degraded)
+
+
+def _rank(query: str, candidates: Sequence[Candidate], wanted: Ranking) -> list[Scored]:
+    return ranking.rank(query, candidates, wanted.strategy, wanted.min_similarity, datetime.now(UTC))
+
+
+async def _beside(
+    resources: Resources,
+    scope: Scope,
+    criteria: Criteria,
+    ranked: Sequence[Scored],
+    candidates: Sequence[Candidate],
+) -> list[Entry]:
+    """Read the entries said next to the best hits: an answer often stands beside its question's words."""
+    places = neighbours.wanted(ranked, candidates)
+    if not places:
+        return []
+    here = tuple_(entry.c.source_session, entry.c.source_seq).in_(places)
+    known = entry.c.id.not_in([candidate.id for candidate in candidates])
+    async with resources.postgres.tenant(scope.tenant) as connection:
+        statement = select(entry).where(*criteria.for_rows(scope), here, known)
+        return await store.select_entries(connection, statement)
 
 
 async def _read(
@@ -120,7 +153,7 @@ async def _by_rows(
         entries = await _holding(connection, scope, query, criteria)
     scores = lexical.score(query, [document.keywords(one) for one in entries])
     candidates = [document.candidate(one, score, None) for one, score in zip(entries, scores, strict=True)]
-    ranked = ranking.rank(query, candidates, "bm25" if wanted.strategy == "mean" else wanted.strategy)
+    ranked = _rank(query, candidates, wanted)
     rows = {one.id: one for one in entries}
     degraded = ["index"] if resources.embedder is None else ["index", "dense"]
     return Results(_top(ranked, rows, wanted), ["postgres"], degraded)

@@ -1,9 +1,9 @@
 """Long-term entries, their history, and the tombstones of what was forgotten on purpose."""
 
 from sqlalchemy import (
-    ARRAY,
     BigInteger,
     Column,
+    Computed,
     DateTime,
     Double,
     Identity,
@@ -17,7 +17,7 @@ from sqlalchemy import (
     func,
     text,
 )
-from sqlalchemy.dialects.postgresql import JSONB, TSVECTOR
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB, TSVECTOR
 
 from shared.clients.postgres import metadata
 
@@ -44,6 +44,9 @@ entry = Table(
     Column("reinforcement_count", Integer, nullable=False, server_default=text("1")),
     Column("occurred_at", DateTime(timezone=True)),
     Column("sources", JSONB, nullable=False, server_default=text("'[]'")),
+    # Where the first source stands, for reading what was said next to it.
+    Column("source_session", Text, Computed("sources -> 0 ->> 'session_id'", persisted=True)),
+    Column("source_seq", Integer, Computed("(sources -> 0 ->> 'seq')::integer", persisted=True)),
     Column("superseded_by", ARRAY(Text), nullable=False, server_default=_EMPTY),
     Column("derived_from", ARRAY(Text), nullable=False, server_default=_EMPTY),
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
@@ -69,6 +72,13 @@ Index(
     postgresql_nulls_not_distinct=True,
 )
 Index("entry_newest_idx", entry.c.tenant, entry.c.agent_id, entry.c.last_seen_at.desc(), entry.c.id)
+Index(
+    "entry_source_idx",
+    entry.c.tenant,
+    entry.c.source_session,
+    entry.c.source_seq,
+    postgresql_where=entry.c.source_session.is_not(None),
+)
 Index("entry_words_idx", entry.c.words, postgresql_using="gin")
 Index("entry_derived_from_idx", entry.c.derived_from, postgresql_using="gin")
 Index("entry_archived_idx", entry.c.archived_at, postgresql_where=entry.c.archived_at.is_not(None))

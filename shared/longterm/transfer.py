@@ -112,7 +112,8 @@ async def import_path(
         report["memories"] = await _take_tree(resources, scope, caller.key_id, memory, restore=restore)
     elif memory is not None:
         with memory.open("rb") as file:
-            taken = await take_lines(resources, scope, caller.key_id, intake.bounded(file), restore=restore)
+            lines = intake.lines_of(file, line.MAX_BYTES)
+            taken = await take_lines(resources, scope, caller.key_id, lines, restore=restore)
         report["memories"] = taken.as_json()
     if log is not None:
         report["turns"] = await turn_log.take(resources, caller, scope, log)

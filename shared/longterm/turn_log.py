@@ -10,6 +10,7 @@ where the id can't be one here, it gets an id that follows from it, which the re
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
@@ -97,10 +98,8 @@ async def _opened(resources: Resources, caller: Caller, scope: Scope, told: str)
 
 
 def _candidates(scope: Scope, told: str) -> Iterator[str]:
-    try:
+    with suppress(errors.Invalid):
         yield naming.check_identifier(told, "session_id")
-    except errors.Invalid:
-        pass
     name = "\x1f".join((scope.agent_id, scope.user_id or "", told))
     yield f"imported/{hashlib.sha256(name.encode()).hexdigest()[:24]}"
 

@@ -1,6 +1,7 @@
 """Sessions. The row gives out the turns' sequence numbers under its lock."""
 
-from sqlalchemy import ARRAY, Column, DateTime, Index, Integer, PrimaryKeyConstraint, Table, Text, func, text
+from sqlalchemy import Column, DateTime, Index, Integer, PrimaryKeyConstraint, Table, Text, func, text
+from sqlalchemy.dialects.postgresql import ARRAY
 
 from shared.clients.postgres import metadata
 

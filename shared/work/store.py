@@ -195,7 +195,8 @@ async def confirm_indexed(connection: AsyncConnection, claims: Sequence[Claim]) 
 
 
 _FINISH = text(
-    f"WITH held AS ({_HELD} FOR UPDATE OF w) DELETE FROM work USING held WHERE work.id = held.id RETURNING work.id"  # noqa: S608
+    f"WITH held AS ({_HELD} FOR UPDATE OF w)"  # noqa: S608
+    " DELETE FROM work USING held WHERE work.id = held.id RETURNING work.id"
 ).bindparams(*_HELD_PARAMETERS)
 
 
@@ -287,11 +288,11 @@ async def drop(
 async def due(connection: AsyncConnection) -> dict[str, int]:
     """Count what is due now, by stage."""
     rows = await connection.execute(
-        select(work.c.stage, func.count())
+        select(work.c.stage, func.count().label("rows"))
         .where(work.c.dead_at.is_(None), work.c.run_at <= func.now())
         .group_by(work.c.stage)
     )
-    return {row.stage: row.count for row in rows}
+    return {row.stage: row.rows for row in rows}
 
 
 async def pending(connection: AsyncConnection, tenant: str | None = None) -> list[RowMapping]:

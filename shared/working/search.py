@@ -104,6 +104,6 @@ def _results(
     query: str, candidates: Sequence[Candidate], entries: Sequence[DeskEntry], limit: int, found: Found
 ) -> DeskResults:
     by_key = {one.key: one for one in entries}
-    ranked = ranking.rank(query, candidates)[:limit]
+    ranked = ranking.rank(query, candidates, now=datetime.now(UTC))[:limit]
     results = [(by_key[scored.id], scored.score) for scored in ranked]
     return DeskResults(results, found.stages, found.degraded)

@@ -70,7 +70,7 @@ def check(
     category: str | None = None,
     tags: Iterable[str] = (),
 ) -> tuple[str, int, str]:
-    """Return (path, milliseconds to live, packed rest) of an entry to be written; Invalid if it may not be."""
+    """Return (path, milliseconds to live, packed rest) of an entry; Invalid if it may not be written."""
     path = keys.check_writable(key)
     naming.check_text(value, "value", allow_blank=True)
     large = len(value) > desk.settings.desk_large_value

@@ -8,11 +8,11 @@ import asyncio
 from collections.abc import Sequence
 
 from shared import errors, stages
-from shared.backfill import backfill
 from shared.clients.qdrant import MissingCollection
-from shared.index import generations, points, rebuild
+from shared.index import generations, points
 from shared.index.generations import Generation
 from shared.index.points import Document
+from shared.reindex import rebuild
 from shared.resources import Resources
 from shared.stages import INDEX
 from shared.work import store as work
@@ -39,7 +39,7 @@ async def _index(resources: Resources, generation: Generation | None, claims: li
     except MissingCollection as lost:
         # Qdrant is new or was emptied, so everything else is lost too: make it, and all of it due.
         await loop.put_off(resources, INDEX, claims, errors.Unavailable("qdrant", str(lost)))
-        await rebuild.prepare(resources, backfill)
+        await rebuild.prepare(resources)
         return
     except errors.Unavailable as away:
         await loop.put_off(resources, INDEX, claims, away)

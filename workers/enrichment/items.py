@@ -51,7 +51,7 @@ def _tags(value: Any) -> tuple[str, ...]:
     offered: Sequence[Any] = value.split(",") if isinstance(value, str) else value
     if not isinstance(offered, Sequence):
         return ()
-    kept = []
+    kept: list[str] = []
     for tag in offered[: naming.TAGS]:
         try:
             kept += naming.check_tags([str(tag).strip()])

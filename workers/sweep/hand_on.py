@@ -1,7 +1,9 @@
-"""Ring for what is due: the other half of the doorbell, for rings that were lost and rows that were put off."""
+"""Ring for what is due: rings that were lost, and rows that were put off until now."""
+
+from contextlib import suppress
 
 from shared import errors, stages
-from shared.index import rebuild
+from shared.reindex import rebuild
 from shared.resources import Resources
 from shared.work import store as work
 
@@ -12,8 +14,7 @@ async def hand_on(resources: Resources) -> dict[str, int]:
         due = await work.due(connection)
     for name, rows in due.items():
         resources.bell.ring(stages.STAGES[name], rows)
-    try:
+    # With Qdrant away, what was promoted is promoted, and the rest is tried again in a moment.
+    with suppress(errors.Unavailable):
         await rebuild.advance(resources)
-    except errors.Unavailable:
-        pass  # Qdrant is away; what was promoted is promoted, and the rest is tried in a moment
     return due

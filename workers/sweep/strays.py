@@ -10,12 +10,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from shared.access import store as access
-from shared.backfill import versions as record_versions
 from shared.clients.qdrant import MissingCollection
 from shared.conversation import store as conversation
 from shared.index import generations, points
 from shared.index.generations import Generation
 from shared.longterm import store as longterm
+from shared.reindex.backfill import versions as record_versions
 from shared.resources import Resources
 from shared.stages import Kind
 from shared.work import store as work

@@ -10,8 +10,7 @@ import structlog
 
 from shared import errors
 from shared.access import store as access
-from shared.backfill import backfill
-from shared.index import rebuild
+from shared.reindex import rebuild
 from shared.resources import Resources
 from shared.work import store as work
 from workers.sweep import abandoned, retention, strays
@@ -57,8 +56,8 @@ async def sweep_once(resources: Resources) -> Counts:
 
 async def _generations(resources: Resources, counts: Counts) -> None:
     """The configured model has changed, or a first start found the endpoint away."""
-    counts.generations_begun = len(await rebuild.ensure(resources, backfill))
-    await rebuild.create_collections(resources, backfill)
+    counts.generations_begun = len(await rebuild.ensure(resources))
+    await rebuild.create_collections(resources)
 
 
 async def _abandoned(resources: Resources, counts: Counts) -> None:

@@ -10,7 +10,7 @@ from pydantic import Field
 from services.gateway import answer
 from services.gateway import errors as problems
 from services.gateway.answer import Json
-from services.gateway.body import Body, Count, Flag, Fraction, parse
+from services.gateway.body import Body, Count, Flag, Fraction, example, parse
 from services.gateway.dependencies import (
     Cursor,
     Limit,
@@ -49,7 +49,7 @@ class SourceBody(Body):
 class MemoryBody(Body):
     """A memory to keep."""
 
-    model_config = Body.model_config | {"json_schema_extra": {"examples": [_EXAMPLE]}}
+    model_config = example(_EXAMPLE)
 
     content: str
     category: str | None = None
@@ -72,7 +72,7 @@ class MemoryBody(Body):
 class BatchBody(Body):
     """Memories to keep; each stands on its own."""
 
-    model_config = Body.model_config | {"json_schema_extra": {"examples": [{"memories": [_EXAMPLE]}]}}
+    model_config = example({"memories": [_EXAMPLE]})
 
     memories: Annotated[list[dict[str, Any]], Field(min_length=1, max_length=1000)]
 
@@ -80,7 +80,7 @@ class BatchBody(Body):
 class ChangeBody(Body):
     """Fields to change; what is not named stays."""
 
-    model_config = Body.model_config | {"json_schema_extra": {"examples": [{"importance": 0.9}]}}
+    model_config = example({"importance": 0.9})
 
     content: str | None = None
     category: str | None = None
@@ -101,9 +101,7 @@ class ChangeBody(Body):
 class SearchBody(Body):
     """A search; without a query the newest come first."""
 
-    model_config = Body.model_config | {
-        "json_schema_extra": {"examples": [{"query": "how does Ada like to travel?", "user_id": "ada"}]}
-    }
+    model_config = example({"query": "how does Ada like to travel?", "user_id": "ada"})
 
     query: Annotated[str | None, Field(max_length=16_000)] = None
     category: str | None = None
@@ -227,7 +225,7 @@ async def get_history(opened: Opened, caller: Reader, memory_id: str) -> Json:
     await _found(opened, caller, memory_id)
     async with opened.postgres.tenant(caller.tenant) as connection:
         notes = await history.of_entry(connection, caller.tenant, memory_id)
-    return Json({"results": [dict(note) for note in notes], "next_cursor": None})
+    return Json({"results": notes, "next_cursor": None})
 
 
 async def _found(opened: Opened, caller: Reader, memory_id: str) -> Entry:

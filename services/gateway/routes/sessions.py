@@ -10,7 +10,7 @@ from pydantic import Field
 from services.gateway import answer
 from services.gateway import errors as problems
 from services.gateway.answer import Json
-from services.gateway.body import Body, Count, Flag, parse
+from services.gateway.body import Body, Count, Flag, example, parse
 from services.gateway.dependencies import Cursor, Limit, Once, Opened, Reader, Writer
 from shared import errors, naming
 from shared.context import build
@@ -28,9 +28,7 @@ SessionId = Annotated[str, Path(examples=["support-42"])]
 class SessionBody(Body):
     """A session to open; without an id it gets a UUIDv7."""
 
-    model_config = Body.model_config | {
-        "json_schema_extra": {"examples": [{"agent_id": "support", "user_id": "ada"}]}
-    }
+    model_config = example({"agent_id": "support", "user_id": "ada"})
 
     agent_id: str | None = None
     user_id: str | None = None
@@ -44,9 +42,7 @@ class SessionBody(Body):
 class TurnBody(Body):
     """A turn that was said."""
 
-    model_config = Body.model_config | {
-        "json_schema_extra": {"examples": [{"role": "assistant", "content": "Noted: no flights on Fridays."}]}
-    }
+    model_config = example({"role": "assistant", "content": "Noted: no flights on Fridays."})
 
     role: Role
     content: str
@@ -63,9 +59,7 @@ class TurnBody(Body):
 class TurnsBody(Body):
     """Turns that were said, in order; each stands on its own."""
 
-    model_config = Body.model_config | {
-        "json_schema_extra": {"examples": [{"turns": [{"role": "user", "content": "Hello"}]}]}
-    }
+    model_config = example({"turns": [{"role": "user", "content": "Hello"}]})
 
     turns: Annotated[list[dict[str, Any]], Field(min_length=1, max_length=1000)]
 
@@ -73,9 +67,7 @@ class TurnsBody(Body):
 class ContextBody(Body):
     """A user's message, for which the context of the next model call is wanted."""
 
-    model_config = Body.model_config | {
-        "json_schema_extra": {"examples": [{"message": "Book my usual trip to Paris.", "max_tokens": 4000}]}
-    }
+    model_config = example({"message": "Book my usual trip to Paris.", "max_tokens": 4000})
 
     message: str
     system: str | None = None

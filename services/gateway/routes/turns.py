@@ -7,7 +7,7 @@ from fastapi import APIRouter
 from pydantic import Field
 
 from services.gateway.answer import Json
-from services.gateway.body import Body, Count, Flag
+from services.gateway.body import Body, Count, Flag, example
 from services.gateway.dependencies import Opened, Reader
 from services.gateway.routes.memories import FoundBody
 from shared.conversation import search
@@ -19,9 +19,7 @@ router = APIRouter(prefix="/v1/turns", tags=["sessions"])
 class TurnSearchBody(Body):
     """A search over turns."""
 
-    model_config = Body.model_config | {
-        "json_schema_extra": {"examples": [{"query": "what did we say about the trip to Paris?"}]}
-    }
+    model_config = example({"query": "what did we say about the trip to Paris?"})
 
     query: Annotated[str, Field(min_length=1, max_length=16_000)]
     agent_id: str | None = None

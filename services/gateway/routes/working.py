@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query
 from pydantic import Field
 
 from services.gateway.answer import Json
-from services.gateway.body import Body, Count, Seconds
+from services.gateway.body import Body, Count, Seconds, example
 from services.gateway.dependencies import Opened, Reader, Writer
 from shared.clients import redis
 from shared.working import access, keys, preview, search, store, write
@@ -38,9 +38,7 @@ class EntryBody(Body):
 class DeskSearchBody(Body):
     """A search over desks; without a query the newest come first."""
 
-    model_config = Body.model_config | {
-        "json_schema_extra": {"examples": [{"query": "unread mails", "prefix": "session/abc"}]}
-    }
+    model_config = example({"query": "unread mails", "prefix": "session/abc"})
 
     query: Annotated[str | None, Field(max_length=16_000)] = None
     prefix: str = ""

@@ -101,3 +101,9 @@ def test_any_text_has_words_of_bounded_length_and_a_query_loses_none_entirely(te
 @given(st.lists(st.sampled_from(["caf\u00e9", "C++", "UTC-6", "1,000", "hiking", "\u5317\u4eac", "it's"])))
 def test_words_of_a_text_are_the_words_of_its_parts(parts: list[str]) -> None:
     assert words(" ".join(parts)) == [term for part in parts for term in words(part)]
+
+
+def test_a_pasted_log_is_no_question() -> None:
+    log = " ".join(f"word{i}" for i in range(50_000))
+    assert len(query_words(log)) < 1000
+    assert len(phrases(log)) <= 32

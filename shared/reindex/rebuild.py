@@ -5,7 +5,7 @@ each kind, and a new one beside the live one when the configured model has chang
 begins a new one regardless. `advance` promotes what has caught up and drops what has retired.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 
 import structlog
@@ -14,16 +14,16 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from shared import errors, stages
 from shared.index import generations, points
 from shared.index.generations import Generation
+from shared.reindex.backfill import backfill
 from shared.resources import Resources
 from shared.stages import Kind
 
-Backfill = Callable[[Resources, Kind, int], Awaitable[int]]
 # Longer than any reader remembers which generation is live.
 RETIRED_FOR = timedelta(seconds=30)
 log = structlog.get_logger()
 
 
-async def ensure(resources: Resources, backfill: Backfill) -> list[Generation]:
+async def ensure(resources: Resources) -> list[Generation]:
     """Make every kind have a generation for the configured model; return those that were begun.
 
     An embedding endpoint that is away is asked again next time: until then search goes on with
@@ -36,13 +36,13 @@ async def ensure(resources: Resources, backfill: Backfill) -> list[Generation]:
         model, dimension = None, None
         if await _all_kinds_live(resources):
             return []
-    return await _begin(resources, list(Kind), model, dimension, backfill, always=False)
+    return await _begin(resources, list(Kind), model, dimension, always=False)
 
 
-async def reindex(resources: Resources, kinds: Sequence[Kind], backfill: Backfill) -> list[Generation]:
+async def reindex(resources: Resources, kinds: Sequence[Kind]) -> list[Generation]:
     """Begin to rebuild these kinds from the stores; searches, saves and deletes go on."""
     model, dimension = await _model(resources)
-    return await _begin(resources, kinds, model, dimension, backfill, always=True)
+    return await _begin(resources, kinds, model, dimension, always=True)
 
 
 async def _model(resources: Resources) -> tuple[str | None, int | None]:
@@ -62,7 +62,6 @@ async def _begin(
     kinds: Sequence[Kind],
     model: str | None,
     dimension: int | None,
-    backfill: Backfill,
     *,
     always: bool,
 ) -> list[Generation]:
@@ -128,7 +127,7 @@ async def _drop_retired(resources: Resources) -> None:
         log.info("generation_dropped", collection=generation.collection)
 
 
-async def create_collections(resources: Resources, backfill: Backfill) -> None:
+async def create_collections(resources: Resources) -> None:
     """Create the collections that generations lack, as on a fresh or an emptied Qdrant.
 
     A live one takes the alias of its kind, and everything that it held is made due again.
@@ -144,10 +143,10 @@ async def create_collections(resources: Resources, backfill: Backfill) -> None:
             await points.point_alias(resources.qdrant, alias, generation.collection)
 
 
-async def prepare(resources: Resources, backfill: Backfill) -> None:
+async def prepare(resources: Resources) -> None:
     """Make the index ready, at the start of a process; with Qdrant away the sweep does it later."""
     try:
-        await ensure(resources, backfill)
-        await create_collections(resources, backfill)
+        await ensure(resources)
+        await create_collections(resources)
     except errors.Unavailable as away:
         log.warning("index_not_prepared", reason=str(away))
