@@ -48,9 +48,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[config.Settin
 def _migrate(url: str) -> None:
     command = [sys.executable, "-m", "alembic", "upgrade", "head"]
     environment = os.environ | {"LOCI_POSTGRES_URL": url}
-    done = subprocess.run(  # noqa: S603
-        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 

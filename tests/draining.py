@@ -1,0 +1,25 @@
+"""Work off what is due, as workers would, inside the test's own process."""
+
+from shared.resources import Resources
+from shared.stages import EMBED, ENRICH, INDEX
+from shared.work import store as work
+from workers import claims
+from workers.embedding import embed, index
+from workers.enrichment import enrich
+from workers.sweep.hand_on import hand_on
+
+_BATCHES = ((ENRICH, enrich.enrich_batch), (INDEX, index.index_batch), (EMBED, embed.embed_batch))
+
+
+async def drain(resources: Resources) -> None:
+    """Claim and work until nothing more is due now."""
+    await resources.writer.close()
+    while sum([await claims.drain(resources, stage, batch) for stage, batch in _BATCHES]):
+        await resources.writer.close()
+    await hand_on(resources)
+
+
+async def make_due(resources: Resources) -> None:
+    """Bring what was put off forward to now, instead of waiting for it."""
+    async with resources.postgres.fleet() as connection:
+        await connection.execute(work.work.update().values(run_at=work.func.now()))

@@ -1,0 +1,51 @@
+"""What arrives is whole, in order, and within its limits."""
+
+import io
+from collections.abc import AsyncIterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from shared import errors
+from shared.longterm import intake, line
+
+
+async def chunks(*parts: bytes) -> AsyncIterator[bytes]:
+    for part in parts:
+        yield part
+
+
+async def received(*parts: bytes) -> bytes:
+    spool = io.BytesIO()
+    await intake.receive(chunks(*parts), spool)
+    return spool.read()
+
+
+async def test_chunks_are_put_together_as_they_came() -> None:
+    assert await received(b"ab", b"", b"c\nd", b"\n") == b"abc\nd\n"
+
+
+async def test_as_much_as_allowed_is_taken_and_a_byte_more_is_not() -> None:
+    lines = (b"x" * (line.MAX_BYTES - 1) + b"\n") * 32
+    assert len(await received(lines)) == intake.MAX_BYTES
+    with pytest.raises(errors.TooLarge, match="the import"):
+        await received(lines, b"\n")
+
+
+async def test_a_line_that_is_too_long_is_named_however_it_is_cut() -> None:
+    with pytest.raises(errors.TooLarge, match=r"^line 3:"):
+        await received(b"a\n", b"b\nc", b"c" * line.MAX_BYTES, b"c")
+
+
+async def test_too_many_lines_are_refused() -> None:
+    assert await received(b"\n" * intake.MAX_LINES)
+    with pytest.raises(errors.TooLarge, match="lines"):
+        await received(b"\n" * intake.MAX_LINES, b"\n")
+
+
+@given(some.lists(some.text("ab", max_size=9).map(str.encode), max_size=9))
+def test_a_files_lines_are_its_lines_and_long_ones_show_as_such(told: list[bytes]) -> None:
+    read = list(intake.lines_of(io.BytesIO(b"".join(one + b"\n" for one in told)), 5))
+    assert [one.rstrip(b"\n") for one in read] == [one[:6] for one in told]
+    assert [len(one.rstrip(b"\n")) > 5 for one in read] == [len(one) > 5 for one in told]

@@ -1,0 +1,124 @@
+"""A line is read generously by name, strictly by value, and never half."""
+
+import contextlib
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from shared import errors
+from shared.longterm import line
+from shared.stages import State
+
+LEAST: dict[str, Any] = {"id": "00000000ada0", "content": "x"}
+
+
+def read(**fields: Any) -> line.Line:
+    return line.read(orjson.dumps(LEAST | fields))
+
+
+@pytest.mark.parametrize(
+    ("camel", "ours", "value"),
+    [
+        ("createdAt", "created_at", "2026-01-02T03:04:05Z"),
+        ("importanceScore", "importance", 0.25),
+        ("reinforcementCount", "reinforcement_count", 2),
+        ("archiveReason", "archive_reason", "old"),
+    ],
+)
+def test_keys_may_be_ours_or_camel_case(camel: str, ours: str, value: object) -> None:
+    assert getattr(read(**{camel: value}), ours) == getattr(read(**{ours: value}), ours)
+    assert ours in read(**{camel: value}).model_fields_set
+
+
+def test_times_without_a_zone_are_utc_and_finer_than_a_microsecond_are_cut() -> None:
+    moment = read(occurred_at="2026-02-25T10:11:12.1234567").occurred_at
+    assert moment is not None
+    assert moment.isoformat() == "2026-02-25T10:11:12.123456+00:00"
+
+
+@pytest.mark.parametrize("name", ["tags", "metadata", "importance", "superseded_by", "lastSeenAt", "state"])
+def test_null_where_null_can_not_be_says_nothing(name: str) -> None:
+    assert read(**{name: None}).model_fields_set == {"id", "content"}
+
+
+def test_null_where_null_can_be_is_said() -> None:
+    assert "category" in read(category=None).model_fields_set
+
+
+def test_a_moment_of_archiving_makes_it_archived() -> None:
+    assert read(archived_at="2026-01-02T03:04:05Z").state is State.ARCHIVED
+
+
+def test_a_live_state_is_said_to_have_no_moment_of_archiving() -> None:
+    assert "archived_at" in read(state="final").model_fields_set
+
+
+def test_a_single_source_is_a_list_of_one() -> None:
+    assert [one.session_id for one in read(source={"session_id": "s"}).sources] == ["s"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"id": " "}, "id"),
+        ({"id": 7}, "id"),
+        ({"content": "a\x00b"}, "content"),
+        ({"content": "x" * 16_001}, "content"),
+        ({"importance": 1.5}, "importance"),
+        ({"importance": "0.5"}, "importance"),
+        ({"importance": True}, "importance"),
+        ({"reinforcement_count": 0}, "reinforcement_count"),
+        ({"reinforcement_count": 2**31}, "reinforcement_count"),
+        ({"tags": "travel"}, "tags"),
+        ({"tags": ["a\nb"]}, "tags.0"),
+        ({"metadata": {"a": 1}}, "metadata.a"),
+        ({"state": "gone"}, "state"),
+        ({"state": "archived"}, "archived_at"),
+        ({"state": "final", "archived_at": "2026-01-02T03:04:05Z"}, "archived_at"),
+        ({"created_at": 1_700_000_000}, "created_at"),
+        ({"created_at": "0001-01-01T00:00:00+14:00"}, "created_at"),
+        ({"created_at": "yesterday"}, "created_at"),
+        ({"sources": [{"session_id": "no good"}]}, "sources.0.session_id"),
+        ({"sources": [{"session_id": "s", "seq": -1}]}, "sources.0.seq"),
+        ({"superseded_by": ["a", ""]}, "superseded_by.1"),
+        ({"derived_from": ["a"] * 1001}, "derived_from"),
+    ],
+)
+def test_a_value_that_could_not_be_stored_unchanged_is_refused_by_field(
+    fields: dict[str, Any], field: str
+) -> None:
+    with pytest.raises(errors.Invalid) as refused:
+        read(**fields)
+    assert refused.value.violations[0].field.removeprefix("Line.").startswith(field)
+
+
+@given(
+    some.recursive(
+        some.none()
+        | some.booleans()
+        | some.integers(-(2**53), 2**53)
+        | some.floats(allow_nan=False, allow_infinity=False)
+        | some.text(some.characters(exclude_categories=["Cs"])),
+        lambda inner: (
+            some.lists(inner, max_size=3)
+            | some.dictionaries(
+                some.sampled_from([*line.Line.model_fields, "supersededBy", "archivedAt", "source"]),
+                inner,
+                max_size=4,
+            )
+        ),
+    )
+)
+def test_any_json_at_all_is_read_or_refused(value: Any) -> None:
+    for told in (value, LEAST | value if isinstance(value, dict) else value):
+        with contextlib.suppress(errors.Invalid):
+            assert line.read(orjson.dumps(told)).content.strip()
+
+
+@given(some.binary(max_size=50))
+def test_any_bytes_at_all_are_refused(raw: bytes) -> None:
+    with pytest.raises(errors.Invalid):
+        line.read(raw)
