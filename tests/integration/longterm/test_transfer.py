@@ -5,9 +5,11 @@ from typing import Any
 
 import orjson
 import pytest
+from sqlalchemy import text
 
-from shared import errors
+from shared import config, errors
 from shared.longterm import change, history, intake, line, transfer
+from shared.resources import open_resources
 from tests.integration.longterm.conftest import House, new_house
 from tests.integration.longterm.told import (
     ADA,
@@ -128,6 +130,16 @@ class TestSearchability:
         await house.take(entry(ADA, "Ada likes trains."))
         await house.take(entry(ADA, "Ada likes trains.", state="archived", archived_at=LATER))
         assert await found(house, "trains") == []
+
+    async def test_with_the_index_away_it_is_stored_and_left_to_a_worker(
+        self, settings: config.Settings
+    ) -> None:
+        away = settings.model_copy(update={"qdrant_url": "http://127.0.0.1:9"})
+        async with open_resources(away) as opened, new_house(opened) as house:
+            assert (await house.take(FULL))["created"] == 1
+            async with opened.postgres.tenant(house.tenant) as connection:
+                due = await connection.execute(text("SELECT ref FROM work WHERE stage = 'index'"))
+                assert [row.ref for row in due] == [ADA]
 
 
 class TestMalformed:

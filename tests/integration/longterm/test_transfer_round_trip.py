@@ -19,7 +19,7 @@ _WORDS = _TEXT.filter(lambda words: words.strip() != "")
 _TAG = some.text(
     some.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"]), min_size=1, max_size=64
 ).filter(lambda tag: tag.strip() != "")
-_MOMENT = some.datetimes(timezones=some.just(UTC))
+_MOMENT = some.datetimes(timezones=some.just(UTC)).filter(lambda moment: 2 <= moment.year <= 9998)
 _SOURCE = some.fixed_dictionaries(
     {"session_id": some.from_regex(r"[a-z0-9_-]{1,9}(/[a-z]{1,9})?", fullmatch=True)},
     optional={

@@ -104,6 +104,12 @@ class TestTombstones:
         assert report["tombstoned"] == [BOB]
         assert [one["content"] for one in await house.entries()] == ["plain"]
 
+    async def test_an_entry_that_still_says_it_is_no_return_of_it(self, house: House) -> None:
+        await house.take(entry(ADA, "x", archived_at=LATER), entry(BOB, "x"))
+        await forget.forget(house.resources, house.caller, ADA)
+        report = await house.take(entry(ADA, "x", archived_at=LATER), entry(BOB, "x", importance=0.9))
+        assert (report["updated"], report["tombstoned"]) == (1, [ADA])
+
     async def test_restoring_brings_it_back_and_lifts_the_tombstone(self, house: House) -> None:
         await house.take(FULL)
         exported = await house.lines()

@@ -1,0 +1,1 @@
+"""Whole stacks of real processes and real stores, seen from outside, over HTTP."""

@@ -1,0 +1,96 @@
+"""One stack of real processes on a data directory of its own, and the `loci` command beside it."""
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import httpx
+
+from services.local import ports
+from services.local.stack import Running, Stack
+from shared import config
+from shared.access import keys
+from shared.clients.postgres import Postgres
+from tests.journey.agent import Agent
+
+# Seconds. A ring that is lost, or a row that is put off, costs a moment and not a minute.
+_QUICK: dict[str, Any] = {
+    "lease": 20,
+    "llm_timeout": 10,
+    "embedding_timeout": 10,
+    "work_backoff": 0.2,
+    "work_backoff_max": 2,
+    "hand_on_every": 0.5,
+    "sweep_every": 2,
+    "log_level": "WARNING",
+}
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended."""
+
+    code: int
+    stdout: str
+    stderr: str
+
+
+@dataclass(frozen=True)
+class House:
+    """A running stack."""
+
+    running: Running
+
+    @asynccontextmanager
+    async def agent(self, tenant: str | None = None, **bound: Any) -> AsyncIterator[Agent]:
+        """Give a new key, of a tenant of its own and with all rights unless told, to an agent."""
+        name = tenant or f"t-{uuid4().hex[:12]}"
+        bound.setdefault("rights", keys.RIGHTS)
+        postgres = Postgres(config.load(data_dir=self.running.data_dir))
+        try:
+            key = await keys.issue(postgres, name, **bound)
+        finally:
+            await postgres.close()
+        async with self.client(key) as client:
+            yield Agent(client, name)
+
+    def client(self, key: str | None = None) -> httpx.AsyncClient:
+        """Return an HTTP client with a key, or without one."""
+        headers = {"authorization": f"Bearer {key}"} if key else {}
+        return httpx.AsyncClient(base_url=self.running.url, headers=headers, timeout=30, trust_env=False)
+
+    async def loci(self, *words: str, **settings: str) -> Ended:
+        """Run a `loci` command on this stack's data directory, as an operator would."""
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "services.cli", *words),
+            env={**os.environ, "LOCI_DATA_DIR": str(self.running.data_dir), **settings},
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        stdout, stderr = await process.communicate()
+        return Ended(process.returncode or 0, stdout.decode(), stderr.decode())
+
+    def pid(self, store: str) -> int:
+        """Return the process number of a store."""
+        return int(json.loads((self.running.data_dir / store / "process.json").read_text())["pid"])
+
+
+@contextmanager
+def standing(data_dir: Path, **settings: Any) -> Iterator[House]:
+    """Run a stack on free ports for the length of a block; its data stay."""
+    ours = config.load(
+        data_dir=data_dir, port=ports.free(), flower_port=ports.free(), **(_QUICK | settings)
+    )
+    with Stack(ours, say=_silent).running() as running:
+        yield House(running)
+
+
+def _silent(_line: str) -> None:
+    """Say nothing: what a stack says is tested with the stack."""
