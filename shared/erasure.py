@@ -47,10 +47,10 @@ async def erase_user(resources: Resources, caller: Caller, user_id: str) -> dict
 
 
 async def _erase_rows(connection: AsyncConnection, tenant: str, user_id: str) -> _Erased:
-    entries = await longterm.of_user(connection, tenant, user_id)
+    opened = await session_store.of_user(connection, tenant, user_id)
+    entries = await longterm.of_user(connection, tenant, user_id, [one for one, _ in opened])
     notes = await history.count(connection, tenant, [entry.id for entry in entries])
     claims, windows = await forget.erase(connection, tenant, entries)
-    opened = await session_store.of_user(connection, tenant, user_id)
     turn_claims = await sessions.discard(connection, tenant, [one for one, _ in opened])
     answers = await idempotency.blank_user(connection, tenant, user_id)
     counts = {

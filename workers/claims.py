@@ -5,7 +5,9 @@ claim that fails by the other side's fault is due again after a growing, jittere
 other side's own Retry-After respected; one that fails by its own comes to an end that says why.
 """
 
+import asyncio
 import random
+import time
 from collections.abc import Awaitable, Callable, Sequence
 
 import structlog
@@ -17,23 +19,36 @@ from shared.work import store as work
 from shared.work.store import Claim
 
 Batch = Callable[[Resources, Sequence[Claim]], Awaitable[None]]
-_ROUNDS = 50
 log = structlog.get_logger()
 
 
-async def drain(resources: Resources, stage: Stage, do: Batch) -> int:
-    """Work off what is due in a stage, batch by batch; return how many rows were claimed."""
+async def drain(resources: Resources, stage: Stage, do: Batch, limit: int | None = None) -> int:
+    """Work off what is due in a stage, batch by batch; return how many rows were claimed.
+
+    It stops when nothing is due, or at half a lease: whoever is rung next goes on.
+    """
     settings, claimed = resources.settings, 0
-    for _ in range(_ROUNDS):
+    enough = time.monotonic() + settings.lease / 2
+    while time.monotonic() < enough:
         async with resources.postgres.fleet() as connection:
-            claims = await work.claim(connection, stage, stage.batch, settings.lease, settings.work_attempts)
+            claims = await work.claim(
+                connection, stage, limit or stage.batch, settings.lease, settings.work_attempts
+            )
         if not claims:
-            break
+            return claimed
         claimed += len(claims)
-        await do(resources, claims)
-        if len(claims) < stage.batch // 2:
-            break
+        await _within_lease(resources, stage, do, claims)
+    resources.bell.ring(stage)
     return claimed
+
+
+async def _within_lease(resources: Resources, stage: Stage, do: Batch, claims: Sequence[Claim]) -> None:
+    """Stop a batch before its lease ends: what others may claim must not be in our hands still."""
+    try:
+        async with asyncio.timeout(resources.settings.lease * 0.8):
+            await do(resources, claims)
+    except TimeoutError:
+        await put_off(resources, stage, claims, errors.Unavailable(stage.name, "it took too long"))
 
 
 async def put_off(

@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from shared.clients.postgres import owned_by
 from shared.conversation.record import Turn, TurnDraft, place_of, ref_of
 from shared.conversation.table import recall_mark, turn
-from shared.index import rowwords
+from shared.index import rowwords, texts
 from shared.scope import Scope
 from shared.sessions.record import Session
 
@@ -141,11 +141,16 @@ async def erase_recalled(connection: AsyncConnection, tenant: str, entry_ids: Se
     return sorted(sessions)
 
 
-async def refs_of(connection: AsyncConnection, tenant: str, session_ids: Sequence[str]) -> list[str]:
-    """Return the index names of every turn of these sessions."""
+async def passages_of(
+    connection: AsyncConnection, tenant: str, session_ids: Sequence[str]
+) -> dict[str, str]:
+    """Return what was embedded of every turn of these sessions, by index name."""
     mine = (owned_by(turn, tenant), turn.c.session_id.in_(session_ids))
-    rows = await connection.execute(select(turn.c.session_id, turn.c.seq).where(*mine))
-    return [ref_of(row.session_id, row.seq) for row in rows]
+    columns = (turn.c.session_id, turn.c.seq, turn.c.content, turn.c.speaker)
+    rows = await connection.execute(select(*columns).where(*mine))
+    return {
+        ref_of(row.session_id, row.seq): texts.dense_text(row.content, speaker=row.speaker) for row in rows
+    }
 
 
 async def documents(connection: AsyncConnection, tenant: str, refs: Sequence[str]) -> list[Any]:

@@ -124,6 +124,12 @@ async def present(qdrant: Qdrant, collection: str, ids: Sequence[str]) -> set[st
     return {str(record.id) for record in records}
 
 
+async def count(qdrant: Qdrant, collection: str) -> int:
+    """Count the points of a collection."""
+    async with qdrant.guarded(timeout=_BULK):
+        return (await qdrant.client.count(collection, exact=True)).count
+
+
 async def create_collection(qdrant: Qdrant, collection: str, dimension: int | None) -> bool:
     """Create a generation's collection with its payload indexes; tell whether it was lacking."""
     dense = {DENSE: models.VectorParams(size=dimension, distance=models.Distance.COSINE)} if dimension else {}

@@ -51,7 +51,6 @@ async def _commit(
     async with resources.postgres.tenant(scope.tenant) as connection:
         known = await _look(connection, scope, lines, enriching=enriching, restore=restore)
         decided = plan(known, lines)
-        # Changes before additions: a fact may move from an entry that changes to one that is new.
         for before, after in decided.updated:
             await holdings.replace(connection, after)
             await history.note_change(connection, actor, before, after)

@@ -57,7 +57,7 @@ def _utc(moment: datetime) -> datetime:
     try:
         told = moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
     except (OverflowError, ValueError):
-        told = datetime.max
+        told = datetime.max.replace(tzinfo=UTC)
     if not _FIRST_YEAR <= told.year <= _LAST_YEAR:
         raise ValueError(f"must lie within the years {_FIRST_YEAR} to {_LAST_YEAR}")
     return told

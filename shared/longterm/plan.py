@@ -1,10 +1,10 @@
 """What an import will do, decided before anything is written: a pure function over what is known.
 
-Lines are taken in their order, each as if those before it were stored. Import restores, it does
-not observe: nothing is reinforced, counts and times become what the line says. Three things are
-left alone and reported or passed over:
+Import restores, it does not observe: nothing is reinforced, counts and times become what the line
+says. Three things are left alone and reported or passed over:
 
-- a live entry that another live entry says already (of the two, the one that is here stays);
+- a live entry that another live entry says already: of two that say the same, the first stays, and
+  what a change frees is free for the next batch only (duplicates are tried again, see `transfer`);
 - a text that was deleted on purpose, unless it is to be brought back;
 - what enrichment has done since: a line that is still `pending` does not undo it.
 """
@@ -102,8 +102,6 @@ def _store(made: Plan, facts: dict[bytes, str], before: Entry | None, after: Ent
         made.created.append(after)
     else:
         made.updated.append((before, _renumbered(before, after)))
-        if facts.get(_fact(before)) == before.id:
-            del facts[_fact(before)]
     if after.archived_at is None:
         facts[_fact(after)] = after.id
 

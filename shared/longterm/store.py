@@ -220,10 +220,14 @@ async def derived_only_from(connection: AsyncConnection, tenant: str, ids: Seque
     return await select_entries(connection, statement)
 
 
-async def of_user(connection: AsyncConnection, tenant: str, user_id: str) -> list[Entry]:
-    """Return every entry of a user, of whatever agent, archived ones too."""
-    mine = (owned_by(entry, tenant), entry.c.user_id == user_id)
-    return await select_entries(connection, select(entry).where(*mine))
+async def of_user(
+    connection: AsyncConnection, tenant: str, user_id: str, session_ids: Sequence[str]
+) -> list[Entry]:
+    """Return every entry of a user or said in these sessions, of whatever agent, archived ones too."""
+    source = func.jsonb_array_elements(entry.c.sources).table_valued("value")
+    said_there = source.c.value.op("->>")("session_id").in_(session_ids)
+    theirs = or_(entry.c.user_id == user_id, select(source.c.value).where(said_there).exists())
+    return await select_entries(connection, select(entry).where(owned_by(entry, tenant), theirs))
 
 
 async def archived_before(connection: AsyncConnection, tenant: str, age: timedelta, limit: int) -> list[str]:

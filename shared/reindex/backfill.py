@@ -2,10 +2,16 @@
 
 from collections.abc import AsyncIterator
 
+from sqlalchemy import func, select
+
 from shared.access import store as access
+from shared.clients import redis
+from shared.clients.postgres import owned_by
 from shared.conversation import store as conversation
 from shared.conversation.record import ref_of
+from shared.conversation.table import turn as turn_table
 from shared.longterm import store as longterm
+from shared.longterm.table import entry as longterm_table
 from shared.resources import Resources
 from shared.stages import Kind
 from shared.work import store as work
@@ -29,11 +35,23 @@ async def backfill(resources: Resources, kind: Kind, generation: int) -> int:
     return rows
 
 
+async def count(resources: Resources, kind: Kind, tenant: str) -> int:
+    """Count a tenant's records of a kind."""
+    if kind is Kind.DESK:
+        with redis.translated():
+            return len(await desk.listings(Desk(resources.redis, resources.settings, tenant)))
+    table = longterm_table if kind is Kind.MEMORY else turn_table
+    async with resources.postgres.tenant(tenant) as connection:
+        mine = select(func.count()).select_from(table).where(owned_by(table, tenant))
+        return int(await connection.scalar(mine) or 0)
+
+
 async def versions(resources: Resources, kind: Kind, tenant: str) -> AsyncIterator[dict[str, int]]:
     """Page through a tenant's records of a kind, as ref → current version."""
     if kind is Kind.DESK:
         table = Desk(resources.redis, resources.settings, tenant)
-        listed = await desk.listings(table)
+        with redis.translated():
+            listed = await desk.listings(table)
         if listed:
             yield {desk_document.ref_of(one.key): round(one.stored_at.timestamp() * 1000) for one in listed}
         return

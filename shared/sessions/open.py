@@ -11,6 +11,7 @@ from shared.conversation import store as conversation
 from shared.conversation import window
 from shared.idempotency import store as idempotency
 from shared.idempotency.store import RequestKey
+from shared.index import vectors
 from shared.resources import Resources
 from shared.scope import Caller, Scope
 from shared.sessions import store
@@ -110,7 +111,8 @@ async def close(resources: Resources, caller: Caller, session_id: str) -> None:
 
 async def discard(connection: AsyncConnection, tenant: str, session_ids: list[str]) -> list[work.Claim]:
     """Delete sessions, turns and answers; return the index rows that take the turns' points away."""
-    turns = await conversation.refs_of(connection, tenant, session_ids)
+    turns = await conversation.passages_of(connection, tenant, session_ids)
+    await vectors.forget(connection, tenant, list(turns.values()))
     await idempotency.blank(connection, tenant, session_ids)
     await store.remove(connection, tenant, session_ids)
     gone = dict.fromkeys(turns, conversation.VERSION + 1)

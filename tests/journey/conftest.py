@@ -13,7 +13,7 @@ import pytest
 
 from tests.journey.agent import Agent
 from tests.journey.house import House, standing
-from tests.journey.rewriting import by_sentence
+from tests.journey.rewriting import Understanding, by_sentence
 from tests.standins.behaviours import Reply
 from tests.standins.models import ModelServer
 
@@ -29,8 +29,9 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
 
 @pytest.fixture(scope="session")
 def model() -> Iterator[ModelServer]:
-    """The model endpoints of the stack that has some; it makes an entry of every sentence."""
+    """The model endpoints of the stack that has some."""
     with ModelServer(chat_default=Reply(by_sentence)) as server:
+        server.embedding_default = Understanding()
         yield server
 
 

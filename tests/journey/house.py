@@ -18,6 +18,7 @@ from services.local.stack import Running, Stack
 from shared import config
 from shared.access import keys
 from shared.clients.postgres import Postgres
+from shared.clients.redis import open_redis
 from tests.journey.agent import Agent
 
 # Seconds. A ring that is lost, or a row that is put off, costs a moment and not a minute.
@@ -76,6 +77,12 @@ class House:
         )
         stdout, stderr = await process.communicate()
         return Ended(process.returncode or 0, stdout.decode(), stderr.decode())
+
+    async def forget_windows(self) -> None:
+        """Take every conversation window out of Redis, as an eviction or a loss of it would."""
+        async with open_redis(config.load(data_dir=self.running.data_dir)) as redis:
+            names = [name async for name in redis.scan_iter("loci:window:*")]
+            assert await redis.delete(*names) == len(names) > 0
 
     def pid(self, store: str) -> int:
         """Return the process number of a store."""

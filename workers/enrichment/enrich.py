@@ -25,15 +25,14 @@ BAD_REPLIES = 2
 log = structlog.get_logger()
 
 
+async def enrich_all(resources: Resources) -> int:
+    """Enrich what is due, no more at once than the model may be asked at once."""
+    return await loop.drain(resources, ENRICH, enrich_batch, resources.settings.llm_concurrency)
+
+
 async def enrich_batch(resources: Resources, claims: Sequence[Claim]) -> None:
     """Work on claimed entries side by side."""
-    gate = asyncio.Semaphore(resources.settings.llm_concurrency)
-
-    async def one(claim: Claim) -> None:
-        async with gate:
-            await _enrich(resources, claim)
-
-    await asyncio.gather(*(one(claim) for claim in claims))
+    await asyncio.gather(*(_enrich(resources, claim) for claim in claims))
 
 
 async def _enrich(resources: Resources, claim: Claim) -> None:

@@ -15,6 +15,7 @@ from shared.conversation import store as conversation
 from shared.index import generations, points
 from shared.index.generations import Generation
 from shared.longterm import store as longterm
+from shared.reindex.backfill import count as record_count
 from shared.reindex.backfill import versions as record_versions
 from shared.resources import Resources
 from shared.stages import Kind
@@ -42,7 +43,8 @@ async def reconcile(resources: Resources) -> tuple[int, int]:
     for generation in await _generations(resources):
         try:
             orphans += await _remove_orphans(resources, generation)
-            missing += await _announce_missing(resources, generation)
+            if await _lacks_points(resources, generation):
+                missing += await _announce_missing(resources, generation)
         except MissingCollection:
             continue  # dropped meanwhile, or made anew by the next step that writes
     return orphans, missing
@@ -81,6 +83,16 @@ async def _orphans(resources: Resources, kind: Kind, found: Sequence[Point]) -> 
             current = await read(connection, tenant, refs)
         orphans += [point for point, ref, version in mine if current.get(ref) != version]
     return orphans
+
+
+async def _lacks_points(resources: Resources, generation: Generation) -> bool:
+    """Compare the numbers first: going through every record is for when they differ."""
+    async with resources.postgres.fleet() as connection:
+        tenants = await access.tenants(connection)
+    records = 0
+    for tenant in tenants:
+        records += await record_count(resources, generation.kind, tenant)
+    return await points.count(resources.qdrant, generation.collection) < records
 
 
 async def _announce_missing(resources: Resources, generation: Generation) -> int:

@@ -20,7 +20,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
-import onnxruntime  # type: ignore[import-untyped]
+import onnxruntime
 from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 

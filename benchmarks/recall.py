@@ -1,0 +1,197 @@
+"""Evidence recall through the HTTP API: `python -m benchmarks.recall --data SET.json [--embedder local]`.
+
+Each conversation is a tenant and a user of its own. Two ways through the product: `turns` are reported
+to sessions and searched as turns; `memories` saves every turn as a memory and searches those. What is
+counted is whether the turns that hold the answer come back (no model judges anything). Data sets are
+read from where they lie; none is part of the project.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import datetime
+from pathlib import Path
+from statistics import fmean, quantiles
+from typing import Annotated, Any
+
+import typer
+
+from benchmarks import evidence, machine, stand, table
+from benchmarks.evidence import Conversation, DataSet, Question, Ranking
+from benchmarks.wire import Connection
+
+LIMIT = 60
+"""Results asked for: enough to fill the largest budget with short turns."""
+_BATCH = 200
+_LONGEST_MEMORY = 15_800
+_UPDATE = "knowledge_update"
+Place = tuple[str, int]
+
+
+def main(
+    data: Annotated[Path, typer.Option(exists=True, help="A data set (see evidence.py for its shape).")],
+    embedder: Annotated[str | None, typer.Option(help="An OpenAI-compatible address, or `local`.")] = None,
+    way: Annotated[str, typer.Option(help="Comma-separated: turns, memories.")] = "turns,memories",
+    strategy: Annotated[str, typer.Option(help="Comma-separated strategies, for memories.")] = "blend",
+    limit_conversations: Annotated[int | None, typer.Option(min=1)] = None,
+) -> None:
+    """Measure evidence recall and print a table."""
+    asked = evidence.read(data, limit_conversations)
+    print(machine.described())
+    ways = [(way, one) for way in way.split(",") for one in (strategy.split(",") if way == "memories" else ["blend"])]
+    rows: list[list[str]] = []
+    with stand.running(embedder) as running:
+        keys = [running.key_of(f"bench-{place}") for place in range(len(asked.conversations))]
+        known: set[str] = set()
+        for through, chosen in ways:
+            rankings = asyncio.run(_through(running.url, keys, asked, through, chosen, load=through not in known))
+            known.add(through)
+            rows += _rows(asked, f"{through}, {chosen}", rankings)
+    print(f"{asked.name}: {_size(asked)}; embedder: {embedder or 'none'}\n")
+    table.show(_HEAD, rows)
+
+
+def _size(asked: DataSet) -> str:
+    turns = sum(len(one.turns) for one in asked.conversations)
+    questions = sum(len(one.questions) for one in asked.conversations)
+    return f"{len(asked.conversations)} conversations, {turns} turns, {questions} questions with evidence"
+
+
+async def _through(  # noqa: PLR0913
+    url: str, keys: list[str], asked: DataSet, way: str, strategy: str, *, load: bool
+) -> list[Ranking]:
+    rankings: list[Ranking] = []
+    for key, conversation in zip(keys, asked.conversations, strict=True):
+        async with _connected(url, key) as connection:
+            if load:
+                await _LOAD[way](connection, conversation)
+                await _settled(connection)
+            rankings += [
+                await _ask(connection, conversation, question, way, strategy)
+                for question in conversation.questions
+            ]
+    return rankings
+
+
+@asynccontextmanager
+async def _connected(url: str, key: str) -> AsyncIterator[Connection]:
+    connection = Connection(url, key)
+    try:
+        yield connection
+    finally:
+        await connection.close()
+
+
+async def _settled(connection: Connection) -> None:
+    """Wait until all that was saved is indexed and embedded."""
+    while any((await connection.send("GET", "/v1/status"))["pending"].values()):
+        await asyncio.sleep(0.2)
+
+
+async def _load_turns(connection: Connection, conversation: Conversation) -> None:
+    for session in dict.fromkeys(turn.session for turn in conversation.turns):
+        await connection.send("POST", "/v1/sessions", {"id": session, "user_id": conversation.id})
+        turns = [
+            {"role": turn.role, "speaker": turn.speaker, "content": turn.text, "created_at": turn.at}
+            for turn in conversation.turns
+            if turn.session == session
+        ]
+        for start in range(0, len(turns), _BATCH):
+            batch = {"turns": turns[start : start + _BATCH]}
+            _all_taken(await connection.send("POST", f"/v1/sessions/{session}/turns/batch", batch), "seq")
+
+
+async def _load_memories(connection: Connection, conversation: Conversation) -> None:
+    memories = [
+        {
+            "content": f"{turn.speaker}: {part}",
+            "occurred_at": turn.at,
+            "user_id": conversation.id,
+            "source": {"session_id": turn.session, "seq": turn.seq, "speaker": turn.speaker, "role": turn.role},
+        }
+        for turn in conversation.turns
+        for part in _parts(turn.text)
+    ]
+    for start in range(0, len(memories), _BATCH):
+        batch = {"memories": memories[start : start + _BATCH]}
+        _all_taken(await connection.send("POST", "/v1/memories/batch", batch), "id")
+
+
+_LOAD = {"turns": _load_turns, "memories": _load_memories}
+
+
+def _parts(text: str) -> list[str]:
+    return [text[start : start + _LONGEST_MEMORY] for start in range(0, len(text), _LONGEST_MEMORY)]
+
+
+def _all_taken(answer: Any, field: str) -> None:
+    refused = [one for one in answer["results"] if field not in one]
+    if refused:
+        raise SystemExit(f"refused while loading: {refused[0]}")
+
+
+async def _ask(
+    connection: Connection, conversation: Conversation, question: Question, way: str, strategy: str
+) -> Ranking:
+    body: dict[str, Any] = {"query": question.text, "user_id": conversation.id, "limit": LIMIT}
+    if way == "memories":
+        body["strategy"] = strategy
+    started = time.perf_counter()
+    answer = await connection.send("POST", f"/v1/{way}/search", body)
+    elapsed = (time.perf_counter() - started) * 1000
+    if answer["degraded"]:
+        raise SystemExit(f"a search was degraded: {answer['degraded']}")
+    return _ranking(conversation, question, answer["results"], elapsed)
+
+
+def _ranking(
+    conversation: Conversation, question: Question, results: list[dict[str, Any]], elapsed: float
+) -> Ranking:
+    by_place = {(turn.session, turn.seq): turn for turn in conversation.turns}
+    used, reached = 0, dict[str, int]()
+    for result in results:
+        used += len(result["content"])
+        for place in _places(result):
+            if place not in by_place or result.get("user_id", conversation.id) != conversation.id:
+                raise SystemExit(f"a foreign result: {place}")
+            reached.setdefault(by_place[place].id, used)
+    at = {turn.id: datetime.fromisoformat(turn.at) for turn in conversation.turns}
+    update = question.kind == _UPDATE
+    latest = evidence.latest_first(list(reached), question.gold, at) if update else None
+    return Ranking(question, list(reached), list(reached.values()), latest, elapsed)
+
+
+def _places(result: dict[str, Any]) -> list[Place]:
+    """Return where a result was said; a memory that was said twice stands for both."""
+    told = result["sources"] if "sources" in result else [result]
+    return [(one["session_id"], one["seq"]) for one in told]
+
+
+_MEASURES = ("R@5", "R@10", "hit@5", "all@10", "nDCG@10", "MRR", *(f"R {budget} chars" for budget in evidence.BUDGETS))
+_HEAD = ("way", "questions", *_MEASURES, "R@10 95 %", "latest first", "p50 ms", "p95 ms")
+
+
+def _rows(asked: DataSet, name: str, rankings: list[Ranking]) -> list[list[str]]:
+    main = [one for one in rankings if one.question.kind in asked.main]
+    return [_row(f"{name}, main types", main), _row(f"{name}, all types", rankings)]
+
+
+def _row(name: str, rankings: list[Ranking]) -> list[str]:
+    measured = [evidence.measures(one) for one in rankings]
+    low, high = evidence.interval([one["R@10"] for one in measured])
+    latest = [one.latest_first for one in rankings if one.latest_first is not None]
+    cuts = quantiles([one.milliseconds for one in rankings], n=20)
+    return [
+        name,
+        str(len(rankings)),
+        *(f"{100 * fmean(one[measure] for one in measured):.1f}" for measure in _MEASURES),
+        f"{100 * low:.1f}-{100 * high:.1f}",
+        f"{sum(latest)}/{len(latest)}" if latest else "-",
+        f"{cuts[9]:.1f}",
+        f"{cuts[18]:.1f}",
+    ]
+
+
+if __name__ == "__main__":
+    typer.run(main)

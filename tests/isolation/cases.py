@@ -1,0 +1,192 @@
+"""What a stranger asks of each route with somebody else's ids: one case per route of the OpenAPI document.
+
+A call says which status it expects of a tenant that has nothing. `CASES` must name every route:
+a route without a case fails the build.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.isolation.ids import Ids
+
+
+@dataclass(frozen=True)
+class Call:
+    """One request to a case's route."""
+
+    status: int
+    path: Mapping[str, str] = field(default_factory=dict)
+    query: Mapping[str, str] = field(default_factory=dict)
+    body: Any = None
+    content: bytes | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+Case = Callable[[Ids], list[Call]]
+
+
+def _scope(ids: Ids) -> dict[str, str]:
+    return {"agent_id": ids.agent, "user_id": ids.user}
+
+
+def _key(ids: Ids) -> dict[str, str]:
+    return {"idempotency-key": ids.request_key}
+
+
+def _of_memory(status: int) -> Case:
+    return lambda ids: [Call(status, {"memory_id": one}) for one in (ids.memory, ids.archived)]
+
+
+def _of_scope(ids: Ids) -> list[Call]:
+    return [Call(200, query=_scope(ids)), Call(200, query={"agent_id": ids.agent}), Call(200)]
+
+
+def _list_memories(ids: Ids) -> list[Call]:
+    queries = ({}, {"cursor": ids.cursor}, {"state": "archived"}, {"state": "pending"}, {"limit": "100"})
+    return [Call(200, query=_scope(ids) | query) for query in queries] + [Call(200)]
+
+
+def _save(ids: Ids) -> list[Call]:
+    fact = {"content": ids.content, **_scope(ids)}
+    source = {"session_id": ids.session, "seq": 1}
+    return [
+        Call(201, body=fact, headers=_key(ids)),
+        Call(201, body=fact | {"tags": ["mine"], "source": source}),
+    ]
+
+
+def _save_batch(ids: Ids) -> list[Call]:
+    body = {"memories": [{"content": ids.content, **_scope(ids)}]}
+    return [Call(201, body=body, headers=_key(ids)), Call(201, body=body)]
+
+
+def _search_memories(ids: Ids) -> list[Call]:
+    bodies: list[dict[str, Any]] = [
+        {"query": ids.content},
+        {"query": ids.content, "explain": True, "strategy": "mean"},
+        {"query": "letters gate raw enriched pending said"},
+        {"state": "archived"},
+        {},
+    ]
+    return [Call(200, body=_scope(ids) | body) for body in bodies]
+
+
+def _import(ids: Ids) -> list[Call]:
+    lines = [
+        {"id": ids.memory, "content": "a line of mine", "superseded_by": [ids.archived]},
+        {"id": ids.archived, "content": ids.content, "derived_from": [ids.memory]},
+    ]
+    content = "\n".join(json.dumps(line) for line in lines).encode()
+    restored = _scope(ids) | {"restore": "true"}
+    return [Call(200, query=_scope(ids), content=content), Call(200, query=restored, content=content)]
+
+
+def _change(ids: Ids) -> list[Call]:
+    bodies = ({"content": "taken over"}, {"importance": 0.1}, {"content": ids.content, "tags": ["taken"]})
+    return [Call(404, {"memory_id": one}, body=body) for one in (ids.memory, ids.archived) for body in bodies]
+
+
+def _desk(status: int, body: Any = None) -> Case:
+    def calls(ids: Ids) -> list[Call]:
+        keys = (ids.desk_key, f"patrol/{ids.patrol}/findings", f"subagent/{ids.patrol}/report")
+        full = [Call(status, {"key": key}, body=body) for key in keys]
+        bound = Call(status, {"key": "letters"}, {"namespace": ids.namespace}, body=body)
+        return [*full, bound]
+
+    return calls
+
+
+def _read_desk(ids: Ids) -> list[Call]:
+    parts = [f"subagent/{ids.patrol}/report-index", f"subagent/{ids.patrol}/report-chunk0"]
+    whole = Call(404, {"key": ids.desk_key}, {"full": "true"})
+    return [*_desk(404)(ids), whole, *(Call(404, {"key": part}) for part in parts)]
+
+
+def _prefixes(ids: Ids) -> list[Call]:
+    queries = ({"prefix": one} for one in (ids.namespace, ids.desk_key, "session", "patrol", "subagent"))
+    return [Call(200, query=query) for query in queries]
+
+
+def _list_desk(ids: Ids) -> list[Call]:
+    return [Call(200), Call(200, query={"namespace": ids.namespace}), *_prefixes(ids)]
+
+
+def _search_desk(ids: Ids) -> list[Call]:
+    bodies = ({"query": "letters"}, {"query": "letters", "prefix": ids.namespace}, {}, {"prefix": "patrol"})
+    return [Call(200, body=body) for body in bodies]
+
+
+def _open(ids: Ids) -> list[Call]:
+    opened = {"id": ids.session, **_scope(ids)}
+    patrol = {"id": f"p-{ids.session}", "kind": "patrol", "name": ids.patrol, **_scope(ids)}
+    return [Call(201, body=opened, headers=_key(ids)), Call(201, body=opened), Call(201, body=patrol)]
+
+
+def _list_sessions(ids: Ids) -> list[Call]:
+    queries = ({}, _scope(ids), {"kind": "patrol"}, {"cursor": ids.session_cursor}, {"user_id": ids.user})
+    return [Call(200, query=query) for query in queries]
+
+
+def _in_session(status: int, body: Any = None, *, keyed: bool = False) -> Case:
+    def calls(ids: Ids) -> list[Call]:
+        path = {"session_id": ids.session}
+        return [
+            Call(status, path, body=body, headers=_key(ids) if keyed else {}),
+            Call(status, {"session_id": f"p-{ids.session}"}, body=body),
+        ]
+
+    return calls
+
+
+def _search_turns(ids: Ids) -> list[Call]:
+    bodies = ({}, {"session_id": ids.session}, {"explain": True}, {"created_after": "2020-01-01T00:00:00Z"})
+    return [Call(200, body={"query": "what of the gate said", **_scope(ids), **body}) for body in bodies]
+
+
+def _plain(_: Ids) -> list[Call]:
+    return [Call(200)]
+
+
+_TURN = {"role": "user", "content": "slipped in"}
+
+CASES: dict[str, Case] = {
+    "GET /v1/memories/export": _of_scope,
+    "POST /v1/memories/import": _import,
+    "POST /v1/memories": _save,
+    "GET /v1/memories": _list_memories,
+    "POST /v1/memories/batch": _save_batch,
+    "POST /v1/memories/search": _search_memories,
+    "GET /v1/memories/categories": _of_scope,
+    "GET /v1/memories/tags": _of_scope,
+    "GET /v1/memories/{memory_id}": _of_memory(404),
+    "PATCH /v1/memories/{memory_id}": _change,
+    # An unknown id is a no-op that says so.
+    "DELETE /v1/memories/{memory_id}": _of_memory(200),
+    "GET /v1/memories/{memory_id}/history": _of_memory(404),
+    "GET /v1/working": _list_desk,
+    "DELETE /v1/working": _prefixes,
+    "POST /v1/working/search": _search_desk,
+    "PUT /v1/working/{key}": _desk(200, {"value": "mine"}),
+    "GET /v1/working/{key}": _read_desk,
+    "DELETE /v1/working/{key}": _desk(200),
+    "POST /v1/sessions": _open,
+    "GET /v1/sessions": _list_sessions,
+    "POST /v1/sessions/{session_id}/turns/batch": _in_session(404, {"turns": [_TURN]}, keyed=True),
+    "POST /v1/sessions/{session_id}/turns": _in_session(404, _TURN, keyed=True),
+    "GET /v1/sessions/{session_id}/turns": _in_session(404),
+    "POST /v1/sessions/{session_id}/context": _in_session(
+        404, {"message": "the gate", "explain": True}, keyed=True
+    ),
+    "GET /v1/sessions/{session_id}": _in_session(404),
+    "DELETE /v1/sessions/{session_id}": _in_session(404),
+    "POST /v1/turns/search": _search_turns,
+    "DELETE /v1/users/{user_id}": lambda ids: [Call(200, {"user_id": ids.user})],
+    "GET /healthz": _plain,
+    "GET /readyz": _plain,
+    "GET /metrics": _plain,
+    "GET /v1/status": _plain,
+}
+
+READS = ("GET", "/search")
