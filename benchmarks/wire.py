@@ -31,7 +31,8 @@ class Connection:
 
     async def exchange(self, method: str, path: str, body: bytes) -> bytes:
         """Send a body as it is and return the answer's; raise Refused unless its status is 2xx."""
-        if self._streams is None:
+        # A server closes what lies idle for some seconds.
+        if self._streams is None or self._streams[0].at_eof():
             self._streams = await asyncio.open_connection(*self._place)
         reader, writer = self._streams
         head = f"{method} {path} HTTP/1.1\r\n{self._head}content-length: {len(body)}\r\n\r\n"

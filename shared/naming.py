@@ -12,6 +12,7 @@ and what one store takes the next one would lose. What a model writes is not ref
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 
 from shared import errors
 
@@ -22,6 +23,7 @@ TAG_LENGTH = 64
 METADATA_PAIRS = 64
 METADATA_KEY_LENGTH = 64
 METADATA_VALUE_LENGTH = 1024
+_FIRST_YEAR, _LAST_YEAR = 2, 9998
 
 _PATH = re.compile(r"[A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)*")
 _PATH_RULE = "must be segments of ASCII letters, digits, '_' and '-', separated by single '/'"
@@ -114,6 +116,16 @@ def check_metadata(pairs: Mapping[str, str], field: str = "metadata") -> dict[st
         _check_one_line(key, f"{field}.{position}", METADATA_KEY_LENGTH)
         check_text(value, f"{field}.{key}", METADATA_VALUE_LENGTH, allow_blank=True)
     return dict(pairs)
+
+
+def check_time(value: datetime, field: str) -> datetime:
+    """Return a time in UTC; without a zone it is read as UTC.
+
+    Years 2 to 9998 only: nearer the ends of the calendar a time can't be shown in every zone.
+    """
+    if not _FIRST_YEAR <= value.year <= _LAST_YEAR:
+        raise errors.Invalid(field, f"must lie in the years {_FIRST_YEAR} to {_LAST_YEAR}")
+    return value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
 
 
 def _check_one_line(value: str, field: str, max_length: int) -> None:

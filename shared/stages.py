@@ -37,11 +37,15 @@ class State(StrEnum):
 
 
 class Kind(StrEnum):
-    """What kind of record a work row or a point is about. One collection each."""
+    """What kind of record a work row is about."""
 
     MEMORY = "memory"
     TURN = "turn"
     DESK = "desk"
+
+
+INDEXED = (Kind.MEMORY, Kind.TURN, Kind.DESK)
+"""The kinds that are found by search: one collection each."""
 
 
 class Track(StrEnum):

@@ -26,6 +26,7 @@ async def of_fleet(resources: Resources) -> dict[str, Any]:
 def _told(rows: Any) -> dict[str, Any]:
     pending = dict.fromkeys(_NAMES.values(), 0)
     dead = dict(pending)
+    rows = [row for row in rows if row["stage"] in _NAMES]
     for row in rows:
         pending[_NAMES[row["stage"]]] += row["waiting"]
         dead[_NAMES[row["stage"]]] += row["dead"]

@@ -78,10 +78,14 @@ app = _create()
 
 
 def run(work: Work) -> Any:
-    """Run one piece of work on the process's loop and return what it returns; bounded by the lease."""
+    """Run one piece of work on the process's loop and return what it returns; bounded by the lease.
+
+    A drain claims for half a lease and has its last claims for most of another: a deadline before
+    that would take them from it without their being given back.
+    """
     if _process is None or _process.resources is None:
         raise RuntimeError("the worker has not started")
-    deadline = _process.settings.lease
+    deadline = _process.settings.lease * 1.5
     waiting = asyncio.run_coroutine_threadsafe(_bounded(work, _process.resources, deadline), _process.loop)
     return waiting.result(deadline + 5)
 

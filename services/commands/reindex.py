@@ -10,22 +10,21 @@ from shared.index import generations
 from shared.index.generations import Generation
 from shared.reindex import rebuild as index
 from shared.resources import Resources
-from shared.stages import Kind
+from shared.stages import INDEXED, Kind
 
 _POLL = 0.5
 
 
 def rebuild(kind: str | None, *, wait: bool) -> None:
     """Begin new generations; workers fill them, and each is swapped in when nothing of it is behind."""
-    kinds = list(Kind) if kind is None else [_kind(kind)]
+    kinds = list(INDEXED) if kind is None else [_kind(kind)]
     with_resources(lambda resources: _rebuild(resources, kinds, wait=wait))
 
 
 def _kind(name: str) -> Kind:
-    try:
-        return Kind(name)
-    except ValueError:
-        raise errors.Invalid("kind", f"must be one of {', '.join(Kind)}") from None
+    if name not in INDEXED:
+        raise errors.Invalid("kind", f"must be one of {', '.join(INDEXED)}")
+    return Kind(name)
 
 
 async def _rebuild(resources: Resources, kinds: Sequence[Kind], *, wait: bool) -> None:

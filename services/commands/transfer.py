@@ -2,11 +2,12 @@
 
 import sys
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import orjson
 
 from services.commands.opened import with_resources
+from shared.access import store as access
 from shared.longterm import transfer
 from shared.resources import Resources
 from shared.scope import DEFAULT_AGENT, Caller, Scope
@@ -31,7 +32,13 @@ def take_in(path: Path, tenant: str, agent: str | None, user: str | None, *, res
     """Import a file or folder and print the report as JSON."""
     scope = Scope(tenant, agent or DEFAULT_AGENT, user)
     caller = Caller("command-line", tenant, frozenset({"read", "write", "admin"}))
-    report = with_resources(
-        lambda resources: transfer.import_path(resources, caller, scope, path, restore=restore)
-    )
+    report = with_resources(lambda resources: _take(resources, caller, scope, path, restore=restore))
     sys.stdout.write(orjson.dumps(report, option=orjson.OPT_INDENT_2).decode() + "\n")
+
+
+async def _take(
+    resources: Resources, caller: Caller, scope: Scope, path: Path, *, restore: bool
+) -> dict[str, Any]:
+    async with resources.postgres.tenant(scope.tenant) as connection:
+        await access.add_tenant(connection, scope.tenant)
+    return await transfer.import_path(resources, caller, scope, path, restore=restore)

@@ -1,6 +1,6 @@
 """A turn of a conversation, and the lines recalled with it."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -50,7 +50,7 @@ class TurnDraft(BaseModel):
             update={
                 "content": naming.check_text(self.content, "content", MAX_CONTENT),
                 "metadata": naming.check_metadata(self.metadata),
-                "created_at": at.replace(tzinfo=UTC) if at and at.tzinfo is None else at,
+                "created_at": at and naming.check_time(at, "created_at"),
             }
         )
 

@@ -8,7 +8,7 @@ from typing import Any
 from qdrant_client import models
 from sqlalchemy import ColumnElement, select
 
-from shared import errors
+from shared import errors, naming
 from shared.conversation import document, store
 from shared.conversation.record import Turn, place_of
 from shared.conversation.table import turn
@@ -33,6 +33,12 @@ class TurnCriteria:
     except_session: str | None = None
     created_after: datetime | None = None
     created_before: datetime | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("created_after", "created_before"):
+            moment = getattr(self, name)
+            if moment is not None:
+                object.__setattr__(self, name, naming.check_time(moment, name))
 
     def for_index(self, scope: Scope) -> list[models.Condition]:
         """Return the conditions in the index's words."""

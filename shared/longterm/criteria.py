@@ -5,7 +5,7 @@ that lags behind its row can't bring back what the row no longer is.
 """
 
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from qdrant_client import models
@@ -38,8 +38,8 @@ class Criteria:
             naming.check_category(self.category)
         for name in ("created_after", "created_before", "occurred_after", "occurred_before"):
             moment = getattr(self, name)
-            if moment is not None and moment.tzinfo is None:
-                object.__setattr__(self, name, moment.replace(tzinfo=UTC))
+            if moment is not None:
+                object.__setattr__(self, name, naming.check_time(moment, name))
 
     def for_index(self, scope: Scope) -> list[models.Condition]:
         """Return the conditions in the index's words."""

@@ -1,6 +1,6 @@
 """A long-term entry, as it is offered, kept and shown."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -19,7 +19,7 @@ class Source(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     session_id: str
-    seq: int | None = None
+    seq: int | None = Field(None, ge=0, le=2**31 - 1)
     speaker: str | None = None
     role: str | None = None
 
@@ -46,7 +46,7 @@ class Draft(BaseModel):
                 "category": None if self.category is None else naming.check_category(self.category),
                 "tags": naming.check_tags(self.tags),
                 "metadata": naming.check_metadata(self.metadata),
-                "occurred_at": _utc(self.occurred_at),
+                "occurred_at": self.occurred_at and naming.check_time(self.occurred_at, "occurred_at"),
                 "source": None if self.source is None else _checked_source(self.source),
             }
         )
@@ -59,12 +59,6 @@ def _checked_source(source: Source) -> Source:
         if value is not None:
             naming.check_text(value, f"source.{field}", 128)
     return source
-
-
-def _utc(moment: datetime | None) -> datetime | None:
-    if moment is None:
-        return None
-    return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 class Entry(BaseModel):

@@ -158,7 +158,7 @@ async def _reinforce_successors(
     """A text that was already enriched away strengthens what took its place."""
     held: dict[bytes, tuple[Entry, bool]] = {}
     for fact, successors in (await store.superseded(connection, scope, list(folded))).items():
-        reinforced = await store.reinforce(connection, scope.tenant, successors)
+        reinforced = await store.reinforce(connection, scope, successors)
         await history.note(connection, actor, "reinforced", reinforced, "its source was saved again")
         if reinforced:
             held[fact] = (reinforced[0], False)

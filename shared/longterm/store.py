@@ -91,11 +91,11 @@ async def add_tags(
     return None if row is None else Entry.of(row)
 
 
-async def reinforce(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> list[Entry]:
-    """Count one more observation of live entries."""
+async def reinforce(connection: AsyncConnection, scope: Scope, ids: Sequence[str]) -> list[Entry]:
+    """Count one more observation of live entries of exactly this scope."""
     rows = await connection.execute(
         update(entry)
-        .where(owned_by(entry, tenant), entry.c.id.in_(ids), entry.c.archived_at.is_(None))
+        .where(*_exactly(scope), entry.c.id.in_(ids), entry.c.archived_at.is_(None))
         .values(reinforcement_count=entry.c.reinforcement_count + 1, last_seen_at=func.now())
         .returning(entry)
     )

@@ -16,7 +16,7 @@ from shared.index import generations, points
 from shared.index.generations import Generation
 from shared.reindex.backfill import backfill
 from shared.resources import Resources
-from shared.stages import Kind
+from shared.stages import INDEXED, Kind
 
 # Longer than any reader remembers which generation is live.
 RETIRED_FOR = timedelta(seconds=30)
@@ -36,7 +36,7 @@ async def ensure(resources: Resources) -> list[Generation]:
         model, dimension = None, None
         if await _all_kinds_live(resources):
             return []
-    return await _begin(resources, list(Kind), model, dimension, always=False)
+    return await _begin(resources, list(INDEXED), model, dimension, always=False)
 
 
 async def reindex(resources: Resources, kinds: Sequence[Kind]) -> list[Generation]:
@@ -54,7 +54,7 @@ async def _model(resources: Resources) -> tuple[str | None, int | None]:
 async def _all_kinds_live(resources: Resources) -> bool:
     async with resources.postgres.fleet() as connection:
         live = {g.kind for g in await generations.all_of(connection) if g.state == "live"}
-    return live == set(Kind)
+    return live == set(INDEXED)
 
 
 async def _begin(

@@ -33,7 +33,7 @@ def switched_off(engine: AsyncEngine) -> Iterator[Seen]:
         _connection: Any, _cursor: Any, statement: str, parameters: Any, _context: Any, _many: Any
     ) -> tuple[str, Any]:
         # The parameter stays, or the driver would miss it.
-        rewritten = _FILTER.sub(r"\1 IS NOT NULL", statement)
+        rewritten = _FILTER.sub(r"\1::text IS NOT NULL", statement)
         if rewritten != statement:
             seen.unfiltered[statement] = rewritten
         return rewritten, parameters

@@ -9,9 +9,9 @@ async def test_ix6_what_was_saved_gets_its_vector_and_search_says_so(thinker: Ag
     saved = await thinker.save(f"The {secret} stands in the hall", enrich=False)
     assert [one["id"] for one in (await thinker.search(secret))["results"]] == [saved["id"]]
     await thinker.settled()
-    answer = await thinker.search(f"{secret} stands", strategy="mean", explain=True)
+    answer = await thinker.search(f"{secret} stands", strategy="mean", min_similarity=0.3, explain=True)
     assert (answer["stages"], answer["degraded"]) == (["bm25", "dense"], [])
-    assert answer["results"][0]["scores"]["dense"] > 0.5
+    assert answer["results"][0]["scores"]["dense"] >= 0.3
     status = await thinker.ask("GET", "/v1/status")
     assert status["pending"] == {"enrichment": 0, "embedding": 0, "index": 0}
 

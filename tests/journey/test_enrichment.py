@@ -26,8 +26,8 @@ async def test_en1_a_raw_entry_is_replaced_by_its_successors(thinker: Agent) -> 
     assert [one["content"] for one in successors] == [f"Ada takes the {train}", f"Ada moves to {oslo}"]
     for one in successors:
         assert (one["state"], one["derived_from"], one["category"]) == ("final", [raw["id"]], CATEGORY)
-    assert await thinker.found(train) == [f"Ada takes the {train}"]
-    assert await thinker.found(train, state="archived") == [raw["content"]]
+    assert await thinker.found(train, strategy="bm25") == [f"Ada takes the {train}"]
+    assert await thinker.found(train, state="archived", strategy="bm25") == [raw["content"]]
 
 
 async def test_en1_history_tells_who_replaced_what_and_why(thinker: Agent) -> None:
@@ -75,7 +75,7 @@ async def test_lt4_deleting_an_archived_entry_takes_what_came_of_it_alone(thinke
     await thinker.ask("DELETE", f"/v1/memories/{raw['id']}")
     for one in (raw, *successors):
         await thinker.ask("GET", f"/v1/memories/{one['id']}", status=HTTPStatus.NOT_FOUND)
-    assert await thinker.found(secret) == []
+    assert await thinker.found(secret, strategy="bm25") == []
 
 
 async def test_lt13_enrichment_does_not_bring_a_deleted_fact_back(thinker: Agent) -> None:
@@ -85,7 +85,7 @@ async def test_lt13_enrichment_does_not_bring_a_deleted_fact_back(thinker: Agent
     raw, successors = await enriched(thinker, f"Hello. The code is {secret}. The door is {other}.")
     assert [one["content"] for one in successors] == [f"The door is {other}"]
     assert raw["state"] == "archived"
-    assert await thinker.found(secret) == []
+    assert await thinker.found(secret, strategy="bm25") == []
 
 
 async def test_lt13_an_explicit_save_lifts_the_tombstone(thinker: Agent) -> None:
@@ -95,4 +95,4 @@ async def test_lt13_an_explicit_save_lifts_the_tombstone(thinker: Agent) -> None
     await thinker.save(gone["content"], enrich=False)
     _, successors = await enriched(thinker, f"Hello again. The number is {secret}. Nothing else.")
     assert gone["content"] in [one["content"] for one in successors]
-    assert await thinker.found(secret) == [gone["content"]]
+    assert await thinker.found(secret, strategy="bm25") == [gone["content"]]

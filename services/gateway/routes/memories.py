@@ -41,7 +41,7 @@ class SourceBody(Body):
     """Where a fact was said."""
 
     session_id: str
-    seq: Count | None = None
+    seq: Annotated[Count, Field(ge=0, le=2**31 - 1)] | None = None
     speaker: str | None = None
     role: str | None = None
 

@@ -1,0 +1,35 @@
+"""Closed-loop load: each client sends its next request when it has the answer to the last."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from statistics import quantiles
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Times in milliseconds of all clients together, and requests in a second."""
+
+    p50: float
+    p99: float
+    rate: float
+
+
+async def drive(clients: Sequence[Callable[[], Awaitable[object]]], seconds: float) -> Pace:
+    """Let every client work for so long; the first tenth is warming up and not counted."""
+    times: list[float] = []
+    counted_from = time.perf_counter() + seconds / 10
+    until = counted_from + seconds
+
+    async def work(request: Callable[[], Awaitable[object]]) -> None:
+        while (started := time.perf_counter()) < until:
+            await request()
+            if started >= counted_from:
+                times.append((time.perf_counter() - started) * 1000)
+
+    async with asyncio.TaskGroup() as working:
+        for client in clients:
+            working.create_task(work(client))
+    cuts = quantiles(times, n=100)
+    return Pace(cuts[49], cuts[98], len(times) / (time.perf_counter() - counted_from))

@@ -1,0 +1,91 @@
+"""Forks Loci's programs on demand: one starts in 50 ms instead of 4 s, so that hundreds of kills fit.
+
+It imports what gateway and workers import, opens nothing, and then obeys lines of JSON on standard
+input, answering each with one line:
+
+    {"do": "start", "role": "serve" | "work" | "beat", "env": {…}, "log": path}   → {"pid": 7}
+    {"do": "look", "pid": 7}                          → {"code": null while it runs, else its end}
+
+A program has a session of its own, so that a kill can take its whole group. All of them end with
+the standard input.
+"""
+
+import importlib
+import json
+import os
+import signal
+import sys
+from contextlib import suppress
+from typing import Any, NoReturn
+
+from services.commands import run
+
+# Everything but `workers.app` itself, which reads the settings when it is imported.
+_WARMED = (
+    "services.gateway.app",
+    "celery.apps.beat",
+    "celery.apps.worker",
+    "celery.bin.beat",
+    "celery.bin.worker",
+    "celery.concurrency.thread",
+    "celery.fixups.django",
+    "celery.worker.consumer",
+    "kombu.transport.redis",
+    "shared.reindex.rebuild",
+    "uvicorn.loops.uvloop",
+    "uvicorn.protocols.http.httptools_impl",
+)
+_ROLES = {
+    "serve": run.gateway,
+    "work": lambda: run.worker("enrichment,embedding,sweep", 4),
+    "beat": run.clock,
+}
+
+
+def main() -> None:
+    """Obey until the standard input ends."""
+    for name in _WARMED:
+        importlib.import_module(name)
+    children: dict[int, int | None] = {}
+    for line in sys.stdin:
+        order = json.loads(line)
+        _say(_start(children, order) if order["do"] == "start" else _look(children, order["pid"]))
+    for pid in [pid for pid, code in children.items() if code is None]:
+        with suppress(ProcessLookupError):
+            os.killpg(pid, signal.SIGKILL)
+
+
+def _say(answer: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(answer) + "\n")
+    sys.stdout.flush()
+
+
+def _start(children: dict[int, int | None], order: dict[str, Any]) -> dict[str, Any]:
+    pid = os.fork()
+    if pid == 0:
+        _become(order)
+    children[pid] = None
+    return {"pid": pid}
+
+
+def _look(children: dict[int, int | None], pid: int) -> dict[str, Any]:
+    if children[pid] is None:
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        children[pid] = os.waitstatus_to_exitcode(status) if ended else None
+    return {"code": children[pid]}
+
+
+def _become(order: dict[str, Any]) -> NoReturn:
+    os.setsid()
+    silence = os.open(os.devnull, os.O_RDONLY)
+    log = os.open(order["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    for ours, theirs in ((0, silence), (1, log), (2, log)):
+        os.dup2(theirs, ours)
+    os.environ.clear()
+    os.environ.update(order["env"])
+    _ROLES[order["role"]]()
+    sys.exit(0)
+
+
+if __name__ == "__main__":
+    main()

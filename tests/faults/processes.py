@@ -1,0 +1,142 @@
+"""Loci's own processes for a test: started, killed, stopped and frozen one by one.
+
+Settings are shrunk so that what takes minutes in production takes a second here: leases, pauses,
+the rings of beat. Nothing else differs from `loci up`.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from services.local import ports, readiness
+from shared import config
+from shared.access import keys
+from shared.clients.postgres import Postgres
+
+QUICK: dict[str, Any] = {
+    "lease": 3,
+    "work_backoff": 0.05,
+    "work_backoff_max": 1,
+    "hand_on_every": 0.3,
+    "sweep_every": 1,
+    "llm_timeout": 1,
+    "embedding_timeout": 2,
+    "log_level": "WARNING",
+}
+_READY_WITHIN = 30.0
+
+
+class Nursery:
+    """The process that forks all others; see `tests.faults.nursery`."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.faults.nursery"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=Path(__file__).parents[2],
+        )
+
+    def ask(self, **order: Any) -> dict[str, Any]:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(order) + "\n")
+        self._process.stdin.flush()
+        return dict(json.loads(self._process.stdout.readline()))
+
+    def close(self) -> None:
+        self._process.communicate(timeout=20)
+
+
+class Program:
+    """One of Loci's processes, with its whole group."""
+
+    def __init__(self, nursery: Nursery, role: str, env: Mapping[str, str], log: Path) -> None:
+        self._nursery = nursery
+        self.pid = int(nursery.ask(do="start", role=role, env=dict(env), log=str(log))["pid"])
+
+    @property
+    def code(self) -> int | None:
+        """How it ended, None while it runs."""
+        code = self._nursery.ask(do="look", pid=self.pid)["code"]
+        return None if code is None else int(code)
+
+    def signal(self, number: signal.Signals) -> None:
+        if self.code is None:
+            os.killpg(self.pid, number)
+
+    def kill(self) -> None:
+        self.signal(signal.SIGKILL)
+        self.ended(within=10)
+
+    def ended(self, within: float) -> bool:
+        """Wait for its end; tell whether it came in time."""
+        deadline = time.monotonic() + within
+        while self.code is None and time.monotonic() < deadline:
+            time.sleep(0.005)
+        return self.code is not None
+
+
+class Fleet:
+    """The processes of one test, on one database and one prefix."""
+
+    def __init__(self, nursery: Nursery, folder: Path, addresses: Mapping[str, str], **changes: Any) -> None:
+        self._nursery = nursery
+        self._log = folder / "log"
+        self._programs: list[Program] = []
+        self._values = {**QUICK, "data_dir": folder, "port": ports.free(), **addresses, **changes}
+        self.url = f"http://127.0.0.1:{self._values['port']}"
+
+    @property
+    def settings(self) -> config.Settings:
+        return config.load(**self._values)
+
+    @property
+    def log(self) -> str:
+        return self._log.read_text(errors="replace") if self._log.exists() else ""
+
+    def start(self, role: str, **changes: Any) -> Program:
+        """Start a process and return at once."""
+        values = {**self._values, **changes}
+        ours = {f"LOCI_{name.upper()}": str(value) for name, value in values.items()}
+        others = {name: value for name, value in os.environ.items() if not name.startswith("LOCI_")}
+        program = Program(self._nursery, role, others | ours, self._log)
+        self._programs.append(program)
+        return program
+
+    def serve(self) -> Program:
+        """Start the gateway and wait until it serves."""
+        gateway = self.start("serve")
+        deadline = time.monotonic() + _READY_WITHIN
+        while not readiness.answers("127.0.0.1", int(self._values["port"]), "/healthz"):
+            assert gateway.code is None, self.log[-3000:]
+            assert time.monotonic() < deadline, self.log[-3000:]
+            time.sleep(0.005)
+        return gateway
+
+    async def key(self, tenant: str) -> str:
+        postgres = Postgres(self.settings)
+        try:
+            return await keys.issue(postgres, tenant, rights=keys.RIGHTS)
+        finally:
+            await postgres.close()
+
+    async def client(self, tenant: str) -> httpx.AsyncClient:
+        """Return a client with a key of all rights for a tenant."""
+        headers = {"authorization": f"Bearer {await self.key(tenant)}"}
+        return httpx.AsyncClient(base_url=self.url, headers=headers, timeout=20)
+
+    def stop(self) -> None:
+        for program in self._programs:
+            program.signal(signal.SIGKILL)
+        for program in self._programs:
+            program.ended(within=10)

@@ -1,0 +1,54 @@
+"""An enrichment worker may die at any moment: no memory is lost, none is enriched twice (F1)."""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.faults.history import History, Tally, eventually, split_in_two
+from tests.faults.processes import Fleet
+from tests.standins.behaviours import Reply, Slow
+from tests.standins.models import ModelServer
+from tests.standins.wire import CHAT
+
+ATTEMPTS = 1000
+IN_FLIGHT = 4 * 2  # calls at once of one worker: its threads by llm_concurrency
+
+
+@pytest.mark.parametrize("kills", [15, pytest.param(200, marks=pytest.mark.long)])
+async def test_workers_killed_mid_call_lose_nothing_and_enrich_each_entry_once(
+    make_fleet: Callable[..., Fleet],
+    remember: Callable[..., Any],
+    models: ModelServer,
+    tell: Callable[[Tally], None],
+    kills: int,
+) -> None:
+    models.chat_default = Slow(0.1, Reply(split_in_two))
+    fleet = make_fleet(
+        llm_base_url=models.url, llm_model="m", llm_concurrency=2, lease=2, work_attempts=ATTEMPTS
+    )
+    fleet.serve()
+    fleet.start("beat")
+    history: History = await remember(fleet)
+    saves = kills * 8
+    await history.save_batch(saves)
+    for _ in range(kills):
+        t0=time.time(); worker, seen = fleet.start("work"), len(models.chat_calls)
+        await asyncio.to_thread(models.wait_for_calls, seen + history.random.randint(1, 12), 30, CHAT)
+        print("T", time.time()-t0); worker.kill()
+    killed_while_working = (await history.status())["pending"]["enrichment"] > 0
+    fleet.start("work")
+    await history.quiet(within=60)
+    tell(await history.check(f"worker killed mid-call ({saves} entries)", kills))
+    assert killed_while_working, f"seed {history.seed}: the last kills met no work"
+    applied = [await _times(history, save.entry["id"], "archived") for save in history.acknowledged]
+    assert applied == [1] * saves, f"seed {history.seed}"
+    assert saves <= len(models.chat_calls) <= saves + kills * IN_FLIGHT
+
+
+async def _times(history: History, entry_id: str, what: str) -> int:
+    answer = await history.client.get(f"/v1/memories/{entry_id}/history")
+    return Counter(note["action"] for note in answer.json()["results"])[what]

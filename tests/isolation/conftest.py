@@ -1,0 +1,61 @@
+"""One house for all of these tests: a tenant that owns something of everything, and its models."""
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+import pytest
+import pytest_asyncio
+
+from shared import config
+from tests.conftest import Gateway, serving
+from tests.isolation import planted, tenant_filter
+from tests.isolation.ids import Ids
+from tests.standins.models import ModelServer
+
+
+@dataclass(frozen=True)
+class House:
+    """A served gateway, and the ids of what its tenant owns."""
+
+    gateway: Gateway
+    ids: Ids
+    settings: config.Settings
+
+    def stranger(self) -> str:
+        """Return the name of a tenant that has nothing; it begins like the owner's, which must not matter."""
+        return f"{self.gateway.tenant}/{uuid4().hex[:8]}"
+
+
+@pytest.fixture(scope="module")
+def module_models() -> Iterator[ModelServer]:
+    with ModelServer() as server:
+        yield server
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def house(
+    make_settings: Callable[..., config.Settings], module_models: ModelServer
+) -> AsyncIterator[House]:
+    """Serve a gateway with models, on a database of its own, and plant a tenant."""
+    url = module_models.url
+    endpoints: dict[str, Any] = {
+        "llm_base_url": url,
+        "llm_model": "m",
+        "embedding_base_url": url,
+        "embedding_model": "e",
+        "embedding_dimension": 64,
+    }
+    settings = make_settings(apart=True, past_turns=5, **endpoints)
+    async with serving(settings, f"t-{uuid4().hex[:12]}") as gateway:
+        yield House(gateway, await planted.plant(gateway, module_models), settings)
+
+
+@pytest.fixture(params=["both locks", "row-level security alone"])
+def locks(request: pytest.FixtureRequest, house: House) -> AbstractContextManager[Any]:
+    """Return what runs a block with the application's tenant filter, and without it."""
+    if request.param == "both locks":
+        return nullcontext()
+    return tenant_filter.switched_off(house.gateway.resources.postgres.engine)
