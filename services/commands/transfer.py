@@ -8,9 +8,9 @@ import orjson
 
 from services.commands.opened import with_resources
 from shared.access import store as access
-from shared.longterm import transfer
 from shared.resources import Resources
 from shared.scope import DEFAULT_AGENT, Caller, Scope
+from shared.transfer import transfer
 
 
 def write_out(tenant: str, agent: str | None, user: str | None, output: Path | None) -> None:

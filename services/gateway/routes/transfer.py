@@ -8,7 +8,7 @@ from starlette.responses import StreamingResponse
 
 from services.gateway.answer import Json
 from services.gateway.dependencies import AgentId, Opened, Reader, UserId, Writer
-from shared.longterm import transfer
+from shared.transfer import transfer
 
 router = APIRouter(prefix="/v1/memories", tags=["memories"])
 

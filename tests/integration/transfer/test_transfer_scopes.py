@@ -2,9 +2,10 @@
 
 import pytest
 
-from shared.longterm import forget, transfer
-from tests.integration.longterm.conftest import House
-from tests.integration.longterm.told import ADA, ARCHIVED, BOB, FULL, LATER, enrichment, entry, found, saved
+from shared.longterm import forget
+from shared.transfer import transfer
+from tests.integration.transfer.conftest import House
+from tests.integration.transfer.told import ADA, ARCHIVED, BOB, FULL, LATER, enrichment, entry, found, saved
 
 
 class TestAcrossScopes:

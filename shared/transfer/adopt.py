@@ -11,13 +11,14 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared import errors, stages
-from shared.longterm import document, history, holdings, placement, save, store, tombstones
+from shared.longterm import document, history, save, store, tombstones
 from shared.longterm.fingerprint import fingerprint
-from shared.longterm.line import Line
-from shared.longterm.plan import Known, Plan, plan
 from shared.resources import Resources
 from shared.scope import Scope
 from shared.stages import Kind, State, Track
+from shared.transfer import holdings, placement
+from shared.transfer.line import Line
+from shared.transfer.plan import Known, Plan, plan
 from shared.work import store as work
 from shared.work.store import Claim
 

@@ -10,7 +10,7 @@ from shared.longterm.criteria import Criteria
 from shared.longterm.record import Draft
 from shared.longterm.search import Ranking
 from shared.scope import Scope
-from tests.integration.longterm.conftest import House
+from tests.integration.transfer.conftest import House
 
 ADA = "00000000ada0"
 BOB = "00000000b0b0"

@@ -12,8 +12,8 @@ from sqlalchemy import text
 from shared import errors
 from shared.conversation import store as conversation
 from shared.sessions import open as sessions
-from tests.integration.longterm.conftest import House
-from tests.integration.longterm.told import ADA, BOB, found
+from tests.integration.transfer.conftest import House
+from tests.integration.transfer.told import ADA, BOB, found
 
 OLD = "2026-02-25T10:11:12.1234567+01:00"
 AS_STORED = "2026-02-25T09:11:12.123456Z"

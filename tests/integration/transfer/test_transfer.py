@@ -8,10 +8,11 @@ import pytest
 from sqlalchemy import text
 
 from shared import config, errors
-from shared.longterm import change, history, intake, line, transfer
+from shared.longterm import change, history
 from shared.resources import open_resources
-from tests.integration.longterm.conftest import House, new_house
-from tests.integration.longterm.told import (
+from shared.transfer import intake, line, transfer
+from tests.integration.transfer.conftest import House, new_house
+from tests.integration.transfer.told import (
     ADA,
     ARCHIVED,
     BOB,

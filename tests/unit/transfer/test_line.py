@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from shared import errors
-from shared.longterm import line
 from shared.stages import State
+from shared.transfer import line
 
 LEAST: dict[str, Any] = {"id": "00000000ada0", "content": "x"}
 

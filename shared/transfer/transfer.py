@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from shared import errors
-from shared.longterm import adopt, holdings, intake, line, placement, rockbot, turn_log
-from shared.longterm.line import Line
-from shared.longterm.report import Report
 from shared.resources import Resources
 from shared.scope import Caller, Scope
+from shared.transfer import adopt, holdings, intake, line, placement, rockbot, turn_log
+from shared.transfer.line import Line
+from shared.transfer.report import Report
 
 _PAGE = 500
 _BATCH = 200

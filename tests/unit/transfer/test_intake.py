@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from shared import errors
-from shared.longterm import intake, line
+from shared.transfer import intake, line
 
 
 async def chunks(*parts: bytes) -> AsyncIterator[bytes]:

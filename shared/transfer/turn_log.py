@@ -25,12 +25,12 @@ from shared.clients.postgres import owned_by
 from shared.conversation import append, store
 from shared.conversation.record import Turn, TurnDraft
 from shared.conversation.table import turn
-from shared.longterm import rockbot
-from shared.longterm.rockbot import Said
 from shared.resources import Resources
 from shared.scope import Caller, Scope
 from shared.sessions import open as sessions
 from shared.sessions.record import Session
+from shared.transfer import rockbot
+from shared.transfer.rockbot import Said
 
 _BATCH = 500
 _Key = tuple[str, str, datetime | None]

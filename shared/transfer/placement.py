@@ -14,8 +14,8 @@ from collections.abc import Iterable
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.access import store as access
-from shared.longterm import holdings
 from shared.scope import Scope
+from shared.transfer import holdings
 
 _OURS = re.compile(r"[0-9a-f]{12}")
 # A computed id of 48 bits may be another scope's by chance; that its second is too, is not to be met.

@@ -20,10 +20,10 @@ from services.local.qdrant import Qdrant
 from services.local.redis import Redis
 from shared import config
 from shared.access import store as access
-from shared.longterm import transfer
 from shared.reindex import rebuild
 from shared.resources import Resources, open_resources
 from shared.scope import Caller, Scope
+from shared.transfer import transfer
 
 ROOT = Path(__file__).parents[3]
 

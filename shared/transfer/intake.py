@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Iterator
 from typing import IO
 
 from shared import errors
-from shared.longterm import line
+from shared.transfer import line
 
 MAX_BYTES = 32 * 1024 * 1024
 # An exported line has more than 400 bytes: only what is no export reaches this first.

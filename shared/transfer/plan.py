@@ -16,10 +16,10 @@ from typing import Any
 
 from shared.longterm import document
 from shared.longterm.fingerprint import fingerprint, folded
-from shared.longterm.line import Line
 from shared.longterm.record import Entry
 from shared.scope import Scope
 from shared.stages import State
+from shared.transfer.line import Line
 
 _PROGRESS = {"state", "failure", "superseded_by", "archived_at", "archive_reason"}
 _SHOWN_IN_RECALL = ("content", "category")

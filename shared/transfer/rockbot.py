@@ -20,8 +20,8 @@ from pydantic.alias_generators import to_camel
 
 from shared import errors, naming
 from shared.conversation.record import Role, TurnDraft
-from shared.longterm import intake, line
-from shared.longterm.line import Moment
+from shared.transfer import intake, line
+from shared.transfer.line import Moment
 
 TURNS = "turns.jsonl"
 # A turn of the greatest length, escaped at its worst, has 1.5 MB.

@@ -11,7 +11,7 @@ from hypothesis import strategies as some
 
 from shared import config
 from shared.resources import open_resources
-from tests.integration.longterm.conftest import new_house
+from tests.integration.transfer.conftest import new_house
 
 _IDS = some.integers(0, 16**12 - 1).map(lambda number: f"{number:012x}")
 _TEXT = some.text(some.characters(exclude_categories=["Cs"], exclude_characters="\x00"), min_size=1)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from shared.longterm.plan import Plan
+from shared.transfer.plan import Plan
 
 
 @dataclass(slots=True)
