@@ -8,11 +8,58 @@ import itertools
 import random
 from typing import Any
 
-_SYLLABLES = ("ba", "cor", "del", "fin", "gar", "hol", "jin", "kel", "lum", "mir", "nov", "pan", "ras", "sol", "tor", "vel")
-_NAMES = ("Ada", "Boris", "Chen", "Dilnoza", "Emeka", "Farah", "Greta", "Hiro", "Ines", "Jonas", "Kavya", "Lior")
-_VERBS = ("prefers", "keeps", "moved", "dislikes", "ordered", "reviewed", "wants", "asked for", "cancelled", "shipped")
+_SYLLABLES = (
+    "ba",
+    "cor",
+    "del",
+    "fin",
+    "gar",
+    "hol",
+    "jin",
+    "kel",
+    "lum",
+    "mir",
+    "nov",
+    "pan",
+    "ras",
+    "sol",
+    "tor",
+    "vel",
+)
+_NAMES = (
+    "Ada",
+    "Boris",
+    "Chen",
+    "Dilnoza",
+    "Emeka",
+    "Farah",
+    "Greta",
+    "Hiro",
+    "Ines",
+    "Jonas",
+    "Kavya",
+    "Lior",
+)
+_VERBS = (
+    "prefers",
+    "keeps",
+    "moved",
+    "dislikes",
+    "ordered",
+    "reviewed",
+    "wants",
+    "asked for",
+    "cancelled",
+    "shipped",
+)
 _JOINTS = ("with", "for", "before", "because of", "instead of", "next to", "after", "without")
-_CATEGORIES = ("user-preferences/travel", "user-preferences/food", "project-context/release", "active-plans/move", "general")
+_CATEGORIES = (
+    "user-preferences/travel",
+    "user-preferences/food",
+    "project-context/release",
+    "active-plans/move",
+    "general",
+)
 _VOCABULARY = 20_000
 _TURNS_PER_TALK = 20
 

@@ -8,7 +8,6 @@ import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 
 BUDGETS = (2000, 6000)
@@ -96,9 +95,7 @@ def measures(ranking: Ranking) -> dict[str, float]:
         "all@10": float(sum(hits[:10]) == len(gold)),
         "nDCG@10": _gain(hits[:10]) / _gain([True] * min(len(gold), 10)),
         "MRR": next((1 / place for place, hit in enumerate(hits, start=1) if hit), 0.0),
-    } | {
-        f"R {budget} chars": _within(hits, ranking.characters, budget) / len(gold) for budget in BUDGETS
-    }
+    } | {f"R {budget} chars": _within(hits, ranking.characters, budget) / len(gold) for budget in BUDGETS}
 
 
 def _gain(hits: Sequence[bool]) -> float:
@@ -109,14 +106,14 @@ def _within(hits: Sequence[bool], characters: Sequence[int], budget: int) -> int
     return sum(hit for hit, used in zip(hits, characters, strict=True) if used <= budget)
 
 
-def latest_first(found: Sequence[str], gold: frozenset[str], at: dict[str, datetime]) -> bool | None:
-    """Tell whether the newest evidence is in the top 10 and above all older; None if all are of one time."""
-    newest = max(gold, key=lambda turn: at[turn])
-    older = {turn for turn in gold if at[turn] < at[newest]}
-    if not older:
-        return None
+def latest_first(found: Sequence[str], gold: frozenset[str], said: Sequence[str]) -> bool | None:
+    """Tell whether the newest evidence is in the top 10 and above the older; None if there is but one.
+
+    `said` are all turns in the order in which they were said.
+    """
+    newest = max(gold, key=said.index)
     top = list(found[:10])
-    return newest in top and not any(turn in older for turn in top[: top.index(newest)])
+    return None if len(gold) == 1 else newest in top and gold.isdisjoint(top[: top.index(newest)])
 
 
 def interval(values: Sequence[float]) -> tuple[float, float]:

@@ -76,7 +76,9 @@ class _Drivers:
         address = config.required(settings.postgres_url, "LOCI_POSTGRES_URL")
         return cls(
             await asyncpg.connect(address, server_settings=role),
-            redis.asyncio.from_url(config.required(settings.redis_url, "LOCI_REDIS_URL"), decode_responses=True),
+            redis.asyncio.from_url(
+                config.required(settings.redis_url, "LOCI_REDIS_URL"), decode_responses=True
+            ),
             Connection(config.required(settings.qdrant_url, "LOCI_QDRANT_URL")),
         )
 

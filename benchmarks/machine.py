@@ -4,7 +4,16 @@ import os
 import platform
 from importlib import metadata
 
-_PACKAGES = ("loci", "fastapi", "uvicorn", "sqlalchemy", "asyncpg", "redis", "qdrant-client", "qdrant-edge-py")
+_PACKAGES = (
+    "loci",
+    "fastapi",
+    "uvicorn",
+    "sqlalchemy",
+    "asyncpg",
+    "redis",
+    "qdrant-client",
+    "qdrant-edge-py",
+)
 _GIB = 1024**3
 
 
@@ -14,4 +23,5 @@ def described() -> str:
     cores = len(os.sched_getaffinity(0))
     versions = ", ".join(f"{name} {metadata.version(name)}" for name in _PACKAGES)
     here = f"{cores} cores, {memory:.0f} GiB, {platform.system()} {platform.machine()}"
-    return f"{here}, Python {platform.python_version()}; all of Loci, its stores and the clients on it\n{versions}"
+    shared = "all of Loci, its stores and the clients on it"
+    return f"{here}, Python {platform.python_version()}; {shared}\n{versions}"

@@ -10,7 +10,6 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import datetime
 from pathlib import Path
 from statistics import fmean, quantiles
 from typing import Annotated, Any
@@ -39,13 +38,19 @@ def main(
     """Measure evidence recall and print a table."""
     asked = evidence.read(data, limit_conversations)
     print(machine.described())
-    ways = [(way, one) for way in way.split(",") for one in (strategy.split(",") if way == "memories" else ["blend"])]
+    ways = [
+        (way, one)
+        for way in way.split(",")
+        for one in (strategy.split(",") if way == "memories" else ["blend"])
+    ]
     rows: list[list[str]] = []
     with stand.running(embedder) as running:
         keys = [running.key_of(f"bench-{place}") for place in range(len(asked.conversations))]
         known: set[str] = set()
         for through, chosen in ways:
-            rankings = asyncio.run(_through(running.url, keys, asked, through, chosen, load=through not in known))
+            rankings = asyncio.run(
+                _through(running.url, keys, asked, through, chosen, load=through not in known)
+            )
             known.add(through)
             rows += _rows(asked, f"{through}, {chosen}", rankings)
     print(f"{asked.name}: {_size(asked)}; embedder: {embedder or 'none'}\n")
@@ -58,7 +63,7 @@ def _size(asked: DataSet) -> str:
     return f"{len(asked.conversations)} conversations, {turns} turns, {questions} questions with evidence"
 
 
-async def _through(  # noqa: PLR0913
+async def _through(
     url: str, keys: list[str], asked: DataSet, way: str, strategy: str, *, load: bool
 ) -> list[Ranking]:
     rankings: list[Ranking] = []
@@ -66,7 +71,7 @@ async def _through(  # noqa: PLR0913
         async with _connected(url, key) as connection:
             if load:
                 await _LOAD[way](connection, conversation)
-                await _settled(connection)
+                await connection.settled()
             rankings += [
                 await _ask(connection, conversation, question, way, strategy)
                 for question in conversation.questions
@@ -81,12 +86,6 @@ async def _connected(url: str, key: str) -> AsyncIterator[Connection]:
         yield connection
     finally:
         await connection.close()
-
-
-async def _settled(connection: Connection) -> None:
-    """Wait until all that was saved is indexed and embedded."""
-    while any((await connection.send("GET", "/v1/status"))["pending"].values()):
-        await asyncio.sleep(0.2)
 
 
 async def _load_turns(connection: Connection, conversation: Conversation) -> None:
@@ -108,7 +107,12 @@ async def _load_memories(connection: Connection, conversation: Conversation) -> 
             "content": f"{turn.speaker}: {part}",
             "occurred_at": turn.at,
             "user_id": conversation.id,
-            "source": {"session_id": turn.session, "seq": turn.seq, "speaker": turn.speaker, "role": turn.role},
+            "source": {
+                "session_id": turn.session,
+                "seq": turn.seq,
+                "speaker": turn.speaker,
+                "role": turn.role,
+            },
         }
         for turn in conversation.turns
         for part in _parts(turn.text)
@@ -156,19 +160,26 @@ def _ranking(
             if place not in by_place or result.get("user_id", conversation.id) != conversation.id:
                 raise SystemExit(f"a foreign result: {place}")
             reached.setdefault(by_place[place].id, used)
-    at = {turn.id: datetime.fromisoformat(turn.at) for turn in conversation.turns}
+    said = [turn.id for turn in conversation.turns]
     update = question.kind == _UPDATE
-    latest = evidence.latest_first(list(reached), question.gold, at) if update else None
+    latest = evidence.latest_first(list(reached), question.gold, said) if update else None
     return Ranking(question, list(reached), list(reached.values()), latest, elapsed)
 
 
 def _places(result: dict[str, Any]) -> list[Place]:
     """Return where a result was said; a memory that was said twice stands for both."""
-    told = result["sources"] if "sources" in result else [result]
-    return [(one["session_id"], one["seq"]) for one in told]
+    return [(one["session_id"], one["seq"]) for one in result.get("sources", [result])]
 
 
-_MEASURES = ("R@5", "R@10", "hit@5", "all@10", "nDCG@10", "MRR", *(f"R {budget} chars" for budget in evidence.BUDGETS))
+_MEASURES = (
+    "R@5",
+    "R@10",
+    "hit@5",
+    "all@10",
+    "nDCG@10",
+    "MRR",
+    *(f"R {budget} chars" for budget in evidence.BUDGETS),
+)
 _HEAD = ("way", "questions", *_MEASURES, "R@10 95 %", "latest first", "p50 ms", "p95 ms")
 
 

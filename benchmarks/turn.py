@@ -8,7 +8,7 @@ and its ratio to the floor is what the gateway costs.
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -55,7 +55,9 @@ async def _measured(running: Stand, sizes: list[int], counts: list[int], seconds
         for size in sizes:
             await _fill(connections[0], corpus, size - held)
             held = size
-            bare = await floor.note(running.settings, running.key, sessions[0], [corpus.message() for _ in range(_NOTED)])
+            bare = await floor.note(
+                running.settings, running.key, sessions[0], [corpus.message() for _ in range(_NOTED)]
+            )
             for count in counts:
                 pairs = list(zip(connections, sessions, strict=True))[:count]
                 rows += await _line_up(size, pairs, corpus, bare, seconds)
@@ -74,7 +76,12 @@ async def _open(connection: Connection, session: str, corpus: Corpus) -> None:
     ]
     await connection.send("POST", f"/v1/sessions/{session}/turns/batch", {"turns": turns})
     for place in range(_DESK):
-        paper = {"value": corpus.memory()["content"], "ttl_seconds": 86_400, "category": "draft", "tags": ["bench"]}
+        paper = {
+            "value": corpus.memory()["content"],
+            "ttl_seconds": 86_400,
+            "category": "draft",
+            "tags": ["bench"],
+        }
         await connection.send("PUT", f"/v1/working/session/{session}/paper-{place}", paper)
 
 
@@ -82,8 +89,7 @@ async def _fill(connection: Connection, corpus: Corpus, count: int) -> None:
     for start in range(0, count, _BATCH):
         batch = corpus.memories(min(_BATCH, count - start))
         await connection.send("POST", "/v1/memories/batch", {"memories": batch})
-    while any((await connection.send("GET", "/v1/status"))["pending"].values()):
-        await asyncio.sleep(0.2)
+    await connection.settled()
 
 
 async def _line_up(

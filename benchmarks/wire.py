@@ -43,6 +43,14 @@ class Connection:
             raise Refused(f"{method} {path}: {answered[9:12].decode()} {content[:500]!r}")
         return content
 
+    async def settled(self) -> None:
+        """Wait until all that the key's tenant has saved is indexed and embedded."""
+        while True:
+            status = await self.send("GET", "/v1/status")
+            if not any(status["pending"].values()):
+                return
+            await asyncio.sleep(0.2)
+
     async def close(self) -> None:
         """Close the connection."""
         if self._streams is not None:

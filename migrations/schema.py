@@ -2,6 +2,9 @@
 
 import shared.access.table
 import shared.conversation.table
+import shared.directives.table
+import shared.dreams.table
+import shared.feedback.table
 import shared.idempotency.table
 import shared.index.table
 import shared.longterm.table

@@ -14,6 +14,8 @@ from services.commands import entry_point
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 keys = typer.Typer(no_args_is_help=True, help="Make, list and revoke keys.")
 app.add_typer(keys, name="keys")
+dreams = typer.Typer(no_args_is_help=True, help="Begin, follow, read and undo dreams.")
+app.add_typer(dreams, name="dreams")
 
 Agent = Annotated[str | None, typer.Option("--agent", help="The agent whose memory is meant.")]
 User = Annotated[str | None, typer.Option("--user", help="The user whose memory is meant.")]
@@ -57,7 +59,7 @@ def serve() -> None:
 def work(
     queues: Annotated[
         str, typer.Option("--queues", help="Comma-separated queues; all if not given.")
-    ] = "enrichment,embedding,sweep",
+    ] = "enrichment,embedding,dream,sweep",
     concurrency: Annotated[int, typer.Option("--concurrency", min=1, help="Tasks at once.")] = 4,
 ) -> None:
     """Run a worker."""
@@ -159,6 +161,60 @@ def serve_embeddings(
     from services.local.embeddings.serve import run
 
     run(port, model)
+
+
+@dreams.command("list")
+@entry_point
+def list_dreams(tenant: Tenant = "default", agent: Agent = None, user: User = None) -> None:
+    """List dream runs, the newest first."""
+    from services.commands.dreams import show_all
+
+    show_all(tenant, agent, user)
+
+
+@dreams.command("run")
+@entry_point
+def run_dream(
+    tenant: Tenant = "default",
+    agent: Agent = None,
+    user: User = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Decide, but change nothing.")] = False,  # noqa: FBT002
+) -> None:
+    """Begin a run and follow it, a line for each pass."""
+    from services.commands.dreams import follow
+
+    follow(tenant, agent, user, dry_run=dry_run)
+
+
+@dreams.command("show")
+@entry_point
+def show_dream(run_id: str, tenant: Tenant = "default") -> None:
+    """Show what a run read, proposed, was refused and did."""
+    from services.commands.dreams import show
+
+    show(tenant, run_id)
+
+
+@dreams.command("undo")
+@entry_point
+def undo_dream(run_id: str, tenant: Tenant = "default") -> None:
+    """Undo a run and say what could not be undone."""
+    from services.commands.dreams import undo
+
+    undo(tenant, run_id)
+
+
+@dreams.command("evaluate")
+@entry_point
+def evaluate_dreams(
+    endpoint: Annotated[str, typer.Option("--endpoint", help="An OpenAI-compatible base URL.")],
+    model: Annotated[str, typer.Option("--model", help="The model's name there.")] = "default",
+    example: Annotated[Path | None, typer.Option("--example", exists=True, help="A folder like examples/dream.")] = None,
+) -> None:
+    """Let a model dream over the example scope and measure merges, prunes and facts lost."""
+    from services.commands.dream_evaluation import evaluate
+
+    evaluate(endpoint, model, example)
 
 
 @keys.command("create")

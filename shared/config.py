@@ -91,6 +91,20 @@ class Settings(BaseSettings):
     hand_on_every: float = Field(2, gt=0)
     sweep_every: float = Field(60, gt=0)
 
+    # Dreams
+    dream_enabled: bool = True
+    dream_first_after: float = Field(300, ge=0)
+    dream_every: float = Field(4 * 3600, gt=0)
+    # A scope that somebody is working in is left alone until it has been quiet this long.
+    dream_quiet: float = Field(30, ge=0)
+    dream_off: frozenset[str] = frozenset()
+    dream_lease: float = Field(300, gt=0)
+    dream_entries: int = Field(1000, ge=2)
+    dream_feedback_days: float = Field(7, gt=0)
+    dream_feedback: int = Field(50, ge=0)
+    dream_max_turns: int = Field(500, ge=1)
+    session_idle: float = Field(1800, gt=0)
+
     # Retention, in days unless said otherwise
     archive_days: float = Field(90, gt=0)
     turn_days: float | None = Field(None, gt=0)

@@ -13,9 +13,11 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from shared import errors
 from shared.clients import redis
 from shared.conversation import window
+from shared.feedback import store as feedback
 from shared.idempotency import store as idempotency
 from shared.longterm import forget, history
 from shared.longterm import store as longterm
+from shared.longterm.record import Entry
 from shared.resources import Resources
 from shared.scope import Caller
 from shared.sessions import open as sessions
@@ -33,7 +35,12 @@ class _Erased:
 
 
 async def erase_user(resources: Resources, caller: Caller, user_id: str) -> dict[str, Any]:
-    """Erase a user and return the receipt: a count for each kind of record, and each store's state."""
+    """Erase a user and return the receipt: a count for each kind of record, and each store's state.
+
+    Raises errors.Forbidden for a key that is bound to an agent: a user is erased with every agent.
+    """
+    if caller.agent_id is not None:
+        raise errors.Forbidden(f"this key is bound to agent_id '{caller.agent_id}'")
     async with resources.postgres.tenant(caller.tenant) as connection:
         erased = await _erase_rows(connection, caller.tenant, user_id)
     indexed = await resources.writer.write_through([], erased.claims)
@@ -47,21 +54,34 @@ async def erase_user(resources: Resources, caller: Caller, user_id: str) -> dict
 
 
 async def _erase_rows(connection: AsyncConnection, tenant: str, user_id: str) -> _Erased:
+    # First, for the records that go next blank the answers that repeat them: each is counted once.
+    answers = await idempotency.blank_user(connection, tenant, user_id)
     opened = await session_store.of_user(connection, tenant, user_id)
-    entries = await longterm.of_user(connection, tenant, user_id, [one for one, _ in opened])
+    entries = await _held(connection, tenant, user_id, [one for one, _ in opened])
     notes = await history.count(connection, tenant, [entry.id for entry in entries])
     claims, windows = await forget.erase(connection, tenant, entries)
+    signals = await feedback.count(connection, tenant, [one for one, _ in opened])
     turn_claims = await sessions.discard(connection, tenant, [one for one, _ in opened])
-    answers = await idempotency.blank_user(connection, tenant, user_id)
     counts = {
         "memories": len(entries),
         "archived": sum(entry.archived_at is not None for entry in entries),
         "history": notes,
         "sessions": len(opened),
+        "feedback": signals,
         "turns": len({claim.ref for claim in turn_claims}),
         "stored_answers": answers,
     }
     return _Erased(counts, [*claims, *turn_claims], opened, windows)
+
+
+async def _held(
+    connection: AsyncConnection, tenant: str, user_id: str, session_ids: list[str]
+) -> list[Entry]:
+    """Hold the entries of a user, and those that an enrichment which we waited for made of them meanwhile."""
+    known: list[Entry] = []
+    while len(found := await longterm.of_user(connection, tenant, user_id, session_ids)) > len(known):
+        known = found
+    return found
 
 
 async def _clear_desks(resources: Resources, tenant: str, erased: _Erased) -> tuple[int, str]:

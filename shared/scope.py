@@ -42,6 +42,12 @@ class Caller:
     user_id: str | None = None
     namespace: str | None = None
 
+    @property
+    def bindings(self) -> dict[str, str]:
+        """What the key is bound to, by field."""
+        fields = {"agent_id": self.agent_id, "user_id": self.user_id, "namespace": self.namespace}
+        return {field: value for field, value in fields.items() if value is not None}
+
     def require(self, right: Right) -> None:
         """Raise Forbidden unless the key carries `right`."""
         if right not in self.rights:

@@ -16,6 +16,10 @@ The record is durable from then on. What is left to do moves it along two tracks
                         ├────▶ kept-raw   (nothing durable in it)
                         └────▶ failed     (with the reason; still searchable)
 
+    dream track, for a scope and for a run over it
+
+        active ──▶ dream ──▶ a run ──▶ dream_pass ──▶ … one after the other ──▶ done
+
 A work row exists only while something is left to do: done means gone. A worker claims rows
 (a lease by the database's clock, a fencing token, attempts + 1, committed before the work),
 works with no transaction open, and records the outcome only while its token still stands.
@@ -42,6 +46,8 @@ class Kind(StrEnum):
     MEMORY = "memory"
     TURN = "turn"
     DESK = "desk"
+    SCOPE = "scope"  # an agent's, or one of its users', to be dreamed over
+    RUN = "run"  # a dream run
 
 
 INDEXED = (Kind.MEMORY, Kind.TURN, Kind.DESK)
@@ -53,6 +59,7 @@ class Track(StrEnum):
 
     INDEX = "index"
     ENRICHMENT = "enrichment"
+    DREAM = "dream"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +82,10 @@ INDEX = Stage("index", Track.INDEX, "embedding.index_pending", batch=200)
 EMBED = Stage("embed", Track.INDEX, "embedding.embed_pending", batch=256)
 ENRICH = Stage("enrich", Track.ENRICHMENT, "enrichment.enrich_pending", batch=16, outage_counts=True)
 
-STAGES = {stage.name: stage for stage in (INDEX, EMBED, ENRICH)}
+DREAM = Stage("dream", Track.DREAM, "dream.begin_due", batch=20)
+DREAM_PASS = Stage("dream_pass", Track.DREAM, "dream.go_on", batch=10, outage_counts=True)
+
+STAGES = {stage.name: stage for stage in (INDEX, EMBED, ENRICH, DREAM, DREAM_PASS)}
 
 # Tasks that are no stage of a record: the clock's.
 HAND_ON_TASK = "sweep.hand_on"

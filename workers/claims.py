@@ -9,6 +9,7 @@ import asyncio
 import random
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from operator import attrgetter
 
 import structlog
 
@@ -57,7 +58,7 @@ async def put_off(
     """Give claims back because something they need is away."""
     log.warning("put_off", stage=stage.name, rows=len(claims), reason=str(error))
     async with resources.postgres.fleet() as connection:
-        for claim in claims:
+        for claim in sorted(claims, key=attrgetter("tenant", "kind", "ref", "generation")):
             pause = backoff(resources, claim.attempts, error.retry_after)
             await work.postpone(connection, claim, str(error), pause, refund=not stage.outage_counts)
 

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import postgresql
 
-from shared import config
+from migrations import row_level_security
 
 revision = "0001"
 down_revision = None
@@ -32,17 +32,15 @@ _TENANT_TABLES = (
 )
 # Content-free tables that one transaction may read across tenants, by naming the fleet.
 _FLEET_TABLES = ("tenant", "work")
-_MINE = "tenant = nullif(current_setting('loci.tenant', true), '')"
-_FLEET = "current_setting('loci.tenant', true) = '*'"
 
 
 def upgrade() -> None:
     """Apply this step."""
     _create_tables()
-    role = config.load().postgres_role or "loci_app"
+    role = row_level_security.role()
     _create_role(role)
     for table in _TENANT_TABLES:
-        _secure(table)
+        row_level_security.secure(table, fleet=table in _FLEET_TABLES)
     _create_key_lookup(role)
 
 
@@ -65,14 +63,6 @@ def _create_role(role: str) -> None:
     op.execute(f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {role}")
     op.execute(f"REVOKE ALL ON alembic_version FROM {role}")
     op.execute(f"GRANT SELECT ON alembic_version TO {role}")
-
-
-def _secure(table: str) -> None:
-    """Show a transaction the rows of the tenant that it names, and of none if it names none."""
-    allowed = f"({_MINE} OR {_FLEET})" if table in _FLEET_TABLES else f"({_MINE})"
-    op.execute(f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY")
-    op.execute(f"ALTER TABLE {table} FORCE ROW LEVEL SECURITY")
-    op.execute(f"CREATE POLICY tenant ON {table} USING {allowed} WITH CHECK {allowed}")
 
 
 def _create_key_lookup(role: str) -> None:

@@ -8,7 +8,18 @@ from fastapi import FastAPI
 from services.gateway import errors
 from services.gateway.limits import Limited
 from services.gateway.metrics import Measured
-from services.gateway.routes import memories, operations, sessions, transfer, turns, users, working
+from services.gateway.routes import (
+    directives,
+    dreams,
+    feedback,
+    memories,
+    operations,
+    sessions,
+    transfer,
+    turns,
+    users,
+    working,
+)
 from shared import config, telemetry
 from shared.reindex import rebuild
 from shared.resources import open_resources
@@ -33,6 +44,6 @@ def create_app(settings: config.Settings | None = None) -> FastAPI:
     app.add_middleware(Limited)
     app.add_middleware(Measured)
     # `transfer` first: its paths would read as ids of memories.
-    for noun in (transfer, memories, working, sessions, turns, users, operations):
+    for noun in (transfer, memories, working, sessions, turns, feedback, directives, dreams, users, operations):
         app.include_router(noun.router)
     return app

@@ -60,6 +60,7 @@ ReadingScope = Annotated[Scope, Depends(reading_scope)]
 
 async def _request_key(
     request: Request,
+    caller: Annotated[Caller, Depends(_caller)],
     idempotency_key: Annotated[
         str | None,
         Header(description="Names this request: sent again within 24 h, it is answered the same."),
@@ -69,7 +70,9 @@ async def _request_key(
         return None
     if not 1 <= len(idempotency_key) <= MAX_KEY or not idempotency_key.isprintable():
         raise errors.Invalid("Idempotency-Key", f"must be 1 to {MAX_KEY} printable characters")
-    route = f"{request.method} {request.url.path}"
+    # Two keys bound to different users may choose the same word: neither may be answered the other's.
+    bound = [f"{field}={value}" for field, value in caller.bindings.items()]
+    route = " ".join([request.method, request.url.path, *bound])
     told = await request.body() + b"\x00" + request.url.query.encode()
     return RequestKey(route, idempotency_key, hashlib.sha256(told).digest())
 

@@ -53,7 +53,7 @@ async def issue(
 async def recognise(postgres: Postgres, key: str) -> Caller:
     """Return who a key belongs to; raise errors.Unauthenticated for any key that is not valid now."""
     key_id, secret = _parsed(key)
-    async with postgres.fleet() as connection:
+    async with postgres.unbound() as connection:
         row = await store.find_key(connection, key_id)
     if row is None or not hmac.compare_digest(row["digest"], _digest(secret)) or not _holds(row):
         raise errors.Unauthenticated("the key is unknown, expired or revoked")

@@ -18,6 +18,7 @@ from shared import config, stages
 
 _TICK = 0.05
 _MAX_RINGS = 8
+_STALE = 300
 log = structlog.get_logger()
 
 
@@ -66,6 +67,7 @@ class Bell:
     def __init__(self, settings: config.Settings) -> None:
         self._app = celery_app(settings)
         self._wanted: Counter[str] = Counter()
+        self._calls: list[tuple[str, dict[str, str | None]]] = []
         self._lock = threading.Lock()
         self._wake = threading.Event()
         self._stopping = False
@@ -75,10 +77,21 @@ class Bell:
         """Ask for workers for a stage that `rows` more rows are due in."""
         with self._lock:
             self._wanted[stage.name] += rows
+        self._start()
+        self._wake.set()
+
+    def call(self, task: str, **arguments: str | None) -> None:
+        """Ask for one named task, with arguments for those who watch: the rows decide what is done."""
+        with self._lock:
+            self._calls.append((task, arguments))
+        self._start()
+        self._wake.set()
+
+    def _start(self) -> None:
+        with self._lock:
             if self._thread is None and not self._stopping:
                 self._thread = threading.Thread(target=self._publish_for_ever, name="bell", daemon=True)
                 self._thread.start()
-        self._wake.set()
 
     def close(self) -> None:
         """Stop ringing; what was not rung is found by the sweep."""
@@ -93,13 +106,20 @@ class Bell:
             self._wake.clear()
             with self._lock:
                 wanted, self._wanted = self._wanted, Counter()
+                calls, self._calls = self._calls, []
+            for task, arguments in calls:
+                self._send(task, arguments)
             for name, rows in wanted.items():
                 self._publish(stages.STAGES[name], rows)
             threading.Event().wait(_TICK)
 
     def _publish(self, stage: stages.Stage, rows: int) -> None:
+        for _ in range(min(_MAX_RINGS, -(-rows // stage.batch))):
+            self._send(stage.task, {})
+
+    def _send(self, task: str, arguments: dict[str, str | None]) -> None:
         try:
-            for _ in range(min(_MAX_RINGS, -(-rows // stage.batch))):
-                self._app.send_task(stage.task, queue=stages.queue_of(stage.task), retry=False, expires=300)
+            queue = stages.queue_of(task)
+            self._app.send_task(task, kwargs=arguments, queue=queue, retry=False, expires=_STALE)
         except (OperationalError, OSError) as error:
-            log.warning("ring_lost", task=stage.task, reason=type(error).__name__)
+            log.warning("ring_lost", task=task, reason=type(error).__name__)

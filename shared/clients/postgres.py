@@ -10,11 +10,25 @@ Every tenant transaction holds the generations' lock in shared mode. Creating or
 index generation takes it exclusively: a save can't fall between two generations.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 
 import asyncpg
-from sqlalchemy import ColumnElement, MetaData, Table, func, select
+import orjson
+from sqlalchemy import (
+    ARRAY,
+    ColumnElement,
+    Integer,
+    MetaData,
+    Table,
+    Text,
+    any_,
+    func,
+    literal,
+    select,
+    text,
+    tuple_,
+)
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
@@ -46,9 +60,33 @@ _PASSING = (
 )
 
 
+# Written out once: it opens every transaction, and composing it anew took longer than running it.
+_OPENING = text(
+    f"SELECT set_config('loci.tenant', :tenant, true), pg_advisory_xact_lock_shared({GENERATIONS_LOCK})"
+)
+
+
 def owned_by(table: Table, tenant: str) -> ColumnElement[bool]:
     """Return the application's own tenant filter: the one place that builds it."""
     return table.c.tenant == tenant
+
+
+def one_of(column: ColumnElement[str], values: Iterable[str]) -> ColumnElement[bool]:
+    """Return the condition that a text is among these.
+
+    Unlike `IN` it has the same words for every count, so the statement is parsed and planned once.
+    """
+    return column == any_(literal(list(values), ARRAY(Text)))
+
+
+def at_one_of(
+    session: ColumnElement[str], seq: ColumnElement[int], places: Iterable[tuple[str, int]]
+) -> ColumnElement[bool]:
+    """Return the condition that (session, seq) is one of these places; the same words for every count."""
+    wanted = list(places)
+    sessions = func.unnest(literal([place[0] for place in wanted], ARRAY(Text)))
+    seqs = func.unnest(literal([place[1] for place in wanted], ARRAY(Integer)))
+    return tuple_(session, seq).in_(select(sessions, seqs))
 
 
 class Postgres:
@@ -57,6 +95,7 @@ class Postgres:
     def __init__(self, settings: config.Settings) -> None:
         url = config.required(settings.postgres_url, "LOCI_POSTGRES_URL")
         self.engine = create_engine(url, settings.postgres_role, settings.postgres_pool_size)
+        self._unbound = self.engine.execution_options(isolation_level="AUTOCOMMIT")
 
     @asynccontextmanager
     async def tenant(self, tenant: str) -> AsyncIterator[AsyncConnection]:
@@ -65,13 +104,9 @@ class Postgres:
         Raises errors.Unavailable when Postgres can't serve. A failure while committing is
         reported so too: its outcome is unknown, and a retry with the same key finds out.
         """
-        opening = select(
-            func.set_config("loci.tenant", tenant, True),
-            func.pg_advisory_xact_lock_shared(GENERATIONS_LOCK),
-        )
         with translated():
             async with self.engine.begin() as connection:
-                await connection.execute(opening)
+                await connection.execute(_OPENING, {"tenant": tenant})
                 yield connection
 
     @asynccontextmanager
@@ -88,11 +123,20 @@ class Postgres:
                 await connection.execute(opening)
                 yield connection
 
+    @asynccontextmanager
+    async def unbound(self) -> AsyncIterator[AsyncConnection]:
+        """Open a connection without a transaction: one round trip a statement, and no rows to be seen.
+
+        For what is asked before the tenant is known; row-level security hides every row from it.
+        """
+        with translated():
+            async with self._unbound.connect() as connection:
+                yield connection
+
     async def ping(self) -> None:
         """Raise errors.Unavailable unless a query answers."""
-        with translated():
-            async with self.engine.connect() as connection:
-                await connection.execute(select(1))
+        async with self.unbound() as connection:
+            await connection.execute(select(1))
 
     async def close(self) -> None:
         """Close every connection."""
@@ -109,8 +153,14 @@ def create_engine(url: str, role: str, pool_size: int) -> AsyncEngine:
         pool_timeout=5,
         # An error's text must not quote the memory that was being written.
         hide_parameters=True,
+        json_serializer=_json,
+        json_deserializer=orjson.loads,
         connect_args={"server_settings": server_settings, "timeout": 5, "command_timeout": 60},
     )
+
+
+def _json(value: object) -> str:
+    return orjson.dumps(value).decode()
 
 
 def async_url(url: str) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from shared.context import hygiene
+from shared import hygiene
 from shared.context.record import Block, BlockKind, Line
 from shared.conversation.record import RecalledLine, Turn
 from shared.longterm.record import Entry
@@ -52,7 +52,7 @@ def subagents(chosen: Sequence[DeskListing], others: int) -> Block | None:
 
 
 def _inventory(kind: BlockKind, header: str, listings: Sequence[DeskListing], note: str = "") -> Block | None:
-    lines = tuple(Line(one.key, inventory.line(one)) for one in listings)
+    lines = tuple(Line(one.key, hygiene.one_line(inventory.line(one))) for one in listings)
     return Block(kind, header, lines, note) if lines else None
 
 

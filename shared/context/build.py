@@ -16,6 +16,7 @@ from shared.context.record import Gathered, Request, Shaped
 from shared.conversation import append
 from shared.conversation import store as conversation
 from shared.conversation.record import Role, Turn, TurnDraft
+from shared.dreams import begin as dreams
 from shared.idempotency import store as idempotency
 from shared.idempotency.store import RequestKey
 from shared.resources import Resources
@@ -37,7 +38,7 @@ async def build_context(
         if known is not None:
             return dict(known)
         session = await _session(resources, connection, caller, session_id)
-        marks = await conversation.marks(connection, caller.tenant, session.id)
+        marks = await _marks(resources, connection, session)
     gathered = await gather(resources, session, marks, request)
     if not request.record_turn:
         shaped = shape.shape(_before_message(gathered, request.message), request)
@@ -55,6 +56,14 @@ async def _session(
 ) -> Session:
     idle = resources.settings.window_idle
     return await sessions.find(connection, caller, session_id, idle, lock=lock)
+
+
+async def _marks(
+    resources: Resources, connection: AsyncConnection, session: Session
+) -> dict[str, tuple[int, int]]:
+    """Return what the turns that can be replayed have shown: an older mark withholds nothing."""
+    oldest = session.last_seq - resources.settings.window_replay
+    return await conversation.marks(connection, session.tenant, session.id, oldest)
 
 
 def _before_message(gathered: Gathered, message: str) -> Gathered:
@@ -87,6 +96,7 @@ async def _record(
             await _catch_up(resources, connection, session, gathered)
         shaped = shape.shape(gathered, request)
         turns, claims = await append.record(connection, session, [_turn(request, shaped)])
+        await dreams.note_activity(connection, resources.settings, session.scope)
         shown = {one.entry.id: one.entry.content_version for one in shaped.new}
         await conversation.mark(connection, session, turns[0].seq, shown)
         answer = _answer(request, gathered, shaped, started) | {"seq": turns[0].seq}
@@ -100,7 +110,7 @@ async def _catch_up(
 ) -> None:
     count = resources.settings.window_replay
     gathered.turns = await conversation.last(connection, session.tenant, session.id, count)
-    gathered.marks = await conversation.marks(connection, session.tenant, session.id)
+    gathered.marks = await _marks(resources, connection, session)
     gathered.first_turn = False
 
 

@@ -8,6 +8,7 @@ from shared import batch
 from shared.batch import Answer
 from shared.conversation import document, store, window
 from shared.conversation.record import Turn, TurnDraft
+from shared.dreams import begin as dreams
 from shared.idempotency import store as idempotency
 from shared.idempotency.store import RequestKey
 from shared.index.writer import HEAD_START
@@ -37,6 +38,7 @@ async def append(
         idle = resources.settings.window_idle
         session = await sessions.find(connection, caller, session_id, idle, lock=True)
         turns, claims = await record(connection, session, drafts)
+        await dreams.note_activity(connection, resources.settings, session.scope)
         answer = batch.placed([{"seq": turn.seq} for turn in turns], refused or {})
         await idempotency.keep(
             connection, caller.tenant, request, answer, refs=[session_id], user_id=session.user_id

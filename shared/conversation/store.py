@@ -91,9 +91,12 @@ def visible(scope: Scope) -> ColumnElement[bool]:
     return owned_by(turn, scope.tenant) & (turn.c.agent_id == scope.agent_id) & whose
 
 
-async def marks(connection: AsyncConnection, tenant: str, session_id: str) -> dict[str, tuple[int, int]]:
-    """Return what a session has been shown: entry id → (content version, seq of that turn)."""
-    mine = (owned_by(recall_mark, tenant), recall_mark.c.session_id == session_id)
+async def marks(
+    connection: AsyncConnection, tenant: str, session_id: str, after: int
+) -> dict[str, tuple[int, int]]:
+    """Return what a session has been shown since turn `after`: id → (content version, seq of that turn)."""
+    since = (recall_mark.c.session_id == session_id, recall_mark.c.seq > after)
+    mine = (owned_by(recall_mark, tenant), *since)
     columns = (recall_mark.c.entry_id, recall_mark.c.content_version, recall_mark.c.seq)
     rows = await connection.execute(select(*columns).where(*mine))
     return {row.entry_id: (row.content_version, row.seq) for row in rows}
@@ -141,9 +144,7 @@ async def erase_recalled(connection: AsyncConnection, tenant: str, entry_ids: Se
     return sorted(sessions)
 
 
-async def passages_of(
-    connection: AsyncConnection, tenant: str, session_ids: Sequence[str]
-) -> dict[str, str]:
+async def passages_of(connection: AsyncConnection, tenant: str, session_ids: Sequence[str]) -> dict[str, str]:
     """Return what was embedded of every turn of these sessions, by index name."""
     mine = (owned_by(turn, tenant), turn.c.session_id.in_(session_ids))
     columns = (turn.c.session_id, turn.c.seq, turn.c.content, turn.c.speaker)
@@ -182,6 +183,7 @@ async def expired(connection: AsyncConnection, tenant: str, age: timedelta, limi
         select(turn.c.session_id, turn.c.seq)
         .where(owned_by(turn, tenant), turn.c.received_at < func.now() - age)
         .limit(limit)
+        .with_for_update(skip_locked=True)
     )
     places = [(row.session_id, row.seq) for row in await connection.execute(old)]
     if places:

@@ -1,32 +1,33 @@
-"""Directives: what models are told to do, as files that an operator can replace.
+"""Directives: what models are told to do, as texts that an operator or a tenant can replace.
 
-Looked for at every run, so a changed file needs no restart: first
-`<LOCI_DIRECTIVES_DIR>/<tenant>/<name>.md`, then `<LOCI_DIRECTIVES_DIR>/<name>.md`, then the one
-beside this module. An unreadable or blank file falls back to the next, and says so in the log.
+Looked for at every run, so a changed text needs no restart. The first that is there counts:
+
+1. what the tenant has set by the API, its newest version (`PUT /v1/directives/{name}`);
+2. `<LOCI_DIRECTIVES_DIR>/<tenant>/<name>.md`, then `<LOCI_DIRECTIVES_DIR>/<name>.md`;
+3. the one beside this module.
+
+A blank text at any step means "not here": setting a blank one by the API goes back to the file,
+and the history keeps what stood before. A run writes down the name and the version that it
+followed, and the digest tells whether two runs followed the same words.
 """
 
-from importlib.resources import files
-
-import structlog
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.config import Settings
+from shared.directives import store
+from shared.directives.files import look_up, names
+from shared.directives.record import Directive
 
-log = structlog.get_logger()
-_MAX_CHARS = 100_000
+__all__ = ["current", "names", "read"]
+
+
+async def current(connection: AsyncConnection, settings: Settings, tenant: str, name: str) -> Directive:
+    """Return a directive as it stands for a tenant now; raise errors.NotFound for an unknown name."""
+    from_file = look_up(settings, tenant, name)
+    newest = await store.newest(connection, tenant, name)
+    return from_file if newest is None or newest.is_blank else newest.in_force()
 
 
 def read(settings: Settings, tenant: str, name: str) -> str:
-    """Return the text of a directive as this tenant has it."""
-    if settings.directives_dir is not None:
-        for path in (settings.directives_dir / tenant / f"{name}.md", settings.directives_dir / f"{name}.md"):
-            try:
-                text = path.read_text(encoding="utf-8")[:_MAX_CHARS].strip()
-            except FileNotFoundError:
-                continue
-            except (OSError, UnicodeDecodeError) as error:
-                log.warning("directive_unreadable", directive=name, reason=type(error).__name__)
-                continue
-            if text:
-                return text
-            log.warning("directive_blank", directive=name)
-    return files(__name__).joinpath(f"{name}.md").read_text(encoding="utf-8").strip()
+    """Return the text that the files have for a tenant, for those who ask without a database."""
+    return look_up(settings, tenant, name).text

@@ -13,7 +13,7 @@ answer = Table(
     Column("key", Text, primary_key=True),
     Column("request_digest", LargeBinary, nullable=False),
     # NULL once what it told has been erased.
-    Column("body", JSONB),
+    Column("body", JSONB(none_as_null=True)),
     # Records whose text the body repeats, so that forgetting them blanks it.
     Column("refs", ARRAY(Text), nullable=False, server_default=text("'{}'")),
     Column("user_id", Text),

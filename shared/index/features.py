@@ -41,6 +41,8 @@ _NUMBER = re.compile(
     re.IGNORECASE,
 )
 
+_SHARES = [(step, FADING ** (abs(step) - 1)) for step in range(-REACH, REACH + 1) if step]
+
 Column = list[float]
 
 
@@ -58,11 +60,12 @@ def dense(candidates: Sequence[Candidate]) -> Column:
 
 def near(candidates: Sequence[Candidate], matches: Column) -> Column:
     """Best of `matches` within REACH turns of the same session, times FADING per turn in between."""
-    places: dict[tuple[str | None, int], float] = {}
+    places: defaultdict[str | None, dict[int, float]] = defaultdict(dict)
     for c, match in zip(candidates, matches, strict=True):
         if c.seq is not None:
-            places[c.session_id, c.seq] = max(match, places.get((c.session_id, c.seq), 0.0))
-    return [_near(c, places) for c in candidates]
+            held = places[c.session_id]
+            held[c.seq] = max(match, held.get(c.seq, 0.0))
+    return [_near(c.seq, places[c.session_id]) for c in candidates]
 
 
 def session(candidates: Sequence[Candidate], matches: Column) -> Column:
@@ -114,14 +117,10 @@ def _stretched(cosine: float | None, low: float, high: float) -> float:
     return _LEAST + (1 - _LEAST) * (cosine - low) / (high - low) if high > low else 1.0
 
 
-def _near(candidate: Candidate, places: dict[tuple[str | None, int], float]) -> float:
-    if candidate.seq is None:
+def _near(seq: int | None, places: dict[int, float]) -> float:
+    if seq is None or len(places) < 2:  # alone in its session, as most are
         return 0.0
-    return max(
-        FADING ** (abs(step) - 1) * places.get((candidate.session_id, candidate.seq + step), 0.0)
-        for step in range(-REACH, REACH + 1)
-        if step
-    )
+    return max(share * places.get(seq + step, 0.0) for step, share in _SHARES)
 
 
 def _is_named(speaker: str | None, question: Question) -> bool:

@@ -73,7 +73,9 @@ class Index:
         Raises errors.Unavailable when the index can't be asked: the caller has a fallback.
         """
         found = Found()
-        generation, vector = await asyncio.gather(self.live(kind), self._vector([query] if literal else texts.query_texts(query), found))
+        generation, vector = await asyncio.gather(
+            self.live(kind), self._vector([query] if literal else texts.query_texts(query), found)
+        )
         if vector is not None and not self._fits(generation):
             # The configured model is not the one whose vectors are here: its generation is being built.
             vector = None
@@ -125,11 +127,9 @@ class Index:
         requests = self._requests(asked, wanted)
         if requests:
             async with self.qdrant.guarded():
-                answers = await self.qdrant.client.query_batch_points(
-                    generation.collection, [request for _, request in requests]
-                )
+                answers = await self.qdrant.query(generation.collection, [request for _, request in requests])
             stages = [stage for stage, _ in requests]
-            found.hits = _merged(list(zip(stages, [answer.points for answer in answers], strict=True)))
+            found.hits = _merged(list(zip(stages, answers, strict=True)))
         found.stages = list(asked)
 
     def _requests(

@@ -1,5 +1,7 @@
 """How an entry is found: its text for keywords, its passage for the vector, what filters see."""
 
+from sqlalchemy import RowMapping
+
 from shared.index import texts
 from shared.index.candidate import Candidate
 from shared.index.points import NOBODY, Document, instant, segments
@@ -29,20 +31,20 @@ def keywords(entry: Entry | Draft) -> str:
     return texts.keyword_text(entry.content, category=entry.category, tags=entry.tags)
 
 
-def candidate(entry: Entry, keyword: float | None, cosine: float | None) -> Candidate:
-    """Return an entry as it is offered for ranking."""
-    source = entry.source
+def candidate(row: RowMapping, keyword: float | None, cosine: float | None) -> Candidate:
+    """Return a row of `entry` as it is offered for ranking."""
+    source = row["sources"][0] if row["sources"] else {}
     return Candidate(
-        id=entry.id,
-        text=keywords(entry),
+        id=row["id"],
+        text=texts.keyword_text(row["content"], category=row["category"], tags=row["tags"]),
         keyword=keyword,
         cosine=cosine,
-        importance=entry.importance,
-        at=entry.at,
-        speaker=source.speaker if source else None,
-        role=source.role if source else None,
-        session_id=source.session_id if source else None,
-        seq=source.seq if source else None,
+        importance=row["importance"],
+        at=row["occurred_at"] or row["created_at"],
+        speaker=source.get("speaker"),
+        role=source.get("role"),
+        session_id=source.get("session_id"),
+        seq=source.get("seq"),
     )
 
 

@@ -10,6 +10,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared import batch, stages
+from shared.dreams import begin as dreams
 from shared.idempotency import store as idempotency
 from shared.idempotency.store import RequestKey
 from shared.index.writer import HEAD_START
@@ -75,6 +76,8 @@ async def _commit(
             scope: await _record(connection, scope, actor, drafts, enriching=enriching)
             for scope, drafts in _grouped(offers).items()
         }
+        for scope in by_scope:
+            await dreams.note_activity(connection, resources.settings, scope)
         changed = [entry for facts in by_scope.values() for entry, reindex in facts.values() if reindex]
         claims = await hand_on(connection, tenant, changed)
         entries = [by_scope[scope][_fact(draft)][0].model_dump(mode="json") for scope, draft in offers]

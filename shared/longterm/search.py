@@ -1,13 +1,14 @@
 """Find entries: the index says who might match, Postgres who they are, pure functions who is best."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from sqlalchemy import select, tuple_
+from sqlalchemy import ColumnElement, RowMapping, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared import errors
+from shared.clients.postgres import at_one_of, one_of
 from shared.index import lexical, neighbours, ranking, rowwords
 from shared.index.candidate import Candidate, Scored
 from shared.index.points import matches
@@ -16,13 +17,15 @@ from shared.index.words import query_words
 from shared.longterm import document, store
 from shared.longterm.criteria import Criteria
 from shared.longterm.record import Entry
-from shared.longterm.table import entry
+from shared.longterm.table import entry, shown
 from shared.resources import Resources
 from shared.scope import Scope
 from shared.stages import Kind
 
 ANTI_PATTERNS = "anti-patterns"
 _FALLBACK_ROWS = 500
+Offered = tuple[RowMapping, Candidate]
+"""A row of `entry`, and what ranking sees of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,68 +84,65 @@ async def search(
         if away.dependency == "postgres":
             raise
         return await _by_rows(resources, scope, query, criteria, wanted)
-    rows, candidates = await _read(resources, scope, criteria, found)
-    ranked = _rank(query, candidates, wanted)
-    if wanted.strategy == ranking.DEFAULT_STRATEGY:
-        beside = await _beside(resources, scope, criteria, ranked, candidates)
-        if beside:
-            rows |= {one.id: one for one in beside}
-            candidates += [document.candidate(one, None, None) for one in beside]
-            ranked = _rank(query, candidates, wanted)
-    return Results(_top(ranked, rows, wanted), found.stages, found.degraded)
+    if not found.hits:
+        return Results([], found.stages, found.degraded)
+    return Results(
+        await _best(resources, scope, query, criteria, wanted, found), found.stages, found.degraded
+    )
 
 
-def _rank(query: str, candidates: Sequence[Candidate], wanted: Ranking) -> list[Scored]:
+async def _best(
+    resources: Resources, scope: Scope, query: str, criteria: Criteria, wanted: Ranking, found: Found
+) -> list[Result]:
+    """Read the hits again, as they are now, with what was said beside the best, and rank them."""
+    visible = criteria.for_rows(scope)
+    async with resources.postgres.tenant(scope.tenant) as connection:
+        hits = [hit.ref for hit in found.hits]
+        offered = _offered(found, await store.select_rows(connection, *visible, one_of(entry.c.id, hits)))
+        ranked = _rank(query, offered, wanted)
+        if wanted.strategy == ranking.DEFAULT_STRATEGY:
+            beside = await _beside(connection, visible, ranked, offered)
+            ranked = _rank(query, offered := [*offered, *beside], wanted) if beside else ranked
+    return _top(ranked, offered, wanted)
+
+
+def _rank(query: str, offered: Sequence[Offered], wanted: Ranking) -> list[Scored]:
+    candidates = [candidate for _, candidate in offered]
     return ranking.rank(query, candidates, wanted.strategy, wanted.min_similarity, datetime.now(UTC))
 
 
+def _offered(found: Found, rows: Sequence[RowMapping]) -> list[Offered]:
+    """Return the rows that a hit found as they are now; what is gone, changed or foreign falls away."""
+    hits = {(hit.ref, hit.version): hit for hit in found.hits}
+    current = ((row, hits.get((row["id"], row["version"]))) for row in rows)
+    return [(row, document.candidate(row, hit.keyword, hit.cosine)) for row, hit in current if hit]
+
+
 async def _beside(
-    resources: Resources,
-    scope: Scope,
-    criteria: Criteria,
+    connection: AsyncConnection,
+    visible: Sequence[ColumnElement[bool]],
     ranked: Sequence[Scored],
-    candidates: Sequence[Candidate],
-) -> list[Entry]:
+    offered: Sequence[Offered],
+) -> list[Offered]:
     """Read the entries said next to the best hits: an answer often stands beside its question's words."""
-    places = neighbours.wanted(ranked, candidates)
+    places = neighbours.wanted(ranked, [candidate for _, candidate in offered])
     if not places:
         return []
-    here = tuple_(entry.c.source_session, entry.c.source_seq).in_(places)
-    known = entry.c.id.not_in([candidate.id for candidate in candidates])
-    async with resources.postgres.tenant(scope.tenant) as connection:
-        statement = select(entry).where(*criteria.for_rows(scope), here, known)
-        return await store.select_entries(connection, statement)
+    here = at_one_of(entry.c.source_session, entry.c.source_seq, places)
+    known = {row["id"] for row, _ in offered}
+    rows = await store.select_rows(connection, *visible, here)
+    return [(row, document.candidate(row, None, None)) for row in rows if row["id"] not in known]
 
 
-async def _read(
-    resources: Resources, scope: Scope, criteria: Criteria, found: Found
-) -> tuple[dict[str, Entry], list[Candidate]]:
-    """Read the hits again, as they are now; what is gone, changed or foreign falls away."""
-    if not found.hits:
-        return {}, []
-    named = entry.c.id.in_({hit.ref for hit in found.hits})
-    statement = select(entry).where(*criteria.for_rows(scope), named)
-    async with resources.postgres.tenant(scope.tenant) as connection:
-        entries = await store.select_entries(connection, statement)
-    current = _current(found, entries)
-    rows = {one.id: one for one in entries if one.id in current}
-    return rows, [document.candidate(one, *current[one.id]) for one in rows.values()]
-
-
-def _current(found: Found, entries: Sequence[Entry]) -> dict[str, tuple[float | None, float | None]]:
-    """Return the scores of those hits that found the version that the row has now."""
-    versions = {one.id: one.version for one in entries}
-    return {hit.ref: (hit.keyword, hit.cosine) for hit in found.hits if versions.get(hit.ref) == hit.version}
-
-
-def _top(ranked: Sequence[Scored], rows: dict[str, Entry], wanted: Ranking) -> list[Result]:
-    reserved = [one.id for one in rows.values() if _is_anti_pattern(one)] if wanted.keep_anti_pattern else []
+def _top(ranked: Sequence[Scored], offered: Sequence[Offered], wanted: Ranking) -> list[Result]:
+    rows = {row["id"]: row for row, _ in offered}
+    reserved = [row["id"] for row, _ in offered if _is_anti_pattern(row)] if wanted.keep_anti_pattern else []
     best = ranking.top(ranked, wanted.limit, reserved)
-    return [Result(rows[scored.id], scored) for scored in best]
+    return [Result(Entry.of(rows[scored.id]), scored) for scored in best]
 
 
-def _is_anti_pattern(one: Entry) -> bool:
-    return one.category is not None and one.category.split("/")[0] == ANTI_PATTERNS
+def _is_anti_pattern(row: RowMapping) -> bool:
+    return row["category"] is not None and row["category"].split("/")[0] == ANTI_PATTERNS
 
 
 async def _by_rows(
@@ -150,27 +150,29 @@ async def _by_rows(
 ) -> Results:
     """Search without the index: the same words, weighed among the rows that hold any of them."""
     async with resources.postgres.tenant(scope.tenant) as connection:
-        entries = await _holding(connection, scope, query, criteria)
-    scores = lexical.score(query, [document.keywords(one) for one in entries])
-    candidates = [document.candidate(one, score, None) for one, score in zip(entries, scores, strict=True)]
-    ranked = _rank(query, candidates, wanted)
-    rows = {one.id: one for one in entries}
+        rows = await _holding(connection, scope, query, criteria)
+    candidates = [document.candidate(row, None, None) for row in rows]
+    scores = lexical.score(query, [candidate.text for candidate in candidates])
+    scored = [replace(candidate, keyword=score) for candidate, score in zip(candidates, scores, strict=True)]
+    offered = list(zip(rows, scored, strict=True))
     degraded = ["index"] if resources.embedder is None else ["index", "dense"]
-    return Results(_top(ranked, rows, wanted), ["postgres"], degraded)
+    return Results(_top(_rank(query, offered, wanted), offered, wanted), ["postgres"], degraded)
 
 
-async def _holding(connection: AsyncConnection, scope: Scope, query: str, criteria: Criteria) -> list[Entry]:
+async def _holding(
+    connection: AsyncConnection, scope: Scope, query: str, criteria: Criteria
+) -> list[RowMapping]:
     terms = query_words(query)
     if not terms:
         return []
     holds, rank = rowwords.holding_any(entry.c.words, terms)
     statement = (
-        select(entry)
+        select(*shown)
         .where(*criteria.for_rows(scope), holds)
         .order_by(rank.desc(), entry.c.last_seen_at.desc())
         .limit(_FALLBACK_ROWS)
     )
-    return await store.select_entries(connection, statement)
+    return list((await connection.execute(statement)).mappings())
 
 
 async def newest(
@@ -181,7 +183,7 @@ async def newest(
     after: tuple[datetime, str] | None = None,
 ) -> list[Entry]:
     """Return entries without a query, the last seen first."""
-    statement = select(entry).where(*criteria.for_rows(scope))
+    statement = select(*shown).where(*criteria.for_rows(scope))
     if after is not None:
         statement = statement.where(store.cursor_after(*after))
     ordered = statement.order_by(entry.c.last_seen_at.desc(), entry.c.id).limit(limit)

@@ -25,7 +25,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from shared.clients.postgres import owned_by
 from shared.index import rowwords
 from shared.longterm.record import Entry
-from shared.longterm.table import entry
+from shared.longterm.table import entry, shown
 from shared.scope import Caller, Scope
 
 # A second save of a live fact reinforces it. The conflict target is a unique index, so this
@@ -157,6 +157,11 @@ async def select_entries(connection: AsyncConnection, statement: Select[Any]) ->
     return [Entry.of(row) for row in (await connection.execute(statement)).mappings()]
 
 
+async def select_rows(connection: AsyncConnection, *conditions: ColumnElement[bool]) -> list[RowMapping]:
+    """Return the rows of which `Entry.of` makes entries: a search ranks a hundred to show a few."""
+    return list((await connection.execute(select(*shown).where(*conditions))).mappings())
+
+
 async def change(connection: AsyncConnection, tenant: str, entry_id: str, values: Mapping[str, Any]) -> Entry:
     """Set columns of one entry and return it."""
     statement = (
@@ -223,11 +228,12 @@ async def derived_only_from(connection: AsyncConnection, tenant: str, ids: Seque
 async def of_user(
     connection: AsyncConnection, tenant: str, user_id: str, session_ids: Sequence[str]
 ) -> list[Entry]:
-    """Return every entry of a user or said in these sessions, of whatever agent, archived ones too."""
+    """Return and hold every entry of a user or said in these sessions, of whatever agent, archived ones too."""
     source = func.jsonb_array_elements(entry.c.sources).table_valued("value")
     said_there = source.c.value.op("->>")("session_id").in_(session_ids)
     theirs = or_(entry.c.user_id == user_id, select(source.c.value).where(said_there).exists())
-    return await select_entries(connection, select(entry).where(owned_by(entry, tenant), theirs))
+    held = select(entry).where(owned_by(entry, tenant), theirs).order_by(entry.c.id).with_for_update()
+    return await select_entries(connection, held)
 
 
 async def archived_before(connection: AsyncConnection, tenant: str, age: timedelta, limit: int) -> list[str]:
@@ -287,3 +293,16 @@ def cursor_after(moment: datetime, entry_id: str) -> ColumnElement[bool]:
     """Return the condition of what follows (moment, id) when the newest come first."""
     older = entry.c.last_seen_at < moment
     return or_(older, and_(entry.c.last_seen_at == moment, entry.c.id > entry_id))
+
+
+async def fact_of(connection: AsyncConnection, one: Entry) -> bytes:
+    """Return the fingerprint of an entry."""
+    mine = (owned_by(entry, one.tenant), entry.c.id == one.id)
+    return bytes((await connection.scalars(select(entry.c.fingerprint).where(*mine))).one())
+
+
+async def of_scope(connection: AsyncConnection, scope: Scope, limit: int) -> list[Entry]:
+    """Return the live entries of exactly this scope, the last changed first."""
+    changed = func.coalesce(entry.c.updated_at, entry.c.created_at)
+    statement = select(entry).where(*_exactly(scope), entry.c.archived_at.is_(None))
+    return await select_entries(connection, statement.order_by(changed.desc(), entry.c.id).limit(limit))

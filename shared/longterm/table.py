@@ -61,6 +61,13 @@ entry = Table(
     PrimaryKeyConstraint("tenant", "id"),
 )
 
+# What a reader needs; the rest is for searching and for telling entries apart.
+shown = [
+    column
+    for column in entry.c
+    if column.name not in {"words", "fingerprint", "source_session", "source_seq"}
+]
+
 Index(
     "entry_live_fact_idx",
     entry.c.tenant,

@@ -106,9 +106,10 @@ async def remove(connection: AsyncConnection, tenant: str, session_ids: Sequence
 
 
 async def expired(connection: AsyncConnection, tenant: str, limit: int) -> list[tuple[str, str]]:
-    """Return (id, namespace) of sessions whose time is over."""
+    """Return (id, namespace) of sessions whose time is over, and hold them: two sweeps share the work."""
     over = session.c.expires_at <= func.now()
     statement = select(session.c.id, session.c.namespace).where(owned_by(session, tenant), over).limit(limit)
+    statement = statement.with_for_update(skip_locked=True)
     return [(row.id, row.namespace) for row in await connection.execute(statement)]
 
 

@@ -28,16 +28,12 @@ class Claim:
     attempts: int = 0
     track: Track = Track.INDEX
 
-    @property
-    def is_enrichment(self) -> bool:
-        """Whether this is about enriching, not about the index."""
-        return self.track is Track.ENRICHMENT
-
     @classmethod
     def of(cls, row: RowMapping) -> "Claim":
         """Read a claim from a row of `work`."""
         fields: Mapping[str, Any] = {name: row[name] for name in _CLAIM_COLUMNS}
-        return cls(**{**fields, "kind": Kind(row["kind"]), "track": Track(row["track"])})
+        token = None if row["token"] is None else str(row["token"])
+        return cls(**{**fields, "kind": Kind(row["kind"]), "track": Track(row["track"]), "token": token})
 
 
 _CLAIM_COLUMNS = ("id", "tenant", "kind", "ref", "version", "generation", "token", "attempts", "track")
@@ -49,7 +45,7 @@ _ENQUEUE_INDEX = text(
            now() + make_interval(secs => :delay)
     FROM unnest(:refs, :versions) AS r (ref, version), index_generation g
     WHERE g.kind = :kind AND (CAST(:generation AS integer) IS NULL OR g.id = :generation)
-    ORDER BY r.ref
+    ORDER BY r.ref, g.id
     ON CONFLICT (tenant, kind, ref, track, generation) DO UPDATE
         SET stage = 'index', version = excluded.version, backfill = excluded.backfill,
             run_at = excluded.run_at, token = NULL, attempts = 0, last_error = NULL, dead_at = NULL
@@ -161,11 +157,44 @@ async def claim(
     return claims
 
 
+async def claim_one(
+    connection: AsyncConnection, tenant: str, kind: Kind, ref: str, stage: Stage, lease: float
+) -> Claim | None:
+    """Take one due row by name; None when it is not due or in somebody's hands."""
+    rows = await connection.execute(
+        update(work)
+        .where(owned_by(work, tenant), work.c.kind == kind, work.c.ref == ref, work.c.stage == stage.name)
+        .where(work.c.run_at <= func.now(), work.c.dead_at.is_(None))
+        .values(
+            token=func.gen_random_uuid(),
+            attempts=work.c.attempts + 1,
+            run_at=func.now() + func.make_interval(0, 0, 0, 0, 0, 0, lease),
+        )
+        .returning(*(work.c[name] for name in _CLAIM_COLUMNS))
+    )
+    row = rows.mappings().one_or_none()
+    return None if row is None else Claim.of(row)
+
+
+async def due_rows(connection: AsyncConnection, stage: Stage, attempts: int, limit: int) -> list[Claim]:
+    """Return what is due in a stage without taking it."""
+    rows = await connection.execute(
+        select(*(work.c[name] for name in _CLAIM_COLUMNS))
+        .where(work.c.stage == stage.name, work.c.run_at <= func.now(), work.c.dead_at.is_(None))
+        .where(work.c.attempts < attempts)
+        .order_by(work.c.run_at)
+        .limit(limit)
+    )
+    return [Claim.of(row) for row in rows.mappings()]
+
+
 _HELD = """
     SELECT w.id, w.generation FROM work w
     JOIN unnest(:ids, :versions, :tokens) AS c (id, version, token)
       ON w.id = c.id AND w.version = c.version AND w.token IS NOT DISTINCT FROM c.token
 """
+# In the order in which rows are enqueued: two transactions over the same rows must not wait for each other.
+_HOLDING = "ORDER BY w.tenant, w.kind, w.ref, w.generation FOR UPDATE OF w"
 _HELD_PARAMETERS = (
     bindparam("ids", type_=ARRAY(BigInteger)),
     bindparam("versions", type_=ARRAY(BigInteger)),
@@ -174,7 +203,7 @@ _HELD_PARAMETERS = (
 
 _CONFIRM_INDEXED = text(
     f"""
-    WITH held AS ({_HELD} WHERE w.stage = 'index' ORDER BY w.id FOR UPDATE OF w),
+    WITH held AS ({_HELD} WHERE w.stage = 'index' {_HOLDING}),
     embeds AS (SELECT held.id FROM held JOIN index_generation g ON g.id = held.generation
                WHERE g.model IS NOT NULL),
     moved AS (
@@ -195,7 +224,7 @@ async def confirm_indexed(connection: AsyncConnection, claims: Sequence[Claim]) 
 
 
 _FINISH = text(
-    f"WITH held AS ({_HELD} FOR UPDATE OF w)"  # noqa: S608
+    f"WITH held AS ({_HELD} {_HOLDING})"  # noqa: S608
     " DELETE FROM work USING held WHERE work.id = held.id RETURNING work.id"
 ).bindparams(*_HELD_PARAMETERS)
 
@@ -203,8 +232,9 @@ _FINISH = text(
 async def finish(connection: AsyncConnection, claims: Sequence[Claim]) -> set[int]:
     """Delete the rows whose claim still stands; return their ids.
 
-    Call it first in the transaction that records the outcome: a claim that is missing from
-    the answer was taken over or overtaken, and its outcome must not be recorded.
+    Call it in the transaction that records the outcome, before anything is recorded: a claim that
+    is missing from the answer was taken over or overtaken, and its outcome must not be. What is held
+    beside work rows is held before them, here and everywhere.
     """
     return set((await connection.scalars(_FINISH, _identities(claims))).all()) if claims else set()
 
@@ -219,7 +249,7 @@ def _identities(claims: Sequence[Claim]) -> dict[str, Any]:
 
 _BACK_TO_INDEX = text(
     f"""
-    WITH held AS ({_HELD} FOR UPDATE OF w)
+    WITH held AS ({_HELD} {_HOLDING})
     UPDATE work SET stage = 'index', token = NULL, attempts = 0, run_at = now()
     FROM held WHERE work.id = held.id
     """  # noqa: S608
@@ -244,6 +274,14 @@ async def postpone(
             attempts=work.c.attempts - (1 if refund else 0),
             last_error=error[:500],
         )
+    )
+
+
+async def extend(connection: AsyncConnection, claim: Claim, lease: float) -> None:
+    """Hold a claim for `lease` seconds from now, if it still stands."""
+    later = func.now() + func.make_interval(0, 0, 0, 0, 0, 0, lease)
+    await connection.execute(
+        update(work).where(work.c.id == claim.id, work.c.token == claim.token).values(run_at=later)
     )
 
 

@@ -31,6 +31,14 @@ async def check(postgres: Postgres, caller: Caller, path: str) -> None:
         raise errors.NotFound(f"working memory holds no live entry '{path}'")
 
 
+async def check_clear(postgres: Postgres, caller: Caller, prefix: str) -> None:
+    """As `check`, and raise errors.Forbidden where a bound key would clear desks that others own, too."""
+    if keys.is_wide(prefix) and (caller.agent_id is not None or caller.user_id is not None):
+        bound = ", ".join(f"{field} '{value}'" for field, value in caller.bindings.items())
+        raise errors.Forbidden(f"this key is bound to {bound}: clear one namespace at a time")
+    await check(postgres, caller, prefix)
+
+
 async def visible(postgres: Postgres, caller: Caller, paths: Iterable[str]) -> set[str]:
     """Return the namespaces of these paths that the key may see."""
     names = sorted({keys.namespace_of(keys.view_of(path).base) for path in paths})

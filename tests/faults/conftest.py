@@ -7,7 +7,7 @@ import os
 import shutil
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -55,32 +55,25 @@ class Grounds:
     redis: Redis
     qdrant: QdrantBinary | Qdrant
     qdrant_data: Path
-    template: str = ""
-    common: dict[str, str] = field(default_factory=dict)
 
     def start(self) -> None:
         self.postgres.start()
         self.redis.start()
         self.qdrant.start()
 
-    def addresses(self, *, apart: bool) -> dict[str, str]:
-        """Return the stores' addresses with a database and a prefix, shared unless `apart`."""
-        if apart or not self.common:
-            database = shared_fixtures.Stores(self.postgres.url, "", "").database()
-            own = {"postgres_url": database, "prefix": f"f{uuid4().hex[:10]}"}
-            if apart:
-                return own | self._rest
-            self.common = own
-        return self.common | self._rest
-
-    @property
-    def _rest(self) -> dict[str, str]:
-        return {"redis_url": self.redis.url, "qdrant_url": self.qdrant.url}
+    def addresses(self) -> dict[str, str]:
+        """Return the stores' addresses, with a database and a prefix of their own."""
+        database = shared_fixtures.Stores(self.postgres.url, "", "").database()
+        stores = {"postgres_url": database, "redis_url": self.redis.url, "qdrant_url": self.qdrant.url}
+        return stores | {"prefix": f"f{uuid4().hex[:10]}"}
 
     @contextmanager
     def without(self, store: Postgres | Redis | QdrantBinary | Qdrant) -> Iterator[None]:
         """Kill a store for the length of a block and start it again, on its port and data."""
-        store.crash() if isinstance(store, Postgres) else store.kill()
+        if isinstance(store, Postgres):
+            store.crash()
+        else:
+            store.kill()
         try:
             yield
         finally:
@@ -128,9 +121,9 @@ def make_fleet(
     """Return a function that makes a fleet on these stores; its processes end with the test."""
     fleets: list[Fleet] = []
 
-    def make(*, apart: bool = False, **changes: Any) -> Fleet:
+    def make(**changes: Any) -> Fleet:
         folder = tmp_path_factory.mktemp("fleet")
-        fleets.append(Fleet(nursery, folder, grounds.addresses(apart=apart), **changes))
+        fleets.append(Fleet(nursery, folder, grounds.addresses(), **changes))
         return fleets[-1]
 
     yield make

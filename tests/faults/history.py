@@ -11,7 +11,8 @@ import os
 import random
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -88,6 +89,31 @@ class History:
 
         await asyncio.gather(*(one() for _ in range(count)))
 
+    @asynccontextmanager
+    async def agents(self, count: int) -> AsyncIterator[None]:
+        """Let so many agents save one memory after the other for the length of a block."""
+        over = asyncio.Event()
+
+        async def agent() -> None:
+            while not over.is_set():
+                await self.save()
+
+        working = [asyncio.create_task(agent()) for _ in range(count)]
+        try:
+            yield
+        finally:
+            over.set()
+            await asyncio.gather(*working)
+
+    async def more(self, fewest: int, most: int) -> None:
+        """Wait until so many more saves are acknowledged, a number drawn by the seed."""
+        goal = len(self.acknowledged) + self.random.randint(fewest, most)
+
+        async def enough() -> bool:
+            return len(self.acknowledged) >= goal
+
+        await eventually(enough, 30, f"seed {self.seed}: {goal} saves")
+
     async def save_batch(self, count: int, **fields: Any) -> None:
         """Save up to 1000 memories in one request."""
         saves = [Save(f"w{self.seed:x}n{len(self.saves) + number}") for number in range(count)]
@@ -116,10 +142,13 @@ class History:
         await asyncio.sleep(_PAUSE)
         return None
 
-    async def check(self, name: str, faults: int = 0) -> Tally:
-        """Fail unless every acknowledged save stands exactly once and is found; return the figures."""
-        live = await self._listed()
-        archived = {one["id"]: one for one in await self._listed(state="archived")}
+    async def check(self, name: str, faults: int = 0, searches: int = 200) -> Tally:
+        """Fail unless every acknowledged save stands exactly once and is found; return the figures.
+
+        Of more saves than `searches`, so many drawn by the seed are searched for.
+        """
+        live = await self.listed()
+        archived = {one["id"]: one for one in await self.listed(state="archived")}
         places = {save.word: _standing(save, live, archived) for save in self.acknowledged}
         texts = Counter(one["content"] for one in live)
         lost = [word for word, ids in places.items() if not ids]
@@ -127,7 +156,8 @@ class History:
         doubled += [one["content"] for one in live if one["reinforcement_count"] > 1]
         assert not lost, f"seed {self.seed}: lost {len(lost)}: {lost[:3]}"
         assert not doubled, f"seed {self.seed}: doubled {len(doubled)}: {doubled[:3]}"
-        await self._check_found(places)
+        drawn = self.random.sample(sorted(places), min(searches, len(places)))
+        await self._check_found({word: places[word] for word in drawn})
         retried = sum(save.tries > 1 for save in self.acknowledged)
         return Tally(name, faults, len(places), retried, len(lost), len(doubled))
 
@@ -150,7 +180,7 @@ class History:
         assert {name: told[name] for name in expected} == expected, f"seed {self.seed}"
         return {one["id"] for one in told["results"]}
 
-    async def _listed(self, **filters: str) -> list[dict[str, Any]]:
+    async def listed(self, **filters: str) -> list[dict[str, Any]]:
         listed: list[dict[str, Any]] = []
         query: dict[str, Any] = {"limit": 100, **filters}
         while True:
@@ -198,5 +228,7 @@ async def eventually(condition: Callable[[], Awaitable[object]], within: float, 
 def split_in_two(call: Call) -> str:
     """Reply as a good model: two entries for each note, both with its word."""
     note = json.loads(call.body["messages"][-1]["content"])["content"]
-    items = [{"content": f"{note} ({part})", "category": "general", "tags": [part]} for part in ("one", "two")]
+    items = [
+        {"content": f"{note} ({part})", "category": "general", "tags": [part]} for part in ("one", "two")
+    ]
     return json.dumps(items)

@@ -26,7 +26,7 @@ QUICK: dict[str, Any] = {
     "work_backoff": 0.05,
     "work_backoff_max": 1,
     "hand_on_every": 0.3,
-    "sweep_every": 1,
+    "sweep_every": 2,
     "llm_timeout": 1,
     "embedding_timeout": 2,
     "log_level": "WARNING",

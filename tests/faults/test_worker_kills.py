@@ -1,7 +1,6 @@
 """An enrichment worker may die at any moment: no memory is lost, none is enriched twice (F1)."""
 
 import asyncio
-import time
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -36,9 +35,9 @@ async def test_workers_killed_mid_call_lose_nothing_and_enrich_each_entry_once(
     saves = kills * 8
     await history.save_batch(saves)
     for _ in range(kills):
-        t0=time.time(); worker, seen = fleet.start("work"), len(models.chat_calls)
+        worker, seen = fleet.start("work"), len(models.chat_calls)
         await asyncio.to_thread(models.wait_for_calls, seen + history.random.randint(1, 12), 30, CHAT)
-        print("T", time.time()-t0); worker.kill()
+        worker.kill()
     killed_while_working = (await history.status())["pending"]["enrichment"] > 0
     fleet.start("work")
     await history.quiet(within=60)

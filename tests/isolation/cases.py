@@ -24,6 +24,9 @@ class Call:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
+# Sent by the owner with the request key, and then by whoever asks with the same.
+MESSAGE = {"message": "the gate", "explain": True}
+
 Case = Callable[[Ids], list[Call]]
 
 
@@ -44,7 +47,13 @@ def _of_scope(ids: Ids) -> list[Call]:
 
 
 def _list_memories(ids: Ids) -> list[Call]:
-    queries = ({}, {"cursor": ids.cursor}, {"state": "archived"}, {"state": "pending"}, {"limit": "100"})
+    queries: list[dict[str, str]] = [
+        {},
+        {"cursor": ids.cursor},
+        {"state": "archived"},
+        {"state": "pending"},
+        {"limit": "100"},
+    ]
     return [Call(200, query=_scope(ids) | query) for query in queries] + [Call(200)]
 
 
@@ -114,18 +123,29 @@ def _list_desk(ids: Ids) -> list[Call]:
 
 
 def _search_desk(ids: Ids) -> list[Call]:
-    bodies = ({"query": "letters"}, {"query": "letters", "prefix": ids.namespace}, {}, {"prefix": "patrol"})
+    bodies: list[dict[str, str]] = [
+        {"query": "letters"},
+        {"query": "letters", "prefix": ids.namespace},
+        {},
+        {"prefix": "patrol"},
+    ]
     return [Call(200, body=body) for body in bodies]
 
 
 def _open(ids: Ids) -> list[Call]:
     opened = {"id": ids.session, **_scope(ids)}
-    patrol = {"id": f"p-{ids.session}", "kind": "patrol", "name": ids.patrol, **_scope(ids)}
+    patrol = {"id": f"patrol-{ids.session}", "kind": "patrol", "name": ids.patrol, **_scope(ids)}
     return [Call(201, body=opened, headers=_key(ids)), Call(201, body=opened), Call(201, body=patrol)]
 
 
 def _list_sessions(ids: Ids) -> list[Call]:
-    queries = ({}, _scope(ids), {"kind": "patrol"}, {"cursor": ids.session_cursor}, {"user_id": ids.user})
+    queries: list[dict[str, str]] = [
+        {},
+        _scope(ids),
+        {"kind": "patrol"},
+        {"cursor": ids.session_cursor},
+        {"user_id": ids.user},
+    ]
     return [Call(200, query=query) for query in queries]
 
 
@@ -134,14 +154,15 @@ def _in_session(status: int, body: Any = None, *, keyed: bool = False) -> Case:
         path = {"session_id": ids.session}
         return [
             Call(status, path, body=body, headers=_key(ids) if keyed else {}),
-            Call(status, {"session_id": f"p-{ids.session}"}, body=body),
+            Call(status, {"session_id": f"patrol-{ids.session}"}, body=body),
         ]
 
     return calls
 
 
 def _search_turns(ids: Ids) -> list[Call]:
-    bodies = ({}, {"session_id": ids.session}, {"explain": True}, {"created_after": "2020-01-01T00:00:00Z"})
+    after = {"created_after": "2020-01-01T00:00:00Z"}
+    bodies: list[dict[str, Any]] = [{}, {"session_id": ids.session}, {"explain": True}, after]
     return [Call(200, body={"query": "what of the gate said", **_scope(ids), **body}) for body in bodies]
 
 
@@ -176,9 +197,7 @@ CASES: dict[str, Case] = {
     "POST /v1/sessions/{session_id}/turns/batch": _in_session(404, {"turns": [_TURN]}, keyed=True),
     "POST /v1/sessions/{session_id}/turns": _in_session(404, _TURN, keyed=True),
     "GET /v1/sessions/{session_id}/turns": _in_session(404),
-    "POST /v1/sessions/{session_id}/context": _in_session(
-        404, {"message": "the gate", "explain": True}, keyed=True
-    ),
+    "POST /v1/sessions/{session_id}/context": _in_session(404, MESSAGE, keyed=True),
     "GET /v1/sessions/{session_id}": _in_session(404),
     "DELETE /v1/sessions/{session_id}": _in_session(404),
     "POST /v1/turns/search": _search_turns,
@@ -188,5 +207,3 @@ CASES: dict[str, Case] = {
     "GET /metrics": _plain,
     "GET /v1/status": _plain,
 }
-
-READS = ("GET", "/search")

@@ -10,19 +10,28 @@ import pytest
 import pytest_asyncio
 
 from shared import config
+from tests import state
 from tests.conftest import Gateway, serving
 from tests.isolation import planted, tenant_filter
 from tests.isolation.ids import Ids
 from tests.standins.models import ModelServer
+from tests.state import Eye, State
 
 
 @dataclass(frozen=True)
 class House:
-    """A served gateway, and the ids of what its tenant owns."""
+    """A served gateway, the ids of what its tenant owns, and all that as it was planted."""
 
     gateway: Gateway
     ids: Ids
     settings: config.Settings
+    eye: Eye
+    planted: State
+
+    async def state(self) -> State:
+        """Return what the stores hold of the owner now."""
+        await self.gateway.resources.writer.close()
+        return await self.eye.of_tenant(self.gateway.tenant)
 
     def stranger(self) -> str:
         """Return the name of a tenant that has nothing; it begins like the owner's, which must not matter."""
@@ -50,7 +59,9 @@ async def house(
     }
     settings = make_settings(apart=True, past_turns=5, **endpoints)
     async with serving(settings, f"t-{uuid4().hex[:12]}") as gateway:
-        yield House(gateway, await planted.plant(gateway, module_models), settings)
+        ids = await planted.plant(gateway, module_models)
+        async with state.watching(settings) as eye:
+            yield House(gateway, ids, settings, eye, await eye.of_tenant(gateway.tenant))
 
 
 @pytest.fixture(params=["both locks", "row-level security alone"])

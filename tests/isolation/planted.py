@@ -13,6 +13,7 @@ import httpx
 
 from tests.conftest import Gateway
 from tests.draining import drain
+from tests.isolation.cases import MESSAGE
 from tests.isolation.ids import Ids, made_up
 from tests.standins.behaviours import Reply
 from tests.standins.models import ModelServer
@@ -71,10 +72,12 @@ async def _converse(client: httpx.AsyncClient, ids: Ids) -> None:
     opened = {"id": ids.session, **scope(ids)}
     await _done(client.post("/v1/sessions", json=opened))
     await _done(client.post("/v1/sessions", json={"id": f"{CANARY}-2", "name": CANARY, **scope(ids)}))
-    patrol = {"id": f"p-{ids.session}", "kind": "patrol", "name": ids.patrol, **scope(ids)}
-    await _done(client.post("/v1/sessions", json=patrol))
-    message = {"message": f"what of {CANARY} and the gate?"}
-    await _done(client.post(f"/v1/sessions/{ids.session}/context", json=message))
+    for kind in ("patrol", "subagent"):
+        other = {"id": f"{kind}-{ids.session}", "kind": kind, "name": ids.patrol, **scope(ids)}
+        await _done(client.post("/v1/sessions", json=other))
+    for message in ({"message": f"what of {CANARY} and the gate?"}, MESSAGE):
+        headers = {"idempotency-key": ids.request_key} if message is MESSAGE else {}
+        await _done(client.post(f"/v1/sessions/{ids.session}/context", json=message, headers=headers))
     turn = {"role": "assistant", "content": f"{CANARY} said", "speaker": CANARY, "metadata": {CANARY: CANARY}}
     await _done(client.post(f"/v1/sessions/{ids.session}/turns", json=turn))
 
@@ -108,7 +111,8 @@ async def make_twin(client: httpx.AsyncClient, ids: Ids) -> None:
     content = "\n".join(json.dumps(line) for line in lines).encode()
     await _done(client.post("/v1/memories/import", params=scope(ids), content=content))
     await _done(client.post("/v1/sessions", json={"id": ids.session, **scope(ids)}))
-    patrol = {"id": f"p-{ids.session}", "kind": "patrol", "name": ids.patrol, **scope(ids)}
-    await _done(client.post("/v1/sessions", json=patrol))
+    for kind in ("patrol", "subagent"):
+        other = {"id": f"{kind}-{ids.session}", "kind": kind, "name": ids.patrol, **scope(ids)}
+        await _done(client.post("/v1/sessions", json=other))
     await _done(client.post(f"/v1/sessions/{ids.session}/context", json={"message": "the gate, mine"}))
     await _done(client.put(f"/v1/working/{ids.desk_key}", json={"value": "mine", "ttl_seconds": 3600}))

@@ -92,9 +92,7 @@ class House:
 @contextmanager
 def standing(data_dir: Path, **settings: Any) -> Iterator[House]:
     """Run a stack on free ports for the length of a block; its data stay."""
-    ours = config.load(
-        data_dir=data_dir, port=ports.free(), flower_port=ports.free(), **(_QUICK | settings)
-    )
+    ours = config.load(data_dir=data_dir, port=ports.free(), flower_port=ports.free(), **(_QUICK | settings))
     with Stack(ours, say=_silent).running() as running:
         yield House(running)
 

@@ -1,4 +1,4 @@
-"""Working memory: shared between an agent's sessions, patrols and subagents, and never in full in a context."""
+"""Working memory: shared between sessions, patrols and subagents; a context names it, no more."""
 
 import asyncio
 import json
@@ -15,7 +15,8 @@ LARGE = "# Findings\n\n{secret}\n\n" + "All is well. " * 1500
 async def test_cx2_the_inventory_names_what_lies_there_and_never_what_it_says(agent: Agent) -> None:
     secret, session = word(), await agent.session()
     key = f"session/{session}/emails"
-    await agent.put(key, f"three unread, {secret}", ttl_seconds=272, category="email", tags=["inbox", "unread"])
+    shelf = {"category": "email", "tags": ["inbox", "unread"]}
+    await agent.put(key, f"three unread, {secret}", ttl_seconds=272, **shelf)
     context = await agent.context(session, f"Any mail about {secret}?", explain=True)
     given = block(context, "working_memory")
     assert given is not None

@@ -11,7 +11,7 @@ from tests.journey.conftest import NewAgent
 async def test_lt3_a_save_is_found_by_keyword_in_the_very_next_request(agent: Agent) -> None:
     for _ in range(5):
         secret = word()
-        saved = await agent.save(f"Ada keeps her {secret} in the shed.", category="home/garden", tags=["tools"])
+        saved = await agent.save(f"Ada keeps her {secret} in the shed.", tags=["tools"])
         answer = await agent.search(secret)
         assert [one["id"] for one in answer["results"]] == [saved["id"]]
         assert (answer["stages"], answer["degraded"]) == (["bm25"], [])

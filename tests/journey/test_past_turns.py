@@ -1,7 +1,5 @@
 """Past turns, and what gives way when a context must be short."""
 
-from collections.abc import AsyncIterator
-
 import pytest
 
 from tests.journey.agent import Agent, Json, block, shown, word
@@ -36,7 +34,7 @@ async def test_cx6_past_turns_are_off_unless_switched_on(agent: Agent) -> None:
 
 
 @pytest.fixture
-async def full(thinker: Agent) -> AsyncIterator[str]:
+async def full(thinker: Agent) -> str:
     """A session with something of every kind in its context."""
     await thinker.say(await thinker.session(), "The lighthouse is white, we said.", role="user")
     session = await thinker.session()

@@ -39,6 +39,7 @@ async def _enrich(resources: Resources, claim: Claim) -> None:
     model = resources.language_model
     async with resources.postgres.tenant(claim.tenant) as connection:
         raw = next(iter(await store.read(connection, claim.tenant, [claim.ref])), None)
+        rules = await directives.current(connection, resources.settings, claim.tenant, "memory-rules")
     if raw is None or raw.state is not State.PENDING:
         await _drop(resources, claim)
         return
@@ -46,7 +47,7 @@ async def _enrich(resources: Resources, claim: Claim) -> None:
         await settle(resources, claim, State.FINAL, None)
         return
     try:
-        found = await _ask(resources, model, raw)
+        found = await _ask(resources, model, raw, prompt.system(rules.text))
     except errors.Unavailable as away:
         await _not_now(resources, claim, away)
     except errors.BadReply as bad:
@@ -55,14 +56,13 @@ async def _enrich(resources: Resources, claim: Claim) -> None:
         await _record(resources, claim, found)
 
 
-async def _ask(resources: Resources, model: LanguageModel, raw: Entry) -> list[Draft]:
-    rules = directives.read(resources.settings, raw.tenant, "memory-rules")
+async def _ask(resources: Resources, model: LanguageModel, raw: Entry, system: str) -> list[Draft]:
     async with asyncio.timeout(resources.settings.llm_timeout):
         try:
-            reply = await model.ask(prompt.system(rules), prompt.user(raw))
+            reply = await model.ask(system, prompt.user(raw))
         except TimeoutError:
             raise errors.Unavailable("language model", "no answer in time") from None
-    return items.drafts(reply.text, raw, prompt.system(rules))
+    return items.drafts(reply.text, raw, system)
 
 
 async def _not_now(resources: Resources, claim: Claim, away: errors.Unavailable) -> None:
@@ -87,6 +87,7 @@ async def _drop(resources: Resources, claim: Claim) -> None:
 async def settle(resources: Resources, claim: Claim, state: State, reason: str | None) -> None:
     """Leave an entry as it was written, in the state that says why."""
     async with resources.postgres.tenant(claim.tenant) as connection:
+        await store.lock(connection, claim.tenant, [claim.ref])
         if claim.id not in await work.finish(connection, [claim]):
             return
         values = {"state": state, "failure": reason}
@@ -98,9 +99,10 @@ async def settle(resources: Resources, claim: Claim, state: State, reason: str |
 async def _record(resources: Resources, claim: Claim, found: Sequence[Draft]) -> None:
     """Put the focused entries in the raw one's place, in one transaction."""
     async with resources.postgres.tenant(claim.tenant) as connection:
+        # The entry before its work row, as those who change or forget it do: else each waits for the other.
+        locked = await store.lock(connection, claim.tenant, [claim.ref])
         if claim.id not in await work.finish(connection, [claim]):
             return  # edited, deleted or taken over meanwhile: this answer is about what no longer stands
-        locked = await store.lock(connection, claim.tenant, [claim.ref])
         raw = next(iter(locked), None)
         if raw is None or raw.state is not State.PENDING:
             return

@@ -8,6 +8,8 @@ from shared import errors, naming, replies
 from shared.longterm.fingerprint import folded
 from shared.longterm.record import MAX_CONTENT, Draft, Entry
 
+_MOST = 200
+"""Items that one note can hold; a model that finds more is going round in circles."""
 _ECHO = 40
 """Characters from which a sentence of the directive is recognised when a model gives it back."""
 
@@ -15,18 +17,23 @@ _ECHO = 40
 def drafts(reply: str, raw: Entry, directive: str) -> list[Draft]:
     """Return the drafts of a reply, at most one for each distinct fact; empty only for `[]`.
 
-    Raises errors.BadReply when the reply holds items but none of them can be used.
+    Raises errors.BadReply when the reply holds items but none of them can be used, or too many.
     """
     items = replies.objects(reply)
+    if len(items) > _MOST:
+        raise errors.BadReply(f"{len(items)} items made of one note")
     usable = [draft for item in items if (draft := _draft(item, raw, directive)) is not None]
     if items and not usable:
         raise errors.BadReply("no item of the reply has content")
-    return list({folded(draft.content): draft for draft in reversed(usable)}.values())[::-1]
+    distinct: dict[str, Draft] = {}
+    for draft in usable:
+        distinct.setdefault(folded(draft.content), draft)
+    return list(distinct.values())
 
 
 def _draft(item: dict[str, Any], raw: Entry, directive: str) -> Draft | None:
     content = item.get("content")
-    if not isinstance(content, str) or _is_echo(content, directive):
+    if not isinstance(content, str) or _says_nothing(content) or _is_echo(content, directive):
         return None
     try:
         checked = naming.check_text(content.strip(), "content", MAX_CONTENT)
@@ -43,6 +50,11 @@ def _draft(item: dict[str, Any], raw: Entry, directive: str) -> Draft | None:
     )
 
 
+def _says_nothing(content: str) -> bool:
+    """Tell whether there is no letter and no digit: blank, or the `…` of the shape that was asked for."""
+    return not any(character.isalnum() for character in content)
+
+
 def _is_echo(content: str, directive: str) -> bool:
     return len(content) >= _ECHO and folded(content) in folded(directive)
 
@@ -53,6 +65,8 @@ def _tags(value: Any) -> tuple[str, ...]:
         return ()
     kept: list[str] = []
     for tag in offered[: naming.TAGS]:
+        if not isinstance(tag, (str, int, float)):
+            continue
         try:
             kept += naming.check_tags([str(tag).strip()])
         except errors.Invalid:
@@ -71,6 +85,8 @@ def _metadata(value: Any) -> dict[str, str]:
 
 
 def _importance(value: Any, otherwise: float) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
         return otherwise
-    return min(1.0, max(0.0, float(value)))
+    if isinstance(value, float) and not math.isfinite(value):
+        return otherwise
+    return float(min(1, max(0, value)))  # clamped first: JSON's integers may be too large for a float

@@ -1,8 +1,9 @@
 """Work that nobody came back from: claimed as often as allowed, never finished, never given back."""
 
 from shared.resources import Resources
-from shared.stages import State
+from shared.stages import Kind, State, Track
 from shared.work import store as work
+from workers.dream import walk
 from workers.enrichment import enrich
 
 _LIMIT = 500
@@ -15,9 +16,13 @@ async def end(resources: Resources) -> int:
     async with resources.postgres.fleet() as connection:
         claims = await work.exhausted(connection, attempts, _LIMIT)
         for claim in claims:
-            if not claim.is_enrichment:
+            if claim.track is Track.INDEX:
                 await work.bury(connection, claim, _REASON.format(attempts=claim.attempts))
+            if claim.kind is Kind.SCOPE:  # its next activity makes it due again
+                await work.finish(connection, [claim])
     for claim in claims:
-        if claim.is_enrichment:
+        if claim.track is Track.ENRICHMENT:
             await enrich.settle(resources, claim, State.FAILED, _REASON.format(attempts=claim.attempts))
+        if claim.kind is Kind.RUN:
+            await walk.abandon(resources, claim)
     return len(claims)

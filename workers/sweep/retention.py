@@ -21,9 +21,13 @@ async def sessions_over(resources: Resources, tenant: str) -> int:
     async with resources.postgres.tenant(tenant) as connection:
         over = await session_store.expired(connection, tenant, _BATCH)
         claims = await sessions.discard(connection, tenant, [one for one, _ in over]) if over else []
+        desks = {namespace for _, namespace in over}
+        # Patrols and subagents of one name share a desk: it stays as long as one of them is there.
+        shared = await session_store.owners_of(connection, tenant, sorted(desks))
     await resources.writer.write_through([], claims)
-    for _, namespace in over:
-        await write.clear(resources, tenant, namespace)
+    for namespace in sorted(desks):
+        if namespace.lower() not in shared:
+            await write.clear(resources, tenant, namespace)
     return len(over)
 
 
@@ -32,9 +36,10 @@ async def archived(resources: Resources, tenant: str) -> int:
     age = timedelta(days=resources.settings.archive_days)
     async with resources.postgres.tenant(tenant) as connection:
         ids = await store.archived_before(connection, tenant, age, _BATCH)
-        claims, _ = await forget.erase(connection, tenant, await store.lock(connection, tenant, ids))
+        gone = await store.lock(connection, tenant, ids)
+        claims, _ = await forget.erase(connection, tenant, gone)
     await resources.writer.write_through([], claims)
-    return len(ids)
+    return len(gone)
 
 
 async def turns(resources: Resources, tenant: str) -> int:

@@ -63,7 +63,7 @@ async def list_entries(opened: Opened, caller: Reader, prefix: str = "", namespa
 async def clear_entries(opened: Opened, caller: Writer, prefix: str, namespace: Namespace = None) -> Json:
     """Delete everything at and beneath a prefix."""
     path = keys.resolve_prefix(prefix, access.bound_namespace(caller, namespace), write=True)
-    await access.check(opened.postgres, caller, path)
+    await access.check_clear(opened.postgres, caller, path)
     return Json({"prefix": path, "deleted": await write.clear(opened, caller.tenant, path)})
 
 

@@ -9,7 +9,9 @@ Patterns that merely sound like orders are left alone: filtering those is no def
 import re
 
 OPEN, CLOSE = "<memory-data>", "</memory-data>"
-_FENCE = re.compile(r"<(?=/?\s*memory-data)", re.IGNORECASE)
+# The tags, also with spaces in them or with joiners (which may stay in a text) between their letters.
+_GAP = "[\\s\u200c\u200d\u034f\ufe00-\ufe0f]*"
+_FENCE = re.compile(f"<(?={_GAP}(?:/{_GAP})?{_GAP.join('memory-data')})", re.IGNORECASE)
 # Bidirectional controls, zero-width spaces and marks, the tag block, and other invisible formats.
 # The joiners U+200C and U+200D stay: Persian and emoji are written with them.
 _HIDDEN = re.compile(
@@ -20,9 +22,9 @@ _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f]")
 
 def one_line(text: str) -> str:
     """Return content as it may stand in a line of a block."""
-    flat = " ⏎ ".join(part.strip() for part in text.splitlines() if part.strip())
-    visible = _CONTROL.sub("", _HIDDEN.sub("", flat))
-    return _FENCE.sub("\N{SINGLE LEFT-POINTING ANGLE QUOTATION MARK}", visible)
+    visible = (_CONTROL.sub("", _HIDDEN.sub("", line)).strip() for line in text.splitlines())
+    flat = " ⏎ ".join(filter(None, visible))
+    return _FENCE.sub("\N{SINGLE LEFT-POINTING ANGLE QUOTATION MARK}", flat)
 
 
 def fenced(header: str, lines: list[str]) -> str:

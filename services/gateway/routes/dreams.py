@@ -1,0 +1,90 @@
+"""Dreams over HTTP: begin one, watch it, read what it did and why, undo it."""
+
+from http import HTTPStatus
+from typing import Annotated, Any
+
+from fastapi import APIRouter
+from pydantic import Field
+
+from services.gateway import answer
+from services.gateway.answer import Json
+from services.gateway.body import Body, Flag, example
+from services.gateway.dependencies import AgentId, Cursor, Limit, Once, Opened, Reader, UserId, Writer
+from shared import errors
+from shared.dreams import begin, store
+from shared.dreams import undo as undoing
+from shared.dreams.record import PassName, Run
+
+router = APIRouter(prefix="/v1/dreams", tags=["dreams"])
+
+
+class DreamBody(Body):
+    """A run to begin; every pass that is switched on, if none is named."""
+
+    model_config = example({"agent_id": "support", "user_id": "ada", "dry_run": True})
+
+    agent_id: str | None = None
+    user_id: str | None = None
+    passes: Annotated[list[PassName], Field(max_length=len(PassName))] = []
+    dry_run: Flag = False
+
+
+@router.post("", status_code=HTTPStatus.CREATED, response_model=Run)
+async def begin_dream(opened: Opened, caller: Writer, body: DreamBody, once: Once) -> Json:
+    """Begin a run over exactly one scope: an agent's common memory, or one user's."""
+    scope = caller.scope(body.agent_id, body.user_id)
+    begun = await begin.on_demand(
+        opened, scope, caller.key_id, body.passes, dry_run=body.dry_run, request=once
+    )
+    return Json(begun, HTTPStatus.CREATED)
+
+
+@router.get("")
+async def list_dreams(
+    opened: Opened,
+    caller: Reader,
+    agent_id: AgentId = None,
+    user_id: UserId = None,
+    limit: Limit = 20,
+    cursor: Cursor = None,
+) -> Json:
+    """List runs, the newest first."""
+    caller.scope(agent_id, user_id)
+    asked = {"agent_id": agent_id, "user_id": user_id}
+    wanted = {name: value for name, value in asked.items() if value is not None}
+    async with opened.postgres.tenant(caller.tenant) as connection:
+        rows = await store.page(connection, caller, wanted, limit + 1, answer.place_of(cursor))
+    return answer.page(rows, limit, _brief, lambda row: (row.created_at, row.id))
+
+
+def _brief(run: Run) -> dict[str, Any]:
+    return run.model_dump(mode="json", exclude={"passes"})
+
+
+@router.get("/{run_id}", response_model=Run)
+async def get_dream(opened: Opened, caller: Reader, run_id: str) -> Json:
+    """Read a run: what each pass read, proposed, was refused and did."""
+    return Json((await _found(opened, caller, run_id)).model_dump(mode="json"))
+
+
+@router.get("/{run_id}/diff")
+async def get_diff(opened: Opened, caller: Reader, run_id: str) -> Json:
+    """Read what a run changed, entry by entry."""
+    await _found(opened, caller, run_id)
+    async with opened.postgres.tenant(caller.tenant) as connection:
+        changes = await store.changes(connection, caller.tenant, run_id)
+    return Json({"results": changes, "next_cursor": None})
+
+
+@router.post("/{run_id}/undo")
+async def undo_dream(opened: Opened, caller: Writer, run_id: str) -> Json:
+    """Undo a run, and say what could not be undone."""
+    return Json(await undoing.undo(opened, caller, run_id))
+
+
+async def _found(opened: Opened, caller: Reader, run_id: str) -> Run:
+    async with opened.postgres.tenant(caller.tenant) as connection:
+        run = await store.get(connection, caller.tenant, run_id)
+    if run is None or not caller.may_see(run.agent_id, run.user_id):
+        raise errors.NotFound(f"no dream run '{run_id}'")
+    return run

@@ -1,0 +1,83 @@
+"""Feedback: report what went well or wrong in a session, and read it back."""
+
+from http import HTTPStatus
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query
+
+from services.gateway import answer
+from services.gateway.answer import Json
+from services.gateway.body import Body, example
+from services.gateway.dependencies import Cursor, Limit, Once, Opened, Reader, Writer
+from shared import naming
+from shared.feedback import signal, store
+from shared.feedback.record import Signal, SignalDraft, SignalType
+from shared.feedback.signal import DAYS
+
+router = APIRouter(prefix="/v1", tags=["feedback"])
+_EXAMPLE = {"type": "UserThumbsDown", "summary": "The invoice went to the old address."}
+
+
+class SignalBody(Body):
+    """A signal of the session in the path."""
+
+    model_config = example(_EXAMPLE)
+
+    type: SignalType
+    summary: str
+    detail: str | None = None
+
+    def draft(self) -> SignalDraft:
+        """Return what is to be kept, checked."""
+        return SignalDraft(type=self.type, summary=self.summary, detail=self.detail).checked()
+
+
+class SessionSignalBody(SignalBody):
+    """A signal of the session that it names."""
+
+    model_config = example({"session_id": "support-42", **_EXAMPLE})
+
+    session_id: str
+
+
+@router.post("/sessions/{session_id:path}/feedback", status_code=HTTPStatus.CREATED, response_model=Signal)
+async def report_in_session(
+    opened: Opened,
+    caller: Writer,
+    session_id: Annotated[str, Path(examples=["support-42"])],
+    body: SignalBody,
+    once: Once,
+) -> Json:
+    """Report a signal of a session."""
+    return Json(await signal.report(opened, caller, session_id, body.draft(), once), HTTPStatus.CREATED)
+
+
+@router.post("/feedback", status_code=HTTPStatus.CREATED, response_model=Signal)
+async def report(opened: Opened, caller: Writer, body: SessionSignalBody, once: Once) -> Json:
+    """Report a signal, its session named in the body."""
+    session_id = naming.check_identifier(body.session_id, "session_id")
+    return Json(await signal.report(opened, caller, session_id, body.draft(), once), HTTPStatus.CREATED)
+
+
+@router.get("/feedback")
+async def list_signals(  # noqa: PLR0913
+    opened: Opened,
+    caller: Reader,
+    session_id: str | None = None,
+    type: SignalType | None = None,  # noqa: A002
+    days: Annotated[int, Query(ge=1, le=3660)] = DAYS,
+    agent_id: str | None = None,
+    user_id: str | None = None,
+    limit: Limit = signal.LIMIT,
+    cursor: Cursor = None,
+) -> Json:
+    """List the signals of the last days, the newest first."""
+    caller.scope(agent_id, user_id)
+    asked = {"session_id": session_id, "type": type, "agent_id": agent_id, "user_id": user_id}
+    wanted = {name: value for name, value in asked.items() if value is not None}
+    after = answer.place_of(cursor)
+    async with opened.postgres.tenant(caller.tenant) as connection:
+        rows = await store.page(connection, caller, wanted, days, limit + 1, after)
+    return answer.page(
+        rows, limit, lambda row: row.model_dump(mode="json"), lambda row: (row.created_at, row.id)
+    )

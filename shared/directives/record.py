@@ -1,0 +1,78 @@
+"""A directive as a run follows it, and the versions of it that a tenant has set."""
+
+import hashlib
+from datetime import datetime
+from enum import StrEnum
+
+from pydantic import BaseModel, ConfigDict, computed_field
+from sqlalchemy import RowMapping
+
+MAX_TEXT = 100_000
+_SHORT = 12
+
+
+class Origin(StrEnum):
+    """Who wrote the text that is in force."""
+
+    TENANT = "tenant"
+    FILE = "file"
+    BUILT_IN = "built-in"
+
+
+class Directive(BaseModel):
+    """A directive in force.
+
+    `version` is the tenant's number for its own text, and the beginning of the digest for a file,
+    which has no other number. `digest` is the SHA-256 of the text, in hex.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    version: str
+    text: str
+    origin: Origin
+    digest: str
+
+    @classmethod
+    def of(cls, name: str, text: str, origin: Origin, version: str | None = None) -> "Directive":
+        """Return the directive with its digest, which is also its version if it has no other."""
+        digest = digest_of(text)
+        return cls(name=name, version=version or digest[:_SHORT], text=text, origin=origin, digest=digest)
+
+
+class Version(BaseModel):
+    """A text that a tenant has set; a blank one says that the file counts again."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    version: int
+    text: str
+    created_at: datetime
+    actor: str
+
+    @classmethod
+    def of(cls, row: RowMapping) -> "Version":
+        """Read a version from a row of `directive`."""
+        return cls.model_validate({**row})
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of the text, in hex."""
+        return digest_of(self.text)
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether this version takes the tenant's own text away."""
+        return not self.text.strip()
+
+    def in_force(self) -> Directive:
+        """Return this version as the directive that a run follows."""
+        return Directive.of(self.name, self.text, Origin.TENANT, str(self.version))
+
+
+def digest_of(text: str) -> str:
+    """Return the SHA-256 of a text, in hex."""
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,35 @@
+"""Replace a directive for a tenant, or take the replacement back."""
+
+from shared import directives, errors, naming
+from shared.clients.postgres import Postgres
+from shared.config import Settings
+from shared.directives import files, store
+from shared.directives.record import MAX_TEXT, Directive
+from shared.scope import Caller
+
+
+async def replace(settings: Settings, postgres: Postgres, caller: Caller, name: str, text: str) -> Directive:
+    """Set a tenant's own text, at most 100 000 characters, and return what is in force now.
+
+    A blank text takes the tenant's own away, and the file counts again. The same text again makes
+    no new version. Raises errors.NotFound for an unknown name and errors.Forbidden for a key that
+    is bound: a directive rules every agent and user of the tenant.
+    """
+    _check_unbound(caller)
+    files.check_name(name)
+    kept = naming.check_text(text, "text", MAX_TEXT, allow_blank=True).strip()
+    async with postgres.tenant(caller.tenant) as connection:
+        await store.lock(connection, caller.tenant, name)
+        newest = await store.newest(connection, caller.tenant, name)
+        if kept != (newest.text if newest else ""):
+            number = newest.version + 1 if newest else 1
+            await store.add(connection, caller.tenant, name, number, kept, caller.key_id)
+        return await directives.current(connection, settings, caller.tenant, name)
+
+
+def _check_unbound(caller: Caller) -> None:
+    for field in ("agent_id", "user_id", "namespace"):
+        bound = getattr(caller, field)
+        if bound is not None:
+            told = f"this key is bound to {field} '{bound}'; directives are the whole tenant's"
+            raise errors.Forbidden(told)

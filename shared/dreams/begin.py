@@ -1,0 +1,115 @@
+"""Begin runs: on demand, and by the clock some time after a scope became active."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+import uuid_utils
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from shared import errors, stages
+from shared.config import Settings
+from shared.dreams import store
+from shared.dreams.record import PassName, Run, RunState
+from shared.idempotency import store as idempotency
+from shared.idempotency.store import RequestKey
+from shared.resources import Resources
+from shared.scope import Scope
+from shared.stages import Kind
+from shared.work import store as work
+
+
+async def on_demand(  # noqa: PLR0913
+    resources: Resources,
+    scope: Scope,
+    actor: str,
+    passes: Sequence[PassName],
+    *,
+    dry_run: bool,
+    request: RequestKey | None = None,
+) -> dict[str, Any]:
+    """Begin a run now and return it as JSON; errors.Conflict while the scope has one."""
+    async with resources.postgres.tenant(scope.tenant) as connection:
+        known = await idempotency.recall(connection, scope.tenant, request)
+        if known is not None:
+            return dict(known)
+        begun = await begin(connection, resources.settings, scope, actor, passes, dry_run=dry_run)
+        if begun is None:
+            raise errors.Conflict("this scope is being dreamed over already")
+        answer = begun.model_dump(mode="json")
+        await idempotency.keep(connection, scope.tenant, request, answer, user_id=scope.user_id)
+    resources.bell.ring(stages.DREAM_PASS)
+    return answer
+
+
+async def begin(  # noqa: PLR0913
+    connection: AsyncConnection,
+    settings: Settings,
+    scope: Scope,
+    actor: str,
+    passes: Sequence[PassName],
+    *,
+    dry_run: bool = False,
+) -> Run | None:
+    """Write a run with its passes and make it due; None while the scope has one."""
+    wanted = [name for name in PassName if name in (passes or PassName) and name not in settings.dream_off]
+    if not wanted:
+        raise errors.Invalid("passes", "every one of them is switched off")
+    run_id = str(uuid_utils.uuid7())
+    values = {
+        "tenant": scope.tenant,
+        "id": run_id,
+        "agent_id": scope.agent_id,
+        "user_id": scope.user_id,
+        "state": RunState.RUNNING,
+        "dry_run": dry_run,
+        "actor": actor,
+    }
+    if not await store.add_run(connection, values, wanted):
+        return None
+    await work.enqueue(connection, scope.tenant, Kind.RUN, stages.DREAM_PASS, {run_id: 1})
+    return await store.get(connection, scope.tenant, run_id)
+
+
+# A scope that becomes active is due a while after, and not before the pause since its last run
+# is over. While it waits, or is being dreamed over, further activity changes nothing.
+_SCHEDULE = text(
+    """
+    INSERT INTO work (tenant, kind, ref, track, stage, version, run_at)
+    SELECT :tenant, 'scope', :ref, 'dream', :stage, 1,
+           greatest(now() + make_interval(secs => :first),
+                    (SELECT max(created_at) FROM dream_run
+                     WHERE tenant = :tenant AND agent_id = :agent
+                       AND user_id IS NOT DISTINCT FROM CAST(:user AS text))
+                    + make_interval(secs => :every))
+    ON CONFLICT (tenant, kind, ref, track, generation) DO NOTHING
+    """
+)
+
+
+async def note_activity(connection: AsyncConnection, settings: Settings, scope: Scope) -> None:
+    """Make a scope due for dreaming, some time from now, unless it is already."""
+    if not settings.dream_enabled:
+        return
+    values = {
+        "tenant": scope.tenant,
+        "ref": ref_of(scope),
+        "agent": scope.agent_id,
+        "user": scope.user_id,
+        "stage": stages.DREAM.name,
+        "first": settings.dream_first_after,
+        "every": settings.dream_every,
+    }
+    await connection.execute(_SCHEDULE, values)
+
+
+def ref_of(scope: Scope) -> str:
+    """Return the name of a scope in the work table."""
+    return orjson.dumps([scope.agent_id, scope.user_id]).decode()
+
+
+def scope_of(tenant: str, ref: str) -> Scope:
+    """Return the scope that `ref_of` named."""
+    agent_id, user_id = orjson.loads(ref)
+    return Scope(tenant, agent_id, user_id)

@@ -1,0 +1,38 @@
+"""Categories and tags as models write them: cleaned, never refused."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from shared import errors, naming
+
+
+def tags(offered: Iterable[Any], *first: str) -> tuple[str, ...]:
+    """Return the usable ones of a model's tags, each once, behind `first`, as many as an entry may have."""
+    named = (tag.strip() for tag in offered if isinstance(tag, str))
+    return tuple(dict.fromkeys([*first, *filter(_is_tag, named)]))[: naming.TAGS]
+
+
+def _is_tag(tag: str) -> bool:
+    try:
+        naming.check_tags([tag])
+    except errors.Invalid:
+        return False
+    return True
+
+
+def within(root: str, category: str | None) -> bool:
+    """Tell whether a category is `root` or below it, in any case."""
+    return category is not None and f"{category}/".casefold().startswith(f"{root}/")
+
+
+def below(root: str, offered: Any, otherwise: str) -> str:
+    """Return a model's category if it lies below `root`, and `otherwise` if not.
+
+    A domain alone ("deployment") is put below the root.
+    """
+    category = naming.clean_category(offered)
+    if category is None or category == root:
+        return otherwise
+    if within(root, category):
+        return category
+    return otherwise if "/" in category else naming.clean_category(f"{root}/{category}") or otherwise

@@ -1,0 +1,66 @@
+"""A connection cut at COMMIT: the outcome is unknown, the Idempotency-Key finds it out (F6)."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from shared import config
+from tests.conftest import Stores, serving
+from tests.draining import drain
+from tests.faults.history import History, Tally
+from tests.faults.proxy import Proxy
+
+COMMITS = 5  # of one save: the key, the save, the confirmation, and some of the next
+
+
+@pytest.mark.parametrize("arrives", [True, False], ids=["after it arrived", "before it arrived"])
+async def test_a_save_whose_connection_is_cut_at_any_commit_is_saved_once(
+    make_settings: Callable[..., config.Settings],
+    stores: Stores,
+    tenant: str,
+    tell: Callable[[Tally], None],
+    *,
+    arrives: bool,
+) -> None:
+    with Proxy(stores.database()) as proxy:
+        settings = make_settings(postgres_url=proxy.url, prefix=f"cut{tenant[2:]}")
+        async with serving(settings, tenant) as gateway:
+            history = History(gateway.client)
+            for nth in range(1, COMMITS + 1):
+                proxy.cut(b"COMMIT", nth, arrives=arrives)
+                while proxy.cuts < nth:
+                    await history.save()
+            await drain(gateway.resources)
+            tally = await history.check(f"cut at COMMIT, {'after' if arrives else 'before'}", proxy.cuts)
+            tell(tally)
+            assert tally.retried >= 2, f"seed {history.seed}: the cuts met no save: {tally}"
+
+
+@pytest.mark.parametrize("arrives", [True, False], ids=["after it arrived", "before it arrived"])
+async def test_a_turn_whose_connection_is_cut_at_any_commit_is_recorded_once(
+    make_settings: Callable[..., config.Settings], stores: Stores, tenant: str, *, arrives: bool
+) -> None:
+    with Proxy(stores.database()) as proxy:
+        settings = make_settings(postgres_url=proxy.url, prefix=f"cut{tenant[2:]}")
+        async with serving(settings, tenant) as gateway:
+            await gateway.client.post("/v1/sessions", json={"id": "s"})
+            for nth in range(1, COMMITS + 1):
+                proxy.cut(b"COMMIT", nth, arrives=arrives)
+                while proxy.cuts < nth:
+                    await _say(gateway, f"turn {nth}")
+            await gateway.resources.writer.close()
+            turns = (await gateway.client.get("/v1/sessions/s/turns", params={"last": 50})).json()["results"]
+            assert [turn["seq"] for turn in turns] == list(range(1, len(turns) + 1))
+            assert len({turn["content"] for turn in turns}) == COMMITS
+
+
+async def _say(gateway: Any, message: str) -> None:
+    """Ask for the context of a message until it is answered, under one key."""
+    while True:
+        answer = await gateway.client.post(
+            "/v1/sessions/s/context", json={"message": message}, headers={"idempotency-key": message}
+        )
+        if answer.status_code == 200:
+            return
+        assert answer.status_code == 503 or "still running" in answer.text, answer.text

@@ -1,0 +1,113 @@
+"""Messages come twice and workers come back from the dead: one result is applied (F11, F12)."""
+
+import asyncio
+import signal
+from collections.abc import Callable
+from typing import Any
+
+from shared import config
+from shared.stages import ENRICH, INDEX
+from tests.conftest import serving
+from tests.draining import drain, make_due
+from tests.faults.history import History, Tally, eventually, split_in_two
+from tests.faults.processes import Fleet
+from tests.standins.behaviours import Hang, Reply
+from tests.standins.models import ModelServer
+from tests.standins.wire import CHAT
+from workers import claims
+from workers.embedding import index
+from workers.enrichment import enrich
+from workers.sweep.sweep import sweep_once
+
+Make = Callable[..., config.Settings]
+
+
+async def test_a_message_delivered_eight_times_at_once_is_applied_once(
+    make_settings: Make, models: ModelServer, tenant: str
+) -> None:
+    models.chat_default = Reply(split_in_two)
+    async with serving(_enriching(make_settings, models), tenant) as gateway:
+        history = History(gateway.client)
+        await history.save_batch(24)
+        deliveries = [enrich.enrich_all(gateway.resources) for _ in range(8)]
+        deliveries += [claims.drain(gateway.resources, INDEX, index.index_batch) for _ in range(8)]
+        await asyncio.gather(*deliveries)
+        await drain(gateway.resources)
+        await history.check("")
+        assert len(await history.listed()) == 48
+        assert len(models.chat_calls) == 24
+
+
+async def test_an_answer_that_comes_after_its_claim_was_taken_over_is_dropped(
+    make_settings: Make, models: ModelServer, tenant: str
+) -> None:
+    late = Hang(Reply('[{"content": "too late"}]'))
+    models.chat_replies.append(late)
+    models.chat_default = Reply(split_in_two)
+    async with serving(_enriching(make_settings, models), tenant) as gateway:
+        history = History(gateway.client)
+        save = await history.save()
+        zombie = asyncio.create_task(enrich.enrich_all(gateway.resources))
+        await asyncio.to_thread(models.wait_for_calls, 1)
+        await make_due(gateway.resources)
+        assert await claims.drain(gateway.resources, ENRICH, enrich.enrich_batch) == 1
+        late.release.set()
+        await zombie
+        await drain(gateway.resources)
+        await _holds_two_of(history, save.word)
+
+
+async def test_a_worker_that_was_frozen_past_its_lease_changes_nothing_when_it_wakes(
+    make_fleet: Callable[..., Fleet],
+    remember: Callable[..., Any],
+    models: ModelServer,
+    tell: Callable[[Tally], None],
+) -> None:
+    late = Hang(Reply('[{"content": "too late"}]'))
+    models.chat_replies.append(late)
+    models.chat_default = Reply(split_in_two)
+    fleet = make_fleet(llm_base_url=models.url, llm_model="m", llm_timeout=60, lease=2)
+    fleet.serve()
+    fleet.start("beat")
+    frozen = fleet.start("work")
+    history: History = await remember(fleet)
+    save = await history.save()
+    await asyncio.to_thread(models.wait_for_calls, 1, 20, CHAT)
+    frozen.signal(signal.SIGSTOP)
+    fleet.start("work")
+    await history.quiet(within=20)
+    late.release.set()
+    frozen.signal(signal.SIGCONT)
+    seen = len(models.chat_calls)
+    # The one that woke up is at work again when it has asked about a new note.
+    await history.save_many(30)
+    await asyncio.to_thread(models.wait_for_calls, seen + 30, 20, CHAT)
+    await history.quiet(within=20)
+    await _holds_two_of(history, save.word)
+    tell(await history.check("worker frozen past its lease", 1))
+
+
+async def test_sweeps_at_the_same_time_mend_what_one_would(make_settings: Make, tenant: str) -> None:
+    async with serving(make_settings(apart=True, work_attempts=1), tenant) as gateway:
+        history = History(gateway.client)
+        await history.save_many(20)
+        await gateway.resources.writer.close()
+        live = await gateway.resources.index.live(index.stages.Kind.MEMORY)
+        points = (await gateway.resources.qdrant.client.scroll(live.collection, limit=10))[0]
+        ids = [point.id for point in points]
+        await gateway.resources.qdrant.client.delete(live.collection, ids, wait=True)
+        counts = await asyncio.gather(*(sweep_once(gateway.resources) for _ in range(4)))
+        assert sum(each.missing_points for each in counts) == 10
+        await drain(gateway.resources)
+        assert sum(sum(vars(await sweep_once(gateway.resources)).values()) for _ in range(2)) == 0
+        await history.check("")
+
+
+def _enriching(make_settings: Make, models: ModelServer) -> config.Settings:
+    return make_settings(apart=True, llm_base_url=models.url, llm_model="m")
+
+
+async def _holds_two_of(history: History, word: str) -> None:
+    texts = [one["content"] for one in await history.listed()]
+    assert sum(word in text for text in texts) == 2
+    assert "too late" not in texts

@@ -1,0 +1,113 @@
+"""How workers end, and whom that costs: a poison row only itself, a stop nothing (F14, F16, F19)."""
+
+import asyncio
+import signal
+import time
+from collections.abc import Callable
+from typing import Any
+
+import asyncpg
+
+from tests.faults.by_word import ByWord
+from tests.faults.history import History, Tally
+from tests.faults.processes import Fleet
+from tests.standins.behaviours import Hang, Reply, Slow
+from tests.standins.models import ModelServer
+
+ATTEMPTS = 3
+GRACE = 30.0  # seconds from SIGTERM to the end
+
+
+async def test_a_row_that_kills_its_workers_ends_as_failed_and_the_others_flow(
+    make_fleet: Callable[..., Fleet],
+    remember: Callable[..., Any],
+    models: ModelServer,
+    tell: Callable[[Tally], None],
+) -> None:
+    """Nothing blameless may end with it, though it shared the worker's other hands."""
+    models.chat_default = ByWord({"poison": Hang()}, Slow(0.2, Reply("[]")))
+    fleet = make_fleet(llm_base_url=models.url, llm_model="m", llm_timeout=60, work_attempts=ATTEMPTS)
+    fleet.serve()
+    fleet.start("beat")
+    history: History = await remember(fleet)
+    poison = await history.save(category="poison")
+    await history.save_batch(40)
+    for attempt in range(1, ATTEMPTS + 1):
+        worker = fleet.start("work")
+        await asyncio.to_thread(_wait_for_poison, models, attempt)
+        worker.kill()
+    fleet.start("work")
+    await history.quiet(within=40)
+    entries = {one["id"]: one for one in await history.listed()}
+    assert poison.entry is not None
+    ended = entries.pop(poison.entry["id"])
+    assert (ended["state"], ended["failure"]) == (
+        "failed",
+        f"its worker ended {ATTEMPTS} times while working on it",
+    )
+    assert {one["state"] for one in entries.values()} == {"kept-raw"}, history.seed
+    tell(await history.check("row that kills its worker", ATTEMPTS))
+
+
+def _wait_for_poison(models: ModelServer, times: int) -> None:
+    deadline = time.monotonic() + 30
+    while sum(b"poison" in call.raw for call in models.chat_calls) < times:
+        assert time.monotonic() < deadline, f"the poison was not asked about {times} times"
+        time.sleep(0.002)
+
+
+async def test_a_backlog_of_one_tenant_does_not_delay_anothers_few(
+    make_fleet: Callable[..., Fleet], remember: Callable[..., Any], models: ModelServer
+) -> None:
+    models.chat_default = Slow(0.02, Reply("[]"))
+    fleet = make_fleet(llm_base_url=models.url, llm_model="m")
+    fleet.serve()
+    greedy: History = await remember(fleet, "greedy")
+    modest: History = await remember(fleet, "modest")
+    for _ in range(2):
+        await greedy.save_batch(1000)
+    await modest.save_batch(10)
+    for role in ("work", "beat"):
+        fleet.start(role)
+    await modest.quiet(within=10)
+    assert (await greedy.status())["pending"]["enrichment"] >= 1500
+
+
+async def test_a_worker_told_to_stop_under_load_ends_in_time_and_holds_nothing(
+    make_fleet: Callable[..., Fleet],
+    remember: Callable[..., Any],
+    models: ModelServer,
+    tell: Callable[[Tally], None],
+) -> None:
+    """With production's lease: what it held must not wait for that."""
+    models.chat_default = Slow(0.5, Reply("[]"))
+    fleet = make_fleet(llm_base_url=models.url, llm_model="m", lease=120, llm_timeout=60)
+    fleet.serve()
+    fleet.start("beat")
+    history: History = await remember(fleet)
+    await history.save_batch(600)
+    worker = fleet.start("work")
+    await asyncio.to_thread(models.wait_for_calls, 40, 20)
+    models.chat_default = Hang()
+    await asyncio.to_thread(models.wait_for_calls, len(models.calls) + 8, 20)
+    worker.signal(signal.SIGTERM)
+    assert await asyncio.to_thread(worker.ended, GRACE), fleet.log[-2000:]
+    assert worker.code == 0, fleet.log[-2000:]
+    assert await _held(fleet) == 0
+    models.chat_default = Reply("[]")
+    models.release()
+    fleet.start("work")
+    await history.quiet(within=60)
+    assert {one["state"] for one in await history.listed()} == {"kept-raw"}
+    tell(await history.check("worker stopped under load", 1))
+
+
+async def _held(fleet: Fleet) -> int:
+    assert fleet.settings.postgres_url is not None
+    database = await asyncpg.connect(fleet.settings.postgres_url.get_secret_value())
+    try:
+        return int(
+            await database.fetchval("SELECT count(*) FROM work WHERE token IS NOT NULL AND run_at > now()")
+        )
+    finally:
+        await database.close()

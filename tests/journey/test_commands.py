@@ -1,0 +1,95 @@
+"""`loci keys` and `loci doctor`, as an operator runs them beside a running stack."""
+
+import os
+import sys
+from datetime import UTC, datetime, timedelta
+from http import HTTPStatus
+from pathlib import Path
+from subprocess import run
+
+from tests.journey.conftest import NewAgent
+from tests.journey.house import House
+from tests.standins.models import ModelServer
+
+
+async def test_keys_create_prints_the_key_alone_and_a_revoked_one_is_refused_by_the_next_request(
+    plain: House,
+) -> None:
+    created = await plain.loci("keys", "create", "--tenant", "acme", "--user", "ada")
+    assert created.code == 0
+    key = created.stdout.removesuffix("\n")
+    assert key.startswith("loci_")
+    assert not set(key) & set(" \n")
+    assert key not in created.stderr
+    async with plain.client(key) as client:
+        assert (await client.get("/v1/memories")).status_code == HTTPStatus.OK
+        foreign = await client.get("/v1/memories", params={"user_id": "bob"})
+        assert foreign.status_code == HTTPStatus.FORBIDDEN
+        not_admin = await client.delete("/v1/users/ada")
+        assert not_admin.status_code == HTTPStatus.FORBIDDEN
+        key_id = key.split("_")[1]
+        listed = await plain.loci("keys", "list", "--tenant", "acme", COLUMNS="200")
+        assert key_id in listed.stdout
+        assert key not in listed.stdout
+        revoked = await plain.loci("keys", "revoke", key_id)
+        assert revoked.code == 0
+        refused = await client.get("/v1/memories")
+    assert refused.status_code == HTTPStatus.UNAUTHORIZED
+    assert refused.headers["content-type"] == "application/problem+json"
+    assert refused.headers["www-authenticate"] == "Bearer"
+    again = await plain.loci("keys", "revoke", key_id)
+    assert (again.code, again.stdout) == (1, "")
+
+
+async def test_a_key_with_all_rights_may_erase_and_one_to_read_may_not_write(
+    plain: House, another: NewAgent
+) -> None:
+    created = await plain.loci("keys", "create", "--tenant", "acme", "--scope", "read,write,admin")
+    async with plain.client(created.stdout.strip()) as client:
+        assert (await client.delete("/v1/users/nobody")).is_success
+    reader = await another(rights=["read"])
+    await reader.ask("GET", "/v1/memories")
+    await reader.ask("POST", "/v1/memories", json={"content": "No."}, status=HTTPStatus.FORBIDDEN)
+
+
+async def test_an_expired_key_is_refused(another: NewAgent) -> None:
+    late = await another(expires_at=datetime.now(UTC) - timedelta(seconds=1))
+    await late.ask("GET", "/v1/memories", status=HTTPStatus.UNAUTHORIZED)
+
+
+async def test_the_development_key_is_the_owners_alone_and_has_all_rights(plain: House) -> None:
+    assert plain.running.key_file.stat().st_mode & 0o777 == 0o600
+    async with plain.client(plain.running.key) as client:
+        assert (await client.delete("/v1/users/nobody")).is_success
+
+
+async def test_doctor_ends_with_0_where_all_answers_and_tells_what_is_configured(plain: House) -> None:
+    ended = await plain.loci("doctor", COLUMNS="200")
+    assert ended.code == 0, ended.stdout + ended.stderr
+    for told in ("postgres", "append-only file", "not configured", "keywords only", "left to do"):
+        assert told in ended.stdout
+
+
+async def test_doctor_ends_with_1_and_names_the_part_that_does_not_answer(plain: House) -> None:
+    with ModelServer() as gone:
+        address = gone.url
+    ended = await plain.loci("doctor", LOCI_LLM_BASE_URL=address, LOCI_LLM_MODEL="m", COLUMNS="200")
+    assert ended.code == 1
+    [line] = [line for line in ended.stdout.splitlines() if "trouble" in line]
+    assert "language model" in line
+
+
+async def test_doctor_names_the_models_in_use(modelled: House, model: ModelServer) -> None:
+    settings = {"LOCI_EMBEDDING_BASE_URL": model.url, "LOCI_EMBEDDING_MODEL": "words", "COLUMNS": "200"}
+    ended = await modelled.loci("doctor", **settings)
+    assert ended.code == 0, ended.stdout + ended.stderr
+    assert "answers, model words, 64 dimensions" in ended.stdout
+
+
+def test_a_command_without_a_stack_says_so_in_one_sentence(tmp_path: Path) -> None:
+    settings = {"LOCI_DATA_DIR": str(tmp_path)}
+    command = [sys.executable, "-m", "services.cli", "keys", "list"]
+    ended = run(command, env=os.environ | settings, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert "is `loci up` running?" in ended.stderr
+    assert len(ended.stderr.splitlines()) == 1

@@ -1,0 +1,70 @@
+"""What an operator looks at: health, metrics, the contract, and Flower."""
+
+from http import HTTPStatus
+from typing import Any
+
+import httpx
+
+from tests.journey.agent import Agent, until
+from tests.journey.house import House
+
+
+async def test_health_and_readiness_need_no_key_and_name_each_store(plain: House) -> None:
+    async with plain.client() as anyone:
+        assert (await anyone.get("/healthz")).json() == {"status": "ok"}
+        ready = await anyone.get("/readyz")
+        assert (await anyone.get("/v1/status")).status_code == HTTPStatus.UNAUTHORIZED
+    stores = {"postgres": "ok", "redis": "ok", "qdrant": "ok"}
+    assert ready.json() == {"status": "ready", "stores": stores}
+
+
+async def test_every_metric_is_ours_by_name_and_none_tells_a_path(plain: House, agent: Agent) -> None:
+    saved = await agent.save("Something to count.")
+    await agent.memory(saved["id"])
+    async with plain.client() as anyone:
+        text = (await anyone.get("/metrics")).text
+    names = {line.split("{")[0].split(" ")[0] for line in text.splitlines() if not line.startswith("#")}
+    assert names
+    assert all(name.startswith("loci_") for name in names)
+    assert 'route="/v1/memories/{memory_id}"' in text
+    assert saved["id"] not in text
+    assert agent.tenant not in text
+
+
+async def test_the_contract_is_served_with_an_example_for_every_body(plain: House) -> None:
+    async with plain.client() as anyone:
+        contract = (await anyone.get("/openapi.json")).json()
+        assert (await anyone.get("/docs")).is_success
+    bodies = [
+        operation["requestBody"]["content"]["application/json"]["schema"]["$ref"].rsplit("/", 1)[1]
+        for operations in contract["paths"].values()
+        for operation in operations.values()
+        if "application/json" in operation.get("requestBody", {}).get("content", {})
+    ]
+    assert len(bodies) >= 8
+    for name in bodies:
+        assert contract["components"]["schemas"][name].get("examples"), name
+
+
+async def test_flower_asks_for_its_password_and_shows_tasks_by_names_a_person_understands(
+    modelled: House, thinker: Agent
+) -> None:
+    await thinker.save("Hello. The bridge is closed.")
+    await thinker.settled()
+    running = modelled.running
+    assert running.flower_password_file is not None
+    password = running.flower_password_file.read_text().strip()
+    async with httpx.AsyncClient(base_url=running.flower_url, trust_env=False) as client:
+        for path in ("/", "/api/tasks", "/api/workers"):
+            assert (await client.get(path)).status_code == HTTPStatus.UNAUTHORIZED
+        wrong = await client.get("/api/tasks", auth=(running.flower_user, "wrong"))
+        assert wrong.status_code == HTTPStatus.UNAUTHORIZED
+
+        async def shown() -> bool:
+            answer = await client.get("/api/tasks", auth=(running.flower_user, password))
+            assert answer.status_code == HTTPStatus.OK
+            tasks: dict[str, dict[str, Any]] = answer.json()
+            names = {task["name"] for task in tasks.values()}
+            return {"enrichment.enrich_pending", "embedding.embed_pending", "sweep.hand_on"} <= names
+
+        await until(shown)

@@ -1,0 +1,86 @@
+"""What a context is made of, as tests tell it."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from shared.context.record import Block, BlockKind, Gathered, Line
+from shared.conversation.record import RecalledLine, Role, Turn
+from shared.longterm.record import Entry
+from shared.longterm.search import Result
+from shared.stages import State
+from shared.working.record import DeskListing
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+def entry(entry_id: str, content: str = "", content_version: int = 1, category: str | None = None) -> Entry:
+    """Return a live entry."""
+    return Entry(
+        id=entry_id,
+        content=content or f"what {entry_id} says",
+        category=category,
+        tags=[],
+        metadata={},
+        importance=0.5,
+        state=State.FINAL,
+        occurred_at=None,
+        source=None,
+        sources=[],
+        created_at=NOON,
+        updated_at=None,
+        last_seen_at=NOON,
+        reinforcement_count=1,
+        agent_id="a",
+        user_id=None,
+        superseded_by=[],
+        derived_from=[],
+        archived_at=None,
+        archive_reason=None,
+        tenant="t",
+        version=content_version,
+        content_version=content_version,
+    )
+
+
+def result(entry_id: str, content: str = "", content_version: int = 1) -> Result:
+    """Return an entry as a search found it."""
+    return Result.unscored(entry(entry_id, content, content_version))
+
+
+def turn(seq: int, content: str = "", role: Role = Role.USER, recalled: Sequence[str] = ()) -> Turn:
+    """Return a turn; `recalled` are the ids of entries that were shown with it."""
+    return Turn(
+        session_id="s",
+        seq=seq,
+        role=role,
+        speaker=None,
+        content=content or f"turn {seq}",
+        created_at=NOON,
+        metadata={},
+        recalled=[RecalledLine(id=one, line=f"- [{one}] (general): what {one} says") for one in recalled],
+    )
+
+
+def block(kind: BlockKind, *texts: str) -> Block:
+    """Return a block of lines."""
+    return Block(kind, f"Header of {kind}:", tuple(Line(text, f"- {text}") for text in texts))
+
+
+def listing(key: str, **fields: Any) -> DeskListing:
+    """Return a desk entry without its value."""
+    return DeskListing(key=key, stored_at=NOON, expires_at=NOON, remaining=272, **fields)
+
+
+def gathered(
+    turns: Sequence[Turn] = (), recalled: Sequence[Result] = (), others: Sequence[Block] = (), **fields: Any
+) -> Gathered:
+    """Return what was read for a turn; every line of a turn is marked as shown with the last that has it."""
+    marks = {line.id: (1, one.seq) for one in turns for line in one.recalled}
+    read: dict[str, Any] = {
+        "turns": list(turns),
+        "recalled": list(recalled),
+        "others": list(others),
+        "marks": marks,
+    }
+    return Gathered(**(read | fields))

@@ -1,0 +1,93 @@
+"""EN2, F9: JSON is read out of whatever a model said, or errors.BadReply says that there is none."""
+
+import json
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from shared import errors, replies
+from tests.unit.replies.corpus import MISSHAPEN, REPLIES
+
+_FRAGMENTS = [
+    "[", "]", "{", "}", '"', ",", ":", "\\", "\n", " ", "null", "NaN", "-", "0.", "1e999", "</think>",
+    "<think>", "```json\n", "```", "[]", '{"content": "x"}', '"tags": []', "Sure!", "\x00", "\ud800",
+]  # fmt: skip
+spoilt = some.one_of(some.text(), some.lists(some.sampled_from(_FRAGMENTS)).map("".join))
+json_values = some.recursive(
+    some.one_of(some.none(), some.booleans(), some.floats(), some.integers(), some.text(max_size=9)),
+    lambda inner: some.one_of(
+        some.lists(inner, max_size=4), some.dictionaries(some.text(max_size=9), inner, max_size=4)
+    ),
+    max_leaves=20,
+)
+items = some.lists(some.dictionaries(some.text(max_size=9), json_values, min_size=1, max_size=4), max_size=4)
+
+
+def test_the_corpus_is_as_large_as_f9_asks() -> None:
+    assert len(REPLIES) >= 60
+
+
+@pytest.mark.parametrize("name", REPLIES)
+def test_a_reply_yields_objects_or_bad_reply(name: str) -> None:
+    reply, expected = REPLIES[name]
+    try:
+        found = replies.objects(reply)
+    except errors.BadReply:
+        assert not expected
+        assert expected is None
+    else:
+        assert all(isinstance(item, dict) for item in found)
+        assert (found == []) == (expected == [])
+
+
+def test_an_error_object_is_no_empty_array() -> None:
+    assert replies.objects(MISSHAPEN["an error"][0]) == [{"error": "I cannot do that", "items": []}]
+
+
+@given(items)
+def test_what_was_meant_is_what_is_read(meant: list[dict[str, object]]) -> None:
+    text = json.dumps(meant)
+    read = replies.objects(text)
+    assert json.dumps(read) == text
+    assert json.dumps(replies.objects(f"Sure:\n```json\n{text}\n```")) == text
+
+
+@given(items.filter(bool), some.data())
+def test_a_cut_off_array_yields_its_first_objects(
+    meant: list[dict[str, object]], data: some.DataObject
+) -> None:
+    text = json.dumps(meant)
+    cut = text[: data.draw(some.integers(0, len(text) - 1))]
+    try:
+        read = replies.objects(cut)
+    except errors.BadReply:
+        return
+    assert read
+    assert json.dumps(read) == json.dumps(meant[: len(read)])
+
+
+@given(spoilt)
+def test_no_reply_is_an_unhandled_exception(reply: str) -> None:
+    try:
+        found = replies.objects(reply)
+    except errors.BadReply:
+        return
+    assert isinstance(found, list)
+    assert all(isinstance(item, dict) for item in found)
+
+
+@pytest.mark.parametrize(
+    "unit", ["[", "{", '[{"', "<think>", "</think>", "<think>a</think>", '[{"a":[', "\n", " <", "]"]
+)
+def test_a_huge_reply_is_read_in_bounded_time(unit: str) -> None:
+    started = time.perf_counter()
+    with pytest.raises(errors.BadReply):
+        replies.objects(unit * (200_000 // len(unit)))
+    assert time.perf_counter() - started < 5
+
+
+def test_a_hundred_thousand_items_are_read() -> None:
+    meant = [{"content": f"fact {n}"} for n in range(100_000)]
+    assert replies.objects(json.dumps(meant)) == meant

@@ -1,0 +1,55 @@
+"""Begin runs for scopes that were active some time ago and are quiet now."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from sqlalchemy import func, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from shared.clients.postgres import owned_by
+from shared.conversation.table import turn
+from shared.dreams import begin
+from shared.resources import Resources
+from shared.scope import Scope
+from shared.stages import DREAM
+from shared.work import store as work
+from shared.work.store import Claim
+from workers import claims as loop
+from workers.dream import walk
+
+_CLOCK = "clock"
+
+
+async def begin_due(resources: Resources) -> int:
+    """Begin a run for each scope that is due; return how many scopes were looked at."""
+    return await loop.drain(resources, DREAM, _begin_all)
+
+
+async def _begin_all(resources: Resources, claims: Sequence[Claim]) -> None:
+    for claim in claims:
+        await _begin(resources, claim)
+
+
+async def _begin(resources: Resources, claim: Claim) -> None:
+    scope = begin.scope_of(claim.tenant, claim.ref)
+    async with resources.postgres.tenant(claim.tenant) as connection:
+        if not await _is_active(connection, resources, scope):
+            if claim.id not in await work.finish(connection, [claim]):
+                return
+            run = await begin.begin(connection, resources.settings, scope, _CLOCK, ())
+            if run is None:  # somebody's own run is under way; what came since is for the next one
+                await begin.note_activity(connection, resources.settings, scope)
+        else:
+            quiet = resources.settings.dream_quiet
+            await work.postpone(connection, claim, "the scope is active", quiet, refund=True)
+            return
+    walk.call_next(resources, run)
+
+
+async def _is_active(connection: AsyncConnection, resources: Resources, scope: Scope) -> bool:
+    recently = turn.c.received_at > func.now() - timedelta(seconds=resources.settings.dream_quiet)
+    same_user = turn.c.user_id.is_not_distinct_from(scope.user_id)
+    mine = (owned_by(turn, scope.tenant), turn.c.agent_id == scope.agent_id, same_user)
+    return await connection.scalar(select(turn.c.seq).where(*mine, recently).limit(1)) is not None
+
+

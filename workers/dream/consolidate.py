@@ -1,0 +1,129 @@
+"""Consolidation: the model proposes, `check` decides, and what is left is done in one transaction.
+
+Entries that were looked at before and have not changed are not asked about again: a scope with
+nothing new costs no call, and a large one costs as much as changed in it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from shared.hygiene import one_line
+from shared.dreams import clusters, rows, store
+from shared.dreams import plan as plans
+from shared.dreams.check import Checked, Snapshot, check
+from shared.dreams.outcome import Creation, Nothing, Outcome, Removal
+from shared.dreams.plan import Plan
+from shared.dreams.rejection import REPAIRABLE, Rejection
+from shared.feedback import signal as feedback
+from shared.feedback.record import Signal
+from shared.longterm import store as longterm
+from shared.longterm.record import Entry
+from workers.dream.night import Night
+
+DIRECTIVE = "dream"
+_ENTRIES = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    entries: list[Entry]
+    changed: set[str]
+    signals: list[Signal]
+
+
+async def dream(night: Night) -> Outcome:
+    """Decide what to merge and what to archive."""
+    read = await _read(night)
+    if len(read.entries) < 2:
+        raise Nothing("fewer than two entries")
+    if not read.changed:
+        raise Nothing("nothing has changed since the last consolidation")
+    outcome = Outcome(reviewed={entry.id: entry.version for entry in read.entries}, proposed=[])
+    offered = clusters.clusters(read.entries, read.changed, None, night.resources.settings.dream_entries)
+    pruned = 0
+    for group in offered:
+        checked = await _consolidate(night, read, group, pruned, outcome)
+        pruned += len(checked.prunes)
+    outcome.inputs = {ref: outcome.reviewed[ref] for group in offered for ref in group}
+    return outcome
+
+
+async def _read(night: Night) -> _Read:
+    settings, scope = night.resources.settings, night.run.scope
+    async with night.resources.postgres.tenant(night.run.tenant) as connection:
+        entries = await longterm.of_scope(connection, scope, _ENTRIES)
+        seen = await store.reviewed(connection, scope, [entry.id for entry in entries])
+        signals = await feedback.recent(
+            connection, scope, days=settings.dream_feedback_days, limit=settings.dream_feedback
+        )
+    changed = {entry.id for entry in entries if seen.get(entry.id) != entry.version}
+    return _Read(entries, changed, signals)
+
+
+async def _consolidate(
+    night: Night, read: _Read, group: Sequence[str], pruned: int, outcome: Outcome
+) -> Checked:
+    """Ask about one group of entries and add what may be done to the outcome."""
+    known = {entry.id: entry for entry in read.entries}
+    offered = {ref: known[ref] for ref in group}
+    told = _told(read.signals, list(offered.values()))
+    snapshot = Snapshot(night.run.scope, offered, len(read.entries), pruned)
+    plan = plans.parse((await night.ask(DIRECTIVE, told)).text)
+    checked = check(plan, snapshot)
+    _add(outcome, plan, checked, known)
+    mendable = [one for one in checked.rejections if one.code in REPAIRABLE]
+    if mendable:
+        await _repair(night, told, mendable, checked, snapshot, outcome)
+    return checked
+
+
+async def _repair(  # noqa: PLR0913
+    night: Night,
+    told: str,
+    mendable: Sequence[Rejection],
+    checked: Checked,
+    snapshot: Snapshot,
+    outcome: Outcome,
+) -> None:
+    """Let the model mend what lost something, once; ids that are merged already are no longer offered."""
+    left = {ref: entry for ref, entry in snapshot.entries.items() if ref not in checked.archived_ids}
+    again = await night.ask(DIRECTIVE, f"{told}\n\n{_asked_again(mendable)}")
+    mended = Plan((), plans.parse(again.text).replacements)
+    rest = Snapshot(snapshot.scope, left, snapshot.scope_size, snapshot.quota)
+    _add(outcome, mended, check(mended, rest), dict(left))
+
+
+def _add(outcome: Outcome, plan: Plan, checked: Checked, known: dict[str, Entry]) -> None:
+    for merge in checked.merges:
+        sources = tuple(known[ref] for ref in merge.source_ids)
+        outcome.creations.append(Creation(rows.of_merge(merge.fields), sources))
+    outcome.removals += [Removal(known[prune.id], prune.reason) for prune in checked.prunes]
+    outcome.rejections += [
+        {"code": one.code, "detail": one.detail, "words": list(one.words), **one.item}
+        for one in checked.rejections
+    ]
+    outcome.proposed.append(plans.as_json(plan))
+
+
+def _told(signals: Sequence[Signal], entries: Sequence[Entry]) -> str:
+    """Return the feedback and the numbered entries: one line each, so that no entry can forge another."""
+    lines = [f"- [{s.type}] session {s.session_id}: {one_line(s.summary)}{_quoted(s)}" for s in signals]
+    shown = ["Recent feedback:", *lines, ""] if lines else []
+    for place, entry in enumerate(entries, start=1):
+        tags = ", ".join(entry.tags)
+        shown.append(f"{place}. [ID:{entry.id}] category={entry.category or 'none'} tags=[{tags}]")
+        shown.append(f"   {one_line(entry.content)}")
+    return "\n".join(shown)
+
+
+def _quoted(signal: Signal) -> str:
+    return f' ("{one_line(signal.detail)}")' if signal.detail else ""
+
+
+def _asked_again(mendable: Sequence[Rejection]) -> str:
+    lines = [
+        f"- sources {', '.join(one.item['ids'])}: {one.detail}: {', '.join(one.words)}" for one in mendable
+    ]
+    return "\n".join(
+        ["These replacements were refused. Write them once more, keeping what is named, or leave them out:", *lines]
+    )

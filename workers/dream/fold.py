@@ -1,0 +1,48 @@
+"""Fold entries that say the same to the letter but for punctuation: no model is needed for that.
+
+Saves fold what differs in case and spacing only; this goes one step further, within a scope and
+a category, and only where both speak of the same time.
+"""
+
+import re
+import unicodedata
+
+from shared.dreams import merge, rows
+from shared.dreams.outcome import Creation, Nothing, Outcome
+from shared.dreams.plan import Replacement
+from shared.longterm import store as longterm
+from shared.longterm.record import Entry
+from workers.dream.night import Night
+
+_BETWEEN_WORDS = re.compile(r"[^\w]+")
+_ENTRIES = 20_000
+
+
+async def dream(night: Night) -> Outcome:
+    """Decide which entries fold into which."""
+    async with night.resources.postgres.tenant(night.run.tenant) as connection:
+        entries = await longterm.of_scope(connection, night.run.scope, _ENTRIES)
+    groups = [group for group in _groups(entries) if len(group) > 1]
+    if not groups:
+        raise Nothing("no entries differ in spelling only")
+    inputs = {entry.id: entry.version for group in groups for entry in group}
+    return Outcome(inputs=inputs, creations=[_folded(group) for group in groups])
+
+
+def _groups(entries: list[Entry]) -> list[list[Entry]]:
+    by_fact: dict[tuple[object, ...], list[Entry]] = {}
+    for entry in sorted(entries, key=lambda one: (-one.reinforcement_count, one.created_at, one.id)):
+        if not merge.is_active_plan(entry.category):
+            fact = (_spelled(entry.content), entry.category, entry.occurred_at)
+            by_fact.setdefault(fact, []).append(entry)
+    return list(by_fact.values())
+
+
+def _spelled(text: str) -> str:
+    return " ".join(_BETWEEN_WORDS.sub(" ", unicodedata.normalize("NFKC", text).casefold()).split())
+
+
+def _folded(group: list[Entry]) -> Creation:
+    ids = tuple(entry.id for entry in group)
+    kept = Replacement(group[0].content, group[0].category, (), ids, None)
+    return Creation(rows.of_merge(merge.merged(kept, group)), tuple(group))

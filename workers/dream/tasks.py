@@ -1,0 +1,58 @@
+"""Tasks of the queue `dream`. A pass is a task of its own, so that Flower shows which, for whom, how long."""
+
+from shared.dreams.record import PassName
+from workers.app import app, run
+from workers.dream import begin_due as scopes
+from workers.dream import walk
+
+
+@app.task(name="dream.begin_due")
+def begin_due() -> int:
+    """Begin runs for scopes whose time has come."""
+    return int(run(scopes.begin_due))
+
+
+@app.task(name="dream.go_on")
+def go_on() -> int:
+    """Ring for the next pass of each run that waits."""
+    return int(run(walk.go_on))
+
+
+@app.task(name="dream.fold_duplicates")
+def fold_duplicates(*, tenant: str, agent: str, user: str | None, run: str) -> str:
+    """Fold entries that differ in spelling only."""
+    return _do(tenant, run, PassName.FOLD)
+
+
+@app.task(name="dream.evaluate_sessions")
+def evaluate_sessions(*, tenant: str, agent: str, user: str | None, run: str) -> str:
+    """Judge sessions that have come to rest."""
+    return _do(tenant, run, PassName.EVALUATE)
+
+
+@app.task(name="dream.consolidate")
+def consolidate(*, tenant: str, agent: str, user: str | None, run: str) -> str:
+    """Merge what says the same, archive what was fleeting."""
+    return _do(tenant, run, PassName.CONSOLIDATE)
+
+
+@app.task(name="dream.mine_anti_patterns")
+def mine_anti_patterns(*, tenant: str, agent: str, user: str | None, run: str) -> str:
+    """Learn from corrections what not to do again."""
+    return _do(tenant, run, PassName.ANTI_PATTERNS)
+
+
+@app.task(name="dream.infer_preferences")
+def infer_preferences(*, tenant: str, agent: str, user: str | None, run: str) -> str:
+    """Infer what a user prefers from what they said often enough."""
+    return _do(tenant, run, PassName.PREFERENCES)
+
+
+@app.task(name="dream.extract_episodes")
+def extract_episodes(*, tenant: str, agent: str, user: str | None, run: str) -> str:
+    """Keep what happened as episodes."""
+    return _do(tenant, run, PassName.EPISODES)
+
+
+def _do(tenant: str, run_id: str, name: PassName) -> str:
+    return str(run(lambda resources: walk.do_pass(resources, tenant, run_id, name)))
