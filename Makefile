@@ -62,11 +62,11 @@ contracts: .venv/installed ## Check that imports run downward only
 faults: .venv/installed ## Kill processes at bad moments and see that nothing is lost
 	$(BIN)/pytest -q tests/faults
 
-load: .venv/installed ## Measure the gateway under load
-	$(BIN)/python -m benchmarks.load
+load: .venv/installed ## Measure the gateway under load: 1, 8 and 32 clients, 10 000 and 100 000 entries
+	$(BIN)/python -m benchmarks.turn
 
-bench: .venv/installed ## Measure recall and speed
-	$(BIN)/python -m benchmarks
+bench: .venv/installed ## Measure speed in a short form, and recall with DATA=<data set>
+	$(BIN)/python -m benchmarks $(if $(DATA),--data $(DATA))
 
 check: lint types contracts test ## All that must hold before a change goes in
 

@@ -66,8 +66,10 @@ def _conversation(data: dict[str, list[dict[str, str]]]) -> Conversation:
     counts: dict[str, int] = {}
     turns = []
     for turn in data["turns"]:
-        seq = counts[turn["session"]] = counts.get(turn["session"], 0) + 1
-        fields = (turn["id"], turn["session"], seq, turn["time"], turn["speaker"], turn["role"], turn["text"])
+        # Named by its conversation, so that a foreign result can't be taken for one of ours.
+        session = f"{data['id']}-{turn['session']}"
+        seq = counts[session] = counts.get(session, 0) + 1
+        fields = (turn["id"], session, seq, turn["time"], turn["speaker"], turn["role"], turn["text"])
         turns.append(Said(*fields))
     asked = [Question(q["text"], q["type"], frozenset(q["gold"])) for q in data["questions"] if q["gold"]]
     return Conversation(str(data["id"]), turns, asked)
@@ -81,6 +83,7 @@ class Ranking:
     turns: list[str]
     characters: list[int]
     latest_first: bool | None
+    foreign: int
     milliseconds: float
 
 

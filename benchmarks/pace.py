@@ -9,22 +9,26 @@ from statistics import quantiles
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Times in milliseconds of all clients together, and requests in a second."""
+    """Times in milliseconds of all clients together, requests in a second, and how many were sent in all."""
 
     p50: float
     p99: float
     rate: float
+    requests: int
 
 
 async def drive(clients: Sequence[Callable[[], Awaitable[object]]], seconds: float) -> Pace:
     """Let every client work for so long; the first tenth is warming up and not counted."""
     times: list[float] = []
+    sent = 0
     counted_from = time.perf_counter() + seconds / 10
     until = counted_from + seconds
 
     async def work(request: Callable[[], Awaitable[object]]) -> None:
+        nonlocal sent
         while (started := time.perf_counter()) < until:
             await request()
+            sent += 1
             if started >= counted_from:
                 times.append((time.perf_counter() - started) * 1000)
 
@@ -32,4 +36,4 @@ async def drive(clients: Sequence[Callable[[], Awaitable[object]]], seconds: flo
         for client in clients:
             working.create_task(work(client))
     cuts = quantiles(times, n=100)
-    return Pace(cuts[49], cuts[98], len(times) / (time.perf_counter() - counted_from))
+    return Pace(cuts[49], cuts[98], len(times) / (time.perf_counter() - counted_from), sent)

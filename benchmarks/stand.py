@@ -6,6 +6,7 @@ save that need not reach the disk measures nothing.
 
 import asyncio
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -17,10 +18,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import asyncpg
+
 from services.local.stack import Stack
 from shared import config
 from shared.access import keys
 from shared.clients.postgres import Postgres
+from shared.clients.redis import open_redis
 
 LOCAL = "local"
 
@@ -32,6 +36,30 @@ class Stand:
     url: str
     key: str
     settings: config.Settings
+
+    def gateway_seconds(self) -> float:
+        """Return the processor time that the gateway has used; 0 where the system does not tell."""
+        number = json.loads((self.settings.data_dir / "run" / "gateway.json").read_text())["pid"]
+        try:
+            told = Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()
+        except FileNotFoundError:
+            return 0.0
+        return (int(told[11]) + int(told[12])) / os.sysconf("SC_CLK_TCK")
+
+    async def durability(self) -> str:
+        """Return what the stores say of how they write."""
+        address = config.required(self.settings.postgres_url, "LOCI_POSTGRES_URL")
+        postgres = await asyncpg.connect(address)
+        version, fsync = await postgres.fetchrow(
+            "SELECT current_setting('server_version'), current_setting('fsync')"
+        )
+        await postgres.close()
+        redis = open_redis(self.settings)
+        kept = await redis.config_get("append*")
+        await redis.aclose()
+        return (
+            f"Postgres {version} fsync {fsync}, Redis appendonly {kept['appendonly']} {kept['appendfsync']}"
+        )
 
     def key_of(self, tenant: str) -> str:
         """Return a new key of all rights for a tenant."""

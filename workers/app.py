@@ -7,6 +7,7 @@ processes. Time limits do not exist in Celery's threads pool, so `run` has the d
 """
 
 import asyncio
+import concurrent.futures
 import threading
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
@@ -14,16 +15,20 @@ from typing import Any
 
 import structlog
 from celery import Celery
+from celery.exceptions import Ignore
 from celery.schedules import schedule
-from celery.signals import setup_logging, worker_init, worker_shutdown
+from celery.signals import setup_logging, worker_init, worker_shutdown, worker_shutting_down
 
 from shared import config, stages, telemetry
 from shared.clients.broker import celery_app
 from shared.reindex import rebuild
 from shared.resources import Resources, open_resources
+from workers import claims
 
 log = structlog.get_logger()
 Work = Callable[[Resources], Awaitable[Any]]
+
+_GRACE = 5.0  # seconds that work has to end by itself when the worker is told to; `loci up` kills after 10
 
 
 class _Process:
@@ -34,6 +39,7 @@ class _Process:
         self.loop = asyncio.new_event_loop()
         self.closing = AsyncExitStack()
         self.resources: Resources | None = None
+        self.running: set[asyncio.Task[Any]] = set()
 
     def start(self) -> None:
         threading.Thread(target=self.loop.run_forever, name="loop", daemon=True).start()
@@ -42,6 +48,15 @@ class _Process:
     async def _open(self) -> None:
         self.resources = await self.closing.enter_async_context(open_resources(self.settings))
         await rebuild.prepare(self.resources)
+
+    def wind_up(self) -> None:
+        """Claim no more, and give back what is not finished in a moment."""
+        claims.stopping.set()
+        self.loop.call_soon_threadsafe(self.loop.call_later, _GRACE, self._cancel)
+
+    def _cancel(self) -> None:
+        for task in self.running:
+            task.cancel()
 
     def stop(self) -> None:
         asyncio.run_coroutine_threadsafe(self.closing.aclose(), self.loop).result(10)
@@ -86,13 +101,23 @@ def run(work: Work) -> Any:
     if _process is None or _process.resources is None:
         raise RuntimeError("the worker has not started")
     deadline = _process.settings.lease * 1.5
-    waiting = asyncio.run_coroutine_threadsafe(_bounded(work, _process.resources, deadline), _process.loop)
-    return waiting.result(deadline + 5)
+    waiting = asyncio.run_coroutine_threadsafe(_bounded(work, _process, deadline), _process.loop)
+    try:
+        return waiting.result(deadline + 5)
+    except concurrent.futures.CancelledError:
+        raise Ignore("given back, because the worker stops") from None
 
 
-async def _bounded(work: Work, resources: Resources, deadline: float) -> Any:
-    async with asyncio.timeout(deadline):
-        return await work(resources)
+async def _bounded(work: Work, process: _Process, deadline: float) -> Any:
+    task = asyncio.current_task()
+    if task is None or process.resources is None:
+        raise RuntimeError("the worker has not started")
+    process.running.add(task)
+    try:
+        async with asyncio.timeout(deadline):
+            return await work(process.resources)
+    finally:
+        process.running.discard(task)
 
 
 @worker_init.connect
@@ -100,6 +125,12 @@ def _start(**_: object) -> None:
     global _process  # noqa: PLW0603  (one per process, as its name says)
     _process = _Process()
     _process.start()
+
+
+@worker_shutting_down.connect
+def _wind_up(**_: object) -> None:
+    if _process is not None:
+        _process.wind_up()
 
 
 @worker_shutdown.connect

@@ -7,6 +7,7 @@ other side's own Retry-After respected; one that fails by its own comes to an en
 
 import asyncio
 import random
+import threading
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from operator import attrgetter
@@ -22,6 +23,9 @@ from shared.work.store import Claim
 Batch = Callable[[Resources, Sequence[Claim]], Awaitable[None]]
 log = structlog.get_logger()
 
+stopping = threading.Event()
+"""Set when the process has been told to end: what it holds it may finish, but it claims no more."""
+
 
 async def drain(resources: Resources, stage: Stage, do: Batch, limit: int | None = None) -> int:
     """Work off what is due in a stage, batch by batch; return how many rows were claimed.
@@ -30,7 +34,7 @@ async def drain(resources: Resources, stage: Stage, do: Batch, limit: int | None
     """
     settings, claimed = resources.settings, 0
     enough = time.monotonic() + settings.lease / 2
-    while time.monotonic() < enough:
+    while time.monotonic() < enough and not stopping.is_set():
         async with resources.postgres.fleet() as connection:
             claims = await work.claim(
                 connection, stage, limit or stage.batch, settings.lease, settings.work_attempts
@@ -50,6 +54,10 @@ async def _within_lease(resources: Resources, stage: Stage, do: Batch, claims: S
             await do(resources, claims)
     except TimeoutError:
         await put_off(resources, stage, claims, errors.Unavailable(stage.name, "it took too long"))
+    except asyncio.CancelledError:
+        async with resources.postgres.fleet() as connection:
+            await work.give_back(connection, claims)
+        raise
 
 
 async def put_off(

@@ -137,6 +137,7 @@ def _create_tables() -> None:
         sa.Column("level", sa.Text(), nullable=False),
         sa.Column("session_id", sa.Text(), nullable=False),
         sa.Column("seq", sa.Integer(), nullable=False),
+        sa.Column("place", sa.Integer(), nullable=False),
         sa.Column("run_id", sa.Text(), nullable=False),
         sa.Column("inferred_at", sa.DateTime(timezone=True), nullable=True),
         sa.ForeignKeyConstraint(

@@ -119,7 +119,9 @@ def _lay_out(client: httpx.Client, session: str, desk: list[Json]) -> None:
     for entry in desk:
         body = {name: value for name, value in entry.items() if name not in {"key", "value_from_headings"}}
         if "value_from_headings" in entry:
-            body["value"] = "\n\n".join(f"# {h}\n\n{'(details) ' * 400}" for h in entry["value_from_headings"])
+            body["value"] = "\n\n".join(
+                f"# {h}\n\n{'(details) ' * 400}" for h in entry["value_from_headings"]
+            )
         bound = {} if "/" in entry["key"] else {"namespace": f"session/{session}"}
         _answer(client.put(f"/v1/working/{entry['key']}", json=body, params=bound))
     if desk:

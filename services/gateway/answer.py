@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import orjson
 from starlette.responses import Response
 
-from shared import errors
+from shared import errors, naming
 
 T = TypeVar("T")
 
@@ -49,9 +49,10 @@ def place_of(text: str | None) -> tuple[datetime, str] | None:
     row_id = ""
     try:
         moment, _, row_id = base64.urlsafe_b64decode(text.encode("ascii")).decode().partition(" ")
-        place = datetime.fromisoformat(moment), row_id
-    except (ValueError, binascii.Error):
+        told = datetime.fromisoformat(moment)
+        place = (naming.check_time(told, "cursor"), row_id) if told.tzinfo else None
+    except (ValueError, binascii.Error, errors.Invalid):
         place = None
-    if place is None or not row_id or "\x00" in row_id or place[0].tzinfo is None:
+    if place is None or not row_id or "\x00" in row_id:
         raise errors.Invalid("cursor", "is not one that a list has answered")
     return place

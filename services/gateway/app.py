@@ -44,6 +44,17 @@ def create_app(settings: config.Settings | None = None) -> FastAPI:
     app.add_middleware(Limited)
     app.add_middleware(Measured)
     # `transfer` first: its paths would read as ids of memories.
-    for noun in (transfer, memories, working, sessions, turns, feedback, directives, dreams, users, operations):
+    for noun in (
+        transfer,
+        memories,
+        working,
+        sessions,
+        turns,
+        feedback,
+        directives,
+        dreams,
+        users,
+        operations,
+    ):
         app.include_router(noun.router)
     return app

@@ -30,11 +30,16 @@ def example(body: dict[str, Any]) -> ConfigDict:
 
 
 def _is_storable(data: Any) -> bool:
-    if isinstance(data, str):
-        return "\x00" not in data and (data.isascii() or _encodes(data))
-    if isinstance(data, dict):
-        return all(_is_storable(key) and _is_storable(value) for key, value in data.items())
-    return all(_is_storable(item) for item in data) if isinstance(data, list) else True
+    waiting = [data]  # not recursive: JSON nests deeper than Python's stack
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, str) and ("\x00" in item or not (item.isascii() or _encodes(item))):
+            return False
+        if isinstance(item, dict):
+            waiting += [*item, *item.values()]
+        elif isinstance(item, list):
+            waiting += item
+    return True
 
 
 def _encodes(text: str) -> bool:

@@ -97,6 +97,9 @@ async def _http(request: Request, error: Exception) -> Json:
     del request
     if not isinstance(error, HTTPException):
         raise error
+    if error.status_code == HTTPStatus.BAD_REQUEST:  # the framework's word for a body that nobody can read
+        unread = errors.Violation("body", "must be JSON in UTF-8, of ordinary depth and numbers")
+        return problem(HTTPStatus.UNPROCESSABLE_ENTITY, f"{unread.field}: {unread.rule}", [unread])
     return problem(HTTPStatus(error.status_code), str(error.detail), headers=error.headers)
 
 

@@ -1,4 +1,7 @@
-"""What is refused before a route sees it: bodies that are too large, and paths that hold a NUL."""
+"""What is refused before a route sees it: bodies that are too large, paths with control characters.
+
+A line break at the end of a path would be lost in matching its route, and another thing be named.
+"""
 
 from http import HTTPStatus
 
@@ -6,6 +9,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from services.gateway import errors as problems
 from services.gateway.answer import Json
+from shared.errors import Violation
 
 MAX_BODY = 1024 * 1024
 MAX_BULK = 32 * 1024 * 1024
@@ -26,10 +30,9 @@ class Limited:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        if "\x00" in scope["path"] or b"%00" in scope["query_string"]:
-            told = problems.problem(
-                HTTPStatus.UNPROCESSABLE_ENTITY, "the path and the query must not hold a NUL"
-            )
+        unfit = _unfit(scope)
+        if unfit is not None:
+            told = problems.problem(HTTPStatus.UNPROCESSABLE_ENTITY, f"{unfit.field}: {unfit.rule}", [unfit])
             await told(scope, receive, send)
             return
         limit = _limit(scope["path"])
@@ -60,6 +63,12 @@ class Limited:
             if begun:
                 raise
             await _refusal(limit)(scope, receive, send)
+
+
+def _unfit(scope: Scope) -> Violation | None:
+    if any(character < " " or character == "\x7f" for character in scope["path"]):
+        return Violation("path", "must not hold control characters")
+    return Violation("query", "must not hold a NUL") if b"%00" in scope["query_string"] else None
 
 
 def _limit(path: str) -> int:

@@ -63,7 +63,7 @@ async def recognise(postgres: Postgres, key: str) -> Caller:
 
 def _parsed(key: str) -> tuple[str, str]:
     parts = key.split("_", 2)
-    if len(parts) != 3 or parts[0] != "loci" or not key.isascii():
+    if len(parts) != 3 or parts[0] != "loci" or not (key.isascii() and key.isprintable()):
         raise errors.Unauthenticated("the key is unknown, expired or revoked")
     return parts[1], parts[2]
 

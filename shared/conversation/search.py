@@ -7,11 +7,12 @@ from typing import Any
 
 from qdrant_client import models
 from sqlalchemy import ColumnElement, select
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared import errors, naming
 from shared.conversation import document, store
 from shared.conversation.record import Turn, place_of
-from shared.conversation.table import turn
+from shared.conversation.table import shown, turn
 from shared.index import conditions, lexical, neighbours, ranking, rowwords
 from shared.index.candidate import Candidate, Scored
 from shared.index.points import matches
@@ -86,25 +87,23 @@ async def search(
             raise
         return await _by_rows(resources, scope, query, criteria, limit)
     hits = {place_of(hit.ref): (hit.keyword, hit.cosine) for hit in found.hits}
-    known = await _read(resources, scope, criteria, hits)
-    first = _ranked(query, known, hits, list(known))
-    around = await _around(resources, scope, first, known, hits)
-    ranked = _ranked(query, known | around, hits, _offered(known, around, criteria))
+    if not hits:
+        return TurnResults([], found.stages, found.degraded)
+    async with resources.postgres.tenant(scope.tenant) as connection:
+        known = _by_place(await store.at(connection, scope, hits, criteria.for_rows(scope)))
+        ranked = _ranked(query, known, hits, list(known))
+        around = await _around(connection, scope, ranked, known, hits)
+    if around:
+        ranked = _ranked(query, known | around, hits, _offered(known, around, criteria))
     return _results(ranked[:limit], known | around, found)
 
 
-async def _read(
-    resources: Resources, scope: Scope, criteria: TurnCriteria, hits: dict[Place, Any]
-) -> dict[Place, Turn]:
-    if not hits:
-        return {}
-    async with resources.postgres.tenant(scope.tenant) as connection:
-        turns = await store.at(connection, scope, hits, criteria.for_rows(scope))
+def _by_place(turns: Sequence[Turn]) -> dict[Place, Turn]:
     return {(one.session_id, one.seq): one for one in turns}
 
 
 async def _around(
-    resources: Resources,
+    connection: AsyncConnection,
     scope: Scope,
     ranked: Sequence[Scored],
     known: dict[Place, Turn],
@@ -113,11 +112,7 @@ async def _around(
     """Read the turns next to the best hits: an answer often stands beside the words of its question."""
     candidates = [document.candidate(one, *hits[place]) for place, one in known.items()]
     wanted = neighbours.wanted(ranked, candidates)
-    if not wanted:
-        return {}
-    async with resources.postgres.tenant(scope.tenant) as connection:
-        turns = await store.at(connection, scope, wanted)
-    return {(one.session_id, one.seq): one for one in turns}
+    return _by_place(await store.at(connection, scope, wanted)) if wanted else {}
 
 
 def _offered(known: dict[Place, Turn], around: dict[Place, Turn], criteria: TurnCriteria) -> list[Place]:
@@ -150,7 +145,7 @@ async def _by_rows(
         return TurnResults([], ["postgres"], degraded)
     holds, rank = rowwords.holding_any(turn.c.words, terms)
     statement = (
-        select(turn)
+        select(*shown)
         .where(*criteria.for_rows(scope), holds)
         .order_by(rank.desc(), turn.c.created_at.desc())
         .limit(_FALLBACK_ROWS)
@@ -160,6 +155,6 @@ async def _by_rows(
     candidates = [document.candidate(one) for one in turns]
     scores = lexical.score(query, [candidate.text for candidate in candidates])
     hits = {(one.session_id, one.seq): (score, None) for one, score in zip(turns, scores, strict=True)}
-    by_place = {(one.session_id, one.seq): one for one in turns}
+    by_place = _by_place(turns)
     ranked = _ranked(query, by_place, hits, list(by_place))[:limit]
     return _results(ranked, by_place, Found([], ["postgres"], degraded))

@@ -9,9 +9,9 @@ from sqlalchemy import ARRAY, ColumnElement, Select, Text, bindparam, delete, fu
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from shared.clients.postgres import owned_by
+from shared.clients.postgres import at_one_of, owned_by
 from shared.conversation.record import Turn, TurnDraft, place_of, ref_of
-from shared.conversation.table import recall_mark, turn
+from shared.conversation.table import recall_mark, shown, turn
 from shared.index import rowwords, texts
 from shared.scope import Scope
 from shared.sessions.record import Session
@@ -64,7 +64,7 @@ def _row(seq: int, draft: TurnDraft) -> dict[str, Any]:
 async def last(connection: AsyncConnection, tenant: str, session_id: str, count: int) -> list[Turn]:
     """Return a session's last turns, oldest first."""
     mine = (owned_by(turn, tenant), turn.c.session_id == session_id)
-    statement = select(turn).where(*mine).order_by(turn.c.seq.desc()).limit(count)
+    statement = select(*shown).where(*mine).order_by(turn.c.seq.desc()).limit(count)
     return [Turn.of(row) for row in (await connection.execute(statement)).mappings()][::-1]
 
 
@@ -75,8 +75,8 @@ async def at(
     conditions: Sequence[ColumnElement[bool]] = (),
 ) -> list[Turn]:
     """Return the turns at these (session, seq) places that the scope sees, in no order."""
-    here = tuple_(turn.c.session_id, turn.c.seq).in_(list(places))
-    return await select_turns(connection, select(turn).where(visible(scope), here, *conditions))
+    here = at_one_of(turn.c.session_id, turn.c.seq, places)
+    return await select_turns(connection, select(*shown).where(visible(scope), here, *conditions))
 
 
 async def select_turns(connection: AsyncConnection, statement: Select[Any]) -> list[Turn]:

@@ -38,6 +38,9 @@ turn = Table(
     ForeignKeyConstraint(["tenant", "session_id"], ["session.tenant", "session.id"], ondelete="CASCADE"),
 )
 
+# What a reader needs; the rest is for searching and for finding what quotes an entry.
+shown = [column for column in turn.c if column.name not in {"words", "recalled_ids", "received_at"}]
+
 Index("turn_words_idx", turn.c.words, postgresql_using="gin")
 Index("turn_recalled_ids_idx", turn.c.recalled_ids, postgresql_using="gin")
 Index("turn_received_idx", turn.c.received_at)

@@ -18,7 +18,7 @@ TAG = "anti-pattern"
 ROOT = "anti-patterns"
 
 _WARNING = re.compile(r"(?:don['\u2019]?t|do not|never)\s+(?=\S)", re.IGNORECASE)
-_REASON = re.compile(r"\s(?:for|because|since|when)\s+(?=\w)", re.IGNORECASE)
+_REASON = re.compile(r"\s(?:for|because)\s+(?=\w)", re.IGNORECASE)
 _TURN = re.compile(r"(?:[\u2010-\u2015\u2212;,.:]|-{1,3})\s*instead\b[\s,:]*(?=\w)", re.IGNORECASE)
 
 
@@ -46,7 +46,7 @@ def _read(item: replies.Item) -> AntiPattern:
     content = item.get("content")
     sessions = item.get("sessionIds") or item.get("session_ids") or item.get("sourceSessions")
     return AntiPattern(
-        content=content.strip() if isinstance(content, str) else "",
+        content=content.replace("**", "").strip() if isinstance(content, str) else "",
         category=labels.below(ROOT, item.get("category") or item.get("domain"), f"{ROOT}/general"),
         tags=labels.tags(listed(item.get("tags")), TAG),
         session_ids=tuple(one for one in listed(sessions) if isinstance(one, str)),

@@ -81,7 +81,7 @@ def _left_out(creation: Creation, held: dict[str, Entry], forgotten: set[str]) -
     return {"code": "changed_meanwhile", "ids": changed} if changed else None
 
 
-async def _create(  # noqa: PLR0913
+async def _create(
     connection: AsyncConnection,
     run: Run,
     name: PassName,
@@ -105,7 +105,7 @@ async def _create(  # noqa: PLR0913
         applied.diff.append(_change(run, name, "archived", final, before, [created.id], "merged"))
 
 
-async def _remove(  # noqa: PLR0913
+async def _remove(
     connection: AsyncConnection,
     run: Run,
     name: PassName,
@@ -132,7 +132,7 @@ async def _archive(
     return pairs
 
 
-def _change(  # noqa: PLR0913
+def _change(
     run: Run,
     name: PassName,
     action: str,

@@ -20,7 +20,7 @@ from shared.stages import Kind
 from shared.work import store as work
 
 
-async def on_demand(  # noqa: PLR0913
+async def on_demand(
     resources: Resources,
     scope: Scope,
     actor: str,
@@ -43,7 +43,7 @@ async def on_demand(  # noqa: PLR0913
     return answer
 
 
-async def begin(  # noqa: PLR0913
+async def begin(
     connection: AsyncConnection,
     settings: Settings,
     scope: Scope,

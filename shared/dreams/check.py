@@ -82,7 +82,7 @@ class Checked:
         return frozenset(merged | {prune.id for prune in self.prunes})
 
 
-class _Refused(Exception):  # noqa: N818
+class _Refused(Exception):
     """A rule says no. Raised and caught in this module only."""
 
     def __init__(self, code: Code, detail: str, words: Sequence[str] = ()) -> None:

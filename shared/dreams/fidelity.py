@@ -12,14 +12,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC
 
-from shared.dreams import negation, specifics
+from shared.dreams import negation, ordinary, quantities
+from shared.dreams.reading import read
 from shared.dreams.rejection import Code
+from shared.dreams.specifics import Reading
 from shared.index import words
 from shared.longterm.record import Entry
 
 _MOST_WORDS = 30
-# Who a memory is about is in each of them, and tells nothing.
-_ACTORS = frozenset(words.words("user users agent assistant"))
+_ROOT = 5
+"""Letters that two forms of one word share, roughly, in languages that inflect."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,18 +34,25 @@ class Fault:
 
 
 def fault(content: str, sources: Sequence[Entry]) -> Fault | None:
-    """Return the first thing by which `content` is untrue to its sources."""
-    said = specifics.read(content)
-    texts = [entry.content for entry in sources]
-    lost = [word for text in texts for word in specifics.read(text).missing_in(said)]
-    if lost := [*_days_untold(said, sources), *lost]:
-        return _fault(Code.LOSES_SPECIFICS, "the text lost these of its sources", lost)
-    if thin := [word for text in texts for word in _gist_missing(text, content)]:
-        return _fault(Code.LOSES_GIST, "of a source hardly a word is left; these are gone", thin)
-    if turned := negation.turned(content, texts):
+    """Return the first thing by which a merged text is untrue to its sources."""
+    if found := loss(content, sources):
+        return found
+    if turned := negation.turned(content, [entry.content for entry in sources]):
         return _fault(Code.REVERSES, "these are denied in the sources or in the text, not in both", turned)
-    if new := said.hard_missing_in(specifics.read("\n".join(map(_all_told, sources)))):
+    if new := read(content).hard_missing_in(read("\n".join(map(_all_told, sources)))):
         return _fault(Code.INVENTS, "no source has these", new)
+    return None
+
+
+def loss(content: str, sources: Sequence[Entry]) -> Fault | None:
+    """Return what of the sources a text lost, whatever it adds."""
+    said, told = read(content), [(entry.content, read(entry.content)) for entry in sources]
+    lost = [*_days_untold(said, sources), *(word for _, one in told for word in one.missing_in(said))]
+    if lost:
+        return _fault(Code.LOSES_SPECIFICS, "the text lost these of its sources", lost)
+    here = frozenset(words.words(content))
+    if thin := [word for text, one in told for word in _gist_missing(text, one, here)]:
+        return _fault(Code.LOSES_GIST, "of a source hardly a word is left; these are gone", thin)
     return None
 
 
@@ -51,27 +60,40 @@ def _fault(code: Code, detail: str, found: Iterable[str]) -> Fault:
     return Fault(code, detail, tuple(dict.fromkeys(found))[:_MOST_WORDS])
 
 
-def _days_untold(said: specifics.Reading, sources: Sequence[Entry]) -> list[str]:
+def _days_untold(said: Reading, sources: Sequence[Entry]) -> list[str]:
     days = sorted({e.occurred_at.astimezone(UTC).date().isoformat() for e in sources if e.occurred_at})
     return [day for day in days if day not in said.days] if len(days) > 1 else []
 
 
-def _gist_missing(source: str, content: str) -> list[str]:
+def _gist_missing(source: str, read_source: Reading, here: frozenset[str]) -> list[str]:
     """Return the telling words that are gone, if more are gone than a rewording would replace.
 
-    A quarter must be left, names aside. In scripts without capitals, where names can't be told from
-    other words, it is half.
+    A quarter must be left, names and numbers aside; in scripts without capitals, where names can't
+    be told from other words, half. Three specifics, which are all there, stand for one such word: an
+    address is not lost with the "moved to" before it.
     """
-    names = {term for name in specifics.read(source).capitals for term in words.words(name)}
-    telling = [term for term in words.query_words(source) if term not in _ACTORS and term not in names]
-    here = set(words.words(content))
-    gone = [term for term in telling if term not in here]
+    names = {term for name in read_source.names for term in words.words(name)} | ordinary.ACTORS
+    telling = [term for term in words.query_words(source) if term not in names and not _is_quantity(term)]
+    gone = [term for term in telling if not _is_here(term, here)]
     needed = sum(0.25 if term.upper() != term.lower() else 0.5 for term in telling)
-    return gone if len(telling) - len(gone) < needed else []
+    return gone if len(telling) - len(gone) < needed - len(read_source.specifics) // 3 else []
+
+
+def _is_quantity(term: str) -> bool:
+    return quantities.is_measure(term) or any(character.isdecimal() for character in term)
+
+
+def _is_here(term: str, here: frozenset[str]) -> bool:
+    """Tell whether a word is there in some form: the index folds English endings only."""
+    return term in here or (len(term) > _ROOT and any(other.startswith(term[:_ROOT]) for other in here))
 
 
 def _all_told(entry: Entry) -> str:
     """Return all that a model was shown of an entry, in which a name of its text may have its root."""
-    days = [moment.date().isoformat() for moment in (entry.occurred_at, entry.created_at) if moment]
+    days = [
+        moment.astimezone(UTC).date().isoformat()
+        for moment in (entry.occurred_at, entry.created_at)
+        if moment
+    ]
     labels = (entry.category or "", *entry.tags, *entry.metadata.values())
     return "\n".join([entry.content, *labels, *days])

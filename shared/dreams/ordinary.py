@@ -7,6 +7,9 @@ is left out on purpose: asking to keep a word too many is harmless, to lose a na
 
 from shared.index import stems
 
+ACTORS = frozenset({"user", "agent", "assistant"})
+"""Stems of whom a memory is about: they are in each of them, and tell nothing."""
+
 _FUNCTION = """
 a an the this that these those i you he she it we they me him her us them my your his its our their
 mine yours ours theirs who whom whose which what when where why how and or but nor so yet for of in on
@@ -33,8 +36,13 @@ lo gli uno io lui lei noi voi loro mio suo sua e ma perché quando dove sempre a
 molto con senza di da tra fra sono era ho hanno um uma os as eu ele nós eles meu minha seu
 mas porque onde sempre nunca também muito com sem são tem de het een ik jij hij zij wij mijn zijn
 haar ons onze en maar omdat waar niet geen nooit altijd ook zeer bij met naar uit voor door om
-\u044f \u0442\u044b \u043e\u043d \u043e\u043d\u0430 \u043e\u043d\u043e \u043c\u044b \u0432\u044b \u043e\u043d\u0438 \u0438 \u0430 \u043d\u043e \u0438\u043b\u0438 \u0447\u0442\u043e \u043a\u0430\u043a \u043a\u043e\u0433\u0434\u0430 \u0433\u0434\u0435 \u043d\u0435 \u043d\u0435\u0442 \u043d\u0438\u043a\u043e\u0433\u0434\u0430 \u0432\u0441\u0435\u0433\u0434\u0430 \u0432 \u043d\u0430 \u0441 \u043f\u043e \u043a \u0443 \u0434\u043b\u044f \u043e\u0442 \u0438\u0437 \u0431\u0435\u0437
-\u044d\u0442\u043e \u044d\u0442\u043e\u0442 \u044d\u0442\u0430 \u0442\u0430\u043a\u0436\u0435 \u0438\u043d\u043e\u0433\u0434\u0430 \u0447\u0430\u0441\u0442\u043e
+\u044f \u0442\u044b \u043e\u043d \u043e\u043d\u0430 \u043e\u043d\u043e \u043c\u044b \u0432\u044b
+\u043e\u043d\u0438 \u0438 \u0430 \u043d\u043e \u0438\u043b\u0438 \u0447\u0442\u043e
+\u043a\u0430\u043a \u043a\u043e\u0433\u0434\u0430 \u0433\u0434\u0435 \u043d\u0435 \u043d\u0435\u0442
+\u043d\u0438\u043a\u043e\u0433\u0434\u0430 \u0432\u0441\u0435\u0433\u0434\u0430 \u0432 \u043d\u0430
+\u0441 \u043f\u043e \u043a \u0443 \u0434\u043b\u044f \u043e\u0442 \u0438\u0437 \u0431\u0435\u0437
+\u044d\u0442\u043e \u044d\u0442\u043e\u0442 \u044d\u0442\u0430 \u0442\u0430\u043a\u0436\u0435
+\u0438\u043d\u043e\u0433\u0434\u0430 \u0447\u0430\u0441\u0442\u043e
 """
 
 _STARTERS = """
@@ -49,7 +57,7 @@ encourage end enjoy ensure enter establish exercise exist expect experience expl
 face fail fall favor favour feel fetch file fill find finish fix follow force forget format fully generate
 get give grow handle happen hate hear help hesitate hold host identify ignore implement import improve
 include increase indicate inform insist install instruct intend interest introduce invest involve join keep
-know lack last lead learn leave lend like limit link listen live load locate log look lose love maintain make
+know lack last lead learn leave lend life like limit link listen live load locate log look lose love maintain make
 manage mean measure meet mention merge migrate miss monitor mount move name need note notice notify occur
 offer open operate order organize output own participate pass pause pay perform pick plan play point
 possess practice prefer prepare present prevent print proceed process produce program promise propose
@@ -64,19 +72,19 @@ understand update upgrade upload use validate value verify view visit vote wait 
 wish wonder work worry write
 
 able according action additional agent alternative answer approach assistant available backup bad
-best better big birthday bug build budget car case client code coffee colleague command comment
+better birthday bug build budget car case client code coffee colleague command comment
 communication company config configuration contact content context conversation correction current
 customer daily data database date day deadline decision default deployment detail device diet different
 document documentation due early email employee employer entire error event example exception exact
 existing family favorite favourite feature feedback file final finding first flight following food format
-free frequent friend full function general goal good great group happy hard health high hobby holiday home
-hotel house human idea immediate important incident information initial input instance instead instruction
+frequent friend full function goal group hard health high hobby holiday home
+hotel house idea immediate important incident information initial input instance instead instruction
 interested internal issue item job key kid known language large late latest lesson likely line list
 little local location low main major manager meeting member memory message method minor mobile model
-modern monthly morning multiple music neutral new next normal note number old open operation
+monthly morning multiple music neutral next normal note number open operation
 original output overall package parent partner password person personal phone plan point policy
 positive possible preference preferred present previous primary prior priority private problem process
-product production project proper public purpose question quick random rate ready real reason recent
+product production project proper purpose question quick random rate ready real reason recent
 recipe regular related release reminder request requirement response responsible role rule schedule
 script second secondary secret section security separate server service session setting short sibling
 similar simple single sister brother situation size software solution source special specific staff
@@ -92,8 +100,16 @@ usuario usuaria prefiere gusta vive trabaja utiliza usa quiere bebe come habla o
 utente preferisce vive lavora usa vuole beve mangia parla odia
 usuário utilizador prefere gosta mora trabalha quer fala
 gebruiker woont werkt gebruikt wil drinkt eet spreekt houdt
-\u043f\u043e\u043b\u044c\u0437\u043e\u0432\u0430\u0442\u0435\u043b\u044c \u043b\u044e\u0431\u0438\u0442 \u043f\u0440\u0435\u0434\u043f\u043e\u0447\u0438\u0442\u0430\u0435\u0442 \u0436\u0438\u0432\u0451\u0442 \u0436\u0438\u0432\u0435\u0442 \u0440\u0430\u0431\u043e\u0442\u0430\u0435\u0442 \u0438\u0441\u043f\u043e\u043b\u044c\u0437\u0443\u0435\u0442 \u0445\u043e\u0447\u0435\u0442 \u043f\u044c\u0451\u0442 \u043f\u044c\u0435\u0442 \u0435\u0441\u0442
+\u043f\u043e\u043b\u044c\u0437\u043e\u0432\u0430\u0442\u0435\u043b\u044c
+\u043b\u044e\u0431\u0438\u0442
+\u043f\u0440\u0435\u0434\u043f\u043e\u0447\u0438\u0442\u0430\u0435\u0442
+\u0436\u0438\u0432\u0451\u0442 \u0436\u0438\u0432\u0435\u0442
+\u0440\u0430\u0431\u043e\u0442\u0430\u0435\u0442
+\u0438\u0441\u043f\u043e\u043b\u044c\u0437\u0443\u0435\u0442 \u0445\u043e\u0447\u0435\u0442
+\u043f\u044c\u0451\u0442 \u043f\u044c\u0435\u0442 \u0435\u0441\u0442
 """
+
+_TITLE_WORDS = "a an the and or of in on at to for with by from i users agents"
 
 
 def is_function_word(word: str) -> bool:
@@ -107,6 +123,6 @@ def starts_sentences(word: str) -> bool:
     return lower in _GRAMMAR or lower in _TITLED or stems.stem(lower) in _STEMS
 
 
+_TITLED = ACTORS | frozenset(_TITLE_WORDS.split())
 _GRAMMAR = frozenset(_FUNCTION.split())
-_TITLED = frozenset("a an the and or of in on at to for with by from i user users agent assistant".split())
 _STEMS = frozenset(stems.stem(word) for word in _STARTERS.split())

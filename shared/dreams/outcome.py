@@ -44,5 +44,5 @@ class Outcome:
     inferred_keys: list[str] = field(default_factory=list)
 
 
-class Nothing(Exception):  # noqa: N818
+class Nothing(Exception):
     """There is nothing for this pass to do; the message says why."""

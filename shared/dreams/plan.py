@@ -61,7 +61,7 @@ def parse(reply: str) -> Plan:
 
 
 def _items(told: dict[str, Any], names: Iterable[str]) -> list[Any]:
-    value = next((told[name] for name in names if told.get(name)), [])
+    value: Any = next((told[name] for name in names if told.get(name)), [])
     return value if isinstance(value, list) else [value]
 
 
@@ -110,7 +110,7 @@ def fraction(value: Any) -> float | None:
 
 
 def as_json(plan: Plan) -> dict[str, Any]:
-    """Return the plan in the model's shape, as any store can hold it: NUL and half characters become U+FFFD."""
+    """Return the plan in the model's shape, as any store can hold it (`storable`)."""
     return {
         "toDelete": [{"id": storable(d.id), "reason": storable(d.reason)} for d in plan.deletions],
         "toSave": [
@@ -127,5 +127,5 @@ def as_json(plan: Plan) -> dict[str, Any]:
 
 
 def storable(text: str) -> str:
-    """Return a text without the characters that Postgres or JSON refuse."""
+    """Return a text with U+FFFD for NUL and half characters, which Postgres or JSON refuse."""
     return _UNSTORABLE.sub("\ufffd", text)

@@ -12,12 +12,12 @@ from datetime import date
 
 _NAMES = """
 %:percent pct prozent procent; $:usd dollar dollars; €:eur euro euros; £:gbp pound pounds quid;
-¥:jpy yen; ₹:inr rupee rupees; chf:francs franken; k:thousand tausend; million:m mio mn millions millionen;
+¥:jpy yen; ₹:inr rupee rupees; chf:francs franken; k:thousand tausend; million:mio mn millions millionen;
 billion:bn billions milliarden; ms:millisecond milliseconds; s:sec secs second seconds sekunde sekunden;
 min:mins minute minutes minuten; h:hr hrs hour hours stunde stunden heure heures hora horas;
 day:d days tag tage tagen jour jours dia dias; week:weeks woche wochen semaine semaines semana semanas;
 month:months monat monate monaten mois mes meses; year:y yr yrs years jahr jahre jahren an ans;
-km:kilometer kilometers kilometre kilometres; metre:metres meter meters; cm:; mm:; mi:mile miles;
+km:kilometer kilometers kilometre kilometres; metre:metres meter meters; m:; cm:; mm:; mi:mile miles;
 ft:foot feet; g:gram grams gramm; kg:kilo kilos kilogram kilograms; lb:lbs; l:liter liters litre litres;
 ml:; °c:celsius; °f:fahrenheit; kb:; mb:; gb:; tb:; kib:; mib:; gib:; tib:; hz:; khz:; mhz:; ghz:; wh:; kwh:;
 kw:; w:watt watts; mw:; px:pixel pixels; fps:; rpm:
@@ -47,7 +47,9 @@ _DAYS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], tuple[str, ...]]],
     (re.compile(r"(?<!\w)(\d{4})年\s?(\d{1,2})月\s?(\d{1,2})日"), lambda m: (m[1], m[2], m[3])),
     (re.compile(r"(?<![\w.])(\d{1,2})\.(\d{1,2})\.(\d{4})(?!\w)"), lambda m: (m[3], m[2], m[1])),
     (
-        re.compile(rf"(?<!\w)(\d{{1,2}}){_ORDINAL} (?:of |de )?({_ANY_MONTH})\.?,? (\d{{4}})(?!\w)", re.IGNORECASE),
+        re.compile(
+            rf"(?<!\w)(\d{{1,2}}){_ORDINAL} (?:of |de )?({_ANY_MONTH})\.?,? (\d{{4}})(?!\w)", re.IGNORECASE
+        ),
         lambda m: (m[3], str(_MONTH[m[2].lower()]), m[1]),
     ),
     (
@@ -61,19 +63,17 @@ _TIME = re.compile(
     re.IGNORECASE,
 )
 
+_SPELLINGS = """
+2 two twice zwei deux; 3 three thrice drei trois tres; 4 four vier quatre cuatro; 5 five fünf cinq cinco;
+6 six sechs seis; 7 seven sieben sept siete; 8 eight acht huit ocho; 9 nine neun neuf nueve; 10 ten zehn diez;
+11 eleven onze; 12 twelve dozen zwölf doce; 13 thirteen; 14 fourteen; 15 fifteen; 16 sixteen; 17 seventeen;
+18 eighteen; 19 nineteen; 20 twenty zwanzig vingt veinte; 30 thirty dreißig trente treinta; 40 forty vierzig;
+50 fifty fünfzig; 60 sixty sechzig; 70 seventy siebzig; 80 eighty achtzig; 90 ninety neunzig;
+100 hundred hundert
+"""
 _SPELLED = {
-    word: str(value)
-    for value, forms in {
-        2: "two twice zwei deux", 3: "three thrice drei trois tres", 4: "four vier quatre cuatro",
-        5: "five fünf cinq cinco", 6: "six sechs seis", 7: "seven sieben sept siete", 8: "eight acht huit ocho",
-        9: "nine neun neuf nueve", 10: "ten zehn diez", 11: "eleven onze", 12: "twelve dozen zwölf doce",
-        13: "thirteen", 14: "fourteen", 15: "fifteen", 16: "sixteen", 17: "seventeen", 18: "eighteen",
-        19: "nineteen", 20: "twenty zwanzig vingt veinte", 30: "thirty dreißig trente treinta", 40: "forty vierzig",
-        50: "fifty fünfzig", 60: "sixty sechzig", 70: "seventy siebzig", 80: "eighty achtzig",
-        90: "ninety neunzig", 100: "hundred hundert cent",
-    }.items()
-    for word in forms.split()
-}  # fmt: skip
+    word: entry.split()[0] for entry in _SPELLINGS.split(";") for word in entry.casefold().split()[1:]
+}
 
 
 def days(text: str) -> tuple[dict[str, str], str]:
@@ -132,3 +132,8 @@ def named_unit(name: str) -> str:
 def spelled(word: str) -> str | None:
     """Return the value of a number that is written as a word, in lower case."""
     return _SPELLED.get(word)
+
+
+def is_measure(word: str) -> bool:
+    """Tell whether a word, case folded, belongs to a number beside it: a unit or a month."""
+    return bool(named_unit(word)) or word in _MONTH

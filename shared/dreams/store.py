@@ -10,6 +10,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.clients.postgres import owned_by
+from shared.dreams.occurrences import Level, Sighting
 from shared.dreams.record import PassName, PassState, Run, RunState
 from shared.dreams.table import change, dream_pass, entry_reviewed, occurrence, run
 from shared.scope import Caller, Scope
@@ -150,8 +151,9 @@ async def reviewed(connection: AsyncConnection, scope: Scope, ids: Sequence[str]
 
 _KEEP_OCCURRENCE = text(
     """
-    INSERT INTO preference_occurrence (tenant, agent_id, user_id, key, level, session_id, seq, run_id)
-    SELECT t.tenant, t.agent_id, t.user_id, :key, :level, t.session_id, t.seq, :run_id
+    INSERT INTO preference_occurrence (tenant, agent_id, user_id, key, level, session_id, seq, place,
+                                       run_id)
+    SELECT t.tenant, t.agent_id, t.user_id, :key, :level, t.session_id, t.seq, :place, :run_id
     FROM turn t WHERE t.tenant = :tenant AND t.session_id = :session_id AND t.seq = :seq
     ON CONFLICT (tenant, session_id, seq, key) DO NOTHING
     """
@@ -161,7 +163,7 @@ _KEEP_OCCURRENCE = text(
 async def keep_occurrences(
     connection: AsyncConnection, one: Run, rows: Sequence[Mapping[str, Any]], inferred: Sequence[str]
 ) -> None:
-    """Keep classified occurrences {key, level, session_id, seq}, once per turn; mark keys as inferred."""
+    """Keep occurrences {key, level, session_id, seq, place}, once per turn; mark keys as inferred."""
     for row in rows:
         await connection.execute(_KEEP_OCCURRENCE, {**row, "tenant": one.tenant, "run_id": one.id})
     if inferred:
@@ -169,12 +171,15 @@ async def keep_occurrences(
         await connection.execute(update(occurrence).where(*mine).values(inferred_at=func.now()))
 
 
-async def occurrences(connection: AsyncConnection, scope: Scope) -> list[dict[str, Any]]:
-    """Return what was counted so far, as {key, level, session_id, seq, inferred}."""
-    columns = (occurrence.c.key, occurrence.c.level, occurrence.c.session_id, occurrence.c.seq)
-    inferred = occurrence.c.inferred_at.is_not(None).label("inferred")
-    rows = await connection.execute(select(*columns, inferred).where(*_of_scope(scope)))
-    return [dict(zip(("key", "level", "session_id", "seq", "inferred"), row, strict=True)) for row in rows]
+async def occurrences(connection: AsyncConnection, scope: Scope) -> dict[str, list[Sighting]]:
+    """Return what was counted so far, by key."""
+    places: dict[tuple[str, str, int, str], set[int]] = {}
+    for row in await connection.execute(select(occurrence).where(*_of_scope(scope))):
+        places.setdefault((row.key, row.session_id, row.place, row.level), set()).add(row.seq)
+    counted: dict[str, list[Sighting]] = {}
+    for (key, session_id, _, level), seqs in sorted(places.items()):
+        counted.setdefault(key, []).append(Sighting(session_id, frozenset(seqs), Level(level)))
+    return counted
 
 
 def _of_scope(scope: Scope) -> tuple[ColumnElement[bool], ...]:

@@ -129,6 +129,8 @@ occurrence = Table(
     Column("level", Text, nullable=False),
     Column("session_id", Text, nullable=False),
     Column("seq", Integer, nullable=False),
+    # The first turn of the place where it showed: turns of one place count once.
+    Column("place", Integer, nullable=False),
     Column("run_id", Text, nullable=False),
     Column("inferred_at", DateTime(timezone=True)),
     PrimaryKeyConstraint("tenant", "session_id", "seq", "key"),

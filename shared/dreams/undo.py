@@ -29,7 +29,9 @@ async def undo(resources: Resources, caller: Caller, run_id: str) -> dict[str, A
         _check(caller, run, run_id)
         changes = await store.changes(connection, caller.tenant, run_id)
         removed, kept, claims = await _remove_created(connection, caller, changes)
-        restored, also_kept = await _restore_archived(connection, caller, changes, {one["entry_id"] for one in kept})
+        restored, also_kept = await _restore_archived(
+            connection, caller, changes, {one["entry_id"] for one in kept}
+        )
         claims += await save.hand_on(connection, caller.tenant, restored)
         if run is not None:
             await store.end_run(connection, run, RunState.UNDONE)
@@ -99,7 +101,7 @@ async def _obstacle(
 
 
 async def _restore(connection: AsyncConnection, caller: Caller, entry: Entry, change: Change) -> Entry:
-    values = {
+    values: dict[str, Any] = {
         "state": change["prior_state"] or "final",
         "archived_at": None,
         "archive_reason": None,

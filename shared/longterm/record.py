@@ -19,7 +19,7 @@ class Source(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     session_id: str
-    seq: int | None = Field(None, ge=0, le=2**31 - 1)
+    seq: int | None = Field(default=None, ge=0, le=2**31 - 1)
     speaker: str | None = None
     role: str | None = None
 

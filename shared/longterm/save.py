@@ -70,7 +70,7 @@ async def _commit(
     async with resources.postgres.tenant(tenant) as connection:
         known = await idempotency.recall(connection, tenant, request)
         if known is not None:
-            return known, [], []
+            return known, *await _left_unwritten(connection, tenant, known)
         enriching = resources.language_model is not None
         by_scope = {
             scope: await _record(connection, scope, actor, drafts, enriching=enriching)
@@ -85,6 +85,15 @@ async def _commit(
         refs, user = sorted({entry["id"] for entry in entries}), offers[0][0].user_id if offers else None
         await idempotency.keep(connection, tenant, request, answer, refs=refs, user_id=user)
     return answer, changed, claims
+
+
+async def _left_unwritten(
+    connection: AsyncConnection, tenant: str, answer: Sequence[Answer]
+) -> tuple[list[Entry], list[Claim]]:
+    """Return what a first try that was cut off after its commit has left to write through."""
+    ids = [entry["id"] for entry in answer if "id" in entry]
+    claims = await work.unwritten(connection, tenant, Kind.MEMORY, ids)
+    return await store.read(connection, tenant, [claim.ref for claim in claims]) if claims else [], claims
 
 
 def _grouped(offers: Sequence[Offer]) -> dict[Scope, list[Draft]]:

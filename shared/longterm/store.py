@@ -228,7 +228,7 @@ async def derived_only_from(connection: AsyncConnection, tenant: str, ids: Seque
 async def of_user(
     connection: AsyncConnection, tenant: str, user_id: str, session_ids: Sequence[str]
 ) -> list[Entry]:
-    """Return and hold every entry of a user or said in these sessions, of whatever agent, archived ones too."""
+    """Return and hold every entry of a user or said in these sessions, of any agent, archived ones too."""
     source = func.jsonb_array_elements(entry.c.sources).table_valued("value")
     said_there = source.c.value.op("->>")("session_id").in_(session_ids)
     theirs = or_(entry.c.user_id == user_id, select(source.c.value).where(said_there).exists())

@@ -123,13 +123,15 @@ _CLAIM = text(
         SELECT hop.tenant FROM hop
         WHERE EXISTS (SELECT FROM work w
                       WHERE w.stage = :stage AND w.backfill = :backfill AND w.dead_at IS NULL
-                        AND w.tenant = hop.tenant AND w.run_at <= now() AND w.attempts < :attempts)
+                        AND w.tenant = hop.tenant AND w.run_at <= now() AND w.attempts < :attempts
+                        AND (w.token IS NULL OR w.attempts < :attempts - 1))
         ORDER BY random() LIMIT :limit
     ), picked AS (
         SELECT mine.id FROM waiting CROSS JOIN LATERAL (
             SELECT w.id FROM work w
             WHERE w.stage = :stage AND w.backfill = :backfill AND w.dead_at IS NULL
               AND w.tenant = waiting.tenant AND w.run_at <= now() AND w.attempts < :attempts
+              AND (w.token IS NULL OR w.attempts < :attempts - 1)
             ORDER BY w.run_at
             LIMIT greatest(1, CAST(:limit AS integer) / (SELECT count(*) FROM waiting))
             FOR UPDATE SKIP LOCKED
@@ -143,11 +145,34 @@ _CLAIM = text(
 )
 
 
+# A due row with a token is one whose worker died. Which of the dozens that it held killed it nobody
+# knows, so the last attempt of such rows is made one by one: else a row that kills its workers
+# would take blameless ones along to the end.
+_LAST_CHANCES_LOCK = 0x10C1_0002
+_CLAIM_LAST_CHANCE = text(
+    """
+    UPDATE work SET token = gen_random_uuid(), attempts = attempts + 1,
+                    run_at = now() + make_interval(secs => :lease)
+    WHERE id = (SELECT w.id FROM work w
+                WHERE w.stage = :stage AND w.dead_at IS NULL AND w.run_at <= now()
+                  AND w.token IS NOT NULL AND w.attempts = :attempts - 1
+                ORDER BY w.run_at LIMIT 1 FOR UPDATE SKIP LOCKED)
+      AND NOT EXISTS (SELECT FROM work o
+                      WHERE o.stage = :stage AND o.dead_at IS NULL AND o.run_at > now()
+                        AND o.token IS NOT NULL AND o.attempts >= :attempts)
+    RETURNING id, tenant, kind, ref, version, generation, token, attempts, track
+    """
+)
+
+
 async def claim(
     connection: AsyncConnection, stage: Stage, limit: int, lease: float, attempts: int
 ) -> list[Claim]:
-    """Take up to `limit` due rows for `lease` seconds, fresh ones before backfill."""
+    """Take up to `limit` due rows for `lease` seconds: one last chance, then fresh ones, then backfill."""
     claims: list[Claim] = []
+    if await connection.scalar(select(func.pg_try_advisory_xact_lock(_LAST_CHANCES_LOCK))):
+        values = {"stage": stage.name, "lease": lease, "attempts": attempts}
+        claims += [Claim.of(row) for row in (await connection.execute(_CLAIM_LAST_CHANCE, values)).mappings()]
     for backfill in (False, True):
         values = {"stage": stage.name, "backfill": backfill, "lease": lease, "attempts": attempts}
         rows = await connection.execute(_CLAIM, values | {"limit": limit - len(claims)})
@@ -259,6 +284,14 @@ _BACK_TO_INDEX = text(
 async def back_to_index(connection: AsyncConnection, claims: Sequence[Claim]) -> None:
     """Send rows back to have their points written before vectors are added to them."""
     await connection.execute(_BACK_TO_INDEX, _identities(claims))
+
+
+async def unwritten(connection: AsyncConnection, tenant: str, kind: Kind, refs: Sequence[str]) -> list[Claim]:
+    """Return the index rows of records whose points are not written, and not in a worker's hands."""
+    mine = (owned_by(work, tenant), work.c.kind == kind, work.c.ref.in_(refs))
+    waiting = (work.c.stage == "index", work.c.token.is_(None), work.c.dead_at.is_(None))
+    rows = await connection.execute(select(work).where(*mine, *waiting))
+    return [Claim.of(row) for row in rows.mappings()]
 
 
 async def postpone(

@@ -42,6 +42,13 @@ class Save:
         return f"The lamp {self.word} stands in the hall."
 
 
+    @property
+    def id(self) -> str:
+        """The id of the acknowledged entry."""
+        assert self.entry is not None
+        return str(self.entry["id"])
+
+
 @dataclass
 class Tally:
     """What a run comes to: printed at the end, since these figures are the claim."""
@@ -208,11 +215,10 @@ class History:
 
 def _standing(save: Save, live: Iterable[dict[str, Any]], archived: dict[str, Any]) -> set[str]:
     """Return the ids of the entry that holds a save now, or of those that it was enriched into."""
-    assert save.entry is not None
     ids = {one["id"] for one in live}
-    raw = archived.get(save.entry["id"])
+    raw = archived.get(save.id)
     if raw is None:
-        return {save.entry["id"]} & ids
+        return {save.id} & ids
     successors = set(raw["superseded_by"])
     return successors if successors <= ids else set()
 

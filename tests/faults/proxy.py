@@ -148,7 +148,7 @@ class Proxy:
 
     async def _held(self) -> None:
         await asyncio.sleep(self.delay)
-        while self._mode == "blackhole":
+        while self._mode == "blackhole":  # noqa: ASYNC110  (the mode is set from another thread)
             await asyncio.sleep(0.01)
 
 

@@ -60,8 +60,7 @@ async def test_bad_vectors_never_reach_the_index_and_good_ones_follow(
         assert (await history.status())["pending"]["embedding"] == 3, name
         assert [_has_vector(point) for point in await _points(fleet)].count(False) == 3, name
         save = history.saves[-1]
-        assert save.entry is not None
-        assert save.entry["id"] in await history.found(save.word, stages=["bm25"], degraded=["dense"]), name
+        assert save.id in await history.found(save.word, stages=["bm25"], degraded=["dense"]), name
         models.embedding_default = b.Vectors()
         models.release()
         await history.quiet(within=20)
@@ -76,9 +75,8 @@ async def test_a_query_goes_on_by_keywords_while_the_endpoint_is_down(
     _, history = embedding
     save = await history.save()
     await history.quiet(within=20)
-    assert save.entry is not None
     models.stop()
-    assert save.entry["id"] in await history.found(save.word, stages=["bm25"], degraded=["dense"])
+    assert save.id in await history.found(save.word, stages=["bm25"], degraded=["dense"])
     models.start()
 
     async def both() -> bool:

@@ -71,8 +71,7 @@ async def _finds_by_index(history: History) -> None:
 
 async def _finds(history: History, **told: list[str]) -> None:
     save = history.random.choice(history.acknowledged)
-    assert save.entry is not None
-    assert save.entry["id"] in await history.found(save.word, **told), f"seed {history.seed}"
+    assert save.id in await history.found(save.word, **told), f"seed {history.seed}"
 
 
 async def _points(fleet: Fleet) -> int:

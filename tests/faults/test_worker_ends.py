@@ -39,8 +39,7 @@ async def test_a_row_that_kills_its_workers_ends_as_failed_and_the_others_flow(
     fleet.start("work")
     await history.quiet(within=40)
     entries = {one["id"]: one for one in await history.listed()}
-    assert poison.entry is not None
-    ended = entries.pop(poison.entry["id"])
+    ended = entries.pop(poison.id)
     assert (ended["state"], ended["failure"]) == (
         "failed",
         f"its worker ended {ATTEMPTS} times while working on it",

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.faults.history import History, Tally, eventually, split_in_two
+from tests.faults.history import History, Tally, split_in_two
 from tests.faults.processes import Fleet
 from tests.standins.behaviours import Reply, Slow
 from tests.standins.models import ModelServer
@@ -43,7 +43,7 @@ async def test_workers_killed_mid_call_lose_nothing_and_enrich_each_entry_once(
     await history.quiet(within=60)
     tell(await history.check(f"worker killed mid-call ({saves} entries)", kills))
     assert killed_while_working, f"seed {history.seed}: the last kills met no work"
-    applied = [await _times(history, save.entry["id"], "archived") for save in history.acknowledged]
+    applied = [await _times(history, save.id, "archived") for save in history.acknowledged]
     assert applied == [1] * saves, f"seed {history.seed}"
     assert saves <= len(models.chat_calls) <= saves + kills * IN_FLIGHT
 

@@ -166,11 +166,33 @@ def _search_turns(ids: Ids) -> list[Call]:
     return [Call(200, body={"query": "what of the gate said", **_scope(ids), **body}) for body in bodies]
 
 
+def _report(ids: Ids) -> list[Call]:
+    return [Call(404, body={"session_id": ids.session, **_SIGNAL}, headers=_key(ids))]
+
+
+def _list_signals(ids: Ids) -> list[Call]:
+    queries: list[dict[str, str]] = [{}, _scope(ids), {"session_id": ids.session}, {"days": "3660"}]
+    return [Call(200, query=query) for query in queries]
+
+
+def _of_directive(ids: Ids) -> list[Call]:
+    del ids  # its names are everybody's
+    return [Call(200, {"name": "memory-rules"})]
+
+
+def _of_run(ids: Ids) -> list[Call]:
+    return [Call(404, {"run_id": ids.run})]
+
+
 def _plain(_: Ids) -> list[Call]:
     return [Call(200)]
 
 
+_SIGNAL = {"type": "UserThumbsUp", "summary": "slipped in"}
 _TURN = {"role": "user", "content": "slipped in"}
+# What answers of the whole tenant, or of the product itself: a stranger's is not empty, and a bound
+# key of the same tenant may read it.
+EVERYBODYS = {"GET /v1/directives", "GET /v1/directives/{name}", "GET /v1/directives/{name}/history"}
 
 CASES: dict[str, Case] = {
     "GET /v1/memories/export": _of_scope,
@@ -201,6 +223,18 @@ CASES: dict[str, Case] = {
     "GET /v1/sessions/{session_id}": _in_session(404),
     "DELETE /v1/sessions/{session_id}": _in_session(404),
     "POST /v1/turns/search": _search_turns,
+    "POST /v1/sessions/{session_id}/feedback": _in_session(404, _SIGNAL, keyed=True),
+    "POST /v1/feedback": _report,
+    "GET /v1/feedback": _list_signals,
+    "GET /v1/directives": _plain,
+    "GET /v1/directives/{name}": _of_directive,
+    "PUT /v1/directives/{name}": lambda _: [Call(200, {"name": "memory-rules"}, body={"text": "mine"})],
+    "GET /v1/directives/{name}/history": _of_directive,
+    "POST /v1/dreams": lambda ids: [Call(201, body=_scope(ids), headers=_key(ids))],
+    "GET /v1/dreams": lambda ids: [Call(200, query=query) for query in ({}, _scope(ids))],
+    "GET /v1/dreams/{run_id}": _of_run,
+    "GET /v1/dreams/{run_id}/diff": _of_run,
+    "POST /v1/dreams/{run_id}/undo": _of_run,
     "DELETE /v1/users/{user_id}": lambda ids: [Call(200, {"user_id": ids.user})],
     "GET /healthz": _plain,
     "GET /readyz": _plain,

@@ -12,7 +12,7 @@ import pytest_asyncio
 from shared import config
 from tests import state
 from tests.conftest import Gateway, serving
-from tests.isolation import planted, tenant_filter
+from tests.isolation import by_hand, planted, tenant_filter
 from tests.isolation.ids import Ids
 from tests.standins.models import ModelServer
 from tests.state import Eye, State
@@ -61,6 +61,7 @@ async def house(
     async with serving(settings, f"t-{uuid4().hex[:12]}") as gateway:
         ids = await planted.plant(gateway, module_models)
         async with state.watching(settings) as eye:
+            await by_hand.fill(eye, gateway.tenant, ids, planted.CANARY)
             yield House(gateway, ids, settings, eye, await eye.of_tenant(gateway.tenant))
 
 

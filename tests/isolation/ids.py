@@ -8,6 +8,8 @@ import base64
 import secrets
 from dataclasses import dataclass, fields
 
+import uuid_utils
+
 
 @dataclass(frozen=True)
 class Ids:
@@ -25,6 +27,7 @@ class Ids:
     cursor: str
     session_cursor: str
     request_key: str
+    run: str
 
     def masked(self, text: str) -> str:
         """Return a text with these values replaced by their names."""
@@ -51,6 +54,7 @@ def made_up() -> Ids:
         cursor=_cursor(secrets.token_hex(6)),
         session_cursor=_cursor(session),
         request_key=f"order-{mark}",
+        run=str(uuid_utils.uuid7()),
     )
 
 

@@ -33,7 +33,9 @@ async def plant(gateway: Gateway, models: ModelServer) -> Ids:
     await _converse(client, ids)
     await _work(client, ids)
     await _leave_pending(client, ids)
-    ids = replace(ids, **await _cursors(client, ids))
+    await _instruct(client, ids)
+    begun = await _done(client.post("/v1/dreams", json=scope(ids)))
+    ids = replace(ids, run=begun["id"], **await _cursors(client, ids))
     await gateway.resources.writer.close()
     return ids
 
@@ -97,6 +99,13 @@ async def _leave_pending(client: httpx.AsyncClient, ids: Ids) -> None:
     await _done(client.post("/v1/memories", json=body, headers=headers))
     same = {"content": ids.content, **scope(ids)}
     await _done(client.post("/v1/memories/batch", json={"memories": [same]}, headers=headers))
+
+
+async def _instruct(client: httpx.AsyncClient, ids: Ids) -> None:
+    """Report a signal, and set a directive of the tenant's own."""
+    signal = {"type": "Correction", "summary": CANARY, "detail": CANARY}
+    await _done(client.post(f"/v1/sessions/{ids.session}/feedback", json=signal))
+    await _done(client.put("/v1/directives/memory-rules", json={"text": f"# {CANARY}"}))
 
 
 async def _cursors(client: httpx.AsyncClient, ids: Ids) -> dict[str, str]:

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from tests.isolation.asking import ask, betrays
-from tests.isolation.cases import CASES, MESSAGE
+from tests.isolation.cases import CASES, EVERYBODYS, MESSAGE
 from tests.isolation.conftest import House
 from tests.isolation.planted import CANARY, scope
 from tests.state import State
@@ -32,7 +32,7 @@ async def test_a_bound_key_reaches_nothing_of_another_agent_or_user(
             for call in CASES[route](ids):
                 answer = await ask(client, route, call)
                 assert answer.status_code < 500, answer.text
-                assert not betrays(answer), answer.text
+                assert route in EVERYBODYS or not betrays(answer), answer.text
     _assert_untouched(house, await house.state())
 
 

@@ -23,7 +23,8 @@ NewAgent = Callable[..., Awaitable[Agent]]
 @pytest.fixture(scope="session")
 def plain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     """A stack without models: keyword search, raw entries; the window replays four turns."""
-    with standing(tmp_path_factory.mktemp("plain") / "data", window_replay=4) as house:
+    data_dir = tmp_path_factory.mktemp("plain") / "data"
+    with standing(data_dir, without=["flower"], window_replay=4) as house:
         yield house
 
 

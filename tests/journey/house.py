@@ -4,9 +4,9 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Container, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -14,6 +14,7 @@ from uuid import uuid4
 import httpx
 
 from services.local import ports
+from services.local.programs import LOCI
 from services.local.stack import Running, Stack
 from shared import config
 from shared.access import keys
@@ -90,10 +91,14 @@ class House:
 
 
 @contextmanager
-def standing(data_dir: Path, **settings: Any) -> Iterator[House]:
-    """Run a stack on free ports for the length of a block; its data stay."""
+def standing(data_dir: Path, *, without: Container[str] = (), **settings: Any) -> Iterator[House]:
+    """Run a stack on free ports for the length of a block; its data stay.
+
+    `without` names programs that the journeys on it don't need: each costs seconds to start.
+    """
+    needed = replace(LOCI, beside=tuple(one for one in LOCI.beside if one.name not in without))
     ours = config.load(data_dir=data_dir, port=ports.free(), flower_port=ports.free(), **(_QUICK | settings))
-    with Stack(ours, say=_silent).running() as running:
+    with Stack(ours, commands=needed, say=_silent).running() as running:
         yield House(running)
 
 

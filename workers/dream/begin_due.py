@@ -51,5 +51,3 @@ async def _is_active(connection: AsyncConnection, resources: Resources, scope: S
     same_user = turn.c.user_id.is_not_distinct_from(scope.user_id)
     mine = (owned_by(turn, scope.tenant), turn.c.agent_id == scope.agent_id, same_user)
     return await connection.scalar(select(turn.c.seq).where(*mine, recently).limit(1)) is not None
-
-

@@ -7,7 +7,6 @@ nothing new costs no call, and a large one costs as much as changed in it.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from shared.hygiene import one_line
 from shared.dreams import clusters, rows, store
 from shared.dreams import plan as plans
 from shared.dreams.check import Checked, Snapshot, check
@@ -16,6 +15,7 @@ from shared.dreams.plan import Plan
 from shared.dreams.rejection import REPAIRABLE, Rejection
 from shared.feedback import signal as feedback
 from shared.feedback.record import Signal
+from shared.hygiene import one_line
 from shared.longterm import store as longterm
 from shared.longterm.record import Entry
 from workers.dream.night import Night
@@ -77,7 +77,7 @@ async def _consolidate(
     return checked
 
 
-async def _repair(  # noqa: PLR0913
+async def _repair(
     night: Night,
     told: str,
     mendable: Sequence[Rejection],
@@ -125,5 +125,8 @@ def _asked_again(mendable: Sequence[Rejection]) -> str:
         f"- sources {', '.join(one.item['ids'])}: {one.detail}: {', '.join(one.words)}" for one in mendable
     ]
     return "\n".join(
-        ["These replacements were refused. Write them once more, keeping what is named, or leave them out:", *lines]
+        [
+            "These replacements were refused. Write them once more, keeping what is named, or leave them out:",
+            *lines,
+        ]
     )

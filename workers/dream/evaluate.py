@@ -35,10 +35,7 @@ async def dream(night: Night) -> Outcome:
 
 async def _judged(night: Night, turns: list[Turn]) -> SignalDraft:
     reply = await night.ask("session-evaluation", log.as_text(turns))
-    found = evaluation.parse(reply.text)
-    return SignalDraft(
-        type=SignalType.SESSION_SUMMARY, summary=found.summary, detail=found.model_dump_json()
-    )
+    return evaluation.parse(reply.text).signal()
 
 
 async def _resting(connection: AsyncConnection, scope: Scope, idle: float) -> list[str]:

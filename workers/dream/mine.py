@@ -2,13 +2,13 @@
 
 from datetime import datetime
 
-from shared.hygiene import one_line
 from shared.conversation import store as conversation
 from shared.conversation.record import Turn
 from shared.dreams import antipattern, log, rows, store
 from shared.dreams.outcome import Creation, Nothing, Outcome
 from shared.feedback import signal as feedback
 from shared.feedback.record import Signal, SignalType
+from shared.hygiene import one_line
 from shared.longterm import store as longterm
 from shared.longterm.record import Entry
 from workers.dream.night import Night

@@ -34,9 +34,7 @@ class Night:
         if model is None:
             raise Nothing("no language model is configured")
         async with self.resources.postgres.tenant(self.run.tenant) as connection:
-            rules = await directives.current(
-                connection, self.resources.settings, self.run.tenant, directive
-            )
+            rules = await directives.current(connection, self.resources.settings, self.run.tenant, directive)
             self.directive = f"{directive}@{rules.version}"
             await work.extend(connection, self.claim, self.resources.settings.dream_lease)
         try:

@@ -174,5 +174,3 @@ async def abandon(resources: Resources, claim: Claim) -> None:
     if run is not None and run.next_pass is not None:
         night = Night(resources, run, claim, run.next_pass.name)
         await _end(night, PassState.FAILED, f"its worker ended {claim.attempts} times", Outcome())
-
-

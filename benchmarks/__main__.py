@@ -1,0 +1,34 @@
+"""`python -m benchmarks`: what there is to measure, and a short form of each.
+
+Recall needs a data set, which is not part of the project: without `--data` only speed is measured.
+"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from benchmarks import recall, turn
+
+_LIST = """Loci's benchmarks; each has --help:
+
+  python -m benchmarks.turn      speed of contexts, searches and saves, beside the stores' own floor
+  python -m benchmarks.recall    evidence recall over HTTP on a data set (--data SET.json)
+"""
+
+
+def main(
+    data: Annotated[Path | None, typer.Option(exists=True, help="A data set for the recall.")] = None,
+    embedder: Annotated[str | None, typer.Option(help="An OpenAI-compatible address, or `local`.")] = None,
+) -> None:
+    """List the benchmarks and run their short forms."""
+    print(_LIST)
+    turn.main(entries="10000", clients="1,8", seconds=3, embedder=embedder)
+    if data is None:
+        print("No --data given: recall is not measured.")
+        return
+    recall.main(data, embedder=embedder, limit_conversations=1)
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,100 @@
+"""A model's judgement of a session, read from its reply and kept as the detail of a SessionSummary."""
+
+import re
+from enum import StrEnum
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from shared import errors, replies
+from shared.feedback.record import MAX_SUMMARY, SignalDraft, SignalType
+
+SUMMARY_WORDS = 15
+# Such that the whole, as JSON, stays within a detail.
+_TOOLS = 10
+_TOOL_LENGTH = 64
+_UNSTORABLE = re.compile("[\x00-\x1f\ud800-\udfff]+")
+
+
+class Quality(StrEnum):
+    """How well a session served its user."""
+
+    GOOD = "good"
+    FAIR = "fair"
+    POOR = "poor"
+
+
+class Evaluation(BaseModel):
+    """What a model thinks of a session. `summary` has at most 15 words."""
+
+    model_config = ConfigDict(frozen=True)
+
+    summary: str
+    tools_worked_well: tuple[str, ...]
+    tools_failed_or_missed: tuple[str, ...]
+    corrections_made: int
+    overall_quality: Quality
+
+    def signal(self) -> SignalDraft:
+        """Return the signal that keeps it: the judgement as JSON is its detail, for `of_detail` to read."""
+        return SignalDraft(
+            type=SignalType.SESSION_SUMMARY, summary=self.summary, detail=self.model_dump_json()
+        ).checked()
+
+
+def of_detail(detail: str | None) -> Evaluation | None:
+    """Return the judgement that a signal's detail holds; None for a detail that somebody else wrote."""
+    try:
+        return Evaluation.model_validate_json(detail or "")
+    except ValueError:
+        return None
+
+
+def parse(reply: str) -> Evaluation:
+    """Read a reply to `session-evaluation`.
+
+    Too long a summary is cut to its first 15 words. Raises errors.BadReply when there is no object,
+    no summary, or a quality other than good, fair or poor: a guess would mark sessions at random.
+    """
+    told = replies.object_(reply, "summary", "overall_quality", "overallQuality")
+    return Evaluation(
+        summary=_summary(told.get("summary")),
+        tools_worked_well=_tools(_either(told, "tools_worked_well", "toolsWorkedWell")),
+        tools_failed_or_missed=_tools(_either(told, "tools_failed_or_missed", "toolsFailedOrMissed")),
+        corrections_made=_count(_either(told, "corrections_made", "correctionsMade")),
+        overall_quality=_quality(_either(told, "overall_quality", "overallQuality")),
+    )
+
+
+def _either(told: dict[str, Any], *names: str) -> Any:
+    return next((told[name] for name in names if name in told), None)
+
+
+def _summary(value: Any) -> str:
+    words = _text(value).split()
+    if not words:
+        raise errors.BadReply("the evaluation has no summary")
+    return " ".join(words[:SUMMARY_WORDS])[:MAX_SUMMARY]
+
+
+def _text(value: Any) -> str:
+    return _UNSTORABLE.sub(" ", value) if isinstance(value, str) else ""
+
+
+def _tools(value: Any) -> tuple[str, ...]:
+    offered = value if isinstance(value, list) else [value]
+    named = [text[:_TOOL_LENGTH] for one in offered if (text := _text(one).strip())]
+    return tuple(dict.fromkeys(named))[:_TOOLS]
+
+
+def _count(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return 0
+    return int(min(max(value, 0), 1000)) if value == value else 0  # noqa: PLR0124  (NaN is not itself)
+
+
+def _quality(value: Any) -> Quality:
+    try:
+        return Quality(_text(value).strip().lower())
+    except ValueError:
+        raise errors.BadReply("the evaluation's overall_quality is not good, fair or poor") from None

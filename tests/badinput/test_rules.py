@@ -1,0 +1,274 @@
+"""Errors, LT2, WM1, WM5, SE1: each broken rule is a 422 naming field and rule, and stores nothing."""
+
+from typing import Any
+
+import pytest
+
+from tests.badinput import problem
+from tests.badinput.conftest import SESSION, Door
+
+MEMORIES, TURNS, DESK = "/v1/memories", f"/v1/sessions/{SESSION}/turns", "/v1/working/session/talk/note"
+CONTEXT = f"/v1/sessions/{SESSION}/context"
+Refused = tuple[str, str, dict[str, Any], str, str]
+
+
+def _memory(field: str, rule: str, **fields: Any) -> Refused:
+    return "POST", MEMORIES, {"content": "a fact", **fields}, field, rule
+
+
+def _turn(field: str, rule: str, **fields: Any) -> Refused:
+    return "POST", TURNS, {"role": "user", "content": "said", **fields}, field, rule
+
+
+CATEGORIES = [
+    ("../x", "'..' segment"),
+    ("a/../b", "'..' segment"),
+    ("/abs", "absolute"),
+    ("", "blank"),
+    ("   ", "blank"),
+    ("general\n", "segments of ASCII"),
+    ("a//b", "segments of ASCII"),
+    ("a/", "segments of ASCII"),
+    ("привет", "segments of ASCII"),
+    ("a b", "segments of ASCII"),
+    ("a" * 257, "at most 256"),
+]
+
+MEMORY = [
+    *(_memory("category", rule, category=category) for category, rule in CATEGORIES),
+    _memory("content", "blank", content=""),
+    _memory("content", "blank", content=" \n\t"),
+    _memory("content", "string", content=1),
+    _memory("content", "string", content=None),
+    _memory("content", "string", content=["a"]),
+    _memory("colour", "Extra inputs", colour="red"),
+    _memory("tenant", "Extra inputs", tenant="somebody"),
+    _memory("tags", "list", tags="travel"),
+    _memory("tags.0", "string", tags=[1]),
+    _memory("tags.0", "blank", tags=[" "]),
+    _memory("tags.1", "line breaks", tags=["a", "b\nc"]),
+    _memory("tags", "at most 64 tags", tags=[f"t{i}" for i in range(65)]),
+    _memory("tags.0", "at most 64 characters", tags=["t" * 65]),
+    _memory("metadata.a", "string", metadata={"a": 1}),
+    _memory("metadata", "at most 64 pairs", metadata={f"k{i}": "" for i in range(65)}),
+    _memory("metadata.0", "at most 64", metadata={"k" * 65: ""}),
+    _memory("metadata.k", "at most 1024", metadata={"k": "v" * 1025}),
+    _memory("metadata.0", "blank", metadata={" ": ""}),
+    _memory("importance", "less than or equal to 1", importance=1.5),
+    _memory("importance", "greater than or equal to 0", importance=-0.1),
+    _memory("importance", "number", importance="0.5"),
+    _memory("importance", "number", importance=True),
+    _memory("importance", "finite", importance=float("nan")),
+    _memory("importance", "finite", importance=float("inf")),
+    _memory("enrich", "boolean", enrich="yes"),
+    _memory("occurred_at", "datetime", occurred_at="yesterday"),
+    _memory("occurred_at", "years", occurred_at="0001-01-01T00:00:00+14:00"),
+    _memory("occurred_at", "years", occurred_at="9999-12-31T23:59:59-14:00"),
+    _memory("source.session_id", "Field required", source={}),
+    _memory("source.session_id", "absolute", source={"session_id": "/abs"}),
+    _memory("source.seq", "integer", source={"session_id": "s", "seq": "1"}),
+    _memory("source.seq", "less than or equal", source={"session_id": "s", "seq": 2**31}),
+    _memory("source.seq", "less than or equal", source={"session_id": "s", "seq": 10**30}),
+    _memory("source.line", "Extra inputs", source={"session_id": "s", "line": 1}),
+    _memory("source.speaker", "at most 128", source={"session_id": "s", "speaker": "x" * 129}),
+    _memory("agent_id", "blank", agent_id=" "),
+    _memory("agent_id", "printable", agent_id="a\nb"),
+    _memory("user_id", "at most 128", user_id="u" * 129),
+]
+
+_SEARCHES: list[tuple[dict[str, Any], str, str]] = [
+    ({"limit": 0}, "limit", "greater than or equal to 1"),
+    ({"limit": 101}, "limit", "less than or equal to 100"),
+    ({"limit": "5"}, "limit", "integer"),
+    ({"limit": 2.5}, "limit", "integer"),
+    ({"query": 5}, "query", "string"),
+    ({"query": "q" * 16_001}, "query", "at most 16000"),
+    ({"query": "x", "strategy": "magic"}, "strategy", "one of"),
+    ({"min_similarity": 2}, "min_similarity", "less than or equal to 1"),
+    ({"state": "lost"}, "state", "pending"),
+    ({"category": "../x"}, "category", "'..' segment"),
+    ({"explain": 1}, "explain", "boolean"),
+    ({"created_after": "soon"}, "created_after", "datetime"),
+    ({"created_after": "0001-01-01T00:00:00+14:00"}, "created_after", "years"),
+    ({"occurred_before": "9999-12-31T23:59:59-14:00"}, "occurred_before", "years"),
+    ({"order": "asc"}, "order", "Extra inputs"),
+]
+SEARCH: list[Refused] = [("POST", f"{MEMORIES}/search", *search) for search in _SEARCHES]
+
+CONVERSATION = [
+    _turn("role", "user", role="robot"),
+    _turn("content", "blank", content=" "),
+    _turn("content", "string", content=7),
+    _turn("speaker", "at most 128", speaker="s" * 129),
+    _turn("created_at", "years", created_at="0001-01-01T00:00:00+14:00"),
+    _turn("metadata.k", "string", metadata={"k": None}),
+    _turn("usage", "dictionary", usage=3),
+    _turn("mood", "Extra inputs", mood="glad"),
+    ("POST", CONTEXT, {"message": ""}, "message", "blank"),
+    ("POST", CONTEXT, {}, "message", "Field required"),
+    ("POST", CONTEXT, {"message": "m", "max_tokens": 0}, "max_tokens", "greater than or equal to 1"),
+    ("POST", CONTEXT, {"message": "m", "record_turn": "no"}, "record_turn", "boolean"),
+    ("POST", "/v1/sessions", {"id": "../x"}, "id", "'..' segment"),
+    ("POST", "/v1/sessions", {"id": "x\n"}, "id", "segments of ASCII"),
+    ("POST", "/v1/sessions", {"id": "x" * 129}, "id", "at most 128"),
+    ("POST", "/v1/sessions", {"kind": "party"}, "kind", "session"),
+    ("POST", "/v1/sessions", {"name": "/abs"}, "name", "absolute"),
+    ("POST", "/v1/sessions", {"store_types": ["paper"]}, "store_types", "unknown store type"),
+    ("POST", "/v1/sessions", {"ttl_seconds": 0}, "ttl_seconds", "greater than or equal to 1"),
+    ("POST", "/v1/sessions", {"ttl_seconds": 10**12}, "ttl_seconds", "less than or equal"),
+    ("POST", "/v1/turns/search", {"query": ""}, "query", "at least 1"),
+    ("POST", "/v1/turns/search", {"query": "q", "limit": 101}, "limit", "less than or equal to 100"),
+    (
+        "POST",
+        "/v1/turns/search",
+        {"query": "q", "created_before": "0001-01-01T00:00:00+14:00"},
+        "created_before",
+        "years",
+    ),
+]
+
+WORKING = [
+    ("PUT", "/v1/working/a/%2e%2e/b", {"value": "v"}, "key", "segment"),
+    ("PUT", "/v1/working/a%20b", {"value": "v"}, "key", "segments of ASCII"),
+    ("PUT", "/v1/working/a//b", {"value": "v"}, "key", "segments of ASCII"),
+    ("PUT", "/v1/working/session/talk/x%0A", {"value": "v"}, "path", "control characters"),
+    ("PUT", f"/v1/working/session/talk/{'k' * 513}", {"value": "v"}, "key", "at most 512"),
+    ("PUT", "/v1/working/session/talk/big-index", {"value": "v"}, "key", "read-only"),
+    ("PUT", "/v1/working/session/talk/big-chunk0", {"value": "v"}, "key", "read-only"),
+    ("PUT", DESK, {"value": 1}, "value", "string"),
+    ("PUT", DESK, {}, "value", "Field required"),
+    ("PUT", DESK, {"value": "v", "ttl_seconds": 0}, "ttl_seconds", "greater than 0"),
+    ("PUT", DESK, {"value": "v", "ttl_seconds": -1}, "ttl_seconds", "greater than 0"),
+    ("PUT", DESK, {"value": "v", "ttl_seconds": 1e12}, "ttl_seconds", "at most"),
+    ("PUT", DESK, {"value": "v", "ttl_seconds": float("inf")}, "ttl_seconds", "finite"),
+    ("PUT", DESK, {"value": "v", "category": "/abs"}, "category", "absolute"),
+    ("PUT", DESK, {"value": "v", "tags": ["a\nb"]}, "tags.0", "line breaks"),
+    ("PUT", DESK, {"value": "v", "ttl": 5}, "ttl", "Extra inputs"),
+    ("PUT", f"{DESK}?namespace=alone", {"value": "v"}, "namespace", "two segments"),
+    ("POST", "/v1/working/search", {"limit": 0}, "limit", "greater than or equal to 1"),
+    ("POST", "/v1/working/search", {"prefix": "/abs"}, "prefix", "absolute"),
+    ("POST", "/v1/working/search", {"category": "../x"}, "category", "'..' segment"),
+]
+
+
+_SIGNAL = {"type": "Correction", "summary": "it was Paris"}
+RULE = "/v1/directives/memory-rules"
+LATER: list[Refused] = [
+    ("POST", f"/v1/sessions/{SESSION}/feedback", {**_SIGNAL, "type": "Applause"}, "type", "Correction"),
+    ("POST", f"/v1/sessions/{SESSION}/feedback", {**_SIGNAL, "summary": " "}, "summary", "blank"),
+    ("POST", f"/v1/sessions/{SESSION}/feedback", {**_SIGNAL, "summary": "s" * 501}, "summary", "at most 500"),
+    ("POST", f"/v1/sessions/{SESSION}/feedback", {**_SIGNAL, "detail": "d" * 4001}, "detail", "at most 4000"),
+    ("POST", "/v1/feedback", _SIGNAL, "session_id", "required"),
+    ("POST", "/v1/feedback", {**_SIGNAL, "session_id": "/abs"}, "session_id", "absolute"),
+    ("PUT", RULE, {}, "text", "required"),
+    ("PUT", RULE, {"text": "t" * 100_001}, "text", "at most 100000"),
+    ("POST", "/v1/dreams", {"passes": ["nightmare"]}, "passes.0", "consolidat"),
+    ("POST", "/v1/dreams", {"dry_run": "yes"}, "dry_run", "boolean"),
+]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "field", "rule"),
+    [*MEMORY, *SEARCH, *CONVERSATION, *WORKING, *LATER],
+    ids=lambda value: None if isinstance(value, dict) else str(value)[:40],
+)
+async def test_a_broken_rule_is_a_422_that_names_it_and_stores_nothing(
+    door: Door, method: str, path: str, body: dict[str, Any], field: str, rule: str
+) -> None:
+    async with door.unchanged():
+        answer = await door.send(method, path, body)
+    assert answer.status_code in (413, 422), answer.text
+    assert problem.names(answer, field, rule), answer.text
+
+
+QUERIES = [
+    (MEMORIES, "limit", "0", "greater than or equal to 1"),
+    (MEMORIES, "limit", "101", "less than or equal to 100"),
+    (MEMORIES, "limit", "many", "integer"),
+    (MEMORIES, "limit", "9" * 40, "less than or equal to 100"),
+    (MEMORIES, "state", "lost", "pending"),
+    (MEMORIES, "category", "../x", "'..' segment"),
+    (MEMORIES, "category", "general\n", "segments of ASCII"),
+    (MEMORIES, "created_after", "soon", "datetime"),
+    (MEMORIES, "created_before", "0001-01-01T00:00:00+14:00", "years"),
+    (MEMORIES, "user_id", " ", "blank"),
+    (MEMORIES, "agent_id", "a\tb", "printable"),
+    (f"{MEMORIES}/export", "agent_id", "x" * 129, "at most 128"),
+    (TURNS, "last", "0", "greater than or equal to 1"),
+    (TURNS, "last", "101", "less than or equal to 100"),
+    ("/v1/sessions", "limit", "0", "greater than or equal to 1"),
+    ("/v1/sessions", "limit", "101", "less than or equal to 100"),
+    ("/v1/sessions", "kind", "party", "session"),
+    ("/v1/working", "prefix", "/abs", "absolute"),
+    ("/v1/working", "prefix", "a/../b", "'..' segment"),
+    ("/v1/working", "namespace", "alone", "two segments"),
+]
+
+
+@pytest.mark.parametrize(("path", "field", "value", "rule"), QUERIES)
+async def test_a_bad_query_parameter_is_a_422_that_names_it(
+    door: Door, path: str, field: str, value: str, rule: str
+) -> None:
+    answer = await door.client.get(path, params={field: value})
+    assert problem.names(answer, field, rule), answer.text
+
+
+CURSORS = [
+    "x",
+    "",
+    "%%%",
+    "курсор",
+    "bm9uc2Vuc2U=",  # nonsense
+    "MjAyNi0wMS0wMVQwMDowMDowMCBhYmM=",  # a time without a zone
+    "MjAyNi0wMS0wMVQwMDowMDowMCswMDowMCA=",  # no id
+    "MjAyNi0wMS0wMVQwMDowMDowMCswMDowMCBhAGI=",  # an id with a NUL
+    "MDAwMS0wMS0wMVQwMDowMDowMCsxNDowMCBhYmM=",  # before the first year there is
+    "OTk5OS0xMi0zMVQyMzo1OTo1OS0xNDowMCBhYmM=",  # after the last
+]
+
+
+@pytest.mark.parametrize("cursor", CURSORS)
+@pytest.mark.parametrize("path", [MEMORIES, "/v1/sessions"])
+async def test_a_cursor_that_no_list_has_answered_is_refused(door: Door, path: str, cursor: str) -> None:
+    answer = await door.client.get(path, params={"cursor": cursor})
+    assert problem.names(answer, "cursor", "not one that a list has answered"), answer.text
+
+
+async def test_clearing_an_empty_prefix_is_refused(door: Door) -> None:
+    """WM5."""
+    async with door.unchanged():
+        empty = await door.client.delete("/v1/working", params={"prefix": ""})
+        missing = await door.client.delete("/v1/working")
+    assert problem.names(empty, "prefix", "empty")
+    assert problem.names(missing, "prefix", "required")
+
+
+async def test_a_change_to_nothing_is_refused_and_changes_nothing(door: Door) -> None:
+    saved = (await door.client.post(MEMORIES, json={"content": "stays as it is"})).json()
+    async with door.unchanged():
+        for body, field in [({"content": None}, "content"), ({"tags": None}, "tags"), ({"id": "x"}, "id")]:
+            answer = await door.client.patch(f"{MEMORIES}/{saved['id']}", json=body)
+            assert problem.names(answer, field), answer.text
+
+
+async def test_a_bad_item_of_a_batch_is_told_in_its_place_and_the_others_are_stored(door: Door) -> None:
+    items: list[Any] = [{"content": "good one"}, {"content": ""}, {"content": "x", "category": "../x"}, {}]
+    mixed = await door.client.post(f"{MEMORIES}/batch", json={"memories": items})
+    assert mixed.status_code == 201
+    results = mixed.json()["results"]
+    assert results[0]["content"] == "good one"
+    assert [one["errors"][0]["field"] for one in results[1:]] == ["content", "category", "content"]
+    assert [one["status"] for one in results[1:]] == [422, 422, 422]
+    async with door.unchanged():
+        bad = await door.client.post(f"{MEMORIES}/batch", json={"memories": items[1:]})
+    assert bad.status_code == 422
+    assert [one["status"] for one in bad.json()["results"]] == [422, 422, 422]
+
+
+@pytest.mark.parametrize("path", [f"{MEMORIES}/batch", f"{TURNS}/batch"])
+async def test_a_batch_holds_one_to_a_thousand_items(door: Door, path: str) -> None:
+    name = "memories" if path.startswith(MEMORIES) else "turns"
+    async with door.unchanged():
+        for count, rule in [(0, "at least 1"), (1001, "at most 1000")]:
+            answer = await door.client.post(path, json={name: [{}] * count})
+            assert problem.names(answer, name, rule), answer.text

@@ -1,0 +1,99 @@
+"""FB2: what a user says against the agent becomes a signal in the transaction that stores the turn."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from shared.conversation.record import Role, Turn
+from shared.feedback import signal as signals
+from shared.feedback.record import Signal, SignalType
+from shared.scope import Caller
+from shared.sessions import open as sessions
+from shared.sessions.record import Session
+from tests.conftest import Gateway
+
+
+def _turns(*said: tuple[Role, str]) -> list[Turn]:
+    return [
+        Turn(
+            session_id="s",
+            seq=seq,
+            role=role,
+            speaker=None,
+            content=content,
+            created_at=datetime(2020, 1, 1, tzinfo=UTC),
+            metadata={},
+        )
+        for seq, (role, content) in enumerate(said, start=1)
+    ]
+
+
+@asynccontextmanager
+async def _opened(gateway: Gateway) -> AsyncIterator[tuple[AsyncConnection, Session]]:
+    body = {"id": "s", "agent_id": "support", "user_id": "ada"}
+    await gateway.client.post("/v1/sessions", json=body)
+    caller = Caller("k", gateway.tenant, frozenset({"write"}))
+    async with gateway.resources.postgres.tenant(gateway.tenant) as connection:
+        yield connection, await sessions.find(connection, caller, "s", 3600)
+
+
+async def _noted(gateway: Gateway) -> list[Signal]:
+    async with _opened(gateway) as (connection, session):
+        return await signals.recent(connection, session.scope)
+
+
+async def test_fb2_only_what_users_say_against_the_agent_is_noted_oldest_to_newest(gateway: Gateway) -> None:
+    said = _turns(
+        (Role.USER, "No problem, go on."),
+        (Role.USER, "No, that's wrong."),
+        (Role.ASSISTANT, "No, that's wrong: it is Friday."),
+        (Role.SYSTEM, "That's wrong."),
+        (Role.SUMMARY, "The user said: no, that's wrong."),
+        (Role.USER, "Das stimmt nicht!"),
+    )
+    async with _opened(gateway) as (connection, session):
+        await signals.note_corrections(connection, session, said)
+    noted = await _noted(gateway)
+    assert [one.detail for one in noted] == ["Das stimmt nicht!", "No, that's wrong."]
+    assert {(one.type, one.summary) for one in noted} == {(SignalType.CORRECTION, signals.CORRECTED)}
+    assert {(one.session_id, one.agent_id, one.user_id) for one in noted} == {("s", "support", "ada")}
+
+
+async def test_a_correction_of_a_backdated_turn_is_as_new_as_its_arrival(gateway: Gateway) -> None:
+    async with _opened(gateway) as (connection, session):
+        await signals.note_corrections(connection, session, _turns((Role.USER, "try again")))
+    [noted] = await _noted(gateway)
+    assert noted.created_at.year > 2020
+
+
+async def test_the_detail_is_the_first_two_hundred_characters(gateway: Gateway) -> None:
+    text = "That's wrong: " + "ä" * 1000
+    async with _opened(gateway) as (connection, session):
+        await signals.note_corrections(connection, session, _turns((Role.USER, text)))
+    [noted] = await _noted(gateway)
+    assert noted.detail == text[:200]
+
+
+async def test_turns_without_a_correction_leave_no_signal(gateway: Gateway) -> None:
+    async with _opened(gateway) as (connection, session):
+        await signals.note_corrections(connection, session, [])
+        await signals.note_corrections(connection, session, _turns((Role.USER, "Thank you!")))
+    assert await _noted(gateway) == []
+
+
+async def test_a_turn_that_is_not_stored_leaves_no_signal(gateway: Gateway) -> None:
+    async with _opened(gateway) as (connection, session):
+        await signals.note_corrections(connection, session, _turns((Role.USER, "try again")))
+        assert len(await signals.recent(connection, session.scope)) == 1
+        await connection.rollback()
+    assert await _noted(gateway) == []
+
+
+async def test_a_thousand_corrections_in_one_batch_are_all_kept(gateway: Gateway) -> None:
+    said = _turns(*[(Role.USER, f"No, I said {number}.") for number in range(1000)])
+    async with _opened(gateway) as (connection, session):
+        await signals.note_corrections(connection, session, said)
+        noted = await signals.recent(connection, session.scope, limit=2000)
+    assert [one.detail for one in noted[::-1]] == [turn.content for turn in said]

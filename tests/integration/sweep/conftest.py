@@ -1,0 +1,28 @@
+"""Houses for the sweep: it goes across tenants and generations, so they have a database of their own."""
+
+from collections.abc import AsyncIterator, Callable
+from uuid import uuid4
+
+import pytest
+
+from shared import config
+from tests.conftest import Gateway, serving
+from tests.integration.sweep.house import House
+
+
+@pytest.fixture(scope="module")
+async def fleet(make_settings: Callable[..., config.Settings]) -> AsyncIterator[Gateway]:
+    """A gateway without any model, where history and turns have their last days too."""
+    settings = make_settings(apart=True, turn_days=10, history_days=30)
+    async with serving(settings, f"t-{uuid4().hex[:12]}") as gateway:
+        yield gateway
+
+
+@pytest.fixture
+async def house(fleet: Gateway, tenant: str) -> AsyncIterator[House]:
+    """A tenant of its own in the fleet, in which a sweep finds nothing left to mend from elsewhere."""
+    async with await fleet.another(tenant) as client:
+        house = House(Gateway(client, fleet.resources, tenant))
+        await house.sweep()
+        await house.settle()
+        yield House(house.gateway, await house.repairs())

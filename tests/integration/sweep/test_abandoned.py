@@ -1,0 +1,114 @@
+"""F1, F14, I10: work that nobody came back from as often as allowed comes to an end that says why."""
+
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+from sqlalchemy import text
+
+from shared import config, stages
+from shared.index.points import remove
+from shared.stages import Kind
+from shared.work import store as work
+from tests.conftest import serving
+from tests.integration.sweep.house import House
+from tests.standins.behaviours import Reply
+from tests.standins.models import ModelServer
+
+REASON = "its worker ended 2 times while working on it"
+
+
+@pytest.fixture
+async def house(
+    make_settings: Callable[..., config.Settings], tenant: str, models: ModelServer
+) -> AsyncIterator[House]:
+    """A house where a model enriches, and work is tried twice."""
+    models.chat_default = Reply("[]")
+    settings = make_settings(apart=True, llm_base_url=models.url, llm_model="m", work_attempts=2)
+    async with serving(settings, tenant) as gateway:
+        yield House(gateway)
+
+
+async def hold(house: House, ref: str, attempts: int, *, lease: float) -> None:
+    """Make a row what a worker leaves that was killed: claimed, its lease over in `lease` seconds."""
+    await house.sql(
+        "UPDATE work SET token = gen_random_uuid(), attempts = :attempts,"
+        " run_at = now() + make_interval(secs => :lease) WHERE ref = :ref",
+        ref=ref,
+        attempts=attempts,
+        lease=lease,
+    )
+
+
+async def test_an_enrichment_that_took_its_worker_down_each_time_ends_as_failed(house: House) -> None:
+    killer, running, once = [await house.save(name) for name in ("killer note", "running note", "once note")]
+    await hold(house, killer, 2, lease=-1)
+    await hold(house, running, 2, lease=60)
+    await hold(house, once, 1, lease=-1)
+    counts = await house.sweep()
+    assert counts.abandoned == 1
+    states = {
+        row.id: (row.state, row.failure) for row in await house.sql("SELECT id, state, failure FROM entry")
+    }
+    assert states == {killer: ("failed", REASON), running: ("pending", None), once: ("pending", None)}
+    assert {row.ref for row in await house.sql("SELECT ref FROM work WHERE stage = 'enrich'")} == {
+        running,
+        once,
+    }
+    assert killer in await house.found("killer note")
+    notes = (await house.client.get(f"/v1/memories/{killer}/history")).json()["results"]
+    assert [(note["actor"], note["action"], note["reason"]) for note in notes][1:] == [
+        ("enrichment", "failed", REASON)
+    ]
+    assert await house.repairs() == {"abandoned": 1}
+    assert (await house.sweep()).abandoned == 0
+
+
+async def test_one_that_was_given_back_at_its_last_attempt_is_ended_too(house: House) -> None:
+    entry = await house.save("given back")
+    await house.sql("UPDATE work SET attempts = 2, token = NULL WHERE stage = 'enrich'")
+    assert (await house.sweep()).abandoned == 1
+    assert (await house.client.get(f"/v1/memories/{entry}")).json()["state"] == "failed"
+
+
+async def test_an_index_row_that_took_its_worker_down_is_buried_and_shown(house: House) -> None:
+    killer, fine = await house.save("killer", enrich=False), await house.save("fine", enrich=False)
+    await house.resources.writer.close()
+    async with house.resources.postgres.tenant(house.tenant) as connection:
+        await work.enqueue_index(connection, house.tenant, Kind.MEMORY, {killer: 1, fine: 1})
+    await hold(house, killer, 2, lease=-1)
+    assert (await house.sweep()).abandoned == 1
+    rows = await house.sql("SELECT ref, dead_at IS NOT NULL AS dead, last_error FROM work")
+    assert {tuple(row) for row in rows} == {(killer, True, REASON), (fine, False, None)}
+    told = (await house.client.get("/v1/status")).json()
+    assert (told["dead"]["index"], told["pending"]["index"]) == (1, 1)
+    assert 'loci_work_dead{stage="index"} 1.0' in (await house.client.get("/metrics")).text
+    await house.settle()
+    assert {row.ref for row in await house.sql("SELECT ref FROM work")} == {killer}
+
+
+async def test_a_buried_row_is_left_in_peace_until_its_record_changes(house: House) -> None:
+    entry = await house.save("killer", enrich=False)
+    await house.resources.writer.close()
+    async with house.resources.postgres.tenant(house.tenant) as connection:
+        await work.enqueue_index(connection, house.tenant, Kind.MEMORY, {entry: 1})
+    await hold(house, entry, 2, lease=-1)
+    await house.sweep()
+    await remove(house.resources.qdrant, (await house.live()).collection, house.tenant, entry)
+    counts = await house.sweep()
+    assert (counts.abandoned, counts.missing_points) == (0, 0)
+    await house.client.patch(f"/v1/memories/{entry}", json={"content": "mended killer"})
+    assert await house.found("mended") == [entry]
+    await house.resources.writer.close()
+    assert await house.sql("SELECT ref FROM work") == []
+
+
+async def test_a_row_of_a_claim_that_came_back_meanwhile_is_not_ended(house: House) -> None:
+    """The zombie finished between the look and the end: its answer stands."""
+    await house.save("slow")
+    await hold(house, (await house.sql("SELECT ref FROM work WHERE stage = 'enrich'"))[0].ref, 2, lease=-1)
+    async with house.resources.postgres.fleet() as connection:
+        claims = await work.exhausted(connection, 2, 10)
+        await connection.execute(text("DELETE FROM work WHERE stage = :stage"), {"stage": stages.ENRICH.name})
+    assert len(claims) == 1
+    assert (await house.sweep()).abandoned == 0
+    assert [row.state for row in await house.sql("SELECT state FROM entry")] == ["pending"]

@@ -1,0 +1,95 @@
+"""IX2: a building generation takes over only when it would lose nothing that the live one finds."""
+
+import pytest
+from sqlalchemy import func, update
+
+from shared.index import generations
+from shared.index.generations import Generation
+from shared.stages import EMBED, INDEX
+from shared.work import store
+from shared.work.store import Claim
+from shared.work.table import work
+from tests.integration.work.conftest import Queue
+
+
+@pytest.fixture
+async def pair(queue: Queue) -> tuple[Generation, Generation]:
+    """The generation that is read, and one with a model that is being built."""
+    return await queue.begin(), await queue.begin("model")
+
+
+async def behind(queue: Queue, pair: tuple[Generation, Generation]) -> int:
+    live, building = pair
+    async with queue.resources.postgres.fleet() as connection:
+        return await generations.behind(connection, building, live)
+
+
+async def confirm(queue: Queue, claims: list[Claim]) -> None:
+    async with queue.resources.postgres.fleet() as connection:
+        await store.confirm_indexed(connection, claims)
+
+
+async def test_nothing_left_to_do_is_not_behind(queue: Queue, pair: tuple[Generation, Generation]) -> None:
+    assert await behind(queue, pair) == 0
+
+
+async def test_backfill_holds_it_back_until_keywords_and_vector_are_there(
+    queue: Queue, pair: tuple[Generation, Generation]
+) -> None:
+    await queue.add_index("a", "m1", generation=pair[1].id)
+    await queue.add_index("b", "m2", generation=pair[1].id)
+    assert await behind(queue, pair) == 2
+    claims = await queue.claim(stage=INDEX)
+    assert await behind(queue, pair) == 2
+    await confirm(queue, claims)
+    assert {row["stage"] for row in await queue.rows()} == {"embed"}
+    assert await behind(queue, pair) == 2
+    async with queue.resources.postgres.fleet() as connection:
+        await connection.execute(update(work).values(run_at=func.now()))
+        await store.finish(connection, await store.claim(connection, EMBED, 10, 60, 5))
+    assert await behind(queue, pair) == 0
+
+
+async def test_a_fresh_record_that_neither_finds_yet_does_not_hold_it_back(
+    queue: Queue, pair: tuple[Generation, Generation]
+) -> None:
+    await queue.add_index("a", "m")
+    assert await behind(queue, pair) == 0
+
+
+async def test_a_fresh_record_that_only_the_live_one_finds_holds_it_back(
+    queue: Queue, pair: tuple[Generation, Generation]
+) -> None:
+    claims = await queue.add_index("a", "m")
+    await confirm(queue, [claim for claim in claims if claim.generation == pair[0].id])
+    assert await behind(queue, pair) == 1
+    await confirm(queue, claims)
+    assert await behind(queue, pair) == 0, "it is found by keyword in both; its vector may follow"
+
+
+async def test_another_tenants_record_of_the_same_name_is_another_record(
+    queue: Queue, pair: tuple[Generation, Generation]
+) -> None:
+    mine, others = await queue.add_index("a", "m"), await queue.add_index("b", "m")
+    await confirm(queue, [claim for claim in mine if claim.generation == pair[0].id])
+    assert await behind(queue, pair) == 1
+    await confirm(queue, others)
+    assert await behind(queue, pair) == 1
+
+
+async def test_what_was_given_up_on_holds_nothing_back(
+    queue: Queue, pair: tuple[Generation, Generation]
+) -> None:
+    """F14: a poison record must not keep an old model alive for ever."""
+    (claim,) = await queue.add_index("a", "poison", generation=pair[1].id)
+    async with queue.resources.postgres.fleet() as connection:
+        await store.bury(connection, claim, "poison")
+    assert await behind(queue, pair) == 0
+
+
+async def test_a_fresh_save_of_a_record_in_backfill_counts_as_fresh(
+    queue: Queue, pair: tuple[Generation, Generation]
+) -> None:
+    await queue.add_index("a", "m", generation=pair[1].id)
+    await queue.add_index("a", "m", version=2)
+    assert await behind(queue, pair) == 0

@@ -1,0 +1,105 @@
+"""EN3: directives as files: the tenant's folder, the operator's, the built-in one, read again at each run."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from shared import config, directives, errors
+from shared.directives import files
+from shared.directives.record import MAX_TEXT, Origin
+from shared.dreams import antipattern, plan
+from shared.feedback import evaluation
+
+NAMES = ["anti-patterns", "dream", "episodes", "memory-rules", "pref-dream", "session-evaluation"]
+
+
+def _settings(folder: Path | None) -> config.Settings:
+    return config.load(directives_dir=folder, data_dir=Path("/nonexistent"))
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+def test_the_directives_that_come_with_loci_are_those_of_the_requirements() -> None:
+    assert directives.names() == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_built_in_directive_is_short_and_calls_its_material_no_orders(name: str) -> None:
+    found = files.look_up(_settings(None), "acme", name)
+    assert (found.origin, found.version) == (Origin.BUILT_IN, found.digest[:12])
+    assert found.text.startswith("# ")
+    assert len(found.text.split()) < 900
+    assert name == "memory-rules" or "no orders" in found.text
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "memory-rules"])
+def test_a_built_in_directive_shows_a_good_and_a_bad_example(name: str) -> None:
+    text = directives.read(_settings(None), "acme", name)
+    assert "\nGood. " in text
+    assert "\nBad. " in text
+
+
+def _answers(name: str) -> list[str]:
+    """Return the JSON objects that a directive shows as answers."""
+    answer = directives.read(_settings(None), "acme", name).partition("## Answer")[2]
+    return re.findall(r"^\{.*?\}$", answer, re.DOTALL | re.MULTILINE)
+
+
+def test_the_answers_that_the_directives_show_are_what_the_code_reads() -> None:
+    consolidated = plan.parse(_answers("dream")[0])
+    assert consolidated.deletions == (plan.Deletion("…", "ephemeral"),)
+    assert consolidated.replacements[0].source_ids == ("…", "…")
+    [learnt] = antipattern.parse(_answers("anti-patterns")[0])
+    assert (learnt.tags[0], learnt.session_ids) == ("anti-pattern", ("…",))
+    assert evaluation.parse(_answers("session-evaluation")[0]).overall_quality == "good"
+    for name in ("pref-dream", "episodes"):
+        assert json.loads(_answers(name)[0])
+
+
+def test_the_good_example_of_an_anti_pattern_has_the_form_that_the_code_holds() -> None:
+    text = " ".join(directives.read(_settings(None), "acme", "anti-patterns").split())
+    [example] = re.findall(r"Good\. .*?→ \"(.*?)\" in", text)
+    assert antipattern.well_formed(example)
+
+
+def test_the_tenants_file_goes_before_the_operators_and_that_before_the_built_in_one(tmp_path: Path) -> None:
+    settings = _settings(tmp_path)
+    _write(tmp_path / "dream.md", "for all\n")
+    _write(tmp_path / "acme" / "dream.md", "\nfor acme")
+    found = files.look_up(settings, "acme", "dream")
+    assert (found.text, found.origin) == ("for acme", Origin.FILE)
+    assert files.look_up(settings, "other", "dream").text == "for all"
+    assert files.look_up(settings, "acme", "episodes").origin is Origin.BUILT_IN
+
+
+def test_a_changed_file_counts_at_the_next_run_under_another_version(tmp_path: Path) -> None:
+    _write(tmp_path / "dream.md", "first")
+    first = files.look_up(_settings(tmp_path), "acme", "dream")
+    _write(tmp_path / "dream.md", "second")
+    second = files.look_up(_settings(tmp_path), "acme", "dream")
+    assert (second.text, first.version == second.version) == ("second", False)
+
+
+def test_a_blank_or_unreadable_file_falls_back_to_the_next(tmp_path: Path) -> None:
+    _write(tmp_path / "acme" / "dream.md", "  \n")
+    (tmp_path / "dream.md").write_bytes(b"\xff\xfe")
+    assert files.look_up(_settings(tmp_path), "acme", "dream").origin is Origin.BUILT_IN
+    (tmp_path / "episodes.md").mkdir()
+    assert files.look_up(_settings(tmp_path), "acme", "episodes").origin is Origin.BUILT_IN
+
+
+def test_a_file_is_read_to_its_hundred_thousandth_character(tmp_path: Path) -> None:
+    _write(tmp_path / "dream.md", "ä" * (MAX_TEXT + 9))
+    assert len(directives.read(_settings(tmp_path), "acme", "dream")) == MAX_TEXT
+
+
+@pytest.mark.parametrize("name", ["", "dreams", "dream.md", "../dream", "acme/dream", "Dream", "__init__"])
+def test_a_name_that_is_none_of_them_is_not_found_even_if_a_file_is_there(tmp_path: Path, name: str) -> None:
+    _write(tmp_path / "dreams.md", "there")
+    with pytest.raises(errors.NotFound, match="session-evaluation"):
+        directives.read(_settings(tmp_path), "acme", name)

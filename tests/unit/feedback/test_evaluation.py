@@ -1,0 +1,120 @@
+"""FB2: a model's judgement of a session is read strictly where it decides, generously elsewhere."""
+
+import json
+from typing import Any
+
+import pytest
+
+from shared import errors
+from shared.feedback import evaluation
+from shared.feedback.evaluation import Evaluation, Quality
+from shared.feedback.record import MAX_DETAIL, SignalType
+
+TOLD: dict[str, Any] = {
+    "summary": "Booked a table after first choosing the wrong day",
+    "tools_worked_well": ["calendar"],
+    "tools_failed_or_missed": ["maps"],
+    "corrections_made": 1,
+    "overall_quality": "fair",
+}
+
+
+def _parse(**changes: Any) -> Evaluation:
+    return evaluation.parse(json.dumps(TOLD | changes))
+
+
+def test_a_reply_is_read_field_by_field() -> None:
+    assert _parse() == Evaluation(
+        summary="Booked a table after first choosing the wrong day",
+        tools_worked_well=("calendar",),
+        tools_failed_or_missed=("maps",),
+        corrections_made=1,
+        overall_quality=Quality.FAIR,
+    )
+
+
+def test_thoughts_fences_and_camel_case_are_understood() -> None:
+    told = {
+        "summary": "x",
+        "toolsWorkedWell": ["a"],
+        "toolsFailedOrMissed": [],
+        "correctionsMade": 2,
+        "overallQuality": "Good",
+    }
+    reply = f'<think>Is it {{"overallQuality": "poor"}}?</think>\nHere:\n```json\n{json.dumps(told)}\n```'
+    found = evaluation.parse(reply)
+    assert (found.tools_worked_well, found.corrections_made) == (("a",), 2)
+    assert found.overall_quality is Quality.GOOD
+
+
+def test_a_summary_is_cut_to_its_first_fifteen_words() -> None:
+    words = [f"w{number}" for number in range(40)]
+    assert _parse(summary="  ".join(words)).summary == " ".join(words[:15])
+    assert _parse(summary=" ".join(words[:15])).summary == " ".join(words[:15])
+    assert len(_parse(summary="x" * 9000).summary) == 500
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"overall_quality": "unfair"},
+        {"overall_quality": "good or fair"},
+        {"overall_quality": None},
+        {"overall_quality": ["good"]},
+        {"summary": " \n"},
+        {"summary": None},
+    ],
+)
+def test_a_reply_without_a_summary_or_a_known_quality_is_no_evaluation(changes: dict[str, Any]) -> None:
+    with pytest.raises(errors.BadReply):
+        _parse(**changes)
+
+
+@pytest.mark.parametrize("reply", ["", "I can't judge that.", "[]", "<think>hm", '"good"'])
+def test_a_reply_without_an_object_is_no_evaluation(reply: str) -> None:
+    with pytest.raises(errors.BadReply):
+        evaluation.parse(reply)
+
+
+@pytest.mark.parametrize(
+    ("told", "read"),
+    [(0, 0), (3, 3), (2.9, 2), (-4, 0), (True, 0), ("3", 0), (None, 0), (1e300, 1000), (float("nan"), 0)],
+)
+def test_corrections_are_a_number_that_can_be_believed(told: object, read: int) -> None:
+    assert _parse(corrections_made=told).corrections_made == read
+
+
+@pytest.mark.parametrize(
+    ("told", "read"),
+    [
+        ("calendar", ("calendar",)),
+        (["a", " a ", "", None, 3, {"name": "b"}, "c"], ("a", "c")),
+        (None, ()),
+        ({"a": 1}, ()),
+        (["x" * 90], ("x" * 64,)),
+        ([str(number) for number in range(30)], tuple(str(number) for number in range(10))),
+    ],
+)
+def test_tools_are_names_without_repeats(told: object, read: tuple[str, ...]) -> None:
+    assert _parse(tools_worked_well=told).tools_worked_well == read
+
+
+def test_the_signal_that_keeps_a_judgement_gives_it_back() -> None:
+    found = _parse()
+    signal = found.signal()
+    assert (signal.type, signal.summary) == (SignalType.SESSION_SUMMARY, found.summary)
+    assert evaluation.of_detail(signal.detail) == found
+
+
+def test_the_largest_judgement_fits_into_a_signal_and_holds_nothing_unstorable() -> None:
+    nasty = [f'{number}\\"\x00\x01\ud800' + '"' * 90 for number in range(40)]
+    found = _parse(summary='"' * 9000, tools_worked_well=nasty, tools_failed_or_missed=nasty)
+    detail = found.signal().detail
+    assert detail is not None
+    assert len(detail) <= MAX_DETAIL
+    assert evaluation.of_detail(detail) == found
+
+
+@pytest.mark.parametrize("detail", [None, "", "poor", "{}", '{"overall_quality": "poor"}', "[1]"])
+def test_a_detail_that_is_no_judgement_is_none(detail: str | None) -> None:
+    assert evaluation.of_detail(detail) is None

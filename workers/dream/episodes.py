@@ -1,0 +1,56 @@
+"""Episodes: what happened, from the conversation log, as stories with an outcome (DR12)."""
+
+from shared.conversation.record import Turn
+from shared.dreams import episodes, labels, log, merge, rows
+from shared.dreams.episodes import Continuation
+from shared.dreams.outcome import Creation, Nothing, Outcome
+from shared.dreams.plan import Replacement
+from shared.hygiene import one_line
+from shared.longterm import store as longterm
+from shared.longterm.record import Entry
+from workers.dream.night import Night
+
+DIRECTIVE = "episodes"
+_ENTRIES = 20_000
+_SHOWN = 100
+
+
+async def dream(night: Night) -> Outcome:
+    """Ask about turns that this pass has not read; what went on continues its episode."""
+    turns, known = await _read(night)
+    if not turns:
+        raise Nothing("nothing was said since the last time")
+    found = episodes.parse((await night.ask(DIRECTIVE, _told(turns, known))).text)
+    shown = {entry.id: entry for entry in known}
+    continued, rejections = episodes.checked(found.continued, shown)
+    sessions = {turn.session_id for turn in turns}
+    told = [(one, tuple(s for s in one.session_ids if s in sessions)) for one in found.new]
+    return Outcome(
+        inputs={"turns": [turn.ref for turn in turns]},
+        proposed=[*(one.content for one in found.new), *(one.content for one in found.continued)],
+        rejections=[{"code": r.code, "detail": r.detail, **r.item} for r in rejections],
+        creations=[
+            *(Creation(rows.of_draft(one.draft, there)) for one, there in told),
+            *(_continued(one, shown[one.id]) for one in continued),
+        ],
+        turns=[(turn.session_id, turn.seq) for turn in turns],
+    )
+
+
+async def _read(night: Night) -> tuple[list[Turn], list[Entry]]:
+    scope = night.run.scope
+    async with night.resources.postgres.tenant(scope.tenant) as connection:
+        limit = night.resources.settings.dream_max_turns
+        turns = await log.unread(connection, scope, night.name, limit)
+        entries = await longterm.of_scope(connection, scope, _ENTRIES) if turns else []
+    return turns, [entry for entry in entries if labels.within(episodes.ROOT, entry.category)][:_SHOWN]
+
+
+def _told(turns: list[Turn], known: list[Entry]) -> str:
+    shown = [f"- [ID:{entry.id}] {one_line(entry.content)}" for entry in known] or ["- none"]
+    return "\n".join(["Episodes so far:", *shown, "", log.as_text(turns)])
+
+
+def _continued(one: Continuation, entry: Entry) -> Creation:
+    anew = Replacement(one.content, entry.category, (), (entry.id,), one.importance)
+    return Creation(rows.of_merge(merge.merged(anew, [entry])), (entry,))
