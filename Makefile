@@ -60,7 +60,7 @@ contracts: .venv/installed ## Check that imports run downward only
 	$(BIN)/lint-imports
 
 faults: .venv/installed ## Kill processes at bad moments and see that nothing is lost
-	$(BIN)/pytest -q tests/faults
+	LOCI_LONG=1 $(BIN)/pytest -q tests/faults
 
 load: .venv/installed ## Measure the gateway under load: 1, 8 and 32 clients, 10 000 and 100 000 entries
 	$(BIN)/python -m benchmarks.turn

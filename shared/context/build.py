@@ -16,7 +16,6 @@ from shared.context.record import Gathered, Request, Shaped
 from shared.conversation import append
 from shared.conversation import store as conversation
 from shared.conversation.record import Role, Turn, TurnDraft
-from shared.dreams import begin as dreams
 from shared.idempotency import store as idempotency
 from shared.idempotency.store import RequestKey
 from shared.resources import Resources
@@ -96,7 +95,7 @@ async def _record(
             await _catch_up(resources, connection, session, gathered)
         shaped = shape.shape(gathered, request)
         turns, claims = await append.record(connection, session, [_turn(request, shaped)])
-        await dreams.note_activity(connection, resources.settings, session.scope)
+        await append.notice(connection, resources.settings, session, turns)
         shown = {one.entry.id: one.entry.content_version for one in shaped.new}
         await conversation.mark(connection, session, turns[0].seq, shown)
         answer = _answer(request, gathered, shaped, started) | {"seq": turns[0].seq}

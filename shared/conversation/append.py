@@ -6,9 +6,11 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared import batch
 from shared.batch import Answer
+from shared.config import Settings
 from shared.conversation import document, store, window
 from shared.conversation.record import Turn, TurnDraft
 from shared.dreams import begin as dreams
+from shared.feedback import signal
 from shared.idempotency import store as idempotency
 from shared.idempotency.store import RequestKey
 from shared.index.writer import HEAD_START
@@ -38,7 +40,7 @@ async def append(
         idle = resources.settings.window_idle
         session = await sessions.find(connection, caller, session_id, idle, lock=True)
         turns, claims = await record(connection, session, drafts)
-        await dreams.note_activity(connection, resources.settings, session.scope)
+        await notice(connection, resources.settings, session, turns)
         answer = batch.placed([{"seq": turn.seq} for turn in turns], refused or {})
         await idempotency.keep(
             connection, caller.tenant, request, answer, refs=[session_id], user_id=session.user_id
@@ -58,6 +60,14 @@ async def record(
     versions = {turn.ref: store.VERSION for turn in turns}
     claims = await work.enqueue_index(connection, session.tenant, Kind.TURN, versions, delay=HEAD_START)
     return turns, claims
+
+
+async def notice(
+    connection: AsyncConnection, settings: Settings, session: Session, turns: Sequence[Turn]
+) -> None:
+    """Let dreams know: the scope is active, and where its user corrected the agent."""
+    await dreams.note_activity(connection, settings, session.scope)
+    await signal.note_corrections(connection, session, turns)
 
 
 async def publish(resources: Resources, session: Session, turns: list[Turn], claims: list[Claim]) -> None:

@@ -50,7 +50,8 @@ def loss(content: str, sources: Sequence[Entry]) -> Fault | None:
     lost = [*_days_untold(said, sources), *(word for _, one in told for word in one.missing_in(said))]
     if lost:
         return _fault(Code.LOSES_SPECIFICS, "the text lost these of its sources", lost)
-    here = frozenset(words.words(content))
+    present = words.words(content)
+    here = frozenset([*present, *(term[:_ROOT] for term in present)])
     if thin := [word for text, one in told for word in _gist_missing(text, one, here)]:
         return _fault(Code.LOSES_GIST, "of a source hardly a word is left; these are gone", thin)
     return None
@@ -74,18 +75,13 @@ def _gist_missing(source: str, read_source: Reading, here: frozenset[str]) -> li
     """
     names = {term for name in read_source.names for term in words.words(name)} | ordinary.ACTORS
     telling = [term for term in words.query_words(source) if term not in names and not _is_quantity(term)]
-    gone = [term for term in telling if not _is_here(term, here)]
+    gone = [term for term in telling if here.isdisjoint((term, term[:_ROOT]))]
     needed = sum(0.25 if term.upper() != term.lower() else 0.5 for term in telling)
     return gone if len(telling) - len(gone) < needed - len(read_source.specifics) // 3 else []
 
 
 def _is_quantity(term: str) -> bool:
     return quantities.is_measure(term) or any(character.isdecimal() for character in term)
-
-
-def _is_here(term: str, here: frozenset[str]) -> bool:
-    """Tell whether a word is there in some form: the index folds English endings only."""
-    return term in here or (len(term) > _ROOT and any(other.startswith(term[:_ROOT]) for other in here))
 
 
 def _all_told(entry: Entry) -> str:

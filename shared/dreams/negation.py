@@ -23,7 +23,7 @@ _WORDS = """
     nicht kein keine keinen keinem keiner keines nie niemals nichts niemand ohne weder hasst vermeidet
     ne pas jamais aucun aucune rien personne sans déteste évite
     nunca jamás sin ningún ninguno ninguna nada nadie tampoco odia evita
-    non mai senza niente nessuno nessuna
+    non senza niente nessuno nessuna
     não nem sem nenhum nenhuma ninguém
     niet geen nooit niets niemand zonder
     inte aldrig ingen inget utan ikke aldri uten

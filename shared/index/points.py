@@ -143,6 +143,12 @@ async def create_collection(qdrant: Qdrant, collection: str, dimension: int | No
     return True
 
 
+async def exists(qdrant: Qdrant, collection: str) -> bool:
+    """Tell whether a collection is there."""
+    async with qdrant.guarded(timeout=_BULK):
+        return await qdrant.client.collection_exists(collection)
+
+
 async def drop_collection(qdrant: Qdrant, collection: str) -> None:
     """Delete a retired generation's collection."""
     async with qdrant.guarded(timeout=_BULK):

@@ -107,6 +107,8 @@ async def _promoted(resources: Resources, candidate: Generation) -> bool:
         live = await generations.live(connection, candidate.kind)
         if live is not None and await generations.behind(connection, candidate, live):
             return False
+    if not await points.exists(resources.qdrant, candidate.collection):
+        return False  # Qdrant was away when it was begun; without a record nothing else would tell
     async with resources.postgres.fleet(exclusive=True) as connection:
         others = [g for g in await generations.all_of(connection, candidate.kind) if g.id != candidate.id]
         live = next((g for g in others if g.state == "live"), None)

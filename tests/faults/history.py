@@ -41,7 +41,6 @@ class Save:
     def content(self) -> str:
         return f"The lamp {self.word} stands in the hall."
 
-
     @property
     def id(self) -> str:
         """The id of the acknowledged entry."""

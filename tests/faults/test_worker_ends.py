@@ -68,7 +68,7 @@ async def test_a_backlog_of_one_tenant_does_not_delay_anothers_few(
     await modest.save_batch(10)
     for role in ("work", "beat"):
         fleet.start(role)
-    await modest.quiet(within=10)
+    await modest.quiet(within=30)
     assert (await greedy.status())["pending"]["enrichment"] >= 1500
 
 

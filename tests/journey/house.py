@@ -29,8 +29,8 @@ _QUICK: dict[str, Any] = {
     "embedding_timeout": 10,
     "work_backoff": 0.2,
     "work_backoff_max": 2,
-    "hand_on_every": 0.5,
-    "sweep_every": 2,
+    "hand_on_every": 1,
+    "sweep_every": 20,
     "log_level": "WARNING",
 }
 

@@ -30,7 +30,7 @@ async def house(
     make_settings: Callable[..., config.Settings], models: ModelServer, tenant: str
 ) -> AsyncIterator[Gateway]:
     """A gateway whose entries are saved as they are: the model is for dreams only."""
-    settings = make_settings(apart=True, llm_base_url=models.url, llm_model="m", work_backoff=0.01)
+    settings = make_settings(llm_base_url=models.url, llm_model="m", work_backoff=0.01)
     async with serving(settings, tenant) as served:
         yield served
 

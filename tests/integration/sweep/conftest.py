@@ -1,6 +1,7 @@
 """Houses for the sweep: it goes across tenants and generations, so they have a database of their own."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
 from uuid import uuid4
 
 import pytest
@@ -8,12 +9,20 @@ import pytest
 from shared import config
 from tests.conftest import Gateway, serving
 from tests.integration.sweep.house import House
+from tests.standins.models import ModelServer
+
+
+@pytest.fixture(scope="module")
+def standin() -> Iterator[ModelServer]:
+    """A stand-in for the model endpoints, for a fleet that lives as long as a module."""
+    with ModelServer() as server:
+        yield server
 
 
 @pytest.fixture(scope="module")
 async def fleet(make_settings: Callable[..., config.Settings]) -> AsyncIterator[Gateway]:
     """A gateway without any model, where history and turns have their last days too."""
-    settings = make_settings(apart=True, turn_days=10, history_days=30)
+    settings = make_settings(apart=True, turn_days=10, history_days=30, work_attempts=2)
     async with serving(settings, f"t-{uuid4().hex[:12]}") as gateway:
         yield gateway
 
@@ -21,6 +30,13 @@ async def fleet(make_settings: Callable[..., config.Settings]) -> AsyncIterator[
 @pytest.fixture
 async def house(fleet: Gateway, tenant: str) -> AsyncIterator[House]:
     """A tenant of its own in the fleet, in which a sweep finds nothing left to mend from elsewhere."""
+    async with moved_in(fleet, tenant) as house:
+        yield house
+
+
+@asynccontextmanager
+async def moved_in(fleet: Gateway, tenant: str) -> AsyncIterator[House]:
+    """Let a tenant into a fleet where everything has been mended."""
     async with await fleet.another(tenant) as client:
         house = House(Gateway(client, fleet.resources, tenant))
         await house.sweep()

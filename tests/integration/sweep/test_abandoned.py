@@ -9,7 +9,7 @@ from shared import config, stages
 from shared.index.points import remove
 from shared.stages import Kind
 from shared.work import store as work
-from tests.conftest import serving
+from tests.conftest import Gateway, serving
 from tests.integration.sweep.house import House
 from tests.standins.behaviours import Reply
 from tests.standins.models import ModelServer
@@ -17,23 +17,24 @@ from tests.standins.models import ModelServer
 REASON = "its worker ended 2 times while working on it"
 
 
-@pytest.fixture
-async def house(
-    make_settings: Callable[..., config.Settings], tenant: str, models: ModelServer
-) -> AsyncIterator[House]:
-    """A house where a model enriches, and work is tried twice."""
-    models.chat_default = Reply("[]")
-    settings = make_settings(apart=True, llm_base_url=models.url, llm_model="m", work_attempts=2)
-    async with serving(settings, tenant) as gateway:
-        yield House(gateway)
+@pytest.fixture(scope="module")
+async def fleet(
+    make_settings: Callable[..., config.Settings], standin: ModelServer
+) -> AsyncIterator[Gateway]:
+    """A gateway where a model enriches, and work is tried twice."""
+    standin.chat_default = Reply("[]")
+    settings = make_settings(apart=True, llm_base_url=standin.url, llm_model="m", work_attempts=2)
+    async with serving(settings, "first") as gateway:
+        yield gateway
 
 
-async def hold(house: House, ref: str, attempts: int, *, lease: float) -> None:
+async def hold(house: House, ref: str, stage: str, attempts: int, *, lease: float) -> None:
     """Make a row what a worker leaves that was killed: claimed, its lease over in `lease` seconds."""
     await house.sql(
         "UPDATE work SET token = gen_random_uuid(), attempts = :attempts,"
-        " run_at = now() + make_interval(secs => :lease) WHERE ref = :ref",
+        " run_at = now() + make_interval(secs => :lease) WHERE ref = :ref AND stage = :stage",
         ref=ref,
+        stage=stage,
         attempts=attempts,
         lease=lease,
     )
@@ -41,9 +42,9 @@ async def hold(house: House, ref: str, attempts: int, *, lease: float) -> None:
 
 async def test_an_enrichment_that_took_its_worker_down_each_time_ends_as_failed(house: House) -> None:
     killer, running, once = [await house.save(name) for name in ("killer note", "running note", "once note")]
-    await hold(house, killer, 2, lease=-1)
-    await hold(house, running, 2, lease=60)
-    await hold(house, once, 1, lease=-1)
+    await hold(house, killer, "enrich", 2, lease=-1)
+    await hold(house, running, "enrich", 2, lease=60)
+    await hold(house, once, "enrich", 1, lease=-1)
     counts = await house.sweep()
     assert counts.abandoned == 1
     states = {
@@ -75,15 +76,17 @@ async def test_an_index_row_that_took_its_worker_down_is_buried_and_shown(house:
     await house.resources.writer.close()
     async with house.resources.postgres.tenant(house.tenant) as connection:
         await work.enqueue_index(connection, house.tenant, Kind.MEMORY, {killer: 1, fine: 1})
-    await hold(house, killer, 2, lease=-1)
+    await hold(house, killer, "index", 2, lease=-1)
     assert (await house.sweep()).abandoned == 1
-    rows = await house.sql("SELECT ref, dead_at IS NOT NULL AS dead, last_error FROM work")
+    rows = await house.sql(
+        "SELECT ref, dead_at IS NOT NULL AS dead, last_error FROM work WHERE kind = 'memory'"
+    )
     assert {tuple(row) for row in rows} == {(killer, True, REASON), (fine, False, None)}
     told = (await house.client.get("/v1/status")).json()
     assert (told["dead"]["index"], told["pending"]["index"]) == (1, 1)
     assert 'loci_work_dead{stage="index"} 1.0' in (await house.client.get("/metrics")).text
     await house.settle()
-    assert {row.ref for row in await house.sql("SELECT ref FROM work")} == {killer}
+    assert {row.ref for row in await house.sql("SELECT ref FROM work WHERE kind = 'memory'")} == {killer}
 
 
 async def test_a_buried_row_is_left_in_peace_until_its_record_changes(house: House) -> None:
@@ -91,7 +94,7 @@ async def test_a_buried_row_is_left_in_peace_until_its_record_changes(house: Hou
     await house.resources.writer.close()
     async with house.resources.postgres.tenant(house.tenant) as connection:
         await work.enqueue_index(connection, house.tenant, Kind.MEMORY, {entry: 1})
-    await hold(house, entry, 2, lease=-1)
+    await hold(house, entry, "index", 2, lease=-1)
     await house.sweep()
     await remove(house.resources.qdrant, (await house.live()).collection, house.tenant, entry)
     counts = await house.sweep()
@@ -99,13 +102,12 @@ async def test_a_buried_row_is_left_in_peace_until_its_record_changes(house: Hou
     await house.client.patch(f"/v1/memories/{entry}", json={"content": "mended killer"})
     assert await house.found("mended") == [entry]
     await house.resources.writer.close()
-    assert await house.sql("SELECT ref FROM work") == []
+    assert await house.sql("SELECT ref FROM work WHERE kind = 'memory'") == []
 
 
 async def test_a_row_of_a_claim_that_came_back_meanwhile_is_not_ended(house: House) -> None:
     """The zombie finished between the look and the end: its answer stands."""
-    await house.save("slow")
-    await hold(house, (await house.sql("SELECT ref FROM work WHERE stage = 'enrich'"))[0].ref, 2, lease=-1)
+    await hold(house, await house.save("slow"), "enrich", 2, lease=-1)
     async with house.resources.postgres.fleet() as connection:
         claims = await work.exhausted(connection, 2, 10)
         await connection.execute(text("DELETE FROM work WHERE stage = :stage"), {"stage": stages.ENRICH.name})

@@ -41,6 +41,7 @@ async def test_points_of_desk_entries_whose_time_is_over_go(house: House) -> Non
     assert counts.expired_desk_points == 1
     assert {ref for ref, _ in await house.points(Kind.DESK)} == {"session/s/live", "session/s/later"}
     assert (await house.repairs())["expired_desk_points"] == 1
+    await house.lose(Kind.DESK, ["session/s/later"])
 
 
 async def test_points_that_the_index_lost_come_back(house: House) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import asdict
 from typing import Any
@@ -10,21 +10,11 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from shared import config
 from shared.resources import open_resources
 from shared.stages import Kind
-from tests.conftest import serving
 from tests.integration.sweep.house import House
 from workers.sweep import sweep
 from workers.sweep.sweep import Counts
-
-
-@pytest.fixture
-async def house(make_settings: Callable[..., config.Settings], tenant: str) -> AsyncIterator[House]:
-    """A house in which everything has its last day."""
-    settings = make_settings(apart=True, turn_days=10, history_days=30, work_attempts=2)
-    async with serving(settings, tenant) as gateway:
-        yield House(gateway)
 
 
 @pytest.fixture

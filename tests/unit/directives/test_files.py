@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,8 @@ import pytest
 from shared import config, directives, errors
 from shared.directives import files
 from shared.directives.record import MAX_TEXT, Origin
-from shared.dreams import antipattern, plan
+from shared.dreams import antipattern, episodes, occurrences, plan
+from shared.dreams.occurrences import Level
 from shared.feedback import evaluation
 
 NAMES = ["anti-patterns", "dream", "episodes", "memory-rules", "pref-dream", "session-evaluation"]
@@ -57,8 +59,28 @@ def test_the_answers_that_the_directives_show_are_what_the_code_reads() -> None:
     [learnt] = antipattern.parse(_answers("anti-patterns")[0])
     assert (learnt.tags[0], learnt.session_ids) == ("anti-pattern", ("…",))
     assert evaluation.parse(_answers("session-evaluation")[0]).overall_quality == "good"
-    for name in ("pref-dream", "episodes"):
-        assert json.loads(_answers(name)[0])
+    [marked] = occurrences.parse(_answers("pref-dream")[0])
+    assert (marked.sighting.level, marked.sighting.seqs) == (Level.CASUAL, frozenset({7}))
+    told = episodes.parse(_answers("episodes")[0])
+    assert (told.new[0].category, told.new[0].importance) == ("episodic/decision", 0.7)
+    assert json.loads(_answers("episodes")[0])["toUpdate"][0].keys() == {
+        "id",
+        "content",
+        "importance",
+        "sourceSessions",
+    }
+
+
+@pytest.mark.parametrize("name", ["dream", "anti-patterns", "pref-dream", "episodes"])
+def test_the_answer_for_nothing_found_is_read_as_nothing(name: str) -> None:
+    nothing = re.findall(r"answer\s+(\{.*?\})\.", directives.read(_settings(None), "acme", name))[-1]
+    read: dict[str, Callable[[str], object]] = {
+        "dream": plan.parse,
+        "anti-patterns": antipattern.parse,
+        "pref-dream": occurrences.parse,
+        "episodes": episodes.parse,
+    }
+    assert read[name](nothing) in ([], plan.Plan((), ()), episodes.Episodes((), ()))
 
 
 def test_the_good_example_of_an_anti_pattern_has_the_form_that_the_code_holds() -> None:

@@ -1,0 +1,143 @@
+"""Each pass marks exactly the turns that it read; what arrives meanwhile stays due (CV2, DR6)."""
+
+import asyncio
+import json
+from typing import Any
+
+from shared.dreams import log
+from shared.dreams.record import PassName
+from shared.scope import Scope
+from tests.conftest import Gateway
+from tests.integration.dreams.conftest import dreamt, live
+from tests.standins.behaviours import Reply, Status
+from tests.standins.models import ModelServer
+
+NOTHING = Reply(json.dumps({"occurrences": [], "toSave": [], "toUpdate": []}))
+
+
+async def _session(house: Gateway, *said: str) -> str:
+    opened = (await house.client.post("/v1/sessions", json={})).json()["id"]
+    await _say(house, opened, *said)
+    return str(opened)
+
+
+async def _say(house: Gateway, session: str, *said: str) -> None:
+    turns = [{"role": "user", "content": content} for content in said]
+    answer = await house.client.post(f"/v1/sessions/{session}/turns/batch", json={"turns": turns})
+    assert answer.status_code == 201, answer.text
+
+
+async def _unread(house: Gateway, name: PassName) -> list[str]:
+    scope = Scope(house.tenant)
+    async with house.resources.postgres.tenant(house.tenant) as connection:
+        return [turn.content for turn in await log.unread(connection, scope, name, 1000)]
+
+
+async def test_turns_that_arrive_while_a_pass_thinks_stay_due_for_it(
+    house: Gateway, models: ModelServer
+) -> None:
+    """A writer goes on all the while two passes read: each turn is read by each of them once."""
+    session = await _session(house, "turn 0")
+    written = 1
+    asked: list[str] = []
+    loop = asyncio.get_running_loop()
+
+    def thinking(call: Any) -> str:
+        nonlocal written
+        asked.append(call.prompt)
+        asyncio.run_coroutine_threadsafe(_say(house, session, f"turn {written}"), loop).result(10)
+        written += 1
+        return str(NOTHING.text)
+
+    models.chat_default = Reply(thinking)
+    for _ in range(4):
+        await dreamt(house, passes=["infer_preferences", "extract_episodes"])
+
+    for name in (PassName.PREFERENCES, PassName.EPISODES):
+        left = await _unread(house, name)
+        assert left, "the last turn arrived while the last pass was thinking"
+        read = {f"turn {number}" for number in range(written)} - set(left)
+        for content in read:
+            assert any(content in prompt for prompt in asked)
+    assert await _unread(house, PassName.ANTI_PATTERNS) == [f"turn {n}" for n in range(written)]
+
+
+async def test_a_skipped_or_failing_pass_marks_nothing_until_its_last_try(
+    house: Gateway, models: ModelServer
+) -> None:
+    await _session(house, "I like short answers.")
+    models.chat_default = Status(500)
+    run = (await house.client.post("/v1/dreams", json={"passes": ["infer_preferences"]})).json()
+    from workers.dream import walk
+
+    await walk.do_pass(house.resources, house.tenant, run["id"], PassName.PREFERENCES)
+    assert await _unread(house, PassName.PREFERENCES) == ["I like short answers."]
+
+    from tests.integration.dreams.conftest import night
+
+    await night(house.resources, house.tenant, run["id"])
+    assert await _unread(house, PassName.PREFERENCES) == []
+    assert await _unread(house, PassName.EPISODES) == ["I like short answers."]
+
+
+def _marks(session: str, *levels: tuple[int, str], content: str = "Ada wants short answers.") -> Reply:
+    marks = [
+        {
+            "key": "short-answers",
+            "content": content,
+            "category": "user-preferences/style",
+            "tags": [],
+            "level": level,
+            "sessionId": session,
+            "seqs": [seq],
+        }
+        for seq, level in levels
+    ]
+    return Reply(json.dumps({"occurrences": marks}))
+
+
+async def test_a_casual_wish_is_inferred_at_its_third_occurrence_counted_across_runs(
+    house: Gateway, models: ModelServer
+) -> None:
+    session = await _session(house, "Short, please.")
+    for seq in (1, 2):
+        models.chat_default = _marks(session, (seq, "casual"))
+        await dreamt(house, passes=["infer_preferences"])
+        assert await live(house) == {}
+        await _say(house, session, "Shorter, please.")
+    models.chat_default = _marks(session, (3, "casual"), (1, "casual"))
+
+    await dreamt(house, passes=["infer_preferences"])
+
+    [entry] = (await house.client.get("/v1/memories")).json()["results"]
+    assert entry["content"] == "Ada wants short answers."
+    assert entry["tags"][0] == "inferred"
+    assert entry["metadata"]["source"] == "inferred"
+
+
+async def test_one_outburst_is_enough_and_money_needs_permission(house: Gateway, models: ModelServer) -> None:
+    session = await _session(house, "NEVER pay invoices over 500 euros without asking me!")
+    content = "Ada wants to be asked before invoices over 500 euros are paid."
+    models.chat_default = _marks(session, (1, "very_irritated"), content=content)
+
+    await dreamt(house, passes=["infer_preferences"])
+
+    [entry] = (await house.client.get("/v1/memories")).json()["results"]
+    assert entry["metadata"]["requires_user_permission"] == "true"
+
+
+async def test_a_correction_becomes_an_anti_pattern_once(house: Gateway, models: ModelServer) -> None:
+    session = await _session(house, "No, that's wrong: the backup runs at 2 am, never restart then.")
+    warning = "Don't restart the database at 2 am because the backup runs then — instead wait until 4 am."
+    models.chat_default = Reply(
+        json.dumps({"toSave": [{"content": warning, "category": "anti-patterns/database", "sessionIds": [session]}]})
+    )
+
+    first = await dreamt(house, passes=["mine_anti_patterns"])
+    second = await dreamt(house, passes=["mine_anti_patterns"])
+
+    assert first["passes"][0]["state"] == "done", first
+    assert second["passes"][0]["state"] == "skipped"
+    [entry] = (await house.client.get("/v1/memories", params={"category": "anti-patterns"})).json()["results"]
+    assert entry["content"] == warning
+    assert "anti-pattern" in entry["tags"]
