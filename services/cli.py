@@ -209,7 +209,9 @@ def undo_dream(run_id: str, tenant: Tenant = "default") -> None:
 def evaluate_dreams(
     endpoint: Annotated[str, typer.Option("--endpoint", help="An OpenAI-compatible base URL.")],
     model: Annotated[str, typer.Option("--model", help="The model's name there.")] = "default",
-    example: Annotated[Path | None, typer.Option("--example", exists=True, help="A folder like examples/dream.")] = None,
+    example: Annotated[
+        Path | None, typer.Option("--example", exists=True, help="A folder like examples/dream.")
+    ] = None,
 ) -> None:
     """Let a model dream over the example scope and measure merges, prunes and facts lost."""
     from services.commands.dream_evaluation import evaluate

@@ -111,6 +111,8 @@ class Settings(BaseSettings):
     history_days: float | None = Field(None, gt=0)
     idempotency_hours: float = Field(24, gt=0)
     embedding_cache_days: float = Field(30, gt=0)
+    feedback_days: float = Field(90, gt=0)
+    dream_days: float = Field(90, gt=0)
 
     log_level: str = "INFO"
 

@@ -63,7 +63,7 @@ def listed(text: str, *names: str) -> list[Item]:
         told = object_(text, *names)
     except errors.BadReply:
         return objects(text)
-    found = next((told[name] for name in names if told.get(name)), [])
+    found: Any = next((told[name] for name in names if told.get(name)), [])
     return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
 
 

@@ -70,7 +70,7 @@ def _create() -> Celery:
     settings = config.load()
     created = celery_app(settings)
     created.conf.update(
-        include=["workers.enrichment.tasks", "workers.embedding.tasks", "workers.dream.tasks", "workers.sweep.tasks"],
+        include=[f"workers.{queue}.tasks" for queue in ("enrichment", "embedding", "dream", "sweep")],
         beat_schedule={
             "hand on what is due": {
                 "task": stages.HAND_ON_TASK,

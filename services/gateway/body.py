@@ -24,6 +24,17 @@ class Body(BaseModel):
         return data
 
 
+class Items(Body):
+    """A list of items that stand on their own: what one of them holds is judged when it is parsed."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _storable(cls, data: Any) -> Any:
+        if not _is_storable([*data] if isinstance(data, dict) else data):
+            raise ValueError(_UNSTORABLE)
+        return data
+
+
 def example(body: dict[str, Any]) -> ConfigDict:
     """Return the configuration that shows an example in the OpenAPI document."""
     return ConfigDict(json_schema_extra={"examples": [body]})
@@ -64,4 +75,5 @@ def parse(model: type[M], item: Any) -> M:
         return model.model_validate(item)
     except ValidationError as error:
         fault = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        raise errors.Invalid(".".join(str(part) for part in fault["loc"]), fault["msg"]) from None
+        field = ".".join(str(part) for part in fault["loc"]) or "body"
+        raise errors.Invalid(field, fault["msg"]) from None

@@ -1,10 +1,23 @@
 """Every statement on runs, passes and changes."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Integer, Text, and_, bindparam, func, insert, or_, select, text, update
+from sqlalchemy import (
+    ColumnElement,
+    Integer,
+    Text,
+    and_,
+    bindparam,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+    text,
+    update,
+)
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -185,3 +198,9 @@ async def occurrences(connection: AsyncConnection, scope: Scope) -> dict[str, li
 def _of_scope(scope: Scope) -> tuple[ColumnElement[bool], ...]:
     same_user = occurrence.c.user_id.is_not_distinct_from(scope.user_id)
     return owned_by(occurrence, scope.tenant), occurrence.c.agent_id == scope.agent_id, same_user
+
+
+async def expire(connection: AsyncConnection, tenant: str, age: timedelta) -> int:
+    """Delete the records of runs that ended longer ago than `age`; return how many."""
+    old = (run.c.state != RunState.RUNNING, run.c.created_at < func.now() - age)
+    return (await connection.execute(delete(run).where(owned_by(run, tenant), *old))).rowcount

@@ -5,6 +5,7 @@ from sqlalchemy import RowMapping
 from shared.index import texts
 from shared.index.candidate import Candidate
 from shared.index.points import NOBODY, Document, instant, segments
+from shared.longterm import fading
 from shared.longterm.record import Draft, Entry
 from shared.stages import Kind
 
@@ -39,7 +40,7 @@ def candidate(row: RowMapping, keyword: float | None, cosine: float | None) -> C
         text=texts.keyword_text(row["content"], category=row["category"], tags=row["tags"]),
         keyword=keyword,
         cosine=cosine,
-        importance=row["importance"],
+        importance=fading.effective(row["importance"], row["last_seen_at"]),
         at=row["occurred_at"] or row["created_at"],
         speaker=source.get("speaker"),
         role=source.get("role"),

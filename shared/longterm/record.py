@@ -3,10 +3,11 @@
 from datetime import datetime
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, computed_field
 from sqlalchemy import RowMapping
 
 from shared import naming
+from shared.longterm import fading
 from shared.scope import Scope
 from shared.stages import State
 
@@ -102,6 +103,12 @@ class Entry(BaseModel):
     def scope(self) -> Scope:
         """Whose memory this is."""
         return Scope(self.tenant, self.agent_id, self.user_id)
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def effective_importance(self) -> float:
+        """The importance that ranking goes by."""
+        return fading.effective(self.importance, self.last_seen_at)
 
     @property
     def at(self) -> datetime:

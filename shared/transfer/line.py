@@ -176,4 +176,4 @@ def _settled(line: Line) -> Line:
 
 def write(entry: Entry) -> bytes:
     """Return an entry as a line, with its line break."""
-    return entry.model_dump_json(exclude={"source"}).encode() + b"\n"
+    return entry.model_dump_json(exclude={"source", "effective_importance"}).encode() + b"\n"

@@ -30,7 +30,7 @@ UNUSABLE: dict[str, tuple[Behaviour, str]] = {
     "mute": (b.Reply(" "), "answered nothing"),
     "prose": (b.Reply("I have saved that for you!"), "no JSON array"),
     "half": (b.Truncated('[{"content": "never finished"}]', keep=20), "no JSON array"),
-    "endless": (b.Reply("<think>Let me see. The note says"), "within its thoughts"),
+    "endless": (b.Reply("<think>Let me see. The note says"), "no JSON array"),
     "hollow": (b.Reply('[{"content": " "}, {"tags": ["x"]}, {"content": 7}]'), "no item"),
     "forbidden": (b.Status(401, message="wrong key"), "wrong key"),
 }
@@ -64,7 +64,7 @@ async def test_every_failure_of_the_model_ends_with_its_reason_and_hides_nothing
     await history.quiet(within=60)
     for word, (_, reason) in (AWAY | UNUSABLE).items():
         entry = await _entry(history, saves[word])
-        assert (entry["state"], reason in (entry["failure"] or "")) == ("failed", True), (word, entry)
+        assert (entry["state"], reason in (entry["failure"] or "")) == ("failed", True), (word, entry["failure"])
         assert _calls(models, word) == (ATTEMPTS if word in AWAY else 2), word
     for word in GOOD:
         assert (await _entry(history, saves[word]))["state"] == "archived", word

@@ -126,7 +126,7 @@ def _asked_again(mendable: Sequence[Rejection]) -> str:
     ]
     return "\n".join(
         [
-            "These replacements were refused. Write them once more, keeping what is named, or leave them out:",
+            "These replacements were refused. Write them anew, keeping what is named, or leave them out:",
             *lines,
         ]
     )

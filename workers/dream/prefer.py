@@ -65,10 +65,8 @@ def _told(read: _Read) -> str:
     known = [f"- {one_line(entry.content)}" for entry in read.known[:200]] or ["- none"]
     keys = [f"- {key}" for key in read.counted] or ["- none"]
     signals = read.signals or ["- none"]
-    return "\n".join(
-        ["Known preferences:", *known, "", "Keys seen before:", *keys, "", "Signals:", *signals]
-        + ["", log.as_text(read.turns)]
-    )
+    lists = ["Known preferences:", *known, "", "Keys seen before:", *keys, "", "Signals:", *signals]
+    return "\n".join([*lists, "", log.as_text(read.turns)])
 
 
 def _new(due: list[Tally], known: list[Entry]) -> tuple[list[Tally], list[dict[str, Any]]]:

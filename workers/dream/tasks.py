@@ -1,4 +1,7 @@
-"""Tasks of the queue `dream`. A pass is a task of its own, so that Flower shows which, for whom, how long."""
+"""Tasks of the queue `dream`. A pass is a task of its own, so that Flower shows which, for whom, how long.
+
+`agent` and `user` are there to be read by people: the run's row says the same to the code.
+"""
 
 from shared.dreams.record import PassName
 from workers.app import app, run
@@ -19,37 +22,37 @@ def go_on() -> int:
 
 
 @app.task(name="dream.fold_duplicates")
-def fold_duplicates(*, tenant: str, agent: str, user: str | None, run: str) -> str:
+def fold_duplicates(*, tenant: str, agent: str, user: str | None, run: str) -> str:  # noqa: ARG001
     """Fold entries that differ in spelling only."""
     return _do(tenant, run, PassName.FOLD)
 
 
 @app.task(name="dream.evaluate_sessions")
-def evaluate_sessions(*, tenant: str, agent: str, user: str | None, run: str) -> str:
+def evaluate_sessions(*, tenant: str, agent: str, user: str | None, run: str) -> str:  # noqa: ARG001
     """Judge sessions that have come to rest."""
     return _do(tenant, run, PassName.EVALUATE)
 
 
 @app.task(name="dream.consolidate")
-def consolidate(*, tenant: str, agent: str, user: str | None, run: str) -> str:
+def consolidate(*, tenant: str, agent: str, user: str | None, run: str) -> str:  # noqa: ARG001
     """Merge what says the same, archive what was fleeting."""
     return _do(tenant, run, PassName.CONSOLIDATE)
 
 
 @app.task(name="dream.mine_anti_patterns")
-def mine_anti_patterns(*, tenant: str, agent: str, user: str | None, run: str) -> str:
+def mine_anti_patterns(*, tenant: str, agent: str, user: str | None, run: str) -> str:  # noqa: ARG001
     """Learn from corrections what not to do again."""
     return _do(tenant, run, PassName.ANTI_PATTERNS)
 
 
 @app.task(name="dream.infer_preferences")
-def infer_preferences(*, tenant: str, agent: str, user: str | None, run: str) -> str:
+def infer_preferences(*, tenant: str, agent: str, user: str | None, run: str) -> str:  # noqa: ARG001
     """Infer what a user prefers from what they said often enough."""
     return _do(tenant, run, PassName.PREFERENCES)
 
 
 @app.task(name="dream.extract_episodes")
-def extract_episodes(*, tenant: str, agent: str, user: str | None, run: str) -> str:
+def extract_episodes(*, tenant: str, agent: str, user: str | None, run: str) -> str:  # noqa: ARG001
     """Keep what happened as episodes."""
     return _do(tenant, run, PassName.EPISODES)
 

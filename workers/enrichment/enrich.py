@@ -57,11 +57,11 @@ async def _enrich(resources: Resources, claim: Claim) -> None:
 
 
 async def _ask(resources: Resources, model: LanguageModel, raw: Entry, system: str) -> list[Draft]:
-    async with asyncio.timeout(resources.settings.llm_timeout):
-        try:
+    try:
+        async with asyncio.timeout(resources.settings.llm_timeout):
             reply = await model.ask(system, prompt.user(raw))
-        except TimeoutError:
-            raise errors.Unavailable("language model", "no answer in time") from None
+    except TimeoutError:
+        raise errors.Unavailable("language model", "no answer in time") from None
     return items.drafts(reply.text, raw, system)
 
 

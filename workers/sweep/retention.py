@@ -3,6 +3,8 @@
 from datetime import timedelta
 
 from shared.conversation import store as conversation
+from shared.dreams import store as dreams
+from shared.feedback import store as feedback
 from shared.idempotency import store as idempotency
 from shared.index import vectors
 from shared.longterm import forget, history, store
@@ -56,7 +58,7 @@ async def turns(resources: Resources, tenant: str) -> int:
 
 
 async def rows(resources: Resources, tenant: str) -> dict[str, int]:
-    """Delete notes, stored answers and cached vectors past their time."""
+    """Delete notes, stored answers, cached vectors, feedback and dream records past their time."""
     settings = resources.settings
     async with resources.postgres.tenant(tenant) as connection:
         answers = timedelta(hours=settings.idempotency_hours)
@@ -64,6 +66,8 @@ async def rows(resources: Resources, tenant: str) -> dict[str, int]:
         gone = {
             "answers": await idempotency.expire(connection, tenant, answers),
             "vectors": await vectors.expire(connection, tenant, unused),
+            "signals": await feedback.expire(connection, tenant, timedelta(days=settings.feedback_days)),
+            "dreams": await dreams.expire(connection, tenant, timedelta(days=settings.dream_days)),
             "history": 0,
         }
         if settings.history_days is not None:

@@ -33,6 +33,8 @@ class Counts:
     expired_history: int = 0
     expired_answers: int = 0
     expired_vectors: int = 0
+    expired_signals: int = 0
+    expired_dreams: int = 0
 
 
 Step = Callable[[Resources, Counts], Awaitable[None]]
@@ -77,6 +79,8 @@ async def _retention(resources: Resources, counts: Counts) -> None:
         counts.expired_history += rows["history"]
         counts.expired_answers += rows["answers"]
         counts.expired_vectors += rows["vectors"]
+        counts.expired_signals += rows["signals"]
+        counts.expired_dreams += rows["dreams"]
 
 
 async def _desk_points(resources: Resources, counts: Counts) -> None:

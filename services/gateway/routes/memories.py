@@ -10,7 +10,7 @@ from pydantic import Field
 from services.gateway import answer
 from services.gateway import errors as problems
 from services.gateway.answer import Json
-from services.gateway.body import Body, Count, Flag, Fraction, example, parse
+from services.gateway.body import Body, Count, Flag, Fraction, Items, example, parse
 from services.gateway.dependencies import (
     Cursor,
     Limit,
@@ -69,7 +69,7 @@ class MemoryBody(Body):
         return Draft(**fields, tags=tuple(self.tags), source=source).checked()
 
 
-class BatchBody(Body):
+class BatchBody(Items):
     """Memories to keep; each stands on its own."""
 
     model_config = example({"memories": [_EXAMPLE]})

@@ -10,7 +10,7 @@ from pydantic import Field
 from services.gateway import answer
 from services.gateway import errors as problems
 from services.gateway.answer import Json
-from services.gateway.body import Body, Count, Flag, example, parse
+from services.gateway.body import Body, Count, Flag, Items, example, parse
 from services.gateway.dependencies import Cursor, Limit, Once, Opened, Reader, Writer
 from shared import errors, naming
 from shared.context import build
@@ -56,7 +56,7 @@ class TurnBody(Body):
         return TurnDraft(**self.model_dump(exclude={"usage"})).checked()
 
 
-class TurnsBody(Body):
+class TurnsBody(Items):
     """Turns that were said, in order; each stands on its own."""
 
     model_config = example({"turns": [{"role": "user", "content": "Hello"}]})

@@ -97,3 +97,15 @@ async def test_a_thousand_corrections_in_one_batch_are_all_kept(gateway: Gateway
         await signals.note_corrections(connection, session, said)
         noted = await signals.recent(connection, session.scope, limit=2000)
     assert [one.detail for one in noted[::-1]] == [turn.content for turn in said]
+
+
+async def test_fb2_a_correction_is_noted_however_the_turn_comes_in(gateway: Gateway) -> None:
+    client = gateway.client
+    await client.post("/v1/sessions", json={"id": "s", "agent_id": "support", "user_id": "ada"})
+    await client.post("/v1/sessions/s/turns", json={"role": "user", "content": "No, that's wrong."})
+    turns = [{"role": role, "content": "Try again."} for role in ("user", "assistant")]
+    await client.post("/v1/sessions/s/turns/batch", json={"turns": turns})
+    context = await client.post("/v1/sessions/s/context", json={"message": "That didn't work."})
+    assert context.status_code == 200
+    noted = (await client.get("/v1/feedback", params={"type": "Correction"})).json()["results"]
+    assert [one["detail"] for one in noted] == ["That didn't work.", "Try again.", "No, that's wrong."]

@@ -39,6 +39,7 @@ async def moved_in(fleet: Gateway, tenant: str) -> AsyncIterator[House]:
     """Let a tenant into a fleet where everything has been mended."""
     async with await fleet.another(tenant) as client:
         house = House(Gateway(client, fleet.resources, tenant))
+        await house.settle()
         await house.sweep()
         await house.settle()
         yield House(house.gateway, await house.repairs())

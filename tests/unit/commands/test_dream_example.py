@@ -22,7 +22,7 @@ MERGED = (
     "The new web shop, Prism, goes live on 1 December 2026.",
     "Prism takes payments and refunds through Stripe, account acct_1N9xQ2.",
     "Harbor, the warehouse move, brings the stock of 4 200 pallets from Gothenburg to Malmö.",
-    "Supplier Kessler Glas: Hafenstraße 3, 33607 Bielefeld since 1 August 2026, before Industrieweg 12, 33602.",
+    "Supplier Kessler Glas: Hafenstraße 3, 33607 Bielefeld since 1 August 2026, once Industrieweg 12, 33602.",
     "Customer support answers on weekdays from 9:00 to 17:00, on Fridays only until 15:00.",
     "Prism charges 19 % VAT on sales to Germany, no longer 16 %; the rates stand in tax_rates.csv.",
     "Mira prefers short, brief answers: three sentences at most.",

@@ -105,7 +105,9 @@ def test_content_of_just_the_most_length_is_kept() -> None:
     assert len(checked.merges) == 1
 
 
-@pytest.mark.parametrize("stranger", [{"user_id": "bo"}, {"user_id": None}, {"agent_id": "x"}, {"tenant": "evil"}])
+@pytest.mark.parametrize(
+    "stranger", [{"user_id": "bo"}, {"user_id": None}, {"agent_id": "x"}, {"tenant": "evil"}]
+)
 def test_nothing_of_another_user_agent_or_tenant_is_touched(stranger: dict[str, str]) -> None:
     entries = [entry(1, TEA), entry(2, GREEN, **stranger), *many(20)[3:]]
     checked = check(plan(saving(GREEN, 1, 2), *deleting(2)), snapshot(*entries))
@@ -168,7 +170,8 @@ def test_what_matters_can_be_merged() -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "already", "allowed"), [(4, 0, 0), (5, 0, 1), (9, 0, 1), (10, 0, 2), (10, 1, 1), (10, 2, 0), (10, 7, 0)]
+    ("size", "already", "allowed"),
+    [(4, 0, 0), (5, 0, 1), (9, 0, 1), (10, 0, 2), (10, 1, 1), (10, 2, 0), (10, 7, 0)],
 )
 def test_a_run_prunes_at_most_a_fifth_of_the_scope(size: int, already: int, allowed: int) -> None:
     checked = check(plan(*deleting(0, 1, 2)), snapshot(*many(3), scope_size=size, pruned_already=already))
@@ -218,8 +221,12 @@ def test_labels_of_the_sources_that_do_not_fit_in_one_entry_refuse_the_merge() -
 
 
 def test_an_anti_pattern_stays_one() -> None:
-    kept = entry(1, "Don't mail Kessler because nobody reads it — instead call", category="anti-patterns/email")
-    twin = entry(2, "Don't mail Kessler because it is not read — instead call", category="anti-patterns/email")
+    kept = entry(
+        1, "Don't mail Kessler because nobody reads it — instead call", category="anti-patterns/email"
+    )
+    twin = entry(
+        2, "Don't mail Kessler because it is not read — instead call", category="anti-patterns/email"
+    )
     undone = saving("Mail Kessler because it is read, instead of a call", 1, 2)
     assert codes(check(plan(undone), snapshot(kept, twin))) == [Code.MALFORMED]
     sound = saving("Don't mail Kessler because it is not read by anybody, nobody — instead call", 1, 2)

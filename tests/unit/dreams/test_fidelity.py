@@ -16,7 +16,10 @@ FAITHFUL = [
         ["Bo is allergic to nuts.", "Bo can't eat hazelnuts, carries an EpiPen."],
         "Bo is allergic to nuts, hazelnuts among them, and carries an EpiPen.",
     ),
-    (["Lives at Hauptstr. 5", "Moved to Lindenweg 7 in 2025"], "Since 2025 lives at Lindenweg 7; before, at Hauptstr. 5"),
+    (
+        ["Lives at Hauptstr. 5", "Moved to Lindenweg 7 in 2025"],
+        "Since 2025 lives at Lindenweg 7; before, at Hauptstr. 5",
+    ),
     (["Nutzer mag keine Pilze", "Der Nutzer isst keine Pilze"], "Der Nutzer mag und isst keine Pilze"),
     (["Uses Docker 24.0.5 on port 8080", "Docker runs on port 8080"], "Uses Docker 24.0.5, on port 8080"),
     (["User dislikes mushrooms", "User does not like mushrooms"], "User does not like mushrooms"),
@@ -36,8 +39,14 @@ FAITHFUL = [
     (["Ada no longer lives in Bergen", "Ada lives in Oslo"], "Ada lives in Oslo, no longer in Bergen"),
     (["Ada lives in Bergen", "Ada moved to Oslo"], "Ada moved to Oslo and no longer lives in Bergen"),
     (["NEVER DEPLOY ON FRIDAYS, PLEASE"], "Please never deploy on Fridays"),
-    (["Wohnt in Köln, arbeitet bei der Stadt", "Arbeitet bei der Stadt"], "Wohnt in Köln, arbeitet bei der Stadt"),
-    (["L’utilisateur préfère le café noir", "Aime le café noir"], "L'utilisateur préfère et aime le café noir"),
+    (
+        ["Wohnt in Köln, arbeitet bei der Stadt", "Arbeitet bei der Stadt"],
+        "Wohnt in Köln, arbeitet bei der Stadt",
+    ),
+    (
+        ["L’utilisateur préfère le café noir", "Aime le café noir"],
+        "L'utilisateur préfère et aime le café noir",
+    ),
     (["用户住在北京市，喜欢喝茶", "用户喜欢喝茶"], "用户住在北京市，喜欢喝茶"),
     (["ユーザーは田中さんとコーヒーを飲む"], "田中さんとコーヒーを飲むユーザー"),
     (["Said “ship it on Monday”", 'Said "ship it on Monday" again'], 'Said "ship it on Monday" again'),

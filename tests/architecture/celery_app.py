@@ -1,0 +1,31 @@
+"""Print what the Celery app declares, as JSON: in a process of its own, as a worker starts it."""
+
+import json
+import sys
+
+from celery import Celery
+
+from shared import stages
+from workers.app import app
+
+
+def main(app: Celery) -> None:
+    """Print tasks by name with module, function and queue; the clock's tasks; the stages' tasks."""
+    app.loader.import_default_modules()
+    router = app.amqp.Router(queues=app.amqp.Queues(app.conf.task_queues))
+    tasks = {
+        name: [task.__module__, task.__name__, router.route({}, name)["queue"].name]
+        for name, task in app.tasks.items()
+        if not name.startswith("celery.")
+    }
+    told = {
+        "tasks": tasks,
+        "beat": [entry["task"] for entry in app.conf.beat_schedule.values()],
+        "stages": [stage.task for stage in stages.STAGES.values()],
+        "queues": [queue.name for queue in app.conf.task_queues],
+    }
+    json.dump(told, sys.stdout)
+
+
+if __name__ == "__main__":
+    main(app)

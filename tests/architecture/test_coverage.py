@@ -1,0 +1,40 @@
+"""tests/COVERAGE.md says for each requirement which tests show it; each of them must be there."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+_ROW = re.compile(r"^\| (?P<row>[A-Z]{2}\d+[a-z]?|[A-Z][\w ,]*) \| (?P<what>[^|]+) \| (?P<tests>[^|]+) \|$")
+_TEST = re.compile(r"`([^`]+)::([^`]+)`")
+
+
+def test_every_line_of_the_table_names_a_requirement_and_at_least_one_test(repository: Path) -> None:
+    rows = list(_rows(repository))
+    assert rows
+    names = [row for row, _ in rows]
+    assert sorted(set(names)) == sorted(names), "a requirement has one line"
+    assert not [row for row, tests in rows if not tests]
+
+
+def test_every_test_that_the_table_names_exists(repository: Path) -> None:
+    named = {test for _, tests in _rows(repository) for test in tests}
+    missing = {f"{path}::{name}" for path, name in named if name not in _tests(repository / "tests" / path)}
+    assert not missing
+
+
+def _rows(repository: Path) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    lines = (repository / "tests" / "COVERAGE.md").read_text().splitlines()
+    table = [line for line in lines if line.startswith("|")]
+    for line in table[2:]:
+        match = _ROW.fullmatch(line)
+        assert match is not None, f"not a row of the table: {line}"
+        yield match["row"], [(path, name) for path, name in _TEST.findall(match["tests"])]
+
+
+def _tests(path: Path) -> set[str]:
+    if not path.is_file():
+        return set()
+    nodes = ast.walk(ast.parse(path.read_text()))
+    functions = [node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    return {name for name in functions if name.startswith("test_")}

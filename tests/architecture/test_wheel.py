@@ -1,0 +1,38 @@
+"""DESIGN: a wheel holds the four packages, whole, and nothing else."""
+
+import zipfile
+from pathlib import Path
+
+import pytest
+from hatchling.builders.wheel import WheelBuilder
+
+from tests.architecture.tree import PACKAGES, tracked
+
+
+@pytest.fixture(scope="module")
+def held(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> set[str]:
+    """Build the wheel and return the names in it."""
+    builder = WheelBuilder(str(repository))
+    (wheel,) = builder.build(directory=str(tmp_path_factory.mktemp("wheel")), versions=["standard"])
+    with zipfile.ZipFile(wheel) as archive:
+        return set(archive.namelist())
+
+
+def test_the_wheel_has_the_packages_and_nothing_else(held: set[str]) -> None:
+    tops = {name.partition("/")[0] for name in held}
+    (about,) = [top for top in tops if top.endswith(".dist-info")]
+    assert tops == {*PACKAGES, about}
+    assert not [name for name in held if "__pycache__" in name or name.endswith(".pyc")]
+    assert any(name.startswith(f"{about}/licenses/") for name in held)
+
+
+def test_every_tracked_file_of_a_package_is_in_the_wheel(held: set[str], repository: Path) -> None:
+    """Also what is no Python: directives, the template and the steps of the schema."""
+    files = {str(path.relative_to(repository)) for path in tracked(repository, *PACKAGES)}
+    assert files <= held
+    assert {"shared/directives/memory-rules.md", "migrations/script.py.mako"} <= held
+    assert any(name.startswith("migrations/versions/0001") for name in held)
+
+
+def test_the_command_is_in_the_wheel(held: set[str]) -> None:
+    assert any(name.endswith(".dist-info/entry_points.txt") for name in held)

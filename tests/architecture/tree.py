@@ -1,0 +1,34 @@
+"""The files of the repository, as git tracks them."""
+
+import ast
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+PACKAGES = ("services", "workers", "shared", "migrations")
+
+
+def tracked(repository: Path, *patterns: str) -> list[Path]:
+    """Return tracked files, and such as would be: what git ignores is no part of the house."""
+    listing = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z", *patterns]
+    found = subprocess.run(listing, cwd=repository, check=True, capture_output=True).stdout
+    paths = (repository / name for name in found.decode().split("\0") if name)
+    return sorted(path for path in paths if path.is_file())
+
+
+def sources(repository: Path) -> list[Path]:
+    """Return the Python files of the product, without the migrations."""
+    return [path for package in PACKAGES[:3] for path in tracked(repository, f"{package}/**.py")]
+
+
+def functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    """Yield every function of a file."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+
+
+def length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Return the lines of a function's body, without its signature, docstring and decorators."""
+    body = function.body[1:] if ast.get_docstring(function) is not None else function.body
+    return (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0

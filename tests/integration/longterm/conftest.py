@@ -1,0 +1,44 @@
+"""Agents at the door of a gateway in this process, and at one that can't reach the index."""
+
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from shared import config
+from tests.conftest import Gateway, serving
+from tests.journey.agent import Agent
+
+
+@pytest.fixture
+def agent(gateway: Gateway) -> Agent:
+    """An agent whose key may do everything in a tenant of its own."""
+    return Agent(gateway.client, gateway.tenant)
+
+
+@pytest.fixture
+def nowhere() -> str:
+    """An address of this machine that refuses."""
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{closed.getsockname()[1]}"
+
+
+@asynccontextmanager
+async def beside(gateway: Gateway, **changes: Any) -> AsyncIterator[Agent]:
+    """Open another gateway on the same stores and tenant, with changed settings."""
+    settings = gateway.resources.settings.model_copy(update=changes)
+    async with serving(settings, gateway.tenant) as other:
+        yield Agent(other.client, other.tenant)
+
+
+@pytest.fixture
+async def without_index(gateway: Gateway, nowhere: str) -> AsyncIterator[Agent]:
+    """The same tenant's agent at a gateway that can't reach Qdrant."""
+    async with beside(gateway, qdrant_url=f"http://{nowhere}") as agent:
+        yield agent
+
+
+Settings = Callable[..., config.Settings]

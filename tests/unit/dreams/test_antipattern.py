@@ -1,0 +1,95 @@
+"""DR5, LT12: the form of an anti-pattern, and none twice."""
+
+import json
+
+import pytest
+
+from shared import errors
+from shared.dreams import antipattern
+from shared.dreams.rejection import Code
+from tests.unit.dreams.entries import entry
+
+SOUND = "Don't mail Kessler in English because nobody there reads it — instead write German."
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        SOUND,
+        SOUND.replace("—", "–"),
+        SOUND.replace("—", "-"),
+        SOUND.replace("—", "--"),
+        SOUND.replace(" —", ";"),
+        SOUND.replace("Don't", "Don\u2019t"),
+        SOUND.replace("Don't", "Do not"),
+        SOUND.replace("Don't", "never"),
+        SOUND.replace("because", "for"),
+        SOUND.replace("— instead", "— instead,"),
+        SOUND.replace("— instead", "—instead"),
+        "Don't deploy on Fridays\nbecause nobody is there\n— instead wait for Monday",
+    ],
+)
+def test_a_warning_with_reason_and_way_out_is_well_formed(text: str) -> None:
+    assert antipattern.well_formed(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "Don't mail Kessler.",
+        "Don't mail Kessler because nobody reads it.",
+        "Don't mail Kessler — instead call.",
+        "Don't for Kessler — instead call",
+        "Mail Kessler because they read it — instead call",
+        "Don't mail Kessler — instead call because nobody reads it",
+        "Don't mail Kessler because nobody reads it — instead",
+        "Don't mail Kessler because — instead call",
+        "Don't mail Kessler because nobody reads it instead of calling",
+        SOUND + "\x00",
+        SOUND + "x" * 16_000,
+        "Don't " + "because " * 3000,
+    ],
+)
+def test_anything_less_is_not(text: str) -> None:
+    assert not antipattern.well_formed(text)
+
+
+def test_a_reply_is_read_with_category_and_tag_in_place() -> None:
+    told = {
+        "content": SOUND.replace("Don't", "**Don't**"),
+        "category": "email",
+        "tags": ["mail"],
+        "sessionIds": ["s"],
+    }
+    [one] = antipattern.parse(json.dumps({"toSave": [told]}))
+    assert (one.content, one.category, one.tags) == (SOUND, "anti-patterns/email", ("anti-pattern", "mail"))
+    assert one.session_ids == ("s",)
+    assert one.draft.checked().category == "anti-patterns/email"
+    assert antipattern.parse('{"toSave": []}') == []
+    with pytest.raises(errors.BadReply):
+        antipattern.parse("no")
+
+
+@pytest.mark.parametrize(
+    ("offered", "category"),
+    [
+        (None, "anti-patterns/general"),
+        ("anti-patterns", "anti-patterns/general"),
+        ("anti-patterns/db", "anti-patterns/db"),
+        ("general/x", "anti-patterns/general"),
+        ("active-plans/x", "anti-patterns/general"),
+    ],
+)
+def test_the_category_is_always_one_of_anti_patterns(offered: str | None, category: str) -> None:
+    [one] = antipattern.parse(json.dumps([{"content": SOUND, "category": offered}]))
+    assert one.category == category
+
+
+def test_the_badly_formed_and_the_known_are_refused_and_the_rest_is_kept() -> None:
+    texts = [SOUND, SOUND.replace("German", "in German"), "Don't", "Don't run X because Y — instead Z"]
+    found = antipattern.parse(json.dumps([{"content": text} for text in texts]))
+    accepted, rejections = antipattern.checked(found, [])
+    assert [one.content for one in accepted] == [texts[0], texts[3]]
+    assert [(one.code, one.item["index"]) for one in rejections] == [(Code.DUPLICATE, 1), (Code.MALFORMED, 2)]
+    assert antipattern.checked(found[:1], [entry(1, SOUND.lower())])[0] == []

@@ -1,0 +1,80 @@
+"""What a sensible model writes about examples/dream is accepted, and the tempting mistakes are not."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from shared.dreams.check import Snapshot, check
+from shared.longterm.record import Entry
+from shared.scope import Scope
+from tests.unit.dreams.entries import SCOPE, entry, plan, saving
+
+TOLD = json.loads((Path(__file__).parents[3] / "examples" / "dream" / "scope.json").read_text("utf-8"))[
+    "entries"
+]
+ENTRIES: dict[str, Entry] = {
+    one["id"]: entry(place, tenant=SCOPE.tenant, **{key: one[key] for key in one if key in Entry.model_fields} | {
+        "user_id": one.get("user_id"), "agent_id": SCOPE.agent_id
+    })
+    for place, one in enumerate(TOLD)
+}  # fmt: skip
+
+SENSIBLE = [
+    ("The new web shop, Prism, goes live on 1 December 2026.", "c1 c2"),
+    ("Prism takes payments through Stripe, account acct_1N9xQ2; refunds go the same way.", "c3 c4"),
+    ("Harbor, the warehouse move, takes the stock, 4 200 pallets, from Gothenburg to Malmö.", "c5 c6"),
+    (
+        "Since 1 August 2026 supplier Kessler Glas is at Hafenstraße 3, 33607 Bielefeld; before, it was at "
+        "Industrieweg 12, 33602 Bielefeld.",
+        "c8 c9",
+    ),
+    ("Customer support answers on weekdays from 9:00 to 17:00, on Fridays only until 15:00.", "c10 c11"),
+    (
+        "Prism charges 19 % VAT on sales to Germany, no longer 16 %; the rates stand in tax_rates.csv.",
+        "c12 c13",
+    ),
+    ("Mira likes short, brief answers: replies of three sentences at most.", "a1 a2 a3"),
+    ("For journeys and trips of less than (under) 6 hours Mira takes trains, not planes.", "a4 a5"),
+    (
+        "Since 1 September 2026 Mira lives at Kaptensgatan 8, 211 41 Malmö, her address now; before, at "
+        "Ängelholmsgatan 14 in Malmö.",
+        "a6 a7",
+    ),
+    ("Mira is allergic to nuts, hazelnuts included, and carries an EpiPen in her backpack.", "a8 a9"),
+    ("Mira wants invoices under 200 EUR paid right away, without being asked.", "a10 a11"),
+    ("Jonas wants all reports as PDF, never Word.", "b5 b6"),
+]
+TEMPTING = [
+    ("Prism's databases run PostgreSQL 17.2.", "c14 c15"),
+    ("The projects' budgets are 330 000 EUR.", "c16 c17"),
+    ("Anna is on parental leave until 15 March 2027.", "c18 c19"),
+    ("Invoice 118 to Hotel Savoy is disputed: five lamps arrived broken.", "c20 c21"),
+    ("Book a forklift for Harbor by 10 December 2026.", "c25 c26"),
+    ("Transfers above 10 000 EUR need no approval.", "c24 c28"),
+    ("Mira's sister Elin has her birthday on 19 May.", "a12 a13"),
+    ("Mira and Jonas prefer short answers.", "a1 b1"),
+    ("Mira can't eat nuts.", "a8 a9"),
+    ("Customer support answers on weekdays from 9:00 to 17:00.", "c10 c11"),
+]
+
+
+def named(short: str) -> list[str]:
+    return [f"{one[0]}{one[1:]:0>11}" for one in short.split()]
+
+
+def judged(content: str, short: str) -> tuple[int, list[str]]:
+    ids = named(short)
+    scope = Scope(SCOPE.tenant, SCOPE.agent_id, ENTRIES[ids[0]].user_id)
+    checked = check(plan(saving(content, *ids)), Snapshot(scope, ENTRIES, len(ENTRIES)))
+    return len(checked.merges), [f"{one.code}: {one.words}" for one in checked.rejections]
+
+
+@pytest.mark.parametrize(("content", "ids"), SENSIBLE)
+def test_a_sensible_merge_is_accepted(content: str, ids: str) -> None:
+    assert judged(content, ids) == (1, [])
+
+
+@pytest.mark.parametrize(("content", "ids"), TEMPTING)
+def test_a_tempting_mistake_is_not(content: str, ids: str) -> None:
+    assert judged(content, ids)[0] == 0

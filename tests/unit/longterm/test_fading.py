@@ -1,0 +1,27 @@
+"""DR9: importance fades after 30 days unseen, halves every 45, and stops at 0.10."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from shared.longterm.fading import effective
+
+
+@pytest.mark.parametrize(
+    ("importance", "days", "expected"),
+    [
+        (0.8, 0, 0.8),
+        (0.8, 30, 0.8),
+        (0.8, 75, 0.4),
+        (0.8, 120, 0.2),
+        (0.8, 4000, 0.1),
+        (0.05, 4000, 0.05),
+        (1.0, -5, 1.0),
+    ],
+)
+def test_importance_fades_by_the_days_that_nobody_saw_the_fact(
+    importance: float, days: float, expected: float
+) -> None:
+    seen = datetime.now(UTC) - timedelta(days=days)
+
+    assert effective(importance, seen) == pytest.approx(expected, abs=1e-6)
