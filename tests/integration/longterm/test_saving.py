@@ -1,6 +1,7 @@
 """LT1, LT2, LT3, LT9: what a save answers, and that the same fact is kept once however often it is said."""
 
 import asyncio
+import json
 import re
 import secrets
 from http import HTTPStatus
@@ -12,9 +13,23 @@ from sqlalchemy import text
 from tests.conftest import Gateway
 from tests.journey.agent import Agent
 
-NEW: dict[str, Any] = {"category": None, "tags": [], "metadata": {}, "importance": 0.5, "state": "final", "occurred_at": None,
-       "source": None, "updated_at": None, "reinforcement_count": 1, "agent_id": "default", "user_id": None,
-       "superseded_by": [], "derived_from": [], "archived_at": None, "archive_reason": None}  # fmt: skip
+NEW: dict[str, Any] = {
+    "category": None,
+    "tags": [],
+    "metadata": {},
+    "importance": 0.5,
+    "state": "final",
+    "occurred_at": None,
+    "source": None,
+    "updated_at": None,
+    "reinforcement_count": 1,
+    "agent_id": "default",
+    "user_id": None,
+    "superseded_by": [],
+    "derived_from": [],
+    "archived_at": None,
+    "archive_reason": None,
+}
 
 
 async def sql(gateway: Gateway, statement: str, **values: Any) -> list[Any]:
@@ -26,7 +41,9 @@ async def sql(gateway: Gateway, statement: str, **values: Any) -> list[Any]:
 async def batch(
     agent: Agent, *bodies: dict[str, Any], status: int = HTTPStatus.CREATED
 ) -> list[dict[str, Any]]:
-    told = await agent.ask("POST", "/v1/memories/batch", json={"memories": list(bodies)}, status=status)
+    content = json.dumps({"memories": list(bodies)})  # ASCII: httpx refuses to write lone surrogates
+    headers = {"content-type": "application/json"}
+    told = await agent.ask("POST", "/v1/memories/batch", content=content, headers=headers, status=status)
     return list(told["results"])
 
 

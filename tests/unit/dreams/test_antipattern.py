@@ -1,5 +1,7 @@
 """DR5, LT12: the form of an anti-pattern, and none twice."""
 
+# ruff: noqa: RUF001 (texts of other scripts, and dashes, are the point)
+
 import json
 
 import pytest

@@ -1,6 +1,7 @@
 """DR3, DR4: what of a plan may be done, rule by rule."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -158,7 +159,7 @@ def test_only_what_is_ephemeral_goes_without_a_replacement(reason: str) -> None:
         ({"metadata": {"requires_user_permission": "false"}}, True),
     ],
 )
-def test_what_matters_is_never_pruned(fields: dict, goes: bool) -> None:  # noqa: FBT001
+def test_what_matters_is_never_pruned(fields: dict[str, Any], goes: bool) -> None:  # noqa: FBT001
     checked = check(plan(*deleting(1)), snapshot(entry(1, **fields), scope_size=50))
     assert checked.archived_ids == ({name(1)} if goes else set())
     assert codes(checked) == ([] if goes else [Code.PROTECTED])

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,20 +14,20 @@ from tests.unit.dreams.entries import SCOPE, entry, plan, saving
 TOLD = json.loads((Path(__file__).parents[3] / "examples" / "dream" / "scope.json").read_text("utf-8"))[
     "entries"
 ]
-ENTRIES: dict[str, Entry] = {
-    one["id"]: entry(place, tenant=SCOPE.tenant, **{key: one[key] for key in one if key in Entry.model_fields} | {
-        "user_id": one.get("user_id"), "agent_id": SCOPE.agent_id
-    })
-    for place, one in enumerate(TOLD)
-}  # fmt: skip
 
+
+def _entry(place: int, told: dict[str, Any]) -> Entry:
+    known = {key: told[key] for key in told if key in Entry.model_fields}
+    return entry(place, **known | {"user_id": told.get("user_id"), "agent_id": SCOPE.agent_id})
+
+
+ENTRIES = {one["id"]: _entry(place, one) for place, one in enumerate(TOLD)}
 SENSIBLE = [
     ("The new web shop, Prism, goes live on 1 December 2026.", "c1 c2"),
     ("Prism takes payments through Stripe, account acct_1N9xQ2; refunds go the same way.", "c3 c4"),
     ("Harbor, the warehouse move, takes the stock, 4 200 pallets, from Gothenburg to Malmö.", "c5 c6"),
     (
-        "Since 1 August 2026 supplier Kessler Glas is at Hafenstraße 3, 33607 Bielefeld; before, it was at "
-        "Industrieweg 12, 33602 Bielefeld.",
+        "From 1 August 2026 Kessler Glas: Hafenstraße 3, 33607 Bielefeld; before, Industrieweg 12, 33602",
         "c8 c9",
     ),
     ("Customer support answers on weekdays from 9:00 to 17:00, on Fridays only until 15:00.", "c10 c11"),
@@ -35,10 +36,9 @@ SENSIBLE = [
         "c12 c13",
     ),
     ("Mira likes short, brief answers: replies of three sentences at most.", "a1 a2 a3"),
-    ("For journeys and trips of less than (under) 6 hours Mira takes trains, not planes.", "a4 a5"),
+    ("For journeys and trips of less than (under) 6 hours Mira prefers to take trains to planes.", "a4 a5"),
     (
-        "Since 1 September 2026 Mira lives at Kaptensgatan 8, 211 41 Malmö, her address now; before, at "
-        "Ängelholmsgatan 14 in Malmö.",
+        "Since 1 September 2026 Mira lives at Kaptensgatan 8, 211 41 Malmö; before, at Ängelholmsgatan 14.",
         "a6 a7",
     ),
     ("Mira is allergic to nuts, hazelnuts included, and carries an EpiPen in her backpack.", "a8 a9"),

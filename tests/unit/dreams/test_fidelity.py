@@ -1,11 +1,14 @@
 """DR4: a merge keeps what can't be guessed again. Tables of what must pass and what must not."""
 
+# ruff: noqa: RUF001 (texts of other scripts, and dashes, are the point)
+
 from datetime import UTC, datetime
 
 import pytest
 
 from shared.dreams import fidelity
 from shared.dreams.rejection import Code
+from shared.longterm.record import Entry
 from tests.unit.dreams.entries import entry
 
 FAITHFUL = [
@@ -140,7 +143,7 @@ INVENTED = [
 ]
 
 
-def sources(texts: list[str]) -> list:
+def sources(texts: list[str]) -> list[Entry]:
     return [entry(number, text) for number, text in enumerate(texts)]
 
 

@@ -167,9 +167,18 @@ def test_what_a_model_writes_oddly_is_cleaned(change: dict[str, Any], field: str
 
 @pytest.mark.parametrize(
     "change",
-    [{"content": " "}, {"content": "a\x00"}, {"level": "furious"}, {"level": None}, {"seqs": []}, {"seqs": "7"},
-     {"sessionId": None}, {"content": None}, {"seqs": [True]}],
-)  # fmt: skip
+    [
+        {"content": " "},
+        {"content": "a\x00"},
+        {"content": None},
+        {"level": "furious"},
+        {"level": None},
+        {"seqs": []},
+        {"seqs": "7"},
+        {"seqs": [True]},
+        {"sessionId": None},
+    ],
+)
 def test_a_mark_that_can_not_be_counted_is_left_out(change: dict[str, Any]) -> None:
     assert occurrences.parse(json.dumps({"occurrences": [MARK | change]})) == []
 
