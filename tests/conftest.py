@@ -112,7 +112,7 @@ class Gateway:
         bound.setdefault("rights", keys.RIGHTS)
         key = await keys.issue(self.resources.postgres, tenant or self.tenant, **bound)
         return httpx.AsyncClient(
-            transport=self.client._transport,  # noqa: SLF001
+            transport=self.client._transport,
             base_url="http://gateway",
             headers={"authorization": f"Bearer {key}"},
         )

@@ -82,4 +82,4 @@ def columns(one: Entry) -> dict[str, Any]:
         "fingerprint": fingerprint(one.content, one.occurred_at),
         "terms": rowwords.of_text(document.keywords(one)),
     }
-    return one.model_dump(exclude={"source"}) | hidden | found
+    return one.model_dump(exclude={"source", "effective_importance"}) | hidden | found

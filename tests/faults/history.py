@@ -183,7 +183,7 @@ class History:
         answer = await self.client.post("/v1/memories/search", json={"query": word, "limit": 5})
         assert answer.status_code == 200, (self.seed, answer.text)
         told = answer.json()
-        assert {name: told[name] for name in expected} == expected, f"seed {self.seed}"
+        assert {name: told[name] for name in expected} == expected, (self.seed, word)
         return {one["id"] for one in told["results"]}
 
     async def listed(self, **filters: str) -> list[dict[str, Any]]:

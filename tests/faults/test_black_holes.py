@@ -12,7 +12,7 @@ from tests.conftest import Gateway, Stores, serving
 from tests.faults.proxy import Mode, Proxy
 
 MOST = 3.0  # seconds that the first request waits
-FEW = 0.6  # seconds that the next ones wait
+FEW = 0.9  # seconds that the next ones wait: less than any time-out
 
 Make = Callable[..., config.Settings]
 

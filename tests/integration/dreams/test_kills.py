@@ -1,5 +1,6 @@
 """A worker that dies at any step leaves the old state or the new (point 8, I5)."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import pytest
 
 from shared.clients.postgres import Postgres
+from shared.dreams.record import PassName
 from tests.conftest import Gateway
 from tests.draining import make_due
 from tests.integration.dreams.conftest import live, night, proposing, run_of, saved
@@ -46,7 +48,11 @@ class _Death:
 @pytest.mark.parametrize("committed", [False, True], ids=["before the commit", "after the commit"])
 @pytest.mark.parametrize("step", range(1, 10))
 async def test_a_kill_at_any_step_leaves_old_or_new_and_the_next_night_goes_on(
-    house: Gateway, models: ModelServer, monkeypatch: pytest.MonkeyPatch, step: int, committed: bool
+    house: Gateway,
+    models: ModelServer,
+    monkeypatch: pytest.MonkeyPatch,
+    step: int,
+    committed: bool,  # noqa: FBT001
 ) -> None:
     ids = await saved(house)
     models.chat_default = proposing(ids)
@@ -66,7 +72,8 @@ async def test_a_kill_at_any_step_leaves_old_or_new_and_the_next_night_goes_on(
     assert died or between == after, "the run is over within fewer transactions than are tried here"
     assert between in (before, after), "neither the old state nor the new"
     assert len(merged) == 1
-    assert set(after) - set(ids) and ids[2] not in after
+    assert set(after) - set(ids)
+    assert ids[2] not in after
     diff = (await house.client.get(f"/v1/dreams/{run_id}/diff")).json()["results"]
     assert sorted(one["action"] for one in diff) == ["archived", "archived", "archived", "created"]
 
@@ -74,7 +81,7 @@ async def test_a_kill_at_any_step_leaves_old_or_new_and_the_next_night_goes_on(
 async def _work_until_death(house: Gateway, run_id: str) -> bool:
     try:
         for name in ("fold_duplicates", "consolidate"):
-            await walk.do_pass(house.resources, house.tenant, run_id, walk.PassName(name))
+            await walk.do_pass(house.resources, house.tenant, run_id, PassName(name))
     except Killed:
         return True
     return False
@@ -82,18 +89,13 @@ async def _work_until_death(house: Gateway, run_id: str) -> bool:
 
 async def test_a_run_is_never_done_twice_at_once(house: Gateway, models: ModelServer) -> None:
     """Two workers that are rung for the same pass: one does it, the other finds it taken."""
-    import asyncio
-
     ids = await saved(house)
     models.chat_default = proposing(ids)
     begun = await house.client.post("/v1/dreams", json={"passes": ["consolidate"]})
     run_id = begun.json()["id"]
 
     told = await asyncio.gather(
-        *(
-            walk.do_pass(house.resources, house.tenant, run_id, walk.PassName.CONSOLIDATE)
-            for _ in range(8)
-        )
+        *(walk.do_pass(house.resources, house.tenant, run_id, PassName.CONSOLIDATE) for _ in range(8))
     )
 
     assert sorted(told) == sorted(["done"] + ["not due"] * 7)

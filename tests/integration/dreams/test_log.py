@@ -130,7 +130,9 @@ async def test_a_correction_becomes_an_anti_pattern_once(house: Gateway, models:
     session = await _session(house, "No, that's wrong: the backup runs at 2 am, never restart then.")
     warning = "Don't restart the database at 2 am because the backup runs then — instead wait until 4 am."
     models.chat_default = Reply(
-        json.dumps({"toSave": [{"content": warning, "category": "anti-patterns/database", "sessionIds": [session]}]})
+        json.dumps(
+            {"toSave": [{"content": warning, "category": "anti-patterns/database", "sessionIds": [session]}]}
+        )
     )
 
     first = await dreamt(house, passes=["mine_anti_patterns"])

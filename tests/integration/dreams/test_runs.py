@@ -1,6 +1,7 @@
-"""Dream runs end to end: plan, apply, diff, undo, gates and locks (DR1–DR4, DR7, DR8)."""
+"""Dream runs end to end: plan, apply, diff, undo, gates and locks (DR1 to DR4, DR7, DR8)."""
 
 import json
+from typing import Any
 
 from tests.conftest import Gateway
 from tests.integration.dreams.conftest import dreamt, live, night, proposing, saved
@@ -8,7 +9,7 @@ from tests.standins.behaviours import Reply, Status
 from tests.standins.models import ModelServer
 
 
-def _pass(run: dict, name: str) -> dict:
+def _pass(run: dict[str, Any], name: str) -> dict[str, Any]:
     return next(one for one in run["passes"] if one["name"] == name)
 
 

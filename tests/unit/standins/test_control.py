@@ -25,7 +25,7 @@ def address() -> Iterator[str]:
     command = [sys.executable, "-m", "tests.standins.models", "--port", "0", "--dimension", "8"]
     command += ["--reply", f"{__name__}:shout"]
     root = Path(__file__).parents[3]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=root) as process:  # noqa: S603 - our own module
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=root) as process:
         assert process.stdout is not None
         word, url = process.stdout.readline().split()
         assert word == "ready"

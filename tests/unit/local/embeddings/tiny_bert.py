@@ -99,7 +99,7 @@ def config() -> dict[str, object]:
 
 def tokenizer() -> Tokenizer:
     """Return a tokenizer saved as the packaged one is: padded and cut for training."""
-    made = Tokenizer(models.WordPiece({word: place for place, word in enumerate(WORDS)}, unk_token="[UNK]"))  # noqa: S106
+    made = Tokenizer(models.WordPiece({word: place for place, word in enumerate(WORDS)}, unk_token="[UNK]"))
     made.normalizer = normalizers.BertNormalizer()
     made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     made.post_processor = processors.TemplateProcessing(

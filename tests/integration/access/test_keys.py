@@ -1,0 +1,140 @@
+"""Keys: shown once, kept as digests, and refused alike whatever is wrong with them."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from sqlalchemy import text
+
+from shared import errors
+from shared.access import keys, store
+from shared.scope import Caller
+from tests.conftest import Gateway
+
+Postgres = Any
+REFUSED = "the key is unknown, expired or revoked"
+
+
+@pytest.fixture
+def postgres(gateway: Gateway) -> Postgres:
+    return gateway.resources.postgres
+
+
+async def recognised(postgres: Postgres, key: str) -> Caller:
+    return await keys.recognise(postgres, key)
+
+
+async def test_a_key_is_recognised_as_what_it_was_issued_for(postgres: Postgres, tenant: str) -> None:
+    bound = {"agent_id": "a", "user_id": "u", "namespace": "session/s"}
+    key = await keys.issue(postgres, tenant, rights=["read"], **bound)
+    caller = await recognised(postgres, key)
+    assert caller == Caller(key.split("_")[1], tenant, frozenset({"read"}), "a", "u", "session/s")
+
+
+async def test_rights_are_read_and_write_by_default(postgres: Postgres, tenant: str) -> None:
+    caller = await recognised(postgres, await keys.issue(postgres, tenant))
+    assert caller.rights == {"read", "write"}
+    assert (caller.agent_id, caller.user_id, caller.namespace) == (None, None, None)
+
+
+async def test_the_secret_is_not_in_the_database(postgres: Postgres, tenant: str) -> None:
+    key = await keys.issue(postgres, tenant)
+    _, key_id, secret = key.split("_", 2)
+    async with postgres.tenant(tenant) as connection:
+        rows = (await connection.execute(text("SELECT k::text AS row FROM api_key k"))).scalars().all()
+    assert any(key_id in row for row in rows)
+    assert not any(secret in row for row in rows)
+    assert len(secret) >= 43
+
+
+async def test_no_two_keys_are_alike(postgres: Postgres, tenant: str) -> None:
+    issued = [await keys.issue(postgres, tenant) for _ in range(5)]
+    assert len({*issued}) == len({key.split("_")[1] for key in issued}) == 5
+
+
+SPOILT: dict[str, Callable[[str], str]] = {
+    "empty": lambda _: "",
+    "no prefix": lambda key: key.removeprefix("loci_"),
+    "another prefix": lambda key: "iocl" + key[4:],
+    "no secret": lambda key: key.rsplit("_", 1)[0] if key.count("_") == 2 else "loci_" + key.split("_")[1],
+    "empty secret": lambda key: f"loci_{key.split('_')[1]}_",
+    "another secret": lambda key: key[:-1] + ("A" if key[-1] != "A" else "B"),
+    "a longer secret": lambda key: key + "x",
+    "a space": lambda key: key + " ",
+    "another id": lambda key: f"loci_{'0' * 12}_{key.split('_', 2)[2]}",
+    "upper case": lambda key: key.upper(),
+    "not ASCII": lambda key: key + "é",
+    "a quote": lambda key: f"loci_'_{key.split('_', 2)[2]}",
+    "NUL": lambda key: f"loci_\x00_{key.split('_', 2)[2]}",
+    "long": lambda key: key + "x" * 100_000,
+}
+
+
+@pytest.mark.parametrize("how", SPOILT)
+async def test_a_spoilt_key_is_refused_with_the_one_answer(postgres: Postgres, tenant: str, how: str) -> None:
+    key = await keys.issue(postgres, tenant)
+    with pytest.raises(errors.Unauthenticated, match=REFUSED):
+        await recognised(postgres, SPOILT[how](key))
+
+
+async def test_an_expired_key_is_refused_and_one_that_will_expire_is_not(
+    postgres: Postgres, tenant: str
+) -> None:
+    now = datetime.now(UTC)
+    past = await keys.issue(postgres, tenant, expires_at=now - timedelta(seconds=1))
+    future = await keys.issue(postgres, tenant, expires_at=now + timedelta(hours=1))
+    with pytest.raises(errors.Unauthenticated, match=REFUSED):
+        await recognised(postgres, past)
+    assert (await recognised(postgres, future)).tenant == tenant
+
+
+async def test_a_revoked_key_is_refused_by_the_very_next_request(gateway: Gateway) -> None:
+    async with await gateway.another() as client:
+        assert (await client.get("/v1/status")).status_code == 200
+        key_id = client.headers["authorization"].split("_")[1]
+        async with gateway.resources.postgres.tenant(gateway.tenant) as connection:
+            assert await store.revoke(connection, gateway.tenant, key_id)
+            assert not await store.revoke(connection, gateway.tenant, key_id)
+        answer = await client.get("/v1/status")
+        assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer")
+
+
+async def test_a_tenant_revokes_and_lists_its_own_keys_only(postgres: Postgres, tenant: str) -> None:
+    mine, other = await keys.issue(postgres, tenant), f"t-{uuid4().hex[:12]}"
+    theirs = await keys.issue(postgres, other)
+    async with postgres.tenant(other) as connection:
+        assert not await store.revoke(connection, other, mine.split("_")[1])
+        listed = await store.keys_of(connection, other)
+    assert [row["id"] for row in listed] == [theirs.split("_")[1]]
+    assert "digest" not in listed[0]
+    assert (await recognised(postgres, mine)).tenant == tenant
+
+
+@pytest.mark.parametrize(
+    ("field", "more"),
+    [
+        ("tenant", {"tenant": "../x"}),
+        ("tenant", {"tenant": "*"}),
+        ("tenant", {"tenant": ""}),
+        ("agent_id", {"agent_id": " "}),
+        ("user_id", {"user_id": "a\nb"}),
+        ("namespace", {"namespace": "/abs"}),
+        ("scope", {"rights": ["read", "root"]}),
+        ("scope", {"rights": []}),
+    ],
+)
+async def test_a_key_for_what_can_not_be_is_not_issued(
+    postgres: Postgres, tenant: str, field: str, more: dict[str, Any]
+) -> None:
+    with pytest.raises(errors.Invalid, match=f"^{field}: "):
+        await keys.issue(postgres, **({"tenant": tenant} | more))
+
+
+async def test_a_key_may_be_bound_to_any_account_that_others_hand_out(
+    postgres: Postgres, tenant: str
+) -> None:
+    """As users are named elsewhere: an e-mail address is one."""
+    key = await keys.issue(postgres, tenant, user_id="ada@example.org")
+    assert (await recognised(postgres, key)).user_id == "ada@example.org"

@@ -1,0 +1,214 @@
+"""LT13: what was deleted on purpose stays away, and a user who is erased leaves nothing anywhere."""
+
+import json
+from collections.abc import AsyncIterator, Callable
+from http import HTTPStatus
+from typing import Any
+
+import pytest
+
+from shared import config
+from tests import state
+from tests.conftest import Gateway, serving
+from tests.draining import drain, make_due
+from tests.integration.longterm.conftest import beside
+from tests.integration.longterm.test_saving import sql
+from tests.journey.agent import Agent
+from tests.standins.behaviours import Reply
+from tests.standins.models import ModelServer
+from tests.standins.wire import Call
+
+FACT, OTHER = "Ada likes trains.", "Bob likes ferries."
+
+
+@pytest.fixture
+async def enriching(
+    make_settings: Callable[..., config.Settings], models: ModelServer, tenant: str
+) -> AsyncIterator[Gateway]:
+    """A gateway whose notes are rewritten by a model, and embedded."""
+    endpoints = {"embedding_base_url": models.url, "embedding_model": "e", "embedding_dimension": 64}
+    settings = make_settings(apart=True, llm_base_url=models.url, llm_model="m", **endpoints)
+    async with serving(settings, tenant) as gateway:
+        yield gateway
+
+
+def says(*contents: str) -> Reply:
+    return Reply(json.dumps([{"content": content} for content in contents]))
+
+
+async def work(gateway: Gateway) -> None:
+    await gateway.resources.writer.close()
+    await make_due(gateway.resources)
+    await drain(gateway.resources)
+
+
+async def live(gateway: Gateway) -> set[str]:
+    return {row.content for row in await sql(gateway, "SELECT content FROM entry WHERE archived_at IS NULL")}
+
+
+async def delete(agent: Agent, entry_id: str) -> None:
+    assert (await agent.ask("DELETE", f"/v1/memories/{entry_id}"))["deleted"]
+
+
+async def forget(agent: Agent, content: str, **scope: Any) -> None:
+    """Save a fact as it is, and delete it."""
+    await delete(agent, (await agent.save(content, enrich=False, **scope))["id"])
+
+
+async def test_enrichment_does_not_bring_back_what_was_deleted(
+    enriching: Gateway, models: ModelServer
+) -> None:
+    agent = Agent(enriching.client, enriching.tenant)
+    await forget(agent, FACT)
+    models.chat_default = says("ada LIKES\ntrains.", OTHER)
+    raw = await agent.save("a note on likes")
+    await work(enriching)
+    assert await live(enriching) == {OTHER}
+    assert (await agent.memory(raw["id"]))["state"] == "archived"
+
+
+async def test_a_note_of_which_only_the_deleted_would_remain_is_kept_as_it_was(
+    enriching: Gateway, models: ModelServer
+) -> None:
+    agent = Agent(enriching.client, enriching.tenant)
+    await forget(agent, FACT)
+    models.chat_default = says(FACT)
+    raw = await agent.save("a note on likes")
+    await work(enriching)
+    assert await live(enriching) == {"a note on likes"}
+    assert (await agent.memory(raw["id"]))["state"] == "kept-raw"
+
+
+async def test_a_tombstone_holds_in_its_own_scope_only(enriching: Gateway, models: ModelServer) -> None:
+    agent = Agent(enriching.client, enriching.tenant)
+    await forget(agent, FACT, user_id="u")
+    models.chat_default = says(FACT)
+    for scope in ({}, {"user_id": "v"}, {"agent_id": "b", "user_id": "u"}):
+        await agent.save("a note on likes", **scope)
+    await agent.save("a note on likes", user_id="u")
+    await work(enriching)
+    rows = await sql(enriching, "SELECT agent_id, user_id, content FROM entry WHERE archived_at IS NULL")
+    assert {(row.agent_id, row.user_id): row.content for row in rows} == {
+        ("default", None): FACT,
+        ("default", "v"): FACT,
+        ("b", "u"): FACT,
+        ("default", "u"): "a note on likes",
+    }
+
+
+async def test_an_explicit_save_lifts_the_tombstone(enriching: Gateway, models: ModelServer) -> None:
+    agent = Agent(enriching.client, enriching.tenant)
+    await forget(agent, FACT)
+    again = await agent.save(FACT, enrich=False)
+    assert await sql(enriching, "SELECT 1 FROM tombstone") == []
+    models.chat_default = says(FACT)
+    await agent.save("a note on likes")
+    await work(enriching)
+    assert (await agent.memory(again["id"]))["reinforcement_count"] == 2
+
+
+async def test_a_result_whose_source_was_deleted_meanwhile_is_dropped(
+    enriching: Gateway, models: ModelServer
+) -> None:
+    agent = Agent(enriching.client, enriching.tenant)
+    raw = await agent.save("a note on likes")
+
+    def delete_and_answer(_: Call) -> str:
+        deletions.append(raw["id"])
+        return json.dumps([{"content": FACT}])
+
+    deletions: list[str] = []
+    models.chat_default = Reply(delete_and_answer)
+    claimed = enriching.resources.language_model
+    assert claimed is not None
+    ask = claimed.ask
+
+    async def asked(system: str, user: str) -> Any:
+        reply = await ask(system, user)
+        await delete(agent, raw["id"])
+        return reply
+
+    claimed.ask = asked  # type: ignore[method-assign]
+    await work(enriching)
+    assert deletions == [raw["id"]]
+    assert await live(enriching) == set()
+    assert await sql(enriching, "SELECT 1 FROM work WHERE track = 'enrichment'") == []
+
+
+async def plant_users(agent: Agent) -> dict[str, str]:
+    """Let two users say things to two agents, in every kind of record."""
+    ids = {}
+    for user, canary in (("ada", "canary"), ("bob", "sparrow")):
+        for name in ("a", "b"):
+            scope = {"agent_id": name, "user_id": user}
+            await agent.save(f"{canary} memory of {name}", **scope, tags=[canary], category=f"birds/{canary}")
+            session = await agent.session(**scope)
+            await agent.say(session, f"{canary} said to {name}")
+            await agent.context(session, f"{canary} asked {name}", once=f"{canary}{name}")
+            await agent.put(f"session/{session}/note", f"{canary} note")
+            ids[f"{user} {name}"] = session
+    source = {"session_id": ids["ada a"], "seq": 1}
+    common = await agent.save("canary told in common", agent_id="a", source=source)
+    kept = await agent.save("told by nobody", agent_id="a", source={"session_id": ids["bob a"]})
+    return ids | {"common": common["id"], "kept": kept["id"]}
+
+
+@pytest.fixture
+async def eye(gateway: Gateway) -> AsyncIterator[state.Eye]:
+    """See everything that the stores hold."""
+    async with state.watching(gateway.resources.settings) as eye:
+        yield eye
+
+
+async def held(eye: state.Eye, gateway: Gateway, canary: str) -> list[str]:
+    await gateway.resources.writer.close()
+    everything = await eye.of_tenant(gateway.tenant)
+    return [name for name, content in everything.items() if canary in content]
+
+
+async def test_erasing_a_user_leaves_nothing_of_theirs_and_all_of_others(
+    agent: Agent, gateway: Gateway, eye: state.Eye
+) -> None:
+    ids = await plant_users(agent)
+    others = len(await held(eye, gateway, "sparrow"))
+    receipt = await agent.ask("DELETE", "/v1/users/ada")
+    await work(gateway)
+    assert await held(eye, gateway, "canary") == []
+    assert len(await held(eye, gateway, "sparrow")) == others
+    assert receipt["user_id"] == "ada"
+    assert receipt["stores"] == {"postgres": "done", "redis": "done", "qdrant": "done"}
+    told = receipt["erased"]
+    assert (told["memories"], told["sessions"], told["turns"], told["desk_entries"]) == (3, 2, 4, 2)
+    assert (told["history"], told["archived"]) == (3, 0)
+    assert told["stored_answers"] >= 2
+    for gone in ("ada a", "ada b"):
+        await agent.ask("GET", f"/v1/sessions/{ids[gone]}", status=HTTPStatus.NOT_FOUND)
+    await agent.ask("GET", f"/v1/memories/{ids['common']}", status=HTTPStatus.NOT_FOUND)
+    assert (await agent.memory(ids["kept"]))["content"] == "told by nobody"
+    again = await agent.ask("DELETE", "/v1/users/ada")
+    assert not any(again["erased"].values())
+
+
+async def test_with_the_index_away_the_receipt_says_pending_and_the_points_go_later(
+    agent: Agent, gateway: Gateway, eye: state.Eye, nowhere: str
+) -> None:
+    await plant_users(agent)
+    await gateway.resources.writer.close()
+    async with beside(gateway, qdrant_url=f"http://{nowhere}") as partly:
+        receipt = await partly.ask("DELETE", "/v1/users/ada")
+        assert receipt["stores"] == {"postgres": "done", "redis": "done", "qdrant": "pending"}
+        assert await agent.found("canary", agent_id="a", user_id="ada") == [], "what is read again is gone"
+    assert [name for name in await held(eye, gateway, "canary") if not name.startswith(eye.prefix)] == []
+    assert await held(eye, gateway, "canary") != []
+    await work(gateway)
+    assert await held(eye, gateway, "canary") == []
+
+
+async def test_erasing_a_user_needs_the_right_to(agent: Agent, gateway: Gateway) -> None:
+    await agent.save("canary", user_id="ada")
+    async with await gateway.another(rights=["read", "write"]) as client:
+        assert (await client.delete("/v1/users/ada")).status_code == HTTPStatus.FORBIDDEN
+    async with await gateway.another(f"{gateway.tenant}-other") as client:
+        told = (await client.delete("/v1/users/ada")).json()
+    assert not any(told["erased"].values())
+    assert await agent.found("canary", user_id="ada") == ["canary"]

@@ -1,0 +1,176 @@
+# ruff: noqa: RUF001
+"""LT6, IX4: what people write is found by what people ask, in the index and in Postgres alike."""
+
+from collections.abc import AsyncIterator, Callable
+from http import HTTPStatus
+from uuid import uuid4
+
+import pytest
+
+from shared import config
+from tests.conftest import Gateway, serving
+from tests.integration.longterm.conftest import beside
+from tests.journey.agent import Agent
+
+CONTENTS = {
+    "short": "The team talks about AI on Mondays",
+    "c-sharp": "Bob writes C# at work",
+    "c-plus": "Carol prefers C++ for engines",
+    "plain c": "Dan learnt C in school",
+    "zone": "Eve lives in UTC-6 near the lake",
+    "other zone": "Frank moved to UTC+3 last autumn",
+    "ticket": "The outage was tracked as INC-20417",
+    "version": "We pinned numpy to v1.26.4 because of the ABI",
+    "number": "The invoice over 1,250.75 dollars is unpaid",
+    "year": "Grace was born on 1906-12-09",
+    "time": "The standup is at 09:30 sharp",
+    "mail": "Write to heidi@example.org about keys",
+    "path": "The config lies in /etc/loci/settings.toml",
+    "snake": "Call parse_http_header before anything",
+    "camel": "The class HttpHeaderParser is deprecated",
+    "russian": "Иван любит ёлки и поезда",
+    "ukrainian": "Київ стоїть на Дніпрі",
+    "greek": "Η Αθήνα είναι πρωτεύουσα",
+    "chinese": "艾达喜欢坐火车去北京旅行",
+    "japanese": "東京タワーの近くに住んでいます",
+    "katakana": "彼はコーヒーが好きです",
+    "thai": "แมวชอบกินปลาทู",
+    "korean": "지수는 서울에서 학교를 다녀요",
+    "arabic": "تحب ليلى القهوة في الصباح",
+    "hebrew": "דנה גרה בתל אביב",
+    "hindi": "राम को आम पसंद है",
+    "french": "José préfère le café crème à Orléans",
+    "german": "Jürgen mag Käsespätzle und die Straße",
+    "turkish": "Işıl İzmir'de yaşıyor",
+    "vietnamese": "Phở ở Hà Nội rất ngon",
+    "emoji": "Party at Ivan's 🎉 bring snacks",
+    "apostrophe": "Don't mix Judy's keys with O'Brien's",
+    "fullwidth": "Model ＡＢＣ１２３ is broken",
+    "quotes": 'He said "never again" \\ \' ; DROP TABLE',
+    "tagged": "Something else entirely",
+}
+FIELDS = {"tagged": {"tags": ["quarterly-review", "Ökologie"], "category": "project-context/moon-base"}}
+ASKED = {
+    "short": ["AI", "ai"],
+    "c-sharp": ["C#", "c#"],
+    "c-plus": ["C++"],
+    "plain c": ["C"],
+    "zone": ["UTC-6", "utc-6"],
+    "other zone": ["UTC+3"],
+    "ticket": ["INC-20417", "20417"],
+    "version": ["v1.26.4", "1.26.4"],
+    "number": ["1250.75", "1,250.75"],
+    "year": ["1906-12-09", "1906"],
+    "time": ["09:30"],
+    "mail": ["heidi@example.org", "heidi"],
+    "path": ["settings.toml", "/etc/loci"],
+    "snake": ["parse_http_header"],
+    "camel": ["HttpHeaderParser", "deprecated parser"],
+    "russian": ["иван", "ПОЕЗДА", "елки"],
+    "ukrainian": ["Київ"],
+    "greek": ["αθηνα"],
+    "chinese": ["火车", "北京"],
+    "japanese": ["東京", "タワー"],
+    "katakana": ["コーヒー", "ｺｰﾋｰ"],
+    "thai": ["ปลา", "แมว"],
+    "korean": ["서울", "학교"],
+    "arabic": ["القهوة"],
+    "hebrew": ["תל אביב"],
+    "hindi": ["आम"],
+    "french": ["cafe", "CAFÉ", "jose", "Orleans"],
+    "german": ["kasespatzle", "STRASSE"],
+    "turkish": ["izmir"],
+    "vietnamese": ["ha noi", "Phở"],
+    "emoji": ["snacks"],
+    "apostrophe": ["judy", "o'brien"],
+    "fullwidth": ["abc123"],
+    "quotes": ["never again", "drop table"],
+    "tagged": ["quarterly review", "ökologie", "moon base", "moon-base"],
+}
+QUERIES = [(query, name) for name, queries in ASKED.items() for query in queries] + [("东京", None)]
+NOTHING = ["", " ", "🎉", "...", "-", "'", "\\", "& | ! ( )", ":*", "<->", "what is the", "zzz-unsaid"]
+
+
+@pytest.fixture(scope="module")
+async def library(make_settings: Callable[..., config.Settings]) -> AsyncIterator[Gateway]:
+    """A tenant that has said something in many tongues."""
+    async with serving(make_settings(), f"t-{uuid4().hex[:12]}") as gateway:
+        memories = [{"content": content} | FIELDS.get(name, {}) for name, content in CONTENTS.items()]
+        body = {"memories": memories}
+        answer = await gateway.client.post("/v1/memories/batch", json=body)
+        assert answer.status_code == HTTPStatus.CREATED
+        assert not [one for one in answer.json()["results"] if "content" not in one]
+        yield gateway
+
+
+@pytest.fixture(scope="module")
+async def by_postgres(library: Gateway) -> AsyncIterator[Agent]:
+    """The same tenant where the index is away."""
+    async with beside(library, qdrant_url="http://127.0.0.1:9") as agent:
+        yield agent
+
+
+@pytest.mark.parametrize(("query", "expected"), QUERIES)
+async def test_a_word_is_found_in_the_index(library: Gateway, query: str, expected: str | None) -> None:
+    found = await Agent(library.client, library.tenant).found(query)
+    assert found[:1] == ([CONTENTS[expected]] if expected else [])
+
+
+@pytest.mark.parametrize(("query", "expected"), QUERIES)
+async def test_a_word_is_found_without_the_index_too(
+    by_postgres: Agent, query: str, expected: str | None
+) -> None:
+    """IX4: one tokenizer feeds both, or the fallback loses what the other finds."""
+    answer = await by_postgres.search(query)
+    assert (answer["stages"], answer["degraded"]) == (["postgres"], ["index"])
+    assert [one["content"] for one in answer["results"]][:1] == ([CONTENTS[expected]] if expected else [])
+
+
+async def test_both_ways_find_the_very_same_entries(library: Gateway, by_postgres: Agent) -> None:
+    agent = Agent(library.client, library.tenant)
+    for query, _ in QUERIES:
+        assert set(await agent.found(query, limit=100)) == set(await by_postgres.found(query, limit=100)), (
+            query
+        )
+
+
+async def test_what_is_no_word_finds_nothing_and_breaks_nothing(library: Gateway, by_postgres: Agent) -> None:
+    agent = Agent(library.client, library.tenant)
+    for query in NOTHING:
+        for each in (agent, by_postgres):
+            answer = await each.search(query, limit=50)
+            blank = not query.strip()
+            assert answer["stages"] == (["newest"] if blank else answer["stages"])
+            if query != "what is the":
+                assert len(answer["results"]) == (len(CONTENTS) if blank else 0), query
+
+
+async def test_words_side_by_side_count_more_than_apart(agent: Agent, without_index: Agent) -> None:
+    """LT6: phrases."""
+    apart = await agent.save("The red team met a giant panda")
+    together = await agent.save("The giant met a red panda team")
+    for each in (agent, without_index):
+        found = [one["id"] for one in (await each.search("red panda"))["results"]]
+        assert found == [together["id"], apart["id"]]
+
+
+async def test_a_rare_word_counts_more_than_a_common_one(agent: Agent) -> None:
+    for n in range(8):
+        await agent.save(f"ordinary meeting number {n}")
+    rare = await agent.save("marmalade")
+    assert (await agent.found("ordinary marmalade meeting"))[-1] != rare["content"]
+    assert (await agent.found("marmalade number"))[0] == rare["content"]
+
+
+async def test_a_very_long_query_is_answered(agent: Agent, without_index: Agent) -> None:
+    await agent.save("needle in a haystack")
+    query = "needle " + "hay " * 3000
+    for each in (agent, without_index):
+        assert await each.found(query) == ["needle in a haystack"]
+
+
+async def test_the_longest_content_is_found_by_its_last_word(agent: Agent, without_index: Agent) -> None:
+    content = " ".join(f"w{n}" for n in range(2700))[:15_990] + " lastword"
+    entry = await agent.save(content)
+    for each in (agent, without_index):
+        assert [one["id"] for one in (await each.search("lastword"))["results"]] == [entry["id"]]
