@@ -17,7 +17,7 @@ from sqlalchemy import RowMapping
 from shared import errors, naming
 from shared.access import store
 from shared.clients.postgres import Postgres
-from shared.scope import Caller, Right
+from shared.scope import DEFAULT_AGENT, Caller, Right, Scope
 
 RIGHTS: tuple[Right, ...] = ("read", "write", "admin")
 DEFAULT_RIGHTS: tuple[Right, ...] = ("read", "write")
@@ -35,9 +35,9 @@ async def issue(
 ) -> str:
     """Create a key (and its tenant, if this is the first) and return it: it can't be read again."""
     naming.check_identifier(tenant, "tenant")
-    for field, value in (("agent_id", agent_id), ("user_id", user_id), ("namespace", namespace)):
-        if value is not None:
-            naming.check_identifier(value, field)
+    Scope(tenant, DEFAULT_AGENT if agent_id is None else agent_id, user_id)  # refuses what is no account
+    if namespace is not None:
+        naming.check_identifier(namespace, "namespace")
     unknown = set(rights) - set(RIGHTS)
     if unknown or not rights:
         raise errors.Invalid("scope", f"must be some of {', '.join(RIGHTS)}")

@@ -27,7 +27,7 @@ async def recognised(postgres: Postgres, key: str) -> Caller:
 
 
 async def test_a_key_is_recognised_as_what_it_was_issued_for(postgres: Postgres, tenant: str) -> None:
-    bound = {"agent_id": "a", "user_id": "u", "namespace": "session/s"}
+    bound: dict[str, Any] = {"agent_id": "a", "user_id": "u", "namespace": "session/s"}
     key = await keys.issue(postgres, tenant, rights=["read"], **bound)
     caller = await recognised(postgres, key)
     assert caller == Caller(key.split("_")[1], tenant, frozenset({"read"}), "a", "u", "session/s")

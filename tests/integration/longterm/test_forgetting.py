@@ -144,7 +144,7 @@ async def plant_users(agent: Agent) -> dict[str, str]:
             await agent.save(f"{canary} memory of {name}", **scope, tags=[canary], category=f"birds/{canary}")
             session = await agent.session(**scope)
             await agent.say(session, f"{canary} said to {name}")
-            await agent.context(session, f"{canary} asked {name}", once=f"{canary}{name}")
+            await agent.context(session, f"{canary} asked {name}", once=session)
             await agent.put(f"session/{session}/note", f"{canary} note")
             ids[f"{user} {name}"] = session
     source = {"session_id": ids["ada a"], "seq": 1}
