@@ -4,7 +4,7 @@ from typing import Any
 
 from shared.resources import Resources
 from shared.stages import EMBED, ENRICH, INDEX
-from shared.work import store as work
+from shared.work import backlog
 
 _NAMES = {ENRICH.name: "enrichment", EMBED.name: "embedding", INDEX.name: "index"}
 
@@ -12,14 +12,14 @@ _NAMES = {ENRICH.name: "enrichment", EMBED.name: "embedding", INDEX.name: "index
 async def of_tenant(resources: Resources, tenant: str) -> dict[str, Any]:
     """Return {pending: {enrichment, embedding, index}, dead, oldest_pending_seconds}."""
     async with resources.postgres.tenant(tenant) as connection:
-        rows = await work.pending(connection, tenant)
+        rows = await backlog.pending(connection, tenant)
     return _told(rows)
 
 
 async def of_fleet(resources: Resources) -> dict[str, Any]:
     """Return the same over all tenants."""
     async with resources.postgres.fleet() as connection:
-        rows = await work.pending(connection)
+        rows = await backlog.pending(connection)
     return _told(rows)
 
 

@@ -17,6 +17,7 @@ import structlog
 from shared import errors
 from shared.resources import Resources
 from shared.stages import Stage
+from shared.work import claiming, tallies
 from shared.work import store as work
 from shared.work.store import Claim
 
@@ -36,7 +37,7 @@ async def drain(resources: Resources, stage: Stage, do: Batch, limit: int | None
     enough = time.monotonic() + settings.lease / 2
     while time.monotonic() < enough and not stopping.is_set():
         async with resources.postgres.fleet() as connection:
-            claims = await work.claim(
+            claims = await claiming.claim(
                 connection, stage, limit or stage.batch, settings.lease, settings.work_attempts
             )
         if not claims:
@@ -76,7 +77,7 @@ async def bury(resources: Resources, stage: Stage, claim: Claim, reason: str) ->
     log.error("buried", stage=stage.name, work_id=claim.id, reason=reason)
     async with resources.postgres.fleet() as connection:
         await work.bury(connection, claim, reason)
-        await work.count(connection, "work_buried", {stage.name: 1})
+        await tallies.count(connection, "work_buried", {stage.name: 1})
 
 
 def backoff(resources: Resources, attempts: int, retry_after: float | None = None) -> float:

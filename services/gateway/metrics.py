@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from shared import errors
 from shared.resources import Resources
-from shared.work import store as work
+from shared.work import backlog, tallies
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 _registry = CollectorRegistry()
@@ -58,11 +58,11 @@ async def text(resources: Resources) -> bytes:
     own = generate_latest(_registry)
     try:
         async with resources.postgres.fleet() as connection:
-            stages, tallies = await work.pending(connection), await work.tallies(connection)
+            stages, counters = await backlog.pending(connection), await tallies.every(connection)
     except errors.Unavailable:
         return own
     shared = CollectorRegistry()
-    shared.register(_Shared([*_of_stages(stages), *_of_tallies(tallies)]))
+    shared.register(_Shared([*_of_stages(stages), *_of_tallies(counters)]))
     return own + generate_latest(shared)
 
 

@@ -88,7 +88,7 @@ product production project proper purpose question quick random rate ready real 
 recipe regular related release reminder request requirement response responsible role rule schedule
 script second secondary secret section security separate server service session setting short sibling
 similar simple single sister brother situation size software solution source special specific staff
-standard status step strict strong subject success summary support sure system table task
+standard status step strict strong subject success summary supplier support sure system table task
 technical test text thing third ticket time tip title token tone tool top topic total trip type typical
 update urgent usage user value vegan vegetarian version warning weather web website week weekday weekend
 weekly wife husband daughter mother father child work worker workflow year

@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared import errors
+from shared.dreams import entries as entries_of
 from shared.dreams import store
 from shared.dreams.record import Run, RunState
 from shared.longterm import document, forget, history, save
@@ -95,7 +96,7 @@ async def _obstacle(
         return "it was changed since"
     if standing & set(change["successors"]):
         return "what it was merged into was changed since and stays"
-    fact = await longterm.fact_of(connection, entry)
+    fact = await entries_of.fact_of(connection, entry)
     twin = await longterm.live_twin(connection, entry.scope, fact, entry.id)
     return None if twin is None else f"memory '{twin}' says this already"
 

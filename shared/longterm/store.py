@@ -95,7 +95,7 @@ async def reinforce(connection: AsyncConnection, scope: Scope, ids: Sequence[str
     """Count one more observation of live entries of exactly this scope."""
     rows = await connection.execute(
         update(entry)
-        .where(*_exactly(scope), entry.c.id.in_(ids), entry.c.archived_at.is_(None))
+        .where(*exactly(scope), entry.c.id.in_(ids), entry.c.archived_at.is_(None))
         .values(reinforcement_count=entry.c.reinforcement_count + 1, last_seen_at=func.now())
         .returning(entry)
     )
@@ -108,7 +108,7 @@ async def superseded(
     """Return, for each of these facts that stands archived, the ids that took its place."""
     rows = await connection.execute(
         select(entry.c.fingerprint, entry.c.superseded_by)
-        .where(*_exactly(scope), entry.c.fingerprint.in_(fingerprints), entry.c.archived_at.is_not(None))
+        .where(*exactly(scope), entry.c.fingerprint.in_(fingerprints), entry.c.archived_at.is_not(None))
         .where(func.cardinality(entry.c.superseded_by) > 0)
         .order_by(entry.c.archived_at)
     )
@@ -147,7 +147,8 @@ def visible(scope: Scope) -> ColumnElement[bool]:
     return and_(owned_by(entry, scope.tenant), entry.c.agent_id == scope.agent_id, whose)
 
 
-def _exactly(scope: Scope) -> tuple[ColumnElement[bool], ...]:
+def exactly(scope: Scope) -> tuple[ColumnElement[bool], ...]:
+    """Return the conditions of exactly this scope: one user's rows, or the common ones."""
     same_user = entry.c.user_id.is_not_distinct_from(scope.user_id)
     return owned_by(entry, scope.tenant), entry.c.agent_id == scope.agent_id, same_user
 
@@ -178,7 +179,7 @@ async def live_twin(
 ) -> str | None:
     """Return the id of another live entry of exactly this scope that says the same."""
     same = (entry.c.fingerprint == fingerprint, entry.c.archived_at.is_(None), entry.c.id != except_id)
-    found: str | None = await connection.scalar(select(entry.c.id).where(*_exactly(scope), *same))
+    found: str | None = await connection.scalar(select(entry.c.id).where(*exactly(scope), *same))
     return found
 
 
@@ -293,16 +294,3 @@ def cursor_after(moment: datetime, entry_id: str) -> ColumnElement[bool]:
     """Return the condition of what follows (moment, id) when the newest come first."""
     older = entry.c.last_seen_at < moment
     return or_(older, and_(entry.c.last_seen_at == moment, entry.c.id > entry_id))
-
-
-async def fact_of(connection: AsyncConnection, one: Entry) -> bytes:
-    """Return the fingerprint of an entry."""
-    mine = (owned_by(entry, one.tenant), entry.c.id == one.id)
-    return bytes((await connection.scalars(select(entry.c.fingerprint).where(*mine))).one())
-
-
-async def of_scope(connection: AsyncConnection, scope: Scope, limit: int) -> list[Entry]:
-    """Return the live entries of exactly this scope, the last changed first."""
-    changed = func.coalesce(entry.c.updated_at, entry.c.created_at)
-    statement = select(entry).where(*_exactly(scope), entry.c.archived_at.is_(None))
-    return await select_entries(connection, statement.order_by(changed.desc(), entry.c.id).limit(limit))

@@ -19,6 +19,23 @@ from shared.sessions.record import STORE_TYPES, Session, SessionKind, namespace_
 from shared.stages import Kind
 from shared.work import store as work
 
+# What a session holds is named behind its id; an id that ends so would be read as that.
+_HELD_NAMES = frozenset(
+    [
+        "turns",
+        "batch",
+        "context",
+        "kv",
+        "transcript",
+        "files",
+        "collections",
+        "spend",
+        "observations",
+        "scratchpad",
+        "promote",
+        "feedback",
+    ]
+)
 _FIXED = ("kind", "name", "agent_id", "user_id", "store_types", "ttl_seconds")
 
 
@@ -65,7 +82,12 @@ async def open_session(  # noqa: PLR0913
 
 
 def _checked_id(session_id: str | None) -> str:
-    return str(uuid_utils.uuid7()) if session_id is None else naming.check_identifier(session_id, "id")
+    if session_id is None:
+        return str(uuid_utils.uuid7())
+    naming.check_identifier(session_id, "id")
+    if session_id.rpartition("/")[2] in _HELD_NAMES:
+        raise errors.Invalid("id", f"must not end in a part of a session: {', '.join(sorted(_HELD_NAMES))}")
+    return session_id
 
 
 def _checked_stores(store_types: list[str] | None) -> list[str]:

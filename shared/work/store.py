@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import RowMapping, bindparam, delete, func, literal, select, text, update
+from sqlalchemy import RowMapping, bindparam, delete, func, select, text, update
 from sqlalchemy.dialects.postgresql import ARRAY, UUID
 from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.types import BigInteger, Text
 
 from shared.clients.postgres import owned_by
 from shared.stages import Kind, Stage, Track
-from shared.work.table import tally, work
+from shared.work.table import work
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +31,12 @@ class Claim:
     @classmethod
     def of(cls, row: RowMapping) -> "Claim":
         """Read a claim from a row of `work`."""
-        fields: Mapping[str, Any] = {name: row[name] for name in _CLAIM_COLUMNS}
+        fields: Mapping[str, Any] = {name: row[name] for name in CLAIM_COLUMNS}
         token = None if row["token"] is None else str(row["token"])
         return cls(**{**fields, "kind": Kind(row["kind"]), "track": Track(row["track"]), "token": token})
 
 
-_CLAIM_COLUMNS = ("id", "tenant", "kind", "ref", "version", "generation", "token", "attempts", "track")
+CLAIM_COLUMNS = ("id", "tenant", "kind", "ref", "version", "generation", "token", "attempts", "track")
 
 _ENQUEUE_INDEX = text(
     """
@@ -104,113 +104,6 @@ async def enqueue(
         values = {"refs": list(versions), "versions": list(versions.values())}
         names = {"tenant": tenant, "kind": kind, "track": stage.track, "stage": stage.name}
         await connection.execute(_ENQUEUE, names | values)
-
-
-# Tenants take turns: each one that has something due gets an equal share of the batch, so a
-# backlog of 100 000 rows of one tenant does not delay another's ten. The recursive part hops
-# from tenant to tenant along the index instead of reading the backlog.
-_CLAIM = text(
-    """
-    WITH RECURSIVE hop AS (
-        (SELECT tenant FROM work
-         WHERE stage = :stage AND backfill = :backfill AND dead_at IS NULL ORDER BY tenant LIMIT 1)
-        UNION ALL
-        SELECT (SELECT w.tenant FROM work w
-                WHERE w.stage = :stage AND w.backfill = :backfill AND w.dead_at IS NULL
-                  AND w.tenant > hop.tenant ORDER BY w.tenant LIMIT 1)
-        FROM hop WHERE hop.tenant IS NOT NULL
-    ), waiting AS (
-        SELECT hop.tenant FROM hop
-        WHERE EXISTS (SELECT FROM work w
-                      WHERE w.stage = :stage AND w.backfill = :backfill AND w.dead_at IS NULL
-                        AND w.tenant = hop.tenant AND w.run_at <= now() AND w.attempts < :attempts
-                        AND (w.token IS NULL OR w.attempts < :attempts - 1))
-        ORDER BY random() LIMIT :limit
-    ), picked AS (
-        SELECT mine.id FROM waiting CROSS JOIN LATERAL (
-            SELECT w.id FROM work w
-            WHERE w.stage = :stage AND w.backfill = :backfill AND w.dead_at IS NULL
-              AND w.tenant = waiting.tenant AND w.run_at <= now() AND w.attempts < :attempts
-              AND (w.token IS NULL OR w.attempts < :attempts - 1)
-            ORDER BY w.run_at
-            LIMIT greatest(1, CAST(:limit AS integer) / (SELECT count(*) FROM waiting))
-            FOR UPDATE SKIP LOCKED
-        ) AS mine
-    )
-    UPDATE work SET token = gen_random_uuid(), attempts = attempts + 1,
-                    run_at = now() + make_interval(secs => :lease)
-    FROM picked WHERE work.id = picked.id
-    RETURNING work.id, tenant, kind, ref, version, generation, token, attempts, track
-    """
-)
-
-
-# A due row with a token is one whose worker died. Which of the dozens that it held killed it nobody
-# knows, so the last attempt of such rows is made one by one: else a row that kills its workers
-# would take blameless ones along to the end.
-_LAST_CHANCES_LOCK = 0x10C1_0002
-_CLAIM_LAST_CHANCE = text(
-    """
-    UPDATE work SET token = gen_random_uuid(), attempts = attempts + 1,
-                    run_at = now() + make_interval(secs => :lease)
-    WHERE id = (SELECT w.id FROM work w
-                WHERE w.stage = :stage AND w.dead_at IS NULL AND w.run_at <= now()
-                  AND w.token IS NOT NULL AND w.attempts = :attempts - 1
-                ORDER BY w.run_at LIMIT 1 FOR UPDATE SKIP LOCKED)
-      AND NOT EXISTS (SELECT FROM work o
-                      WHERE o.stage = :stage AND o.dead_at IS NULL AND o.run_at > now()
-                        AND o.token IS NOT NULL AND o.attempts >= :attempts)
-    RETURNING id, tenant, kind, ref, version, generation, token, attempts, track
-    """
-)
-
-
-async def claim(
-    connection: AsyncConnection, stage: Stage, limit: int, lease: float, attempts: int
-) -> list[Claim]:
-    """Take up to `limit` due rows for `lease` seconds: one last chance, then fresh ones, then backfill."""
-    claims: list[Claim] = []
-    if await connection.scalar(select(func.pg_try_advisory_xact_lock(_LAST_CHANCES_LOCK))):
-        values = {"stage": stage.name, "lease": lease, "attempts": attempts}
-        claims += [Claim.of(row) for row in (await connection.execute(_CLAIM_LAST_CHANCE, values)).mappings()]
-    for backfill in (False, True):
-        values = {"stage": stage.name, "backfill": backfill, "lease": lease, "attempts": attempts}
-        rows = await connection.execute(_CLAIM, values | {"limit": limit - len(claims)})
-        claims += [Claim.of(row) for row in rows.mappings()]
-        if len(claims) >= limit:
-            break
-    return claims
-
-
-async def claim_one(
-    connection: AsyncConnection, tenant: str, kind: Kind, ref: str, stage: Stage, lease: float
-) -> Claim | None:
-    """Take one due row by name; None when it is not due or in somebody's hands."""
-    rows = await connection.execute(
-        update(work)
-        .where(owned_by(work, tenant), work.c.kind == kind, work.c.ref == ref, work.c.stage == stage.name)
-        .where(work.c.run_at <= func.now(), work.c.dead_at.is_(None))
-        .values(
-            token=func.gen_random_uuid(),
-            attempts=work.c.attempts + 1,
-            run_at=func.now() + func.make_interval(0, 0, 0, 0, 0, 0, lease),
-        )
-        .returning(*(work.c[name] for name in _CLAIM_COLUMNS))
-    )
-    row = rows.mappings().one_or_none()
-    return None if row is None else Claim.of(row)
-
-
-async def due_rows(connection: AsyncConnection, stage: Stage, attempts: int, limit: int) -> list[Claim]:
-    """Return what is due in a stage without taking it."""
-    rows = await connection.execute(
-        select(*(work.c[name] for name in _CLAIM_COLUMNS))
-        .where(work.c.stage == stage.name, work.c.run_at <= func.now(), work.c.dead_at.is_(None))
-        .where(work.c.attempts < attempts)
-        .order_by(work.c.run_at)
-        .limit(limit)
-    )
-    return [Claim.of(row) for row in rows.mappings()]
 
 
 _HELD = """
@@ -333,18 +226,6 @@ async def bury(connection: AsyncConnection, claim: Claim, error: str) -> None:
     )
 
 
-async def exhausted(connection: AsyncConnection, attempts: int, limit: int) -> list[Claim]:
-    """Return due rows whose last attempt never came back: each one's worker died with it."""
-    rows = await connection.execute(
-        select(work)
-        .where(work.c.dead_at.is_(None), work.c.attempts >= attempts, work.c.run_at <= func.now())
-        .order_by(work.c.id)
-        .limit(limit)
-        .with_for_update(skip_locked=True)
-    )
-    return [Claim.of(row) for row in rows.mappings()]
-
-
 async def drop(
     connection: AsyncConnection, tenant: str, kind: Kind, refs: Sequence[str], track: Track
 ) -> None:
@@ -354,48 +235,3 @@ async def drop(
             owned_by(work, tenant), work.c.kind == kind, work.c.ref.in_(refs), work.c.track == track
         )
     )
-
-
-async def due(connection: AsyncConnection) -> dict[str, int]:
-    """Count what is due now, by stage."""
-    rows = await connection.execute(
-        select(work.c.stage, func.count().label("rows"))
-        .where(work.c.dead_at.is_(None), work.c.run_at <= func.now())
-        .group_by(work.c.stage)
-    )
-    return {row.stage: row.rows for row in rows}
-
-
-async def pending(connection: AsyncConnection, tenant: str | None = None) -> list[RowMapping]:
-    """Return {stage, waiting, running, dead, oldest_seconds} for each stage with rows."""
-    alive, now = work.c.dead_at.is_(None), func.now()
-    statement = select(
-        work.c.stage,
-        func.count().filter(alive).label("waiting"),
-        func.count().filter(alive, work.c.token.is_not(None), work.c.run_at > now).label("running"),
-        func.count().filter(~alive).label("dead"),
-        func.coalesce(func.extract("epoch", now - func.min(work.c.created_at).filter(alive)), 0).label(
-            "oldest_seconds"
-        ),
-    ).group_by(work.c.stage)
-    if tenant is not None:
-        statement = statement.where(owned_by(work, tenant))
-    return list((await connection.execute(statement)).mappings())
-
-
-async def count(connection: AsyncConnection, name: str, by: Mapping[str, float]) -> None:
-    """Add to counters that every process shares; `by` maps a label to what to add."""
-    for label, amount in sorted(by.items()):
-        if amount:
-            await connection.execute(_COUNT, {"name": name, "label": label, "amount": amount})
-
-
-_COUNT = text(
-    "INSERT INTO tally (name, label, total) VALUES (:name, :label, :amount)"
-    " ON CONFLICT (name, label) DO UPDATE SET total = tally.total + excluded.total"
-)
-
-
-async def tallies(connection: AsyncConnection) -> list[RowMapping]:
-    """Return every shared counter as {name, label, total}."""
-    return list((await connection.execute(select(tally).order_by(literal(1)))).mappings())

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from shared.dreams import clusters, rows, store
+from shared.dreams import entries as entries_of
 from shared.dreams import plan as plans
 from shared.dreams.check import Checked, Snapshot, check
 from shared.dreams.outcome import Creation, Nothing, Outcome, Removal
@@ -16,7 +17,6 @@ from shared.dreams.rejection import REPAIRABLE, Rejection
 from shared.feedback import signal as feedback
 from shared.feedback.record import Signal
 from shared.hygiene import one_line
-from shared.longterm import store as longterm
 from shared.longterm.record import Entry
 from workers.dream.night import Night
 
@@ -51,7 +51,7 @@ async def dream(night: Night) -> Outcome:
 async def _read(night: Night) -> _Read:
     settings, scope = night.resources.settings, night.run.scope
     async with night.resources.postgres.tenant(night.run.tenant) as connection:
-        entries = await longterm.of_scope(connection, scope, _ENTRIES)
+        entries = await entries_of.of_scope(connection, scope, _ENTRIES)
         seen = await store.reviewed(connection, scope, [entry.id for entry in entries])
         signals = await feedback.recent(
             connection, scope, days=settings.dream_feedback_days, limit=settings.dream_feedback

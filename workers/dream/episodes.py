@@ -1,12 +1,12 @@
 """Episodes: what happened, from the conversation log, as stories with an outcome (DR12)."""
 
 from shared.conversation.record import Turn
+from shared.dreams import entries as entries_of
 from shared.dreams import episodes, labels, log, merge, rows
 from shared.dreams.episodes import Continuation
 from shared.dreams.outcome import Creation, Nothing, Outcome
 from shared.dreams.plan import Replacement
 from shared.hygiene import one_line
-from shared.longterm import store as longterm
 from shared.longterm.record import Entry
 from workers.dream.night import Night
 
@@ -42,7 +42,7 @@ async def _read(night: Night) -> tuple[list[Turn], list[Entry]]:
     async with night.resources.postgres.tenant(scope.tenant) as connection:
         limit = night.resources.settings.dream_max_turns
         turns = await log.unread(connection, scope, night.name, limit)
-        entries = await longterm.of_scope(connection, scope, _ENTRIES) if turns else []
+        entries = await entries_of.of_scope(connection, scope, _ENTRIES) if turns else []
     return turns, [entry for entry in entries if labels.within(episodes.ROOT, entry.category)][:_SHOWN]
 
 

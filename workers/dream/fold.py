@@ -7,10 +7,10 @@ a category, and only where both speak of the same time.
 import re
 import unicodedata
 
+from shared.dreams import entries as entries_of
 from shared.dreams import merge, rows
 from shared.dreams.outcome import Creation, Nothing, Outcome
 from shared.dreams.plan import Replacement
-from shared.longterm import store as longterm
 from shared.longterm.record import Entry
 from workers.dream.night import Night
 
@@ -21,7 +21,7 @@ _ENTRIES = 20_000
 async def dream(night: Night) -> Outcome:
     """Decide which entries fold into which."""
     async with night.resources.postgres.tenant(night.run.tenant) as connection:
-        entries = await longterm.of_scope(connection, night.run.scope, _ENTRIES)
+        entries = await entries_of.of_scope(connection, night.run.scope, _ENTRIES)
     groups = [group for group in _groups(entries) if len(group) > 1]
     if not groups:
         raise Nothing("no entries differ in spelling only")

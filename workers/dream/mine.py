@@ -5,11 +5,11 @@ from datetime import datetime
 from shared.conversation import store as conversation
 from shared.conversation.record import Turn
 from shared.dreams import antipattern, log, rows, store
+from shared.dreams import entries as entries_of
 from shared.dreams.outcome import Creation, Nothing, Outcome
 from shared.feedback import signal as feedback
 from shared.feedback.record import Signal, SignalType
 from shared.hygiene import one_line
-from shared.longterm import store as longterm
 from shared.longterm.record import Entry
 from workers.dream.night import Night
 
@@ -47,7 +47,7 @@ async def _read(night: Night) -> tuple[list[Signal], list[Entry], list[Turn]]:
             connection, scope, days=settings.dream_feedback_days, limit=settings.dream_feedback
         )
         corrections = [one for one in signals if _is_new_correction(one, since)]
-        entries = await longterm.of_scope(connection, scope, _ENTRIES) if corrections else []
+        entries = await entries_of.of_scope(connection, scope, _ENTRIES) if corrections else []
         turns: list[Turn] = []
         for session_id in dict.fromkeys(one.session_id for one in corrections):
             turns += await conversation.last(connection, scope.tenant, session_id, _TURNS)

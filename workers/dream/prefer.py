@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from shared.conversation.record import Role, Turn
+from shared.dreams import entries as entries_of
 from shared.dreams import labels, likeness, log, occurrences, rows, store
 from shared.dreams.occurrences import Occurrence, Sighting, Tally
 from shared.dreams.outcome import Creation, Nothing, Outcome
 from shared.feedback import signal as feedback
 from shared.hygiene import one_line
-from shared.longterm import store as longterm
 from shared.longterm.record import Entry
 from workers.dream.night import Night
 
@@ -51,7 +51,7 @@ async def _read(night: Night) -> _Read:
     settings, scope = night.resources.settings, night.run.scope
     async with night.resources.postgres.tenant(scope.tenant) as connection:
         turns = await log.unread(connection, scope, night.name, settings.dream_max_turns)
-        entries = await longterm.of_scope(connection, scope, _ENTRIES)
+        entries = await entries_of.of_scope(connection, scope, _ENTRIES)
         counted = await store.occurrences(connection, scope)
         recent = await feedback.recent(
             connection, scope, days=settings.dream_feedback_days, limit=settings.dream_feedback

@@ -19,6 +19,7 @@ from shared.longterm import document, save
 from shared.longterm.record import Entry
 from shared.resources import Resources
 from shared.stages import DREAM_PASS, Kind
+from shared.work import backlog, claiming, tallies
 from shared.work import store as work
 from shared.work.store import Claim
 from workers import claims as loop
@@ -42,7 +43,7 @@ async def go_on(resources: Resources) -> int:
     """Ask for the task of each run's next pass, by its name and with arguments that a person can read."""
     settings = resources.settings
     async with resources.postgres.fleet() as connection:
-        due = await work.due_rows(connection, DREAM_PASS, settings.work_attempts, DREAM_PASS.batch)
+        due = await backlog.due_rows(connection, DREAM_PASS, settings.work_attempts, DREAM_PASS.batch)
     for claim in due:
         async with resources.postgres.tenant(claim.tenant) as connection:
             run = await store.get(connection, claim.tenant, claim.ref)
@@ -61,7 +62,7 @@ async def do_pass(resources: Resources, tenant: str, run_id: str, name: PassName
     """Do one pass of a run, if the run waits for it and nobody else does it; say what came of it."""
     async with resources.postgres.tenant(tenant) as connection:
         lease = resources.settings.dream_lease
-        claim = await work.claim_one(connection, tenant, Kind.RUN, run_id, DREAM_PASS, lease)
+        claim = await claiming.claim_one(connection, tenant, Kind.RUN, run_id, DREAM_PASS, lease)
         run = await store.get(connection, tenant, run_id)
     if claim is None or run is None:
         return "not due"
@@ -150,10 +151,10 @@ async def _tally(
     for one in [*outcome.rejections, *applied.left_out]:
         rejected[one["code"]] = rejected.get(one["code"], 0) + 1
     tokens = {"input": night.input_tokens, "output": night.output_tokens}
-    await work.count(connection, "dream_passes", {f"{night.name}:{state}": 1})
-    await work.count(connection, "dream_entries", {k: float(v) for k, v in applied.counts.items()})
-    await work.count(connection, "dream_rejections", rejected)
-    await work.count(connection, "dream_tokens", {k: float(v) for k, v in tokens.items()})
+    await tallies.count(connection, "dream_passes", {f"{night.name}:{state}": 1})
+    await tallies.count(connection, "dream_entries", {k: float(v) for k, v in applied.counts.items()})
+    await tallies.count(connection, "dream_rejections", rejected)
+    await tallies.count(connection, "dream_tokens", {k: float(v) for k, v in tokens.items()})
 
 
 async def _advance(connection: AsyncConnection, run: Run) -> Run | None:
@@ -163,7 +164,7 @@ async def _advance(connection: AsyncConnection, run: Run) -> Run | None:
         await work.enqueue(connection, run.tenant, Kind.RUN, DREAM_PASS, {run.id: 1})
         return after
     await store.end_run(connection, run, RunState.DONE)
-    await work.count(connection, "dream_runs", {"dry" if run.dry_run else "done": 1})
+    await tallies.count(connection, "dream_runs", {"dry" if run.dry_run else "done": 1})
     return None
 
 

@@ -15,6 +15,7 @@ from shared.longterm.record import Draft, Entry
 from shared.resources import Resources
 from shared.stages import ENRICH, State
 from shared.work import store as work
+from shared.work import tallies
 from shared.work.store import Claim
 from workers import claims as loop
 from workers.enrichment import items, prompt
@@ -93,7 +94,7 @@ async def settle(resources: Resources, claim: Claim, state: State, reason: str |
         values = {"state": state, "failure": reason}
         entry = await store.change(connection, claim.tenant, claim.ref, values)
         await history.note(connection, ACTOR, state, [entry], reason)
-        await work.count(connection, "enrichments", {state: 1})
+        await tallies.count(connection, "enrichments", {state: 1})
 
 
 async def _record(resources: Resources, claim: Claim, found: Sequence[Draft]) -> None:
@@ -111,7 +112,7 @@ async def _record(resources: Resources, claim: Claim, found: Sequence[Draft]) ->
         if not kept:
             entry = await store.change(connection, claim.tenant, raw.id, {"state": State.KEPT_RAW})
             await history.note(connection, ACTOR, State.KEPT_RAW, [entry])
-        await work.count(connection, "enrichments", {"enriched" if kept else State.KEPT_RAW: 1})
+        await tallies.count(connection, "enrichments", {"enriched" if kept else State.KEPT_RAW: 1})
         claims = await save.hand_on(connection, claim.tenant, changed)
     await resources.writer.write_through([document.document(entry) for entry in changed], claims)
 

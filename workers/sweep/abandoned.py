@@ -2,6 +2,7 @@
 
 from shared.resources import Resources
 from shared.stages import Kind, State, Track
+from shared.work import backlog
 from shared.work import store as work
 from workers.dream import walk
 from workers.enrichment import enrich
@@ -14,7 +15,7 @@ async def end(resources: Resources) -> int:
     """Bring abandoned rows to a named end; return how many."""
     attempts = resources.settings.work_attempts
     async with resources.postgres.fleet() as connection:
-        claims = await work.exhausted(connection, attempts, _LIMIT)
+        claims = await backlog.exhausted(connection, attempts, _LIMIT)
         for claim in claims:
             if claim.track is Track.INDEX:
                 await work.bury(connection, claim, _REASON.format(attempts=claim.attempts))

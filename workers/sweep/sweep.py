@@ -12,7 +12,7 @@ from shared import errors
 from shared.access import store as access
 from shared.reindex import rebuild
 from shared.resources import Resources
-from shared.work import store as work
+from shared.work import tallies
 from workers.sweep import abandoned, retention, strays
 
 log = structlog.get_logger()
@@ -52,7 +52,7 @@ async def sweep_once(resources: Resources) -> Counts:
     if mended:
         log.info("swept", **mended)
         async with resources.postgres.fleet() as connection:
-            await work.count(connection, "sweep_repairs", mended)
+            await tallies.count(connection, "sweep_repairs", mended)
     return counts
 
 

@@ -8,6 +8,7 @@ from sqlalchemy import text
 from shared import config, stages
 from shared.index.points import remove
 from shared.stages import Kind
+from shared.work import backlog
 from shared.work import store as work
 from tests.conftest import Gateway, serving
 from tests.integration.sweep.house import House
@@ -109,7 +110,7 @@ async def test_a_row_of_a_claim_that_came_back_meanwhile_is_not_ended(house: Hou
     """The zombie finished between the look and the end: its answer stands."""
     await hold(house, await house.save("slow"), "enrich", 2, lease=-1)
     async with house.resources.postgres.fleet() as connection:
-        claims = await work.exhausted(connection, 2, 10)
+        claims = await backlog.exhausted(connection, 2, 10)
         await connection.execute(text("DELETE FROM work WHERE stage = :stage"), {"stage": stages.ENRICH.name})
     assert len(claims) == 1
     assert (await house.sweep()).abandoned == 0

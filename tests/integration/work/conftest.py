@@ -11,7 +11,7 @@ from shared.index import generations
 from shared.index.generations import Generation
 from shared.resources import Resources, open_resources
 from shared.stages import ENRICH, Kind, Stage
-from shared.work import store
+from shared.work import claiming, store
 from shared.work.store import Claim
 from shared.work.table import work
 
@@ -47,7 +47,7 @@ class Queue:
     ) -> list[Claim]:
         """Claim as a worker does."""
         async with self.resources.postgres.fleet() as connection:
-            return await store.claim(connection, stage, limit, lease, attempts)
+            return await claiming.claim(connection, stage, limit, lease, attempts)
 
     async def finish(self, *claims: Claim) -> set[int]:
         """Finish as a worker does."""

@@ -6,7 +6,7 @@ from sqlalchemy import func, update
 from shared.index import generations
 from shared.index.generations import Generation
 from shared.stages import EMBED, INDEX
-from shared.work import store
+from shared.work import claiming, store
 from shared.work.store import Claim
 from shared.work.table import work
 from tests.integration.work.conftest import Queue
@@ -46,7 +46,7 @@ async def test_backfill_holds_it_back_until_keywords_and_vector_are_there(
     assert await behind(queue, pair) == 2
     async with queue.resources.postgres.fleet() as connection:
         await connection.execute(update(work).values(run_at=func.now()))
-        await store.finish(connection, await store.claim(connection, EMBED, 10, 60, 5))
+        await store.finish(connection, await claiming.claim(connection, EMBED, 10, 60, 5))
     assert await behind(queue, pair) == 0
 
 

@@ -5,7 +5,7 @@ import time
 from collections import Counter
 
 from shared.stages import EMBED, ENRICH, INDEX, Track
-from shared.work import store
+from shared.work import backlog, claiming, store, tallies
 from tests.integration.work.conftest import ATTEMPTS, Queue
 
 
@@ -75,7 +75,7 @@ async def test_claimers_side_by_side_never_share_a_row(queue: Queue) -> None:
 async def test_a_row_that_another_claimer_holds_locked_is_passed_over_without_waiting(queue: Queue) -> None:
     await queue.add("a", "m1", "m2")
     async with queue.resources.postgres.fleet() as connection:
-        (held,) = await store.claim(connection, ENRICH, 1, 60, ATTEMPTS)
+        (held,) = await claiming.claim(connection, ENRICH, 1, 60, ATTEMPTS)
         async with asyncio.timeout(5):
             (other,) = await queue.claim()
     assert held.id != other.id
@@ -94,11 +94,11 @@ async def test_a_row_that_used_up_its_attempts_is_not_claimed_but_found_as_exhau
         (claim,) = await queue.claim(attempts=3)
         assert claim.attempts == attempt
         async with queue.resources.postgres.fleet() as connection:
-            assert await store.exhausted(connection, 3, 10) == []
+            assert await backlog.exhausted(connection, 3, 10) == []
         await queue.let_leases_end()
     assert await queue.claim(attempts=3) == []
     async with queue.resources.postgres.fleet() as connection:
-        assert await store.exhausted(connection, 3, 10) == [claim]
+        assert await backlog.exhausted(connection, 3, 10) == [claim]
 
 
 async def test_an_old_token_can_record_nothing(queue: Queue) -> None:
@@ -172,7 +172,7 @@ async def test_a_buried_row_says_why_is_never_claimed_and_rises_with_a_new_versi
     assert dead["dead_at"] is not None
     assert dead["last_error"] == "it bites"
     async with queue.resources.postgres.fleet() as connection:
-        assert await store.exhausted(connection, 1, 10) == []
+        assert await backlog.exhausted(connection, 1, 10) == []
     await queue.add("a", "poison", version=2)
     assert [claim.ref for claim in await queue.claim()] == ["poison"]
 
@@ -238,10 +238,10 @@ async def test_pending_is_counted_by_stage_for_a_tenant_and_for_the_fleet(queue:
     await queue.add_index("a", "m1", "m2")
     (first, *_) = await queue.claim(1)
     async with queue.resources.postgres.fleet() as connection:
-        everyone = {row["stage"]: row for row in await store.pending(connection)}
-        assert await store.due(connection) == {"enrich": 3, "index": 2}
+        everyone = {row["stage"]: row for row in await backlog.pending(connection)}
+        assert await backlog.due(connection) == {"enrich": 3, "index": 2}
     async with queue.resources.postgres.tenant("a") as connection:
-        mine = {row["stage"]: row for row in await store.pending(connection, "a")}
+        mine = {row["stage"]: row for row in await backlog.pending(connection, "a")}
     assert {stage: row["waiting"] for stage, row in everyone.items()} == {"enrich": 4, "index": 2}
     assert {stage: row["waiting"] for stage, row in mine.items()} == {"enrich": 3, "index": 2}
     assert everyone["enrich"]["running"] == 1
@@ -254,7 +254,7 @@ async def test_the_dead_are_counted_apart(queue: Queue) -> None:
     (claim, _) = await queue.claim()
     async with queue.resources.postgres.fleet() as connection:
         await store.bury(connection, claim, "why")
-        (row,) = await store.pending(connection)
+        (row,) = await backlog.pending(connection)
     assert (row["waiting"], row["dead"]) == (1, 1)
 
 
@@ -272,7 +272,7 @@ async def test_dropping_a_track_leaves_the_other_and_takes_the_claim(queue: Queu
 async def test_counters_add_up_across_transactions(queue: Queue) -> None:
     for _ in range(3):
         async with queue.resources.postgres.fleet() as connection:
-            await store.count(connection, "things", {"a": 2, "b": 0.5, "none": 0})
+            await tallies.count(connection, "things", {"a": 2, "b": 0.5, "none": 0})
     async with queue.resources.postgres.fleet() as connection:
-        found = {(row["name"], row["label"]): row["total"] for row in await store.tallies(connection)}
+        found = {(row["name"], row["label"]): row["total"] for row in await tallies.every(connection)}
     assert found == {("things", "a"): 6, ("things", "b"): 1.5}

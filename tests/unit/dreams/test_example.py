@@ -27,7 +27,7 @@ SENSIBLE = [
     ("Prism takes payments through Stripe, account acct_1N9xQ2; refunds go the same way.", "c3 c4"),
     ("Harbor, the warehouse move, takes the stock, 4 200 pallets, from Gothenburg to Malmö.", "c5 c6"),
     (
-        "Kessler Glas moved on 1 August 2026 to Hafenstraße 3, 33607 Bielefeld; before, Industrieweg 12, 33602.",
+        "On 1 August 2026 Kessler Glas moved from Industrieweg 12, 33602 Bielefeld, to Hafenstraße 3, 33607.",
         "c8 c9",
     ),
     ("Customer support answers on weekdays from 9:00 to 17:00, on Fridays only until 15:00.", "c10 c11"),

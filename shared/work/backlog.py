@@ -1,0 +1,60 @@
+"""What is left to do, looked at without taking any of it."""
+
+from sqlalchemy import RowMapping, func, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from shared.clients.postgres import owned_by
+from shared.stages import Stage
+from shared.work.store import CLAIM_COLUMNS, Claim
+from shared.work.table import work
+
+
+async def due(connection: AsyncConnection) -> dict[str, int]:
+    """Count what is due now, by stage."""
+    rows = await connection.execute(
+        select(work.c.stage, func.count().label("rows"))
+        .where(work.c.dead_at.is_(None), work.c.run_at <= func.now())
+        .group_by(work.c.stage)
+    )
+    return {row.stage: row.rows for row in rows}
+
+
+async def due_rows(connection: AsyncConnection, stage: Stage, attempts: int, limit: int) -> list[Claim]:
+    """Return what is due in a stage without taking it."""
+    rows = await connection.execute(
+        select(*(work.c[name] for name in CLAIM_COLUMNS))
+        .where(work.c.stage == stage.name, work.c.run_at <= func.now(), work.c.dead_at.is_(None))
+        .where(work.c.attempts < attempts)
+        .order_by(work.c.run_at)
+        .limit(limit)
+    )
+    return [Claim.of(row) for row in rows.mappings()]
+
+
+async def exhausted(connection: AsyncConnection, attempts: int, limit: int) -> list[Claim]:
+    """Return due rows whose last attempt never came back: each one's worker died with it."""
+    rows = await connection.execute(
+        select(work)
+        .where(work.c.dead_at.is_(None), work.c.attempts >= attempts, work.c.run_at <= func.now())
+        .order_by(work.c.id)
+        .limit(limit)
+        .with_for_update(skip_locked=True)
+    )
+    return [Claim.of(row) for row in rows.mappings()]
+
+
+async def pending(connection: AsyncConnection, tenant: str | None = None) -> list[RowMapping]:
+    """Return {stage, waiting, running, dead, oldest_seconds} for each stage with rows."""
+    alive, now = work.c.dead_at.is_(None), func.now()
+    statement = select(
+        work.c.stage,
+        func.count().filter(alive).label("waiting"),
+        func.count().filter(alive, work.c.token.is_not(None), work.c.run_at > now).label("running"),
+        func.count().filter(~alive).label("dead"),
+        func.coalesce(func.extract("epoch", now - func.min(work.c.created_at).filter(alive)), 0).label(
+            "oldest_seconds"
+        ),
+    ).group_by(work.c.stage)
+    if tenant is not None:
+        statement = statement.where(owned_by(work, tenant))
+    return list((await connection.execute(statement)).mappings())
