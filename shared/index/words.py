@@ -4,7 +4,7 @@ Decisions
 - Unicode words (letters, marks, digits) after NFKC and case folding. Accents of Latin and Greek, and
   the vowel points of Arabic and Hebrew, are folded on both sides: "cafe" finds "café" and the reverse.
   Marks that make another letter (й, が, Indic vowels) stay.
-- No word is too short. "C#" and "C++" are words of their own. What punctuation joins is found whole
+- No word is too short. "C#", "C++" and a single emoji are words of their own. What punctuation joins is found whole
   and in parts: "UTC-6" gives utc-6, utc, 6 and "e-mail" gives email, e, mail. "1,000" is 1000.
 - Scripts without spaces (Han, kana, Thai, Lao, Khmer, Burmese; Hangul too, for its endings) give
   pairs of neighbouring characters; documents also give single ones, for queries of one character.
@@ -48,7 +48,11 @@ QUESTION_WORDS = frozenset(_GRAMMAR.split())
 _MARKS = "".join(c for c in map(chr, range(0x300, 0x10000)) if unicodedata.category(c) in ("Mn", "Mc"))
 _CHAR = rf"(?:[^\W_]|[{_MARKS}])"
 _APOSTROPHES = "'\u2019"
-_PIECE = re.compile(rf"{_CHAR}+(?:[{_APOSTROPHES}_./:@+&,-]{_CHAR}+)*(?:\+\+|\#(?![A-Za-z0-9_]))?")
+_EMOJI = "[\u2600-\u27bf\u2b50\U0001f300-\U0001faff]"
+_PIECE = re.compile(
+    rf"{_CHAR}+(?:[{_APOSTROPHES}_./:@+&,-]{_CHAR}+)*(?:\+\+|\#(?![A-Za-z0-9_]))?|{_EMOJI}"
+)
+_SYMBOL = re.compile(_EMOJI)
 _PART = re.compile(rf"{_CHAR}+")
 _SUFFIX = re.compile(rf"(?:n[{_APOSTROPHES}]t|[{_APOSTROPHES}](?:s|re|ve|ll|d|m))$")
 _GROUPED = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
@@ -129,6 +133,8 @@ def _terms(piece: str, *, single: bool) -> tuple[str, ...]:
         return tuple(_word_and_humps(piece))
     if _UNSPACED.search(piece):
         return tuple(_mixed(piece, single=single))
+    if _SYMBOL.fullmatch(piece):
+        return (piece,)
     return tuple(_compound(piece))
 
 

@@ -7,7 +7,7 @@ import pytest
 from tests.badinput.conftest import Door
 
 SAID = [
-    ("emoji", "The launch went well 🚀🎉, said 👩‍👩‍👧", "launch 🚀"),
+    ("emoji", "The launch went well 🚀🎉, said 👩‍👩‍👧", "🚀"),
     ("cyrillic", "Аде нравятся поезда, а не самолёты", "поезда"),  # noqa: RUF001
     ("chinese", "艾达喜欢坐火车而不是飞机", "火车"),
     ("japanese", "アダは飛行機より電車が好きです", "電車"),

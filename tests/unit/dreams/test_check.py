@@ -9,7 +9,8 @@ from shared.dreams.check import Checked, Merge, Prune, check
 from shared.dreams.plan import Deletion
 from shared.dreams.rejection import Code
 from shared.longterm.record import MAX_CONTENT, Entry
-from tests.unit.dreams.entries import archived, deleting, entry, name, plan, saving, snapshot
+from shared.stages import State
+from tests.unit.dreams.entries import DAWN, deleting, entry, name, plan, saving, snapshot
 
 TEA, COFFEE, GREEN = "User likes tea", "User likes coffee", "User likes green tea"
 
@@ -121,8 +122,9 @@ def test_strangers_are_not_even_merged_among_themselves() -> None:
     assert codes(check(plan(saving(GREEN, 1, 2)), snapshot(*entries))) == [Code.CROSSES_USERS]
 
 
-def test_what_is_archived_meanwhile_is_left_alone() -> None:
-    entries = [entry(1, TEA), archived(2, GREEN), *many(20)[3:]]
+@pytest.mark.parametrize("fields", [{"archived_at": DAWN}, {"state": State.ARCHIVED}])
+def test_what_is_archived_meanwhile_is_left_alone(fields: dict[str, Any]) -> None:
+    entries = [entry(1, TEA), entry(2, GREEN, **fields), *many(20)[3:]]
     checked = check(plan(saving(GREEN, 1, 2), *deleting(2)), snapshot(*entries))
     assert codes(checked) == [Code.NOT_LIVE, Code.NOT_LIVE]
 
