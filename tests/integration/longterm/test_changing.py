@@ -57,6 +57,7 @@ async def test_a_change_is_shown_found_and_noted(agent: Agent) -> None:
         "content": "Ada likes ferries.",
         "tags": ["sea"],
         "importance": 0.9,
+        "effective_importance": 0.9,
         "updated_at": changed["updated_at"],
     }
     assert changed["updated_at"] > entry["created_at"]
