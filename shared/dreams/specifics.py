@@ -91,7 +91,7 @@ class Reading:
             case Kind.VERBATIM:
                 return one.key in self.words or _stands_in(one.key, self.text)
             case Kind.STARTER:
-                return one.key in self.words or stems.stem(one.key) in self.stems
+                return stems.stem(one.key) in self.stems
             case Kind.NUMBER:
                 return self._has_number(one)
             case Kind.NAME | Kind.ACRONYM | Kind.DAY | Kind.TIME:

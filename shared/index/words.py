@@ -4,8 +4,8 @@ Decisions
 - Unicode words (letters, marks, digits) after NFKC and case folding. Accents of Latin and Greek, and
   the vowel points of Arabic and Hebrew, are folded on both sides: "cafe" finds "café" and the reverse.
   Marks that make another letter (й, が, Indic vowels) stay.
-- No word is too short. "C#", "C++" and a single emoji are words of their own. What punctuation joins is found whole
-  and in parts: "UTC-6" gives utc-6, utc, 6 and "e-mail" gives email, e, mail. "1,000" is 1000.
+- No word is too short. "C#", "C++" and a single emoji are words of their own. What punctuation
+  joins is found whole and in parts: "UTC-6" gives utc-6, utc, 6 and "e-mail" gives email, e, mail. "1,000" is 1000.
 - Scripts without spaces (Han, kana, Thai, Lao, Khmer, Burmese; Hangul too, for its endings) give
   pairs of neighbouring characters; documents also give single ones, for queries of one character.
 - English inflections are folded by `stems`; other languages pass through nearly untouched, and what
@@ -49,9 +49,7 @@ _MARKS = "".join(c for c in map(chr, range(0x300, 0x10000)) if unicodedata.categ
 _CHAR = rf"(?:[^\W_]|[{_MARKS}])"
 _APOSTROPHES = "'\u2019"
 _EMOJI = "[\u2600-\u27bf\u2b50\U0001f300-\U0001faff]"
-_PIECE = re.compile(
-    rf"{_CHAR}+(?:[{_APOSTROPHES}_./:@+&,-]{_CHAR}+)*(?:\+\+|\#(?![A-Za-z0-9_]))?|{_EMOJI}"
-)
+_PIECE = re.compile(rf"{_CHAR}+(?:[{_APOSTROPHES}_./:@+&,-]{_CHAR}+)*(?:\+\+|\#(?![A-Za-z0-9_]))?|{_EMOJI}")
 _SYMBOL = re.compile(_EMOJI)
 _PART = re.compile(rf"{_CHAR}+")
 _SUFFIX = re.compile(rf"(?:n[{_APOSTROPHES}]t|[{_APOSTROPHES}](?:s|re|ve|ll|d|m))$")

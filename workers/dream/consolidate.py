@@ -111,7 +111,9 @@ def _told(signals: Sequence[Signal], entries: Sequence[Entry]) -> str:
     shown = ["Recent feedback:", *lines, ""] if lines else []
     for place, entry in enumerate(entries, start=1):
         tags = ", ".join(entry.tags)
-        shown.append(f"{place}. [ID:{entry.id}] category={entry.category or 'none'} tags=[{tags}]")
+        dated = f" about={entry.occurred_at:%Y-%m-%d}" if entry.occurred_at else ""
+        label = f"category={entry.category or 'none'} tags=[{tags}] saved={entry.created_at:%Y-%m-%d}{dated}"
+        shown.append(f"{place}. [ID:{entry.id}] {label}")
         shown.append(f"   {one_line(entry.content)}")
     return "\n".join(shown)
 
@@ -126,7 +128,7 @@ def _asked_again(mendable: Sequence[Rejection]) -> str:
     ]
     return "\n".join(
         [
-            "These replacements were refused. Write them anew, keeping what is named, or leave them out:",
+            "These replacements were refused. Mend what is said of each and write it anew, or leave it out:",
             *lines,
         ]
     )

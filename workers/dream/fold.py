@@ -4,17 +4,16 @@ Saves fold what differs in case and spacing only; this goes one step further, wi
 a category, and only where both speak of the same time.
 """
 
-import re
 import unicodedata
 
 from shared.dreams import entries as entries_of
-from shared.dreams import merge, rows
+from shared.dreams import fidelity, merge, rows
 from shared.dreams.outcome import Creation, Nothing, Outcome
 from shared.dreams.plan import Replacement
 from shared.longterm.record import Entry
 from workers.dream.night import Night
 
-_BETWEEN_WORDS = re.compile(r"[^\w]+")
+_MARKS = ".,;:!?\u2026\"'()\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb\u3002\u3001\uff01\uff1f"
 _ENTRIES = 20_000
 
 
@@ -22,7 +21,7 @@ async def dream(night: Night) -> Outcome:
     """Decide which entries fold into which."""
     async with night.resources.postgres.tenant(night.run.tenant) as connection:
         entries = await entries_of.of_scope(connection, night.run.scope, _ENTRIES)
-    groups = [group for group in _groups(entries) if len(group) > 1]
+    groups = [group for group in _groups(entries) if len(group) > 1 and _is_faithful(group)]
     if not groups:
         raise Nothing("no entries differ in spelling only")
     inputs = {entry.id: entry.version for group in groups for entry in group}
@@ -39,7 +38,14 @@ def _groups(entries: list[Entry]) -> list[list[Entry]]:
 
 
 def _spelled(text: str) -> str:
-    return " ".join(_BETWEEN_WORDS.sub(" ", unicodedata.normalize("NFKC", text).casefold()).split())
+    """Return a text without the marks at its words' edges. Others tell: C# is not C, -5 is not 5."""
+    words = unicodedata.normalize("NFKC", text).casefold().split()
+    return " ".join(filter(None, (word.strip(_MARKS) for word in words)))
+
+
+def _is_faithful(group: list[Entry]) -> bool:
+    """Keep apart what the marks, after all, told apart."""
+    return fidelity.fault(group[0].content, group) is None
 
 
 def _folded(group: list[Entry]) -> Creation:

@@ -212,6 +212,8 @@ def test_a_correction_of_the_category_alone_is_accepted_and_no_change_is_not() -
     assert len(check(plan(saving(TEA, 1, category="user-preferences/food")), snapshot(kept)).merges) == 1
     assert len(check(plan(saving(TEA, 1, tags=("drink", "tea"))), snapshot(kept)).merges) == 1
     assert codes(check(plan(saving(" user LIKES tea", 1)), snapshot(kept))) == [Code.UNCHANGED]
+    twins = snapshot(kept, entry(2, TEA, category="general", tags=["drink"]))
+    assert len(check(plan(saving(TEA, 1, 2)), twins).merges) == 1
 
 
 def test_labels_of_the_sources_that_do_not_fit_in_one_entry_refuse_the_merge() -> None:

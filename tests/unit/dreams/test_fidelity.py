@@ -118,6 +118,8 @@ TURNED = [
     (["Never deploy in the evening", "Deploys in the morning"], "Deploy in the evening and in the morning"),
     (["Doesn't like tea", "Doesn't like fish"], "Doesn't like tea; likes fish"),
     (["Doesn't like tea", "Doesn't like fish"], "Doesn't like tea but likes fish"),
+    (["Doesn't eat nuts", "Doesn't eat fish"], "Doesn't eat nuts; eats fish"),
+    (["Never call the user", "Never email the user"], "Never call the user; email the user"),
     (["Drinks coffee without sugar"], "Drinks coffee with sugar"),
     (["Avoids gluten where possible"], "Eats gluten where possible"),
     (["Mag keine langen Antworten"], "Mag lange Antworten"),

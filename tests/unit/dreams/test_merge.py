@@ -69,6 +69,8 @@ def test_a_model_can_not_hand_out_marks() -> None:
 def test_of_differing_metadata_the_newest_source_is_right() -> None:
     made = fields({"metadata": {"a": "old", "b": "1"}}, {"metadata": {"a": "new", "c": "2"}})
     assert made.metadata == {"a": "new", "b": "1", "c": "2"}
+    younger = {"metadata": {"a": "new"}, "created_at": DAWN + 9 * HOUR}
+    assert fields(younger, {"metadata": {"a": "old"}}).metadata == {"a": "new"}
 
 
 @pytest.mark.parametrize("order", [("true", "false"), ("false", "TRUE")])
