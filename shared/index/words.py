@@ -5,7 +5,8 @@ Decisions
   the vowel points of Arabic and Hebrew, are folded on both sides: "cafe" finds "café" and the reverse.
   Marks that make another letter (й, が, Indic vowels) stay.
 - No word is too short. "C#", "C++" and a single emoji are words of their own. What punctuation
-  joins is found whole and in parts: "UTC-6" gives utc-6, utc, 6 and "e-mail" gives email, e, mail. "1,000" is 1000.
+  joins is found whole and in parts: "UTC-6" gives utc-6, utc, 6 and "e-mail" gives email, e,
+  mail. "1,000" is 1000.
 - Scripts without spaces (Han, kana, Thai, Lao, Khmer, Burmese; Hangul too, for its endings) give
   pairs of neighbouring characters; documents also give single ones, for queries of one character.
 - English inflections are folded by `stems`; other languages pass through nearly untouched, and what
