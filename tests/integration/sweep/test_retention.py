@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from shared import config
+from shared.sessions import store as sessions
 from shared.stages import Kind
 from tests.conftest import serving
 from tests.integration.sweep.house import House
@@ -34,6 +35,15 @@ async def test_a_session_whose_time_is_over_goes_with_turns_points_and_desk(hous
     assert {ref.split("/")[1] for ref, _ in await house.points(Kind.DESK)} == {later, without}
     assert (await house.repairs())["expired_sessions"] == 1
     assert (await house.sweep()).expired_sessions == 0
+
+
+async def test_a_session_that_another_sweep_has_in_hand_is_left_to_it(house: House) -> None:
+    over = await house.open(ttl_seconds=60)
+    await house.backdate("session", "expires_at", 0.001, id=over)
+    async with house.resources.postgres.tenant(house.tenant) as connection:
+        assert [one for one, _ in await sessions.expired(connection, house.tenant, 10)] == [over]
+        assert (await house.sweep()).expired_sessions == 0
+    assert (await house.sweep()).expired_sessions == 1
 
 
 async def test_a_desk_that_another_session_works_on_is_left(house: House) -> None:

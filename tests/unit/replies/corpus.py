@@ -20,6 +20,7 @@ WELL_FORMED: dict[str, tuple[str, list[str] | None]] = {
     "raw line break in a string": ('[{"content": "first\nsecond"}]', ["first\nsecond"]),
     "brackets in a string": ('[{"content": "a [b] {c} ]}"}]', ["a [b] {c} ]}"]),
     "duplicate keys": ('[{"content": "old", "content": "Bob flies"}]', [BOB]),
+    "objects within an item": ('[{"content": "Bob flies", "parts": [{"content": "z"}]}]', [BOB]),
     "unknown keys": ('[{"content": "Bob flies", "x": {"y": [1]}}]', [BOB]),
     "Russian": ('[{"content": "Аде нравятся поезда"}]', ["Аде нравятся поезда"]),
     "Chinese with full-width prose": (
