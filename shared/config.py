@@ -8,7 +8,7 @@ the environment wins. A bad value stops the process with the variable's name.
 import json
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, SecretStr, ValidationError, computed_field
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
@@ -65,7 +65,7 @@ class Settings(BaseSettings):
 
     # Search
     search_candidates: int = Field(100, ge=10, le=1000)
-    search_strategy: str = "blend"
+    search_strategy: Literal["blend", "mean", "rrf", "bm25"] = "blend"
     recall_limit: int = Field(8, ge=1)
     recall_fallback: int = Field(5, ge=0)
     past_turns: int = Field(0, ge=0, le=20)
@@ -162,6 +162,11 @@ class _LocalAddresses(PydanticBaseSettingsSource):
             return dict(json.loads((Path(data_dir) / ADDRESSES_FILE).read_text()))
         except FileNotFoundError:
             return {}
+        except (ValueError, TypeError):
+            file = Path(data_dir) / ADDRESSES_FILE
+            raise errors.Misconfigured(
+                f"{file} is not readable as JSON; stop the stack and delete it"
+            ) from None
 
 
 def load(**overrides: Any) -> Settings:

@@ -76,4 +76,4 @@ def parse(model: type[M], item: Any) -> M:
     except ValidationError as error:
         fault = error.errors(include_url=False, include_input=False, include_context=False)[0]
         field = ".".join(str(part) for part in fault["loc"]) or "body"
-        raise errors.Invalid(field, fault["msg"]) from None
+        raise errors.Invalid(field, fault["msg"].removeprefix("Value error, ")) from None

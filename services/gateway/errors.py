@@ -86,7 +86,10 @@ async def _unfit(request: Request, error: Exception) -> Json:
     if not isinstance(error, RequestValidationError):
         raise error
     found = [
-        errors.Violation(".".join(str(part) for part in one["loc"][1:]) or str(one["loc"][0]), one["msg"])
+        errors.Violation(
+            ".".join(str(part) for part in one["loc"][1:]) or str(one["loc"][0]),
+            one["msg"].removeprefix("Value error, "),
+        )
         for one in error.errors()
     ]
     detail = "; ".join(f"{one.field}: {one.rule}" for one in found)

@@ -66,6 +66,8 @@ async def notice(
     connection: AsyncConnection, settings: Settings, session: Session, turns: Sequence[Turn]
 ) -> None:
     """Let dreams know: the scope is active, and where its user corrected the agent."""
+    if not turns:
+        return
     await dreams.note_activity(connection, settings, session.scope)
     await signal.note_corrections(connection, session, turns)
 

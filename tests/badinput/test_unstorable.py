@@ -27,7 +27,10 @@ async def test_no_string_of_any_body_may_hold_what_a_store_cannot(door: Door) ->
             for body in _spoilt(document, schema):
                 answer = await door.send(method, _filled(path), body)
                 assert answer.status_code == 422, f"{method} {path} {body!r}: {answer.text}"
-                problem.read(answer)
+                if path.endswith("/batch") and "results" in answer.json():
+                    assert all(one["status"] == 422 for one in answer.json()["results"])
+                else:
+                    problem.read(answer)
                 tried += 1
     assert tried > 60
 
