@@ -83,8 +83,9 @@ def _create() -> Celery:
                 "options": {"expires": settings.sweep_every},
             },
         },
-        # In memory: beat only rings, and a ring that it repeats after a restart does no harm.
-        beat_schedule_filename=str(settings.data_dir / "beat-schedule"),
+        # In memory: beat only rings, and a ring that it repeats after a restart does no harm. A file
+        # would be one that two beats spoil for each other.
+        beat_scheduler="celery.beat:Scheduler",
     )
     return created
 

@@ -29,7 +29,7 @@ async def test_a_broker_flushed_with_1000_rows_pending_delays_them_and_loses_non
     for left in (700, 300):
         await _enriched_down_to(history, left)
         await _flush(fleet)
-    await history.quiet(within=60)
+    await history.quiet(within=120)
     assert len(models.chat_calls) == 1000, f"seed {history.seed}"
     assert {one["state"] for one in await history.listed()} == {"kept-raw"}
     tell(await history.check("broker flushed with 1000 rows pending", 3))
@@ -44,4 +44,4 @@ async def _enriched_down_to(history: History, left: int) -> None:
     async def done() -> bool:
         return int((await history.status())["pending"]["enrichment"]) <= left
 
-    await eventually(done, 60, f"seed {history.seed}: {left} rows left")
+    await eventually(done, 120, f"seed {history.seed}: {left} rows left")
