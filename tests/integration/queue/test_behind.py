@@ -9,7 +9,7 @@ from shared.stages import EMBED, INDEX
 from shared.work import claiming, store
 from shared.work.store import Claim
 from shared.work.table import work
-from tests.integration.work.conftest import Queue
+from tests.integration.queue.conftest import Queue
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from collections import Counter
 
 from shared.stages import EMBED, ENRICH, INDEX, Track
 from shared.work import backlog, claiming, store, tallies
-from tests.integration.work.conftest import ATTEMPTS, Queue
+from tests.integration.queue.conftest import ATTEMPTS, Queue
 
 
 async def test_a_claim_counts_the_attempt_before_the_work_and_leases_the_row(queue: Queue) -> None:
