@@ -12,6 +12,7 @@ from shared.working.record import DeskListing
 
 RECALLED = "Recalled from long-term memory (relevant to this message):"
 SUMMARY = "Summary of the conversation so far:"
+EPISODES = "Episodes from long-term memory (what happened before):"
 PAST_TURNS = "Related past conversation:"
 WORKING_MEMORY = "On your desk (working memory; read a value by its key):"
 PATROL = "Patrol findings (working memory; read a value by its key, delete it to dismiss):"
@@ -30,9 +31,17 @@ def recalled(results: Sequence[Result]) -> Block | None:
     return Block(BlockKind.RECALLED, RECALLED, lines) if lines else None
 
 
-def replayed(lines: Sequence[RecalledLine]) -> str:
-    """Return the text of the block that an earlier turn was given, less what is gone since."""
-    return hygiene.fenced(RECALLED, [line.line for line in lines])
+def episodes(results: Sequence[Result]) -> Block | None:
+    """Return the block of episodes that are new in this turn."""
+    lines = tuple(Line(result.entry.id, recalled_line(result.entry)) for result in results)
+    return Block(BlockKind.EPISODES, EPISODES, lines) if lines else None
+
+
+def replayed(lines: Sequence[RecalledLine]) -> list[str]:
+    """Return the texts of the blocks that an earlier turn was given, less what is gone since."""
+    facts = [one.line for one in lines if not one.episode]
+    told = [one.line for one in lines if one.episode]
+    return [hygiene.fenced(header, held) for header, held in ((RECALLED, facts), (EPISODES, told)) if held]
 
 
 def desk(listings: Sequence[DeskListing]) -> Block | None:

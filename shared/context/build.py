@@ -141,7 +141,7 @@ def _answer(request: Request, gathered: Gathered, shaped: Shaped, started: float
 
 def _explained(gathered: Gathered, shaped: Shaped, started: float) -> Answer:
     return {
-        "scores": {one.entry.id: one.scored.scores for one in gathered.recalled},
+        "scores": {one.entry.id: one.scored.scores for one in gathered.found},
         "withheld": shaped.withheld,
         "cut": shaped.cut,
         "milliseconds": gathered.timings | {"total": round((time.perf_counter() - started) * 1000, 2)},

@@ -46,7 +46,8 @@ async def gather(
     )
     gathered.turns = turns or []
     gathered.first_turn = session.last_seq == 0
-    gathered.recalled = recalled or []
+    gathered.recalled = [one for one in recalled or [] if not longterm.is_episode(one.entry)]
+    gathered.episodes = [one for one in recalled or [] if longterm.is_episode(one.entry)]
     gathered.others = [block for block in (past, *(others or [])) if block is not None]
     gathered.degraded = list(dict.fromkeys(gathered.degraded))
     return gathered
@@ -66,7 +67,12 @@ async def _within(gathered: Gathered, stage: str, reading: Awaitable[T]) -> T | 
 
 async def _recall(resources: Resources, session: Session, message: str, gathered: Gathered) -> list[Result]:
     settings = resources.settings
-    wanted = Ranking(settings.recall_limit, settings.search_strategy, keep_anti_pattern=True)
+    wanted = Ranking(
+        settings.recall_limit,
+        settings.search_strategy,
+        keep_anti_pattern=True,
+        episodes=settings.recall_episodes,
+    )
     found: Results = await longterm.search(resources, session.scope, message, Criteria(), wanted)
     gathered.stages += found.stages
     gathered.degraded += found.degraded

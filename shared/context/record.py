@@ -16,15 +16,24 @@ class BlockKind(StrEnum):
     """
 
     RECALLED = "recalled"
+    EPISODES = "episodes"
     PAST_TURNS = "past_turns"
     WORKING_MEMORY = "working_memory"
     PATROL = "patrol"
     SUBAGENTS = "subagents"
 
 
-# What gives way first when the budget is short; the oldest turns come after all of these, and
-# what was recalled gives way last.
-GIVES_WAY = (BlockKind.PAST_TURNS, BlockKind.SUBAGENTS, BlockKind.PATROL, BlockKind.WORKING_MEMORY)
+TURNS = "turns"
+# What gives way first when the budget is short.
+GIVES_WAY = (
+    BlockKind.PAST_TURNS,
+    BlockKind.EPISODES,
+    BlockKind.SUBAGENTS,
+    BlockKind.PATROL,
+    BlockKind.WORKING_MEMORY,
+    TURNS,
+    BlockKind.RECALLED,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +72,17 @@ class Gathered:
     turns: list[Turn] = field(default_factory=list)
     marks: dict[str, tuple[int, int]] = field(default_factory=dict)
     recalled: list[Result] = field(default_factory=list)
+    episodes: list[Result] = field(default_factory=list)
     others: list[Block] = field(default_factory=list)
     first_turn: bool = False
     stages: list[str] = field(default_factory=list)
     degraded: list[str] = field(default_factory=list)
     timings: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def found(self) -> list[Result]:
+        """Every entry that the message brought up, the episodes last."""
+        return [*self.recalled, *self.episodes]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,14 @@ only while its mark names that turn, so an entry that was edited, shown again or
 since drops out of the older turn by itself.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from shared.context import blocks, tokens
-from shared.context.record import GIVES_WAY, Block, BlockKind, Gathered, Request, Shaped
+from shared.context.record import GIVES_WAY, TURNS, Block, BlockKind, Gathered, Request, Shaped
 from shared.conversation.record import RecalledLine, Role, Turn
+from shared.longterm.record import Entry
+from shared.longterm.search import Result
 
 Message = dict[str, str]
 
@@ -19,8 +21,8 @@ Message = dict[str, str]
 def shape(gathered: Gathered, request: Request) -> Shaped:
     """Return the context that fits `max_tokens`.
 
-    Shortened in this order: past turns, inventories, oldest turns, recalled. The current message
-    and the caller's own system text are never cut, even if they alone are over the budget.
+    Shortened in the order of GIVES_WAY. The current message and the caller's own system text are
+    never cut, even if they alone are over the budget.
     """
     best = None
     for smaller, cut in _ever_smaller(gathered):
@@ -37,22 +39,34 @@ def _ever_smaller(gathered: Gathered) -> Iterator[tuple[Gathered, list[str]]]:
     cut: list[str] = []
     yield gathered, cut
     for kind in GIVES_WAY:
-        while any(block.kind is kind for block in gathered.others):
+        while _has(gathered, kind):
             cut = [*cut, kind] if kind not in cut else cut
-            gathered = replace(gathered, others=_shortened(gathered.others, kind))
+            gathered = _with_less(gathered, kind)
             yield gathered, cut
-    while any(turn.role is not Role.SUMMARY for turn in gathered.turns):
-        cut = [*cut, "turns"] if "turns" not in cut else cut
-        gathered = replace(gathered, turns=_without_oldest(gathered.turns))
-        yield gathered, cut
-    while gathered.recalled:
-        cut = [*cut, BlockKind.RECALLED] if BlockKind.RECALLED not in cut else cut
-        gathered = replace(gathered, recalled=gathered.recalled[:-1])
-        yield gathered, cut
 
 
-def _shortened(others: Sequence[Block], kind: BlockKind) -> list[Block]:
-    shorter = [replace(block, lines=block.lines[:-1]) if block.kind is kind else block for block in others]
+def _has(gathered: Gathered, kind: str) -> bool:
+    if kind == TURNS:
+        return any(turn.role is not Role.SUMMARY for turn in gathered.turns)
+    if kind == BlockKind.RECALLED:
+        return bool(gathered.recalled)
+    if kind == BlockKind.EPISODES:
+        return bool(gathered.episodes)
+    return any(block.kind == kind for block in gathered.others)
+
+
+def _with_less(gathered: Gathered, kind: str) -> Gathered:
+    if kind == TURNS:
+        return replace(gathered, turns=_without_oldest(gathered.turns))
+    if kind == BlockKind.RECALLED:
+        return replace(gathered, recalled=gathered.recalled[:-1])
+    if kind == BlockKind.EPISODES:
+        return replace(gathered, episodes=gathered.episodes[:-1])
+    return replace(gathered, others=_shortened(gathered.others, kind))
+
+
+def _shortened(others: Sequence[Block], kind: str) -> list[Block]:
+    shorter = [replace(block, lines=block.lines[:-1]) if block.kind == kind else block for block in others]
     return [block for block in shorter if block.lines]
 
 
@@ -63,9 +77,12 @@ def _without_oldest(turns: Sequence[Turn]) -> list[Turn]:
 
 def _assemble(gathered: Gathered, request: Request, cut: list[str]) -> Shaped:
     standing = _standing(gathered)
-    new = [one for one in gathered.recalled if standing.get(one.entry.id) != one.entry.content_version]
+    facts, episodes = _new(gathered.recalled, standing), _new(gathered.episodes, standing)
+    new = [*facts, *episodes]
     shown = {one.entry.id for one in new}
-    headed = [block for block in (blocks.recalled(new), *gathered.others) if block]
+    headed = [
+        block for block in (blocks.recalled(facts), blocks.episodes(episodes), *gathered.others) if block
+    ]
     messages = [
         *([_message("system", request.system)] if request.system else []),
         *_summaries(gathered.turns),
@@ -77,11 +94,19 @@ def _assemble(gathered: Gathered, request: Request, cut: list[str]) -> Shaped:
         messages=messages,
         blocks=headed,
         new=new,
-        lines=tuple(RecalledLine(id=one.entry.id, line=blocks.recalled_line(one.entry)) for one in new),
-        withheld=[one.entry.id for one in gathered.recalled if one.entry.id not in shown],
+        lines=tuple(_line(one.entry, episode=one in episodes) for one in new),
+        withheld=[one.entry.id for one in gathered.found if one.entry.id not in shown],
         tokens=tokens.of_messages(messages),
         cut=cut,
     )
+
+
+def _new(found: Sequence[Result], standing: Mapping[str, int]) -> list[Result]:
+    return [one for one in found if standing.get(one.entry.id) != one.entry.content_version]
+
+
+def _line(entry: Entry, *, episode: bool) -> RecalledLine:
+    return RecalledLine(id=entry.id, line=blocks.recalled_line(entry), episode=episode)
 
 
 def _standing(gathered: Gathered) -> dict[str, int]:
@@ -111,8 +136,7 @@ def _replay(gathered: Gathered, shown_anew: set[str]) -> Iterator[Message]:
         lines = [
             line for line in turn.recalled if _stands(gathered, turn, line) and line.id not in shown_anew
         ]
-        if lines:
-            yield _message("system", blocks.replayed(lines))
+        yield from (_message("system", text) for text in blocks.replayed(lines))
         yield _message(turn.role, turn.content)
 
 

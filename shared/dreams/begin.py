@@ -1,10 +1,12 @@
 """Begin runs: on demand, and by the clock some time after a scope became active."""
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import orjson
 import uuid_utils
+from cronsim import CronSim
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -73,16 +75,18 @@ async def begin(
 
 
 # A scope that becomes active is due a while after, and not before the pause since its last run
-# is over. While it waits, or is being dreamed over, further activity changes nothing.
+# is over; or at the hour that was set. While it waits, or is being dreamed over, further activity
+# changes nothing.
 _SCHEDULE = text(
     """
     INSERT INTO work (tenant, kind, ref, track, stage, version, run_at)
     SELECT :tenant, 'scope', :ref, 'dream', :stage, 1,
-           greatest(now() + make_interval(secs => :first),
-                    (SELECT max(created_at) FROM dream_run
-                     WHERE tenant = :tenant AND agent_id = :agent
-                       AND user_id IS NOT DISTINCT FROM CAST(:user AS text))
-                    + make_interval(secs => :every))
+           coalesce(CAST(:hour AS timestamptz),
+                    greatest(now() + make_interval(secs => :first),
+                             (SELECT max(created_at) FROM dream_run
+                              WHERE tenant = :tenant AND agent_id = :agent
+                                AND user_id IS NOT DISTINCT FROM CAST(:user AS text))
+                             + make_interval(secs => :every)))
     ON CONFLICT (tenant, kind, ref, track, generation) DO NOTHING
     """
 )
@@ -100,8 +104,14 @@ async def note_activity(connection: AsyncConnection, settings: Settings, scope: 
         "stage": stages.DREAM.name,
         "first": settings.dream_first_after,
         "every": settings.dream_every,
+        "hour": next_hour(settings.dream_cron, datetime.now(UTC)),
     }
     await connection.execute(_SCHEDULE, values)
+
+
+def next_hour(cron: str | None, now: datetime) -> datetime | None:
+    """Return the next time that a cron expression names, in UTC; None without one."""
+    return None if cron is None else next(CronSim(cron, now))
 
 
 def ref_of(scope: Scope) -> str:

@@ -44,6 +44,16 @@ def clusters(
     return shown
 
 
+def compared(entries: Sequence[Entry], changed: AbstractSet[str]) -> list[str]:
+    """Return the ids whose vectors `clusters` would look at: what changed first, then what may be near."""
+    fresh, near = [], []
+    for owned in _by_scope(entries).values():
+        mine = [entry.id for entry in owned if entry.id in changed]
+        fresh += mine
+        near += _Neighbourhood(owned, {}).candidates(mine) if mine else []
+    return list(dict.fromkeys([*fresh, *near]))
+
+
 def _by_scope(entries: Iterable[Entry]) -> dict[Scope, list[Entry]]:
     owned: dict[Scope, list[Entry]] = {}
     for entry in entries:
@@ -84,6 +94,10 @@ class _Neighbourhood:
             joined = list(dict.fromkeys(member for group in together.values() for member in group))
             group_of.update(dict.fromkeys(joined, joined))
         return list({id(group): group for group in group_of.values()}.values())
+
+    def candidates(self, fresh: Iterable[str]) -> list[str]:
+        """Return the entries that share a telling word with any of these."""
+        return [other for id_ in fresh for other in self._candidates(id_)]
 
     def _near(self, id_: str) -> list[str]:
         return [id_, *(other for other in self._candidates(id_) if self._are_near(id_, other))]

@@ -42,6 +42,8 @@ class Outcome:
     signals: list[tuple[str, SignalDraft]] = field(default_factory=list)
     occurrences: list[Row] = field(default_factory=list)
     inferred_keys: list[str] = field(default_factory=list)
+    # Whether something was left for another night, for want of time.
+    unfinished: bool = False
 
 
 class Nothing(Exception):

@@ -1,6 +1,7 @@
 """A dream run and its passes, as they are kept and shown."""
 
 from datetime import datetime
+from decimal import Decimal
 from enum import StrEnum
 from typing import Any
 
@@ -8,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import RowMapping
 
 from shared.scope import Scope
+from shared.spend import money
 
 
 class RunState(StrEnum):
@@ -51,6 +53,8 @@ class Pass(BaseModel):
     model: str | None
     input_tokens: int
     output_tokens: int
+    # What its answers cost; None where the model has no price, or was not asked.
+    cost_usd: Decimal | None = None
     proposed: Any
     rejections: list[dict[str, Any]]
     applied: dict[str, int]
@@ -89,3 +93,10 @@ class Run(BaseModel):
     def of(cls, row: RowMapping, passes: list[RowMapping]) -> "Run":
         """Read a run from its row and those of its passes."""
         return cls.model_validate({**row, "passes": [{**one} for one in passes]})
+
+    def model_dump(self, **options: Any) -> dict[str, Any]:
+        """Return the run as pydantic does, but money as JSON with its own digits."""
+        told = super().model_dump(**options)
+        for one, shown in zip(self.passes, told.get("passes", []), strict=False):
+            shown["cost_usd"] = money.exact(one.cost_usd)
+        return told

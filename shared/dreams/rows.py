@@ -1,11 +1,12 @@
 """Entries that a dream makes, as rows for `longterm.store.upsert`."""
 
 import secrets
+from collections.abc import Iterable
 from typing import Any
 
 from shared.dreams.merge import MergedFields
 from shared.index import texts
-from shared.longterm import document, store
+from shared.longterm import rows, store
 from shared.longterm.fingerprint import fingerprint
 from shared.longterm.record import Draft, Source
 from shared.stages import State
@@ -32,18 +33,7 @@ def of_merge(fields: MergedFields) -> dict[str, Any]:
     )
 
 
-def of_draft(draft: Draft, session_ids: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Return the row of an entry that a pass learned from the conversation log."""
-    return store.row_of(
-        secrets.token_hex(6),
-        content=draft.content,
-        fingerprint=fingerprint(draft.content, draft.occurred_at),
-        indexed_text=document.keywords(draft),
-        state=State.FINAL,
-        category=draft.category,
-        tags=list(draft.tags),
-        metadata=draft.metadata,
-        importance=draft.importance,
-        occurred_at=draft.occurred_at,
-        sources=[Source(session_id=one).model_dump() for one in session_ids],
-    )
+def of_draft(draft: Draft, session_ids: Iterable[str] = ()) -> dict[str, Any]:
+    """Return the row of an entry that a pass learned in these sessions."""
+    sources = [Source(session_id=one).model_dump() for one in session_ids]
+    return rows.of_draft(draft, sources=sources)

@@ -13,6 +13,7 @@ from sqlalchemy import (
     Identity,
     Index,
     Integer,
+    Numeric,
     PrimaryKeyConstraint,
     Table,
     Text,
@@ -65,6 +66,7 @@ dream_pass = Table(
     Column("model", Text),
     Column("input_tokens", Integer, nullable=False, server_default=text("0")),
     Column("output_tokens", Integer, nullable=False, server_default=text("0")),
+    Column("cost_usd", Numeric),
     # What the model proposed, what was turned down and why, and what was done.
     Column("proposed", JSONB),
     Column("rejections", JSONB, nullable=False, server_default=text("'[]'")),

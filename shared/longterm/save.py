@@ -1,6 +1,5 @@
 """Save entries: durable when this returns, found by keyword at once, enriched and embedded later."""
 
-import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -14,7 +13,7 @@ from shared.dreams import begin as dreams
 from shared.idempotency import store as idempotency
 from shared.idempotency.store import RequestKey
 from shared.index.writer import HEAD_START
-from shared.longterm import document, history, store, tombstones
+from shared.longterm import document, history, rows, store, tombstones
 from shared.longterm.fingerprint import fingerprint
 from shared.longterm.record import Draft, Entry
 from shared.resources import Resources
@@ -121,14 +120,12 @@ async def _record(
     folded = _folded(drafts)
     await tombstones.lift(connection, scope, [draft.content for draft, _ in folded.values()])
     held = await _reinforce_successors(connection, scope, actor, folded)
-    rows = [
-        _row(draft, twins, fact, enriching=enriching)
-        for fact, (draft, twins) in folded.items()
-        if fact not in held
+    new = [
+        _row(draft, twins, enriching=enriching) for fact, (draft, twins) in folded.items() if fact not in held
     ]
-    if rows:
-        upserted = await store.upsert(connection, scope, rows)
-        tags = {row["fingerprint"]: row["tags"] for row in rows}
+    if new:
+        upserted = await store.upsert(connection, scope, new)
+        tags = {row["fingerprint"]: row["tags"] for row in new}
         for row in upserted:
             offered = tags["\\x" + bytes(row["fingerprint"]).hex()]
             held[bytes(row["fingerprint"])] = await _settle(connection, row, offered)
@@ -177,21 +174,14 @@ async def _reinforce_successors(
     return held
 
 
-def _row(draft: Draft, twins: Sequence[Draft], fact: bytes, *, enriching: bool) -> dict[str, Any]:
+def _row(draft: Draft, twins: Sequence[Draft], *, enriching: bool) -> dict[str, Any]:
     pending = enriching and any(twin.enrich for twin in twins)
     sources = [twin.source.model_dump() for twin in twins if twin.source]
     merged = draft.model_copy(update={"tags": tuple(dict.fromkeys(t for d in twins for t in d.tags))})
-    return store.row_of(
-        secrets.token_hex(6),
-        content=draft.content,
-        fingerprint=fact,
-        indexed_text=document.keywords(merged),
-        state=State.PENDING if pending else State.FINAL,
-        category=draft.category,
-        tags=list(merged.tags),
-        metadata=draft.metadata,
+    return rows.of_draft(
+        merged,
+        State.PENDING if pending else State.FINAL,
         importance=max(twin.importance for twin in twins),
-        occurred_at=draft.occurred_at,
         sources=[source for i, source in enumerate(sources) if source not in sources[:i]],
         reinforcement_count=len(twins),
     )

@@ -1,6 +1,6 @@
 """Find entries: the index says who might match, Postgres who they are, pure functions who is best."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
@@ -23,6 +23,7 @@ from shared.scope import Scope
 from shared.stages import Kind
 
 ANTI_PATTERNS = "anti-patterns"
+EPISODES = "episodic"
 _FALLBACK_ROWS = 500
 Offered = tuple[RowMapping, Candidate]
 """A row of `entry`, and what ranking sees of it."""
@@ -52,12 +53,17 @@ class Results:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """How to order what matches. `keep_anti_pattern` reserves a place for one that matches (LT12)."""
+    """How to order what matches.
+
+    `keep_anti_pattern` reserves a place for one that matches (LT12). With `episodes` set, so many of
+    them follow the others and count against no limit but their own (DR12): one search finds both.
+    """
 
     limit: int = 20
     strategy: str = ranking.DEFAULT_STRATEGY
     min_similarity: float | None = None
     keep_anti_pattern: bool = False
+    episodes: int | None = None
 
 
 async def search(
@@ -136,13 +142,24 @@ async def _beside(
 
 def _top(ranked: Sequence[Scored], offered: Sequence[Offered], wanted: Ranking) -> list[Result]:
     rows = {row["id"]: row for row, _ in offered}
-    reserved = [row["id"] for row, _ in offered if _is_anti_pattern(row)] if wanted.keep_anti_pattern else []
-    best = ranking.top(ranked, wanted.limit, reserved)
-    return [Result(Entry.of(rows[scored.id]), scored) for scored in best]
+    reserved = _below(ANTI_PATTERNS, rows) if wanted.keep_anti_pattern else set()
+    episodes = _below(EPISODES, rows) if wanted.episodes is not None else set()
+    best = ranking.top([one for one in ranked if one.id not in episodes], wanted.limit, reserved)
+    told = [one for one in ranked if one.id in episodes][: wanted.episodes]
+    return [Result(Entry.of(rows[one.id]), one) for one in [*best, *told]]
 
 
-def _is_anti_pattern(row: RowMapping) -> bool:
-    return row["category"] is not None and row["category"].split("/")[0] == ANTI_PATTERNS
+def _below(root: str, rows: Mapping[str, RowMapping]) -> set[str]:
+    return {id_ for id_, row in rows.items() if _is_below(root, row["category"])}
+
+
+def _is_below(root: str, category: str | None) -> bool:
+    return category is not None and category.split("/")[0] == root
+
+
+def is_episode(one: Entry) -> bool:
+    """Tell whether an entry tells what happened: it is shown under a header of its own."""
+    return _is_below(EPISODES, one.category)
 
 
 async def _by_rows(

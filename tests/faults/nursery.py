@@ -37,7 +37,7 @@ _WARMED = (
 )
 _ROLES = {
     "serve": run.gateway,
-    "work": lambda: run.worker("enrichment,embedding,sweep", 4),
+    "work": lambda: run.worker("enrichment,embedding,dream,sweep", 4),
     "beat": run.clock,
 }
 

@@ -17,6 +17,7 @@ from tests.standins.wire import CHAT
 from workers import claims
 from workers.embedding import index
 from workers.enrichment import enrich
+from workers.slots import Slots
 from workers.sweep.sweep import sweep_once
 
 Make = Callable[..., config.Settings]
@@ -50,7 +51,7 @@ async def test_an_answer_that_comes_after_its_claim_was_taken_over_is_dropped(
         zombie = asyncio.create_task(enrich.enrich_all(gateway.resources))
         await asyncio.to_thread(models.wait_for_calls, 1)
         await make_due(gateway.resources)
-        assert await claims.drain(gateway.resources, ENRICH, enrich.enrich_batch) == 1
+        assert (await Slots(ENRICH, enrich.enrich).work_off(gateway.resources, 1)).total() == 1
         late.release.set()
         await zombie
         await drain(gateway.resources)

@@ -5,7 +5,7 @@ import pytest
 from tests.journey.agent import Agent, Json, block, shown, word
 from tests.journey.test_desk import LARGE
 
-GIVES_WAY = ["past_turns", "subagents", "patrol", "working_memory", "turns", "recalled"]
+GIVES_WAY = ["past_turns", "episodes", "subagents", "patrol", "working_memory", "turns", "recalled"]
 MESSAGE = "What did we say about the lighthouse?"
 
 
@@ -40,6 +40,7 @@ async def full(thinker: Agent) -> str:
     session = await thinker.session()
     for role in ("user", "assistant") * 3:
         await thinker.say(session, f"Some older words, {word()}.", role=role)
+    await thinker.save("The lighthouse was painted.", category="episodic/task", enrich=False)
     for name in ("one", "two"):
         await thinker.save(f"The lighthouse has {name} lamp.", enrich=False)
         await thinker.put(f"session/{session}/{name}", "1")

@@ -15,13 +15,14 @@ from shared.stages import DREAM
 from shared.work import store as work
 from shared.work.store import Claim
 from workers import claims as loop
+from workers.claims import Worked
 from workers.dream import walk
 
 _CLOCK = "clock"
 
 
-async def begin_due(resources: Resources) -> int:
-    """Begin a run for each scope that is due; return how many scopes were looked at."""
+async def begin_due(resources: Resources) -> Worked:
+    """Begin a run for each scope that is due; return which scopes were looked at."""
     return await loop.drain(resources, DREAM, _begin_all)
 
 

@@ -1,15 +1,16 @@
 """Consolidation: the model proposes, `check` decides, and what is left is done in one transaction.
 
 Entries that were looked at before and have not changed are not asked about again: a scope with
-nothing new costs no call, and a large one costs as much as changed in it.
+nothing new costs no call, and a large one costs as much as changed in it. What a night has no time
+or money for stays changed, and the scope is due again.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from shared.dreams import clusters, rows, store
 from shared.dreams import entries as entries_of
 from shared.dreams import plan as plans
+from shared.dreams import rows, store
 from shared.dreams.check import Checked, Snapshot, check
 from shared.dreams.outcome import Creation, Nothing, Outcome, Removal
 from shared.dreams.plan import Plan
@@ -18,10 +19,10 @@ from shared.feedback import signal as feedback
 from shared.feedback.record import Signal
 from shared.hygiene import one_line
 from shared.longterm.record import Entry
+from workers.dream import offer
 from workers.dream.night import Night
 
 DIRECTIVE = "dream"
-_ENTRIES = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,20 +39,29 @@ async def dream(night: Night) -> Outcome:
         raise Nothing("fewer than two entries")
     if not read.changed:
         raise Nothing("nothing has changed since the last consolidation")
-    outcome = Outcome(reviewed={entry.id: entry.version for entry in read.entries}, proposed=[])
-    offered = clusters.clusters(read.entries, read.changed, None, night.resources.settings.dream_entries)
-    pruned = 0
-    for group in offered:
-        checked = await _consolidate(night, read, group, pruned, outcome)
+    outcome = Outcome(proposed=[])
+    versions = {entry.id: entry.version for entry in read.entries}
+    pruned, groups = 0, await offer.groups(night, read.entries, read.changed)
+    for group in groups:
+        try:
+            checked = await _consolidate(night, read, group, pruned, outcome)
+        except Nothing:  # over budget: what was asked before is done all the same
+            if not outcome.proposed:
+                raise
+            break
         pruned += len(checked.prunes)
-    outcome.inputs = {ref: outcome.reviewed[ref] for group in offered for ref in group}
+        outcome.reviewed |= {ref: versions[ref] for ref in group}
+        if not night.has_time():
+            break
+    outcome.unfinished = len(outcome.reviewed) < sum(map(len, groups))
+    outcome.inputs = dict(outcome.reviewed)
     return outcome
 
 
 async def _read(night: Night) -> _Read:
     settings, scope = night.resources.settings, night.run.scope
     async with night.resources.postgres.tenant(night.run.tenant) as connection:
-        entries = await entries_of.of_scope(connection, scope, _ENTRIES)
+        entries = await entries_of.of_scope(connection, scope)
         seen = await store.reviewed(connection, scope, [entry.id for entry in entries])
         signals = await feedback.recent(
             connection, scope, days=settings.dream_feedback_days, limit=settings.dream_feedback

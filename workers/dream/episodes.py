@@ -11,7 +11,6 @@ from shared.longterm.record import Entry
 from workers.dream.night import Night
 
 DIRECTIVE = "episodes"
-_ENTRIES = 20_000
 _SHOWN = 100
 
 
@@ -42,7 +41,7 @@ async def _read(night: Night) -> tuple[list[Turn], list[Entry]]:
     async with night.resources.postgres.tenant(scope.tenant) as connection:
         limit = night.resources.settings.dream_max_turns
         turns = await log.unread(connection, scope, night.name, limit)
-        entries = await entries_of.of_scope(connection, scope, _ENTRIES) if turns else []
+        entries = await entries_of.of_scope(connection, scope) if turns else []
     return turns, [entry for entry in entries if labels.within(episodes.ROOT, entry.category)][:_SHOWN]
 
 

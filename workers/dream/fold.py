@@ -14,13 +14,12 @@ from shared.longterm.record import Entry
 from workers.dream.night import Night
 
 _MARKS = ".,;:!?\u2026\"'()\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb\u3002\u3001\uff01\uff1f"
-_ENTRIES = 20_000
 
 
 async def dream(night: Night) -> Outcome:
     """Decide which entries fold into which."""
     async with night.resources.postgres.tenant(night.run.tenant) as connection:
-        entries = await entries_of.of_scope(connection, night.run.scope, _ENTRIES)
+        entries = await entries_of.of_scope(connection, night.run.scope)
     groups = [group for group in _groups(entries) if len(group) > 1 and _is_faithful(group)]
     if not groups:
         raise Nothing("no entries differ in spelling only")

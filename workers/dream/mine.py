@@ -14,7 +14,6 @@ from shared.longterm.record import Entry
 from workers.dream.night import Night
 
 DIRECTIVE = "anti-patterns"
-_ENTRIES = 20_000
 _TURNS = 60
 
 
@@ -47,7 +46,7 @@ async def _read(night: Night) -> tuple[list[Signal], list[Entry], list[Turn]]:
             connection, scope, days=settings.dream_feedback_days, limit=settings.dream_feedback
         )
         corrections = [one for one in signals if _is_new_correction(one, since)]
-        entries = await entries_of.of_scope(connection, scope, _ENTRIES) if corrections else []
+        entries = await entries_of.of_scope(connection, scope) if corrections else []
         turns: list[Turn] = []
         for session_id in dict.fromkeys(one.session_id for one in corrections):
             turns += await conversation.last(connection, scope.tenant, session_id, _TURNS)

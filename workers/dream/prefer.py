@@ -14,7 +14,6 @@ from shared.longterm.record import Entry
 from workers.dream.night import Night
 
 DIRECTIVE = "pref-dream"
-_ENTRIES = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +50,7 @@ async def _read(night: Night) -> _Read:
     settings, scope = night.resources.settings, night.run.scope
     async with night.resources.postgres.tenant(scope.tenant) as connection:
         turns = await log.unread(connection, scope, night.name, settings.dream_max_turns)
-        entries = await entries_of.of_scope(connection, scope, _ENTRIES)
+        entries = await entries_of.of_scope(connection, scope)
         counted = await store.occurrences(connection, scope)
         recent = await feedback.recent(
             connection, scope, days=settings.dream_feedback_days, limit=settings.dream_feedback

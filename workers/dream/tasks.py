@@ -1,7 +1,11 @@
 """Tasks of the queue `dream`. A pass is a task of its own, so that Flower shows which, for whom, how long.
 
-`agent` and `user` are there to be read by people: the run's row says the same to the code.
+`agent`, `user` and `due` (how many rows the ring was for) are there to be read by people: the rows say
+the same to the code.
 """
+
+from operator import attrgetter
+from typing import Any
 
 from shared.dreams.record import PassName
 from workers.app import app, run
@@ -10,13 +14,13 @@ from workers.dream import walk
 
 
 @app.task(name="dream.begin_due")
-def begin_due() -> int:
+def begin_due(*, due: int | None = None) -> dict[str, Any]:  # noqa: ARG001
     """Begin runs for scopes whose time has come."""
-    return int(run(scopes.begin_due))
+    return dict(run(scopes.begin_due).told())
 
 
 @app.task(name="dream.go_on")
-def go_on() -> int:
+def go_on(*, due: int | None = None) -> int:  # noqa: ARG001
     """Ring for the next pass of each run that waits."""
     return int(run(walk.go_on))
 
@@ -58,4 +62,6 @@ def extract_episodes(*, tenant: str, agent: str, user: str | None, run: str) -> 
 
 
 def _do(tenant: str, run_id: str, name: PassName) -> str:
-    return str(run(lambda resources: walk.do_pass(resources, tenant, run_id, name)))
+    return str(
+        run(lambda resources: walk.do_pass(resources, tenant, run_id, name), attrgetter("dream_lease"))
+    )

@@ -6,13 +6,14 @@ fails as often as allowed is noted as failed and the next one begins: no pass ga
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable
 
 import structlog
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared import errors
-from shared.dreams import apply, log, store
+from shared.dreams import apply, begin, log, store
 from shared.dreams.outcome import Nothing, Outcome
 from shared.dreams.record import PassName, PassState, Run, RunState
 from shared.longterm import document, save
@@ -69,13 +70,18 @@ async def do_pass(resources: Resources, tenant: str, run_id: str, name: PassName
     if run.next_pass is None or run.next_pass.name is not name:
         await loop.put_off(resources, DREAM_PASS, [claim], errors.Unavailable("dream", "another pass is due"))
         return "not its turn"
-    return await _do(Night(resources, run, claim, name))
+    try:
+        return await _do(Night(resources, run, claim, name))
+    except asyncio.CancelledError:
+        async with resources.postgres.fleet() as connection:
+            await work.give_back(connection, [claim])
+        raise
 
 
 async def _do(night: Night) -> str:
     await night.note()
     try:
-        async with asyncio.timeout(night.resources.settings.dream_lease * 0.8):
+        async with asyncio.timeout(night.allowed):
             outcome = await PASSES[night.name](night)
     except Nothing as why:
         return await _end(night, PassState.SKIPPED, str(why), Outcome())
@@ -128,6 +134,8 @@ async def _apply(
     if not run.dry_run:
         applied = await apply.apply(connection, run, name, outcome)
         await apply.keep_notes(connection, run, name, outcome, applied)
+    if outcome.unfinished and not run.dry_run:
+        await begin.note_activity(connection, night.resources.settings, run.scope)
     await store.end_pass(
         connection,
         run,
@@ -147,14 +155,15 @@ async def _apply(
 async def _tally(
     connection: AsyncConnection, night: Night, state: PassState, outcome: Outcome, applied: apply.Applied
 ) -> None:
-    rejected: dict[str, float] = {}
-    for one in [*outcome.rejections, *applied.left_out]:
-        rejected[one["code"]] = rejected.get(one["code"], 0) + 1
+    rejected = Counter(one["code"] for one in [*outcome.rejections, *applied.left_out])
+    done = Counter(":".join(filter(None, (one["action"], one["reason"]))) for one in applied.diff)
     tokens = {"input": night.input_tokens, "output": night.output_tokens}
     await tallies.count(connection, "dream_passes", {f"{night.name}:{state}": 1})
-    await tallies.count(connection, "dream_entries", {k: float(v) for k, v in applied.counts.items()})
+    await tallies.count(connection, "dream_seconds", {night.name: night.seconds})
+    await tallies.count(connection, "dream_entries", done)
     await tallies.count(connection, "dream_rejections", rejected)
-    await tallies.count(connection, "dream_tokens", {k: float(v) for k, v in tokens.items()})
+    await tallies.count(connection, "dream_tokens", tokens)
+    await tallies.count(connection, "dream_cost_usd", {night.name: float(night.cost or 0)})
 
 
 async def _advance(connection: AsyncConnection, run: Run) -> Run | None:

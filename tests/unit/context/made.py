@@ -49,7 +49,7 @@ def result(entry_id: str, content: str = "", content_version: int = 1) -> Result
 
 
 def turn(seq: int, content: str = "", role: Role = Role.USER, recalled: Sequence[str] = ()) -> Turn:
-    """Return a turn; `recalled` are the ids of entries that were shown with it."""
+    """Return a turn; `recalled` are ids of entries shown with it; those of episodes begin with `e`."""
     return Turn(
         session_id="s",
         seq=seq,
@@ -58,8 +58,14 @@ def turn(seq: int, content: str = "", role: Role = Role.USER, recalled: Sequence
         content=content or f"turn {seq}",
         created_at=NOON,
         metadata={},
-        recalled=[RecalledLine(id=one, line=f"- [{one}] (general): what {one} says") for one in recalled],
+        recalled=[line(one) for one in recalled],
     )
+
+
+def line(entry_id: str) -> RecalledLine:
+    """Return an entry as it was shown with a turn."""
+    shown = f"- [{entry_id}] (general): what {entry_id} says"
+    return RecalledLine(id=entry_id, line=shown, episode=entry_id.startswith("e"))
 
 
 def block(kind: BlockKind, *texts: str) -> Block:

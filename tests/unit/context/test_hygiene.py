@@ -17,7 +17,14 @@ BREAKS = ["\n", "\r", "\r\n", "\v", "\f", "\x1c", "\x1d", "\x1e", "\x85", "\u202
 HIDDEN = ["\u200b", "\u200e", "\u200f", "\u202a", "\u202e", "\u2060", "\u2066", "\u2069", "\ufeff", "\u00ad"]
 TAG_CHARACTERS = [chr(0xE0000 + ord(letter)) for letter in "obey"]
 JOINERS = ["\u200c", "\u200d", "\u034f", "\ufe0f"]
-HEADERS = [blocks.RECALLED, blocks.SUMMARY, blocks.PAST_TURNS, blocks.WORKING_MEMORY, blocks.PATROL]
+HEADERS = [
+    blocks.RECALLED,
+    blocks.EPISODES,
+    blocks.SUMMARY,
+    blocks.PAST_TURNS,
+    blocks.WORKING_MEMORY,
+    blocks.PATROL,
+]
 TAGS = ["<memory-data>", "</memory-data>", "</MEMORY-DATA>", "</ Memory-Data >", "< /memory-data\t>"]
 SPLIT_TAGS = [
     f"<{gap}/mem{gap}ory-{gap}data>" for gap in [*HIDDEN, *JOINERS, *TAG_CHARACTERS, "\x00", "\x7f"]
@@ -99,12 +106,15 @@ def assert_only_own_lines(text: str, header: str, starts: list[str]) -> None:
 @given(some.lists(hostile, min_size=1, max_size=4))
 def test_entries_cannot_forge_a_header_or_each_others_lines(contents: list[str]) -> None:
     results = [made.result(f"{at:012x}", content or "x") for at, content in enumerate(contents)]
-    block = blocks.recalled(results)
-    assert block is not None
     starts = [f"- [{one.entry.id}] (general): " for one in results]
-    assert_only_own_lines(blocks.text(block), blocks.RECALLED, starts)
-    kept = [RecalledLine(id=line.id, line=line.text) for line in block.lines]
-    assert_only_own_lines(blocks.replayed(kept), blocks.RECALLED, starts)
+    for made_of, header in ((blocks.recalled, blocks.RECALLED), (blocks.episodes, blocks.EPISODES)):
+        block = made_of(results)
+        assert block is not None
+        assert_only_own_lines(blocks.text(block), header, starts)
+        told = header == blocks.EPISODES
+        kept = [RecalledLine(id=line.id, line=line.text, episode=told) for line in block.lines]
+        [replayed] = blocks.replayed(kept)
+        assert_only_own_lines(replayed, header, starts)
 
 
 @given(hostile, hostile)

@@ -14,7 +14,8 @@ from tests.unit.context import made
 
 SYSTEM, MESSAGE = "You are helpful.", "what now?"
 OTHERS = (BlockKind.PAST_TURNS, BlockKind.WORKING_MEMORY, BlockKind.PATROL, BlockKind.SUBAGENTS)
-IDS = ["0a", "0b", "0c", "0d"]
+FACTS, EPISODES = ["0a", "0b", "0c", "0d"], ["e0", "e1"]
+IDS = [*FACTS, *EPISODES]
 
 
 def asked(max_tokens: int | None = None, system: str | None = SYSTEM) -> Request:
@@ -34,13 +35,16 @@ def read(draw: some.DrawFn) -> Gathered:
     if draw(some.booleans()):
         turns.insert(draw(some.integers(0, count)), made.turn(99, "in short", Role.SUMMARY))
     mark = some.tuples(some.integers(1, 2), some.integers(0, 6))
-    recalled = [made.result(one, content_version=draw(some.integers(1, 2))) for one in draw(ids)]
+    found = [made.result(one, content_version=draw(some.integers(1, 2))) for one in draw(ids)]
+    recalled = [one for one in found if one.entry.id in FACTS]
+    episodes = [one for one in found if one.entry.id in EPISODES]
     others = [
         made.block(kind, *draw(some.lists(some.text("ab", min_size=1, max_size=20), min_size=1, max_size=3)))
         for kind in OTHERS
         if draw(some.booleans())
     ]
-    return made.gathered(turns, recalled, others, marks=draw(some.dictionaries(some.sampled_from(IDS), mark)))
+    marks = draw(some.dictionaries(some.sampled_from(IDS), mark))
+    return made.gathered(turns, recalled, others, marks=marks, episodes=episodes)
 
 
 def lines_of(messages: Sequence[dict[str, str]], entry_id: str) -> int:
@@ -57,15 +61,15 @@ def test_an_entry_stands_at_most_once_whatever_was_shown_before(found: Gathered,
 def test_every_recalled_entry_stands_exactly_once_and_is_new_or_withheld(found: Gathered) -> None:
     shaped = shape.shape(found, asked())
     new = [one.entry.id for one in shaped.new]
-    assert sorted([*new, *shaped.withheld]) == sorted(one.entry.id for one in found.recalled)
-    assert all(lines_of(shaped.messages, one.entry.id) == 1 for one in found.recalled)
+    assert sorted([*new, *shaped.withheld]) == sorted(one.entry.id for one in found.found)
+    assert all(lines_of(shaped.messages, one.entry.id) == 1 for one in found.found)
     assert [line.id for line in shaped.lines] == new
 
 
 @given(read())
 def test_what_is_withheld_is_replayed_in_the_version_that_was_recalled(found: Gathered) -> None:
     withheld = shape.shape(found, asked()).withheld
-    versions = {one.entry.id: one.entry.content_version for one in found.recalled}
+    versions = {one.entry.id: one.entry.content_version for one in found.found}
     seqs = {turn.seq for turn in found.turns if turn.role is not Role.SUMMARY}
     assert all(found.marks[one][0] == versions[one] and found.marks[one][1] in seqs for one in withheld)
 
@@ -79,7 +83,7 @@ def test_messages_stand_in_the_order_of_cx1(found: Gathered, system: str | None)
     headed = [blocks.text(block) for block in shaped.blocks]
     replayed = said[len([system] if system else []) + len(summaries) : len(said) - len(headed) - 1]
     assert said[: len(said) - len(headed) - 1 - len(replayed)] == [*([system] if system else []), *summaries]
-    assert [text for text in replayed if not text.startswith(blocks.RECALLED)] == turns
+    assert [text for text in replayed if not text.startswith((blocks.RECALLED, blocks.EPISODES))] == turns
     assert said[-len(headed) - 1 :] == [*headed, MESSAGE]
     assert shaped.messages[-1] == {"role": "user", "content": MESSAGE}
     kinds = [block.kind for block in shaped.blocks]
@@ -92,6 +96,31 @@ def test_a_replayed_block_stands_right_before_its_turn() -> None:
     assert said[1].startswith(blocks.RECALLED)
     assert "- [0a] " in said[1]
     assert said[2:] == ["first", "reply", MESSAGE]
+
+
+@given(read())
+def test_an_episode_stands_under_the_header_of_episodes_and_nothing_else_does(found: Gathered) -> None:
+    """DR12: when it is new as when its turn is replayed."""
+    for message in shape.shape(found, asked()).messages:
+        told = [one for one in IDS if lines_of([message], one)]
+        if told:
+            header = blocks.EPISODES if told[0] in EPISODES else blocks.RECALLED
+            assert message["content"].startswith(header)
+            assert {one in EPISODES for one in told} == {told[0] in EPISODES}
+
+
+def test_episodes_stand_right_after_what_is_recalled_and_before_past_turns() -> None:
+    others = [made.block(BlockKind.PAST_TURNS, "x")]
+    found = made.gathered([], [made.result("0a")], others, episodes=[made.result("e0")])
+    kinds = [block.kind for block in shape.shape(found, asked()).blocks]
+    assert kinds == [BlockKind.RECALLED, BlockKind.EPISODES, BlockKind.PAST_TURNS]
+
+
+def test_a_turn_is_replayed_with_both_its_blocks() -> None:
+    found = made.gathered([made.turn(1, "first", recalled=["e0", "0a"])])
+    said = [message["content"] for message in shape.shape(found, asked()).messages]
+    assert [text.splitlines()[0] for text in said[1:3]] == [blocks.RECALLED, blocks.EPISODES]
+    assert said[3:] == ["first", MESSAGE]
 
 
 def test_a_line_whose_turn_has_left_the_window_is_shown_again() -> None:
@@ -126,7 +155,11 @@ def full() -> Gathered:
     """Return something of everything that may give way."""
     turns = [made.turn(9, "in short", Role.SUMMARY), made.turn(1, "one " * 20), made.turn(2, "two " * 20)]
     others = [made.block(kind, f"{kind} first " * 5, f"{kind} second " * 5) for kind in OTHERS]
-    return made.gathered(turns, [made.result("0a", "alpha " * 9), made.result("0b", "beta " * 9)], others)
+    facts, episodes = (
+        [made.result(one, f"{one} alpha " * 9), made.result(other, f"{other} beta " * 9)]
+        for one, other in (("0a", "0b"), ("e0", "e1"))
+    )
+    return made.gathered(turns, facts, others, episodes=episodes)
 
 
 def steps(found: Gathered) -> list[tuple[int, dict[str, int]]]:
@@ -146,10 +179,10 @@ def standing(headed: Sequence[Block], messages: Sequence[dict[str, str]]) -> dic
     return lines | {"turns": sum(m["role"] == "user" for m in messages) - 1}
 
 
-def test_max_tokens_cuts_past_turns_then_inventories_then_oldest_turns_then_recalled() -> None:
+def test_max_tokens_cuts_past_turns_then_episodes_then_inventories_then_oldest_turns_then_recalled() -> None:
     """CX1: one line or turn at a time, the last line and the oldest turn first."""
-    expected = {"recalled": 2, "past_turns": 2, "working_memory": 2, "patrol": 2, "subagents": 2, "turns": 2}
-    order = ["past_turns", "subagents", "patrol", "working_memory", "turns", "recalled"]
+    order = ["past_turns", "episodes", "subagents", "patrol", "working_memory", "turns", "recalled"]
+    expected = dict.fromkeys(order, 2)
     found = [dict(stood) for _, stood in steps(full())]
     assert found[0] == expected
     for kind in order:
@@ -161,12 +194,12 @@ def test_max_tokens_cuts_past_turns_then_inventories_then_oldest_turns_then_reca
 
 
 def test_the_oldest_turn_goes_first_and_what_a_block_says_first_stays_longest() -> None:
-    shaped = shape.shape(full(), asked(steps(full())[9][0]))
+    shaped = shape.shape(full(), asked(steps(full())[11][0]))
     said = [message["content"] for message in shaped.messages]
     assert "one " * 20 not in said
     assert "two " * 20 in said
-    assert shaped.cut == ["past_turns", "subagents", "patrol", "working_memory", "turns"]
-    last = shape.shape(full(), asked(steps(full())[11][0]))
+    assert shaped.cut == ["past_turns", "episodes", "subagents", "patrol", "working_memory", "turns"]
+    last = shape.shape(full(), asked(steps(full())[13][0]))
     assert [one.entry.id for one in last.new] == ["0a"]
 
 

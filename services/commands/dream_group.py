@@ -1,0 +1,67 @@
+"""The commands `loci dreams …`. Like all of them they import what they need when they run."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from services.commands import entry_point
+from services.commands.options import Agent, Tenant, User
+
+dreams = typer.Typer(no_args_is_help=True, help="Begin, follow, read and undo dreams.")
+
+
+@dreams.command("list")
+@entry_point
+def list_dreams(tenant: Tenant = "default", agent: Agent = None, user: User = None) -> None:
+    """List dream runs, the newest first."""
+    from services.commands.dreams import show_all
+
+    show_all(tenant, agent, user)
+
+
+@dreams.command("run")
+@entry_point
+def run_dream(
+    tenant: Tenant = "default",
+    agent: Agent = None,
+    user: User = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Decide, but change nothing.")] = False,  # noqa: FBT002
+) -> None:
+    """Begin a run and follow it, a line for each pass."""
+    from services.commands.dreams import follow
+
+    follow(tenant, agent, user, dry_run=dry_run)
+
+
+@dreams.command("show")
+@entry_point
+def show_dream(run_id: str, tenant: Tenant = "default") -> None:
+    """Show what a run read, proposed, was refused and did."""
+    from services.commands.dreams import show
+
+    show(tenant, run_id)
+
+
+@dreams.command("undo")
+@entry_point
+def undo_dream(run_id: str, tenant: Tenant = "default") -> None:
+    """Undo a run and say what could not be undone."""
+    from services.commands.dreams import undo
+
+    undo(tenant, run_id)
+
+
+@dreams.command("evaluate")
+@entry_point
+def evaluate_dreams(
+    endpoint: Annotated[str, typer.Option("--endpoint", help="An OpenAI-compatible base URL.")],
+    model: Annotated[str, typer.Option("--model", help="The model's name there.")] = "default",
+    example: Annotated[
+        Path | None, typer.Option("--example", exists=True, help="A folder like examples/dream.")
+    ] = None,
+) -> None:
+    """Let a model dream over the example scope and measure merges, prunes and facts lost."""
+    from services.commands.dream_evaluation import evaluate
+
+    evaluate(endpoint, model, example)

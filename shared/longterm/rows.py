@@ -1,0 +1,24 @@
+"""Drafts as rows for `store.upsert`: how a new entry is put together, whoever makes it."""
+
+import secrets
+from typing import Any
+
+from shared.longterm import document, store
+from shared.longterm.fingerprint import fingerprint
+from shared.longterm.record import Draft
+from shared.stages import State
+
+
+def of_draft(draft: Draft, state: State = State.FINAL, **more: Any) -> dict[str, Any]:
+    """Return the row of a new entry that says what the draft does; `more` are further columns."""
+    said: dict[str, Any] = {
+        "content": draft.content,
+        "fingerprint": fingerprint(draft.content, draft.occurred_at),
+        "indexed_text": document.keywords(draft),
+        "category": draft.category,
+        "tags": list(draft.tags),
+        "metadata": draft.metadata,
+        "importance": draft.importance,
+        "occurred_at": draft.occurred_at,
+    }
+    return store.row_of(secrets.token_hex(6), state=state, **(said | more))

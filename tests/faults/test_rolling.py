@@ -1,0 +1,126 @@
+"""A roll-out under load: no request fails, nothing is done twice, nothing is lost (issue 5, point 3; F19)."""
+
+import asyncio
+import json
+import signal
+import socket
+import time
+from collections import Counter
+from collections.abc import Callable
+
+import httpx
+import pytest
+
+from services.local import ports
+from tests.faults.balancer import Balancer
+from tests.faults.history import History, Tally, eventually, split_in_two
+from tests.faults.processes import Fleet, Program
+from tests.standins.behaviours import Hang, Reply, Slow
+from tests.standins.models import ModelServer
+
+GRACE = 30.0  # seconds from SIGTERM to the end
+
+
+@pytest.mark.parametrize("rounds", [2, pytest.param(20, marks=pytest.mark.long)])
+async def test_gateways_and_workers_roll_under_load_and_no_client_notices(
+    make_fleet: Callable[..., Fleet],
+    tenant: str,
+    models: ModelServer,
+    tell: Callable[[Tally], None],
+    rounds: int,
+) -> None:
+    models.chat_default = Slow(0.2, Reply(split_in_two))
+    fleet = make_fleet(
+        llm_base_url=models.url, llm_model="m", llm_timeout=20, lease=60, drain=1, shutdown_grace=15
+    )
+    fleet.start("beat")
+    balancer = Balancer()
+    headers = {"authorization": f"Bearer {await fleet.key(tenant)}"}
+    async with httpx.AsyncClient(
+        transport=balancer, base_url="http://127.0.0.1", headers=headers, timeout=20
+    ) as client:
+        history = History(client)
+        gateways = [await _another(fleet, balancer) for _ in range(2)]
+        workers = [fleet.start("work") for _ in range(2)]
+        async with history.agents(2):
+            for _ in range(rounds):
+                for place in range(2):
+                    gateways[place] = await _replaced(gateways[place], await _another(fleet, balancer))
+                    workers[place] = await _replaced(workers[place], fleet.start("work"))
+                    await history.more(5, 10)
+        await history.quiet(within=120)
+        tally = await history.check("rolled out under load", rounds * 4, searches=50)
+    assert tally.retried == 0, f"seed {history.seed}: {tally}\n{fleet.log[-2000:]}"
+    asked = Counter(json.loads(call.body["messages"][-1]["content"])["content"] for call in models.chat_calls)
+    assert set(asked.values()) == {1}, {text: times for text, times in asked.items() if times > 1}
+    assert set(asked) == {save.content for save in history.saves}
+    tell(tally)
+
+
+async def _another(fleet: Fleet, balancer: Balancer) -> Program:
+    port = ports.free()
+    gateway = fleet.start("serve", port=port)
+    balancer.add(port)
+
+    async def ready() -> bool:
+        return port in balancer.ready
+
+    await eventually(ready, 30, "a gateway that is ready")
+    return gateway
+
+
+async def _replaced(old: Program, following: Program) -> Program:
+    """End the last one once the next one has been started, as a roll-out does."""
+    old.signal(signal.SIGTERM)
+    assert await asyncio.to_thread(old.ended, GRACE)
+    assert old.code in (0, -signal.SIGTERM)
+    return following
+
+
+async def test_a_gateway_told_to_end_says_so_first_serves_on_and_finishes_what_runs(
+    make_fleet: Callable[..., Fleet], tenant: str, models: ModelServer
+) -> None:
+    """What runs here is a search that waits for its query's vector."""
+    fleet = make_fleet(
+        embedding_base_url=models.url,
+        embedding_model="m",
+        embedding_dimension=64,
+        query_embedding_timeout=15,
+        drain=2,
+    )
+    gateway = fleet.serve()
+    slow = Hang()
+    models.embedding_replies.append(slow)
+    async with await fleet.client(tenant) as client:
+        running = asyncio.create_task(client.post("/v1/memories/search", json={"query": "lamps"}))
+        await asyncio.to_thread(models.wait_for_calls, 1, 20)
+        gateway.signal(signal.SIGTERM)
+
+        async def draining() -> bool:
+            return bool((await client.get("/readyz")).json()["status"] == "draining")
+
+        await eventually(draining, 2, "draining")
+        unready = await client.get("/readyz")
+        saved = await client.post("/v1/memories", json={"content": "Saved while it drains."})
+        await asyncio.to_thread(_refuses, fleet)
+        assert gateway.code is None
+        slow.release.set()
+        found = await running
+    assert (unready.status_code, unready.headers["connection"]) == (503, "close")
+    assert (saved.status_code, saved.headers["connection"]) == (201, "close")
+    assert found.status_code == 200
+    assert found.json()["degraded"] == []
+    assert await asyncio.to_thread(gateway.ended, GRACE)
+
+
+def _refuses(fleet: Fleet) -> None:
+    """Wait until the gateway takes no new connection."""
+    address = ("127.0.0.1", int(fleet.url.rsplit(":", 1)[1]))
+    deadline = time.monotonic() + GRACE
+    while time.monotonic() < deadline:
+        try:
+            with socket.create_connection(address, timeout=5):
+                pass
+        except ConnectionRefusedError:
+            return
+    raise AssertionError("it still listens")

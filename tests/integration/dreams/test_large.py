@@ -1,0 +1,204 @@
+"""DR2, issue point 4: of a large scope the model is asked about what changed and what is near it."""
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+
+import pytest
+
+from shared import config
+from shared.clients.embedder import Vector
+from tests.conftest import Gateway, serving
+from tests.draining import drain, make_due
+from tests.integration.dreams.conftest import dreamt, live, night
+from tests.integration.dreams.test_schedule import due_at, runs
+from tests.journey.agent import Agent
+from tests.standins import vectors
+from tests.standins.behaviours import Reply, Vectors
+from tests.standins.models import ModelServer
+from tests.standins.wire import Call, Wire
+from workers.dream.begin_due import begin_due
+
+MakeSettings = Callable[..., config.Settings]
+NOTHING = Reply(json.dumps({"toDelete": [], "toSave": []}))
+BATCH = 400
+
+
+def crates(count: int) -> list[str]:
+    return [
+        f"Crate {n} holds lamp{n * 7}, rope{n * 11} and tar{n * 13} for shop{n % 40}." for n in range(count)
+    ]
+
+
+@pytest.fixture
+def large(make_settings: MakeSettings, models: ModelServer, tenant: str) -> Callable[..., Any]:
+    """Return a gateway whose scope holds these facts, none of which was ever looked at."""
+
+    @asynccontextmanager
+    async def make(facts: list[str], **changes: Any) -> AsyncIterator[Gateway]:
+        settings = make_settings(
+            apart=True, llm_base_url=models.url, llm_model="m", work_backoff=0.01, **changes
+        )
+        models.chat_default = NOTHING
+        async with serving(settings, tenant) as house:
+            for start in range(0, len(facts), BATCH):
+                batch = [{"content": one, "enrich": False} for one in facts[start : start + BATCH]]
+                answer = await house.client.post("/v1/memories/batch", json={"memories": batch})
+                assert answer.status_code == HTTPStatus.CREATED, answer.text
+            yield house
+
+    return make
+
+
+Large = Callable[..., AbstractAsyncContextManager[Gateway]]
+
+
+def shown(call: Call) -> set[str]:
+    """Return the ids of the entries that the model was shown in a call."""
+    return set(re.findall(r"\[ID:([0-9a-f]{12})\]", call.prompt))
+
+
+async def consolidated(house: Gateway) -> dict[str, Any]:
+    run = await dreamt(house, passes=["consolidate"])
+    done: dict[str, Any] = run["passes"][0]
+    return done
+
+
+async def saved(house: Gateway, content: str) -> str:
+    return str((await Agent(house.client, house.tenant).save(content, enrich=False))["id"])
+
+
+@pytest.mark.parametrize(("size", "limit"), [(150, 100), (1200, 1000)])
+async def test_the_model_is_asked_about_what_changed_and_its_near_ones_whatever_else_there_is(
+    large: Large, models: ModelServer, size: int, limit: int
+) -> None:
+    async with large(crates(size), dream_entries=limit) as house:
+        known = {content: id_ for id_, content in (await _all(house)).items()}
+        assert (await consolidated(house))["state"] == "done"
+        first = [shown(call) for call in models.chat_calls]
+        assert set.union(*first) == set(known.values()), "at first everything is new"
+        assert max(map(len, first)) <= limit
+        twin = await saved(house, "Crate 3 holds lamp21, rope33 and tar39 for the shop3.")
+        lone = await saved(house, "The harbour master sings bass.")
+        edited = known[crates(size)[90]]
+        await house.client.patch(f"/v1/memories/{edited}", json={"content": "Crate 90 was sold to Oslo."})
+
+        assert (await consolidated(house))["state"] == "done"
+
+        [asked] = models.chat_calls[len(first) :]
+        assert shown(asked) == {twin, known[crates(size)[3]], lone, edited}
+        skipped = await consolidated(house)
+        assert (skipped["state"], skipped["reason"]) == (
+            "skipped",
+            "nothing has changed since the last consolidation",
+        )
+        assert len(models.chat_calls) == len(first) + 1, "with nothing new nothing is asked"
+
+
+async def _all(house: Gateway) -> dict[str, str]:
+    """Return the content of every live entry by id, over as many pages as there are."""
+    found: dict[str, str] = {}
+    page: dict[str, Any] = {"next_cursor": None}
+    while not found or page["next_cursor"]:
+        cursor = {"cursor": page["next_cursor"]} if page["next_cursor"] else {}
+        page = (await house.client.get("/v1/memories", params={"limit": 100, **cursor})).json()
+        found |= {one["id"]: one["content"] for one in page["results"]}
+    return found
+
+
+async def test_planted_near_duplicates_in_a_large_scope_are_merged_and_nothing_else_is_touched(
+    large: Large, models: ModelServer
+) -> None:
+    async with large(crates(1200)) as house:
+        await consolidated(house)
+        old = next(id_ for id_, content in (await _all(house)).items() if content == crates(1200)[7])
+        new = await saved(house, "For shop7, crate 7 holds lamp49, rope77 and tar91.")
+        merge = {"content": "Crate 7, for shop7, holds lamp49, rope77 and tar91.", "sourceIds": [old, new]}
+        models.chat_default = Reply(json.dumps({"toDelete": [], "toSave": [merge]}))
+
+        done = await consolidated(house)
+
+        assert done["applied"] == {"created": 1, "archived": 2}, done
+        assert len(await _all(house)) == 1200
+        assert set(done["inputs"]) == {old, new}
+
+
+SLOW, WAITS, PRAISE = "Kessler takes ages", "Long waits with Kessler", "Kessler is a friendly house"
+
+
+@dataclass(frozen=True)
+class _Meaning(Vectors):
+    """Vectors of a model that knows that to take ages is to let wait."""
+
+    def embed(self, call: Call, wire: Wire) -> list[Vector]:
+        meant = ["slow" if text in {SLOW, WAITS} else text for text in call.texts]
+        return [vectors.embed(text, wire.dimension) for text in meant]
+
+
+async def test_with_an_embedder_what_means_the_same_is_shown_together_though_it_is_said_otherwise(
+    large: Large, models: ModelServer
+) -> None:
+    models.embedding_default = _Meaning()
+    embedder = {"embedding_base_url": models.url, "embedding_model": "m"}
+    async with large([*crates(60), WAITS, PRAISE], dream_entries=50, **embedder) as house:
+        await consolidated(house)
+        waits = next(id_ for id_, content in (await _all(house)).items() if content == WAITS)
+        slow = await saved(house, SLOW)
+        await make_due(house.resources)
+        await drain(house.resources)
+        asked = len(models.chat_calls)
+
+        await consolidated(house)
+
+        assert [shown(call) for call in models.chat_calls[asked:]] == [{slow, waits}]
+
+
+async def test_what_a_night_has_no_time_for_is_looked_at_in_the_next_and_nothing_twice(
+    large: Large, models: ModelServer
+) -> None:
+    """A first night over thousands of entries is many calls: what was asked already is not lost."""
+    short = {"llm_timeout": 100, "dream_lease": 200, "dream_quiet": 0}
+    only = {"dream_off": ["fold_duplicates", "evaluate_sessions"]}
+    async with large(crates(12), dream_entries=5, **short, **only) as house:
+        for nights in (1, 2, 3):
+            await make_due(house.resources)
+            await begin_due(house.resources)
+            [last, *_] = await runs(house)
+            await night(house.resources, house.tenant, last["id"])
+            assert len(models.chat_calls) == nights
+            assert (await due_at(house) is None) == (nights == 3), "while something is left, it is due again"
+        lists = [shown(call) for call in models.chat_calls]
+        assert sum(map(len, lists)) == len(set.union(*lists)) == 12
+        assert set.union(*lists) == set(await live(house))
+
+
+async def test_over_budget_in_mid_night_what_was_paid_for_is_done_and_the_rest_stays_due(
+    large: Large, models: ModelServer
+) -> None:
+    loop = asyncio.get_running_loop()
+    async with large(crates(12), dream_entries=5) as house:
+
+        def costing_all_there_is(call: Call) -> str:
+            spent = house.client.put("/v1/budgets/tenant", json={"period": "day", "limit_tokens": 1})
+            assert asyncio.run_coroutine_threadsafe(spent, loop).result(10).is_success
+            return json.dumps({"toDelete": [{"id": min(shown(call)), "reason": "ephemeral"}], "toSave": []})
+
+        models.chat_default = Reply(costing_all_there_is)
+        done = await consolidated(house)
+
+        [asked] = models.chat_calls
+        assert (done["state"], done["applied"]) == ("done", {"archived": 1})
+        assert set(done["inputs"]) == shown(asked)
+        assert min(shown(asked)) not in await live(house)
+        again = await consolidated(house)
+        assert again["state"] == "skipped"
+        assert "budget" in again["reason"]
+        await house.client.delete("/v1/budgets/tenant")
+        models.chat_default = NOTHING
+        await consolidated(house)
+        assert set.union(*map(shown, models.chat_calls[1:])) == {*await live(house)} - shown(asked)

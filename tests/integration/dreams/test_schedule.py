@@ -1,0 +1,93 @@
+"""DR1: when a scope's run is due, by interval or by cron expression, and how one begins."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+
+from shared import config
+from shared.dreams import begin
+from shared.stages import DREAM
+from shared.work.table import work
+from tests.conftest import Gateway, serving
+from tests.draining import make_due
+from tests.journey.agent import Agent
+from workers.dream.begin_due import begin_due
+
+MakeSettings = Callable[..., config.Settings]
+Active = Callable[..., Any]
+
+
+@pytest.fixture
+def active(make_settings: MakeSettings, tenant: str) -> Active:
+    """Return a gateway with these settings, in whose one scope somebody has said something."""
+
+    @asynccontextmanager
+    async def make(**changes: Any) -> AsyncIterator[Gateway]:
+        async with serving(make_settings(apart=True, **changes), tenant) as house:
+            agent = Agent(house.client, tenant)
+            await agent.say(await agent.session(), "The lighthouse is white.", role="user")
+            yield house
+
+    return make
+
+
+async def due_at(house: Gateway) -> datetime | None:
+    mine = (work.c.tenant == house.tenant, work.c.stage == DREAM.name)
+    async with house.resources.postgres.tenant(house.tenant) as connection:
+        when: datetime | None = await connection.scalar(select(work.c.run_at).where(*mine))
+    return when
+
+
+async def runs(house: Gateway) -> list[dict[str, Any]]:
+    return list((await house.client.get("/v1/dreams")).json()["results"])
+
+
+async def test_an_active_scope_is_due_five_minutes_after_its_first_activity(active: Active) -> None:
+    async with active() as house:
+        when = await due_at(house)
+        assert when is not None
+        assert timedelta(minutes=4) < when - datetime.now(UTC) <= timedelta(minutes=5)
+
+
+async def test_with_a_cron_expression_an_active_scope_is_due_at_its_next_time(active: Active) -> None:
+    """The interval and the wait after the first activity don't count then."""
+    before = datetime.now(UTC)
+    async with active(dream_cron="17 3 * * *", dream_every=1, dream_first_after=0) as house:
+        assert await due_at(house) in {
+            begin.next_hour("17 3 * * *", moment) for moment in (before, datetime.now(UTC))
+        }
+        await begin_due(house.resources)
+        assert await runs(house) == []
+
+
+async def test_after_a_run_the_next_activity_waits_for_the_next_time_again(active: Active) -> None:
+    async with active(dream_cron="17 3 * * *", dream_quiet=0) as house:
+        await make_due(house.resources)
+        await begin_due(house.resources)
+        assert [(one["actor"], one["state"]) for one in await runs(house)] == [("clock", "running")]
+        assert await due_at(house) is None
+        agent = Agent(house.client, house.tenant)
+        await agent.say(await agent.session(), "And so is the pier.", role="user")
+        again = await due_at(house)
+        assert again is not None
+        assert (again.hour, again.minute) == (3, 17)
+        assert again > datetime.now(UTC)
+
+
+async def test_a_scope_that_somebody_is_working_in_is_left_alone_until_it_is_quiet(active: Active) -> None:
+    async with active(dream_quiet=1000) as house:
+        await make_due(house.resources)
+        await begin_due(house.resources)
+        assert await runs(house) == []
+        when = await due_at(house)
+        assert when is not None
+        assert timedelta(seconds=900) < when - datetime.now(UTC) <= timedelta(seconds=1000)
+
+
+async def test_switched_off_no_scope_is_ever_due(active: Active) -> None:
+    async with active(dream_enabled=False) as house:
+        assert await due_at(house) is None

@@ -1,0 +1,28 @@
+"""DR1: when a scope is dreamed over by cron expression, the time is the expression's next one in UTC."""
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+
+from shared.dreams.begin import next_hour
+
+SATURDAY_NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("cron", "due"),
+    [
+        ("30 3 * * *", datetime(2026, 11, 22, 3, 30, tzinfo=UTC)),
+        ("0 * * * *", datetime(2026, 11, 21, 13, tzinfo=UTC)),
+        ("*/5 12 * * *", datetime(2026, 11, 21, 12, 5, tzinfo=UTC)),
+        ("0 2 * * MON-FRI", datetime(2026, 11, 23, 2, tzinfo=UTC)),
+        ("0 0 29 2 *", datetime(2028, 2, 29, tzinfo=UTC)),
+    ],
+)
+def test_the_next_time_lies_after_the_activity_never_at_it(cron: str, due: datetime) -> None:
+    assert next_hour(cron, SATURDAY_NOON) == due
+    assert due > SATURDAY_NOON
+
+
+def test_without_an_expression_there_is_no_hour() -> None:
+    assert next_hour(None, datetime.now(timezone(timedelta(hours=2)))) is None

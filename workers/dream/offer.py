@@ -1,0 +1,39 @@
+"""Which entries a consolidation shows to the model together, with their vectors where any are at hand.
+
+A vector is never made for this: those that the index was given are in the cache, and where one is
+missing words alone tell what is near.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+
+from shared.clients.embedder import Vector
+from shared.dreams import clusters
+from shared.index import vectors
+from shared.longterm import document
+from shared.longterm.record import Entry
+from workers.dream.night import Night
+
+_MOST_COMPARED = 2000
+
+
+async def groups(night: Night, entries: Sequence[Entry], changed: AbstractSet[str]) -> list[list[str]]:
+    """Return ids to show together; of a scope over the limit only what changed and what is near it."""
+    limit = night.resources.settings.dream_entries
+    known = await _vectors(night, entries, changed) if len(entries) > limit else {}
+    # Seconds of arithmetic for ten thousands of entries; what else this process does goes on meanwhile.
+    return await asyncio.to_thread(clusters.clusters, entries, changed, known, limit)
+
+
+async def _vectors(night: Night, entries: Sequence[Entry], changed: AbstractSet[str]) -> dict[str, Vector]:
+    embedder = night.resources.embedder
+    if embedder is None:
+        return {}
+    compared = set((await asyncio.to_thread(clusters.compared, entries, changed))[:_MOST_COMPARED])
+    passages = {one.id: document.document(one).passage for one in entries if one.id in compared}
+    async with night.resources.postgres.tenant(night.run.tenant) as connection:
+        known = await vectors.known(
+            connection, night.run.tenant, embedder.model, sorted(set(passages.values()))
+        )
+    return {id_: known[passage] for id_, passage in passages.items() if passage in known}
