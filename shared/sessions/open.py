@@ -2,25 +2,34 @@
 
 from typing import Any
 
+import structlog
 import uuid_utils
 from sqlalchemy import func
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared import errors, naming
+from shared.agents import store as agents
 from shared.conversation import store as conversation
 from shared.conversation import window
 from shared.idempotency import store as idempotency
 from shared.idempotency.store import RequestKey
 from shared.index import vectors
+from shared.observations import document as observation_document
+from shared.observations import store as observations
 from shared.resources import Resources
 from shared.scope import Caller, Scope
 from shared.sessions import store
-from shared.sessions.record import STORE_TYPES, Session, SessionKind, namespace_of
+from shared.sessions.record import Session, SessionKind, checked_stores, namespace_of
+from shared.spend import store as charges
 from shared.stages import Kind
+from shared.stores import tmp
 from shared.work import store as work
 
-# What a session holds is named behind its id; an id that ends so would be read as that.
-_HELD_NAMES = frozenset(
+log = structlog.get_logger()
+
+# What a session holds is named behind its id, and what that holds behind it again: an id with such
+# a segment would be read as that. Only its first may be one.
+HELD_NAMES = frozenset(
     [
         "turns",
         "batch",
@@ -34,8 +43,10 @@ _HELD_NAMES = frozenset(
         "scratchpad",
         "promote",
         "feedback",
+        "working-memory",
     ]
 )
+_SWEPT_WITHIN = 60.0  # seconds, more or less: a hint to whoever wants the id again
 _FIXED = ("kind", "name", "agent_id", "user_id", "store_types", "ttl_seconds")
 
 
@@ -51,10 +62,10 @@ async def open_session(  # noqa: PLR0913
     ttl_seconds: int | None = None,
     request: RequestKey | None = None,
 ) -> dict[str, Any]:
-    """Open a session and return it as JSON.
+    """Open a session and return it as JSON; its agent's root says which stores it has if none are named.
 
     Opening the same id again with the same properties answers the session that is there; with
-    others it is errors.Conflict.
+    others it is errors.Conflict, and errors.Busy while one whose time is over waits for the sweep.
     """
     opened_id = _checked_id(session_id)
     if name is not None:
@@ -67,7 +78,7 @@ async def open_session(  # noqa: PLR0913
         "agent_id": scope.agent_id,
         "user_id": scope.user_id,
         "namespace": namespace_of(kind, opened_id, name),
-        "store_types": _checked_stores(store_types),
+        "store_types": None if store_types is None else checked_stores(store_types),
         "ttl_seconds": ttl_seconds,
         "last_agent": scope.agent_id,
     }
@@ -85,31 +96,32 @@ def _checked_id(session_id: str | None) -> str:
     if session_id is None:
         return str(uuid_utils.uuid7())
     naming.check_identifier(session_id, "id")
-    if session_id.rpartition("/")[2] in _HELD_NAMES:
-        raise errors.Invalid("id", f"must not end in a part of a session: {', '.join(sorted(_HELD_NAMES))}")
+    if not HELD_NAMES.isdisjoint(session_id.split("/")[1:]):
+        rule = f"must not have a segment after its first that names a part: {', '.join(sorted(HELD_NAMES))}"
+        raise errors.Invalid("id", rule)
     return session_id
-
-
-def _checked_stores(store_types: list[str] | None) -> list[str]:
-    wanted = ["basic_session"] if store_types is None else list(dict.fromkeys(store_types)) or ["tmp"]
-    for store_type in wanted:
-        if store_type not in STORE_TYPES:
-            rule = f"unknown store type: {store_type}; must be of {', '.join(STORE_TYPES)}"
-            raise errors.Invalid("store_types", rule)
-    return wanted
 
 
 async def _open(
     connection: AsyncConnection, caller: Caller, values: dict[str, Any], idle_after: float
 ) -> Session:
-    row = dict(values)
+    row = values | {"store_types": values["store_types"] or await _default_stores(connection, values)}
     if values["ttl_seconds"] is not None:
         row["expires_at"] = func.now() + func.make_interval(0, 0, 0, 0, 0, 0, values["ttl_seconds"])
     await store.add(connection, row)
     session = await store.get(connection, caller, values["id"], idle_after)
-    if session is None or any(getattr(session, field) != values[field] for field in _FIXED):
+    if session is None and await store.is_over(connection, values["tenant"], values["id"]):
+        raise errors.Busy(f"session '{values['id']}' is over and about to be deleted", _SWEPT_WITHIN)
+    # What the default was when it was first opened is no business of who opens it again.
+    asked = [field for field in _FIXED if field != "store_types" or values[field]]
+    if session is None or any(getattr(session, field) != values[field] for field in asked):
         raise errors.Conflict(f"session '{values['id']}' exists with other properties")
     return session
+
+
+async def _default_stores(connection: AsyncConnection, values: dict[str, Any]) -> list[str]:
+    chosen = await agents.default_store_types(connection, values["tenant"], values["agent_id"])
+    return chosen or ["basic_session"]
 
 
 async def find(
@@ -128,14 +140,33 @@ async def close(resources: Resources, caller: Caller, session_id: str) -> None:
         session = await find(connection, caller, session_id, resources.settings.window_idle)
         claims = await discard(connection, caller.tenant, [session.id])
     await resources.writer.write_through([], claims)
-    await window.discard(resources, caller.tenant, [session.id])
+    await drop_cached(resources, caller.tenant, [session.id])
+
+
+async def drop_cached(resources: Resources, tenant: str, session_ids: list[str]) -> None:
+    """Drop what Redis holds of deleted sessions: an id that is used again must not find its old turns.
+
+    Redis being away is no error: what is there goes when its time is over.
+    """
+    await window.discard(resources, tenant, session_ids)
+    try:
+        await tmp.drop_of_sessions(resources, tenant, session_ids)
+    except errors.Unavailable as error:
+        log.warning("tmp_not_dropped", sessions=len(session_ids), reason=str(error))
 
 
 async def discard(connection: AsyncConnection, tenant: str, session_ids: list[str]) -> list[work.Claim]:
-    """Delete sessions, turns and answers; return the index rows that take the turns' points away."""
+    """Delete sessions with what they hold; return the index rows that take their points away."""
     turns = await conversation.passages_of(connection, tenant, session_ids)
-    await vectors.forget(connection, tenant, list(turns.values()))
+    observed = await observations.passages_of(connection, tenant, session_ids)
+    await vectors.forget(connection, tenant, [*turns.values(), *observed.values()])
     await idempotency.blank(connection, tenant, session_ids)
     await store.remove(connection, tenant, session_ids)
-    gone = dict.fromkeys(turns, conversation.VERSION + 1)
-    return await work.enqueue_index(connection, tenant, Kind.TURN, gone) if gone else []
+    await charges.end_sessions(connection, tenant, session_ids)
+    # In the order of the kinds' names, in which work rows are held everywhere.
+    gone = {
+        Kind.OBSERVATION: dict.fromkeys(observed, observation_document.VERSION + 1),
+        Kind.TURN: dict.fromkeys(turns, conversation.VERSION + 1),
+    }
+    claims = [await work.enqueue_index(connection, tenant, kind, refs) for kind, refs in gone.items() if refs]
+    return [claim for held in claims for claim in held]

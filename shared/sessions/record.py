@@ -1,5 +1,6 @@
 """A session, as it is opened and shown."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -7,7 +8,9 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import RowMapping
 
+from shared import errors
 from shared.scope import Scope
+from shared.spend import totals
 
 
 class SessionKind(StrEnum):
@@ -19,6 +22,16 @@ class SessionKind(StrEnum):
 
 
 STORE_TYPES = ("basic_session", "tmp")
+
+
+def checked_stores(store_types: Sequence[str]) -> list[str]:
+    """Return store types without repeats, `tmp` for none; raise errors.Invalid for an unknown one."""
+    wanted = list(dict.fromkeys(store_types)) or ["tmp"]
+    for store_type in wanted:
+        if store_type not in STORE_TYPES:
+            rule = f"unknown store type: {store_type}; must be of {', '.join(STORE_TYPES)}"
+            raise errors.Invalid("store_types", rule)
+    return wanted
 
 
 class Session(BaseModel):
@@ -37,7 +50,7 @@ class Session(BaseModel):
     ttl_seconds: int | None
     expires_at: datetime | None
     last_agent: str | None
-    # Booked by the spend of this session's own model calls; nothing books yet.
+    # The totals of what was reported; None before the first charge.
     spend: dict[str, Any] | None = None
     tenant: str = Field(exclude=True)
     last_seq: int = Field(exclude=True)
@@ -47,7 +60,11 @@ class Session(BaseModel):
     @classmethod
     def of(cls, row: RowMapping) -> "Session":
         """Read a session from a row of `session` with its computed `idle`."""
-        return cls.model_validate({**row})
+        return cls.model_validate({**row, "spend": totals.of(row)})
+
+    def model_dump(self, **options: Any) -> dict[str, Any]:
+        """Return the session as pydantic does, but money as JSON with its own digits."""
+        return super().model_dump(**options) | {"spend": totals.shown(self.spend)}
 
     @property
     def scope(self) -> Scope:

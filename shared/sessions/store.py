@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, delete, func, or_, select, update
+from sqlalchemy import ColumnElement, Table, and_, delete, exists, func, not_, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -22,6 +22,12 @@ def _columns(idle_after: float) -> list[ColumnElement[Any]]:
 
 def _alive() -> ColumnElement[bool]:
     return or_(session.c.expires_at.is_(None), session.c.expires_at > func.now())
+
+
+def of_live_session(holder: Table) -> ColumnElement[bool]:
+    """Return the condition that a row's session is not over: the sweep takes its rows away only later."""
+    own = (session.c.tenant == holder.c.tenant, session.c.id == holder.c.session_id)
+    return ~exists().where(*own, session.c.expires_at <= func.now())
 
 
 async def add(connection: AsyncConnection, values: dict[str, Any]) -> bool:
@@ -50,6 +56,12 @@ def _open_to(caller: Caller, agent_id: str, user_id: str | None) -> bool:
     return caller.user_id is None or user_id == caller.user_id
 
 
+async def is_over(connection: AsyncConnection, tenant: str, session_id: str) -> bool:
+    """Tell whether the time of a session that is still there is over."""
+    mine = (owned_by(session, tenant), session.c.id == session_id, not_(_alive()))
+    return await connection.scalar(select(session.c.id).where(*mine)) is not None
+
+
 async def page(
     connection: AsyncConnection,
     caller: Caller,
@@ -74,15 +86,26 @@ async def page(
 
 async def take_seqs(connection: AsyncConnection, opened: Session, count: int) -> int:
     """Reserve `count` sequence numbers of a locked session; return the first. Moves its expiry on."""
-    ttl = opened.ttl_seconds
-    expires = None if ttl is None else func.now() + func.make_interval(0, 0, 0, 0, 0, 0, ttl)
     statement = (
         update(session)
         .where(owned_by(session, opened.tenant), session.c.id == opened.id)
-        .values(last_seq=session.c.last_seq + count, last_turn_at=func.now(), expires_at=expires)
+        .values(last_seq=session.c.last_seq + count, last_turn_at=func.now(), expires_at=_later(opened))
         .returning(session.c.last_seq)
     )
     return int(await connection.scalar(statement) or 0) - count + 1
+
+
+def _later(opened: Session) -> ColumnElement[datetime] | None:
+    """Return when a session that is used now will be over."""
+    ttl = opened.ttl_seconds
+    return None if ttl is None else func.now() + func.make_interval(0, 0, 0, 0, 0, 0, ttl)
+
+
+async def prolong(connection: AsyncConnection, opened: Session) -> None:
+    """Let a session's time begin anew, where it has one."""
+    if opened.ttl_seconds is not None:
+        mine = (owned_by(session, opened.tenant), session.c.id == opened.id)
+        await connection.execute(update(session).where(*mine).values(expires_at=_later(opened)))
 
 
 async def owners_of(

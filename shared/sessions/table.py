@@ -1,6 +1,18 @@
 """Sessions. The row gives out the turns' sequence numbers under its lock."""
 
-from sqlalchemy import Column, DateTime, Index, Integer, PrimaryKeyConstraint, Table, Text, func, text
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    DateTime,
+    Index,
+    Integer,
+    Numeric,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    func,
+    text,
+)
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from shared.clients.postgres import metadata
@@ -24,6 +36,13 @@ session = Table(
     Column("last_seq", Integer, nullable=False, server_default=text("0")),
     # When the last turn was received, by our clock: idleness never follows a backdated turn.
     Column("last_turn_at", DateTime(timezone=True)),
+    # The session's spend, by the transaction that books a charge; see shared/spend/totals.py.
+    Column("total_input_tokens", BigInteger, nullable=False, server_default=text("0")),
+    Column("total_output_tokens", BigInteger, nullable=False, server_default=text("0")),
+    Column("total_cached_tokens", BigInteger, nullable=False, server_default=text("0")),
+    Column("total_cost_usd", Numeric),
+    Column("unpriced_charges", Integer, nullable=False, server_default=text("0")),
+    Column("spend_updated_at", DateTime(timezone=True)),
     PrimaryKeyConstraint("tenant", "id"),
 )
 

@@ -3,12 +3,13 @@
 from http import HTTPStatus
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Query
 
 from services.gateway import answer
 from services.gateway.answer import Json
 from services.gateway.body import Body, example
 from services.gateway.dependencies import Cursor, Limit, Once, Opened, Reader, Writer
+from services.gateway.paths import SessionId
 from shared import naming
 from shared.feedback import signal, store
 from shared.feedback.record import Signal, SignalDraft, SignalType
@@ -40,11 +41,11 @@ class SessionSignalBody(SignalBody):
     session_id: str
 
 
-@router.post("/sessions/{session_id:path}/feedback", status_code=HTTPStatus.CREATED, response_model=Signal)
+@router.post("/sessions/{session_id:session}/feedback", status_code=HTTPStatus.CREATED, response_model=Signal)
 async def report_in_session(
     opened: Opened,
     caller: Writer,
-    session_id: Annotated[str, Path(examples=["support-42"])],
+    session_id: SessionId,
     body: SignalBody,
     once: Once,
 ) -> Json:

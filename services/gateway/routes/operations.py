@@ -5,12 +5,13 @@ from collections.abc import Awaitable
 from http import HTTPStatus
 from typing import Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from services.gateway import metrics
 from services.gateway.answer import Json
 from services.gateway.dependencies import Opened, Reader
+from services.gateway.drain import is_draining
 from shared import errors, status
 from shared.clients import redis
 
@@ -24,13 +25,17 @@ async def healthz() -> Json:
 
 
 @router.get("/readyz")
-async def readyz(opened: Opened) -> Json:
-    """Tell the state of each store; ready as long as Postgres answers, for then most things work."""
+async def readyz(request: Request, opened: Opened) -> Json:
+    """Tell the state of each store; ready as long as Postgres answers, for then most things work.
+
+    A gateway that has been told to stop is no longer ready, while it still serves.
+    """
     names = ("postgres", "redis", "qdrant")
     probes = (opened.postgres.ping(), _ping_redis(opened), opened.qdrant.ping())
     states = dict(zip(names, await asyncio.gather(*map(_state, probes)), strict=True))
-    ready = states["postgres"] == "ok"
-    told = {"status": "ready" if ready else "not ready", "stores": states}
+    state = "draining" if is_draining(request.app) else "ready" if states["postgres"] == "ok" else "not ready"
+    ready = state == "ready"
+    told = {"status": state, "stores": states}
     return Json(told, HTTPStatus.OK if ready else HTTPStatus.SERVICE_UNAVAILABLE)
 
 

@@ -4,7 +4,7 @@ from datetime import datetime
 from http import HTTPStatus
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Query
 from pydantic import Field
 
 from services.gateway import answer
@@ -12,6 +12,7 @@ from services.gateway import errors as problems
 from services.gateway.answer import Json
 from services.gateway.body import Body, Count, Flag, Items, example, parse
 from services.gateway.dependencies import Cursor, Limit, Once, Opened, Reader, Writer
+from services.gateway.paths import SessionId
 from shared import errors, naming
 from shared.context import build
 from shared.context.record import Request
@@ -20,9 +21,9 @@ from shared.conversation.record import MAX_CONTENT, Role, Turn, TurnDraft
 from shared.sessions import open as sessions
 from shared.sessions import store
 from shared.sessions.record import Session, SessionKind
+from shared.spend.record import reported_with_turn
 
 router = APIRouter(prefix="/v1/sessions", tags=["sessions"])
-SessionId = Annotated[str, Path(examples=["support-42"])]
 
 
 class SessionBody(Body):
@@ -52,8 +53,9 @@ class TurnBody(Body):
     usage: dict[str, Any] | None = None
 
     def draft(self) -> TurnDraft:
-        """Return what is to be appended, checked. `usage` is booked by the spend, once there is one."""
-        return TurnDraft(**self.model_dump(exclude={"usage"})).checked()
+        """Return what is to be appended, checked; `usage` is booked with it."""
+        draft = TurnDraft(**self.model_dump(exclude={"usage"})).checked()
+        return draft.model_copy(update={"usage": reported_with_turn(self.usage)})
 
 
 class TurnsBody(Items):
@@ -134,7 +136,7 @@ async def list_sessions(
     )
 
 
-@router.post("/{session_id:path}/turns/batch", status_code=HTTPStatus.CREATED)
+@router.post("/{session_id:session}/turns/batch", status_code=HTTPStatus.CREATED)
 async def append_turns(
     opened: Opened, caller: Writer, session_id: SessionId, body: TurnsBody, once: Once
 ) -> Json:
@@ -150,7 +152,7 @@ async def append_turns(
     return Json({"results": results}, HTTPStatus.CREATED if drafts else HTTPStatus.UNPROCESSABLE_ENTITY)
 
 
-@router.post("/{session_id:path}/turns", status_code=HTTPStatus.CREATED)
+@router.post("/{session_id:session}/turns", status_code=HTTPStatus.CREATED)
 async def append_turn(
     opened: Opened, caller: Writer, session_id: SessionId, body: TurnBody, once: Once
 ) -> Json:
@@ -159,7 +161,7 @@ async def append_turn(
     return Json(results[0], HTTPStatus.CREATED)
 
 
-@router.get("/{session_id:path}/turns")
+@router.get("/{session_id:session}/turns")
 async def list_turns(
     opened: Opened,
     caller: Reader,
@@ -175,7 +177,7 @@ def _shown(turn: Turn) -> dict[str, Any]:
     return turn.model_dump(mode="json")
 
 
-@router.post("/{session_id:path}/context", response_model=ContextAnswer)
+@router.post("/{session_id:session}/context", response_model=ContextAnswer)
 async def build_context(
     opened: Opened, caller: Writer, session_id: SessionId, body: ContextBody, once: Once
 ) -> Json:
@@ -183,7 +185,7 @@ async def build_context(
     return Json(await build.build_context(opened, caller, session_id, body.request(), once))
 
 
-@router.get("/{session_id:path}", response_model=Session)
+@router.get("/{session_id:session}", response_model=Session)
 async def get_session(opened: Opened, caller: Reader, session_id: SessionId) -> Json:
     """Read a session."""
     async with opened.postgres.tenant(caller.tenant) as connection:
@@ -191,7 +193,7 @@ async def get_session(opened: Opened, caller: Reader, session_id: SessionId) -> 
     return Json(session.model_dump(mode="json"))
 
 
-@router.delete("/{session_id:path}")
+@router.delete("/{session_id:session}")
 async def close_session(opened: Opened, caller: Writer, session_id: SessionId) -> Json:
     """Delete a session with its turns."""
     await sessions.close(opened, caller, session_id)

@@ -1,0 +1,195 @@
+"""Agents: the root, and what it holds: keys, texts, files."""
+
+from http import HTTPStatus
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Request
+from pydantic import Field
+from starlette.responses import Response
+
+from services.gateway import answer
+from services.gateway.answer import Json
+from services.gateway.body import Body, example
+from services.gateway.dependencies import Cursor, Limit, Once, Opened, Reader, Writer
+from services.gateway.paths import RootId
+from services.gateway.routes.kv import Key, KeyAnswer, ValueBody, found, page_of_keys
+from shared.agents import files, root, texts
+from shared.agents.keys import open_keys
+from shared.agents.record import Agent, AgentText, Proof, TextDraft
+from shared.sessions.record import checked_stores
+from shared.values import wire
+
+router = APIRouter(prefix="/v1/agents", tags=["agents"])
+TextId = Annotated[str, Path(examples=["01890a5d-ac96-774b-bcce-b302099a8057"])]
+FileName = Annotated[str, Path(examples=["avatar.png"])]
+_TEXT = {"content": "Answer in the language of the question.", "metadata": {"kind": "rule"}}
+
+
+class RootBody(Body):
+    """What to set of a root. The identity comes from key and document together, once."""
+
+    model_config = example(
+        {
+            "public_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIHk1",
+            "document": "I am the support agent of Example Ltd.",
+            "store_types": ["basic_session"],
+        }
+    )
+
+    public_key: str | None = None
+    document: str | None = None
+    store_types: list[str] | None = None
+
+    def changes(self) -> dict[str, list[str] | None]:
+        """Return what is named besides the identity, checked; null takes a default back."""
+        if "store_types" not in self.model_fields_set:
+            return {}
+        return {"store_types": None if self.store_types is None else checked_stores(self.store_types)}
+
+
+class TextBody(Body):
+    """A text to keep."""
+
+    model_config = example(_TEXT)
+
+    content: str
+    metadata: dict[str, str] = {}
+
+    def draft(self, place: str = "") -> TextDraft:
+        """Return what is to be kept, checked."""
+        return TextDraft(**self.model_dump()).checked(place)
+
+
+class TextsBody(Body):
+    """Texts in the place of all that there are."""
+
+    model_config = example({"texts": [_TEXT]})
+
+    texts: Annotated[list[TextBody], Field(max_length=1000)]
+
+
+@router.get("/{agent_id:agent}/kv")
+async def list_keys(
+    opened: Opened, caller: Reader, agent_id: RootId, limit: Limit = 20, cursor: Cursor = None
+) -> Json:
+    """List keys with their values in the order of their last write: the first is the next to make room."""
+    async with open_keys(opened, caller, agent_id) as store:
+        return await page_of_keys(store, limit, cursor)
+
+
+@router.put("/{agent_id:agent}/kv/{key:path}", response_model=KeyAnswer)
+async def set_key(opened: Opened, caller: Writer, agent_id: RootId, key: Key, body: ValueBody) -> Json:
+    """Write a key; over the cap, the key that was written least recently goes."""
+    value = wire.decode(body.value)
+    async with open_keys(opened, caller, agent_id, write=True) as store:
+        entry = await store.set_key(key, value)
+    return Json(entry.shown())
+
+
+@router.get("/{agent_id:agent}/kv/{key:path}", response_model=KeyAnswer)
+async def get_key(opened: Opened, caller: Reader, agent_id: RootId, key: Key) -> Json:
+    """Read a key."""
+    async with open_keys(opened, caller, agent_id) as store:
+        return Json(found(await store.get_key(key), key).shown())
+
+
+@router.delete("/{agent_id:agent}/kv/{key:path}")
+async def delete_key(opened: Opened, caller: Writer, agent_id: RootId, key: Key) -> Json:
+    """Delete a key; one that is not there is a no-op that says so."""
+    async with open_keys(opened, caller, agent_id) as store:
+        deleted = await store.delete_key(key)
+    return Json({"key": key, "deleted": deleted})
+
+
+@router.post("/{agent_id:agent}/texts", status_code=HTTPStatus.CREATED, response_model=AgentText)
+async def push_text(opened: Opened, caller: Writer, agent_id: RootId, body: TextBody, once: Once) -> Json:
+    """Add a text."""
+    return Json(await texts.push(opened, caller, agent_id, body.draft(), once), HTTPStatus.CREATED)
+
+
+@router.get("/{agent_id:agent}/texts")
+async def list_texts(
+    opened: Opened, caller: Reader, agent_id: RootId, limit: Limit = 20, cursor: Cursor = None
+) -> Json:
+    """List texts in the order they came."""
+    rows = await texts.page(opened, caller, agent_id, limit + 1, answer.place_of(cursor))
+    return answer.page(
+        rows, limit, lambda row: row.model_dump(mode="json"), lambda row: (row.created_at, row.id)
+    )
+
+
+@router.put("/{agent_id:agent}/texts")
+async def replace_texts(opened: Opened, caller: Writer, agent_id: RootId, body: TextsBody) -> Json:
+    """Put up to 1000 texts in the place of all that there are."""
+    drafts = [one.draft(f"texts.{place}.") for place, one in enumerate(body.texts)]
+    replaced = await texts.replace(opened, caller, agent_id, drafts)
+    return Json({"results": [one.model_dump(mode="json") for one in replaced]})
+
+
+@router.delete("/{agent_id:agent}/texts")
+async def clear_texts(opened: Opened, caller: Writer, agent_id: RootId) -> Json:
+    """Delete all texts."""
+    return Json({"deleted": await texts.remove(opened, caller, agent_id)})
+
+
+@router.get("/{agent_id:agent}/texts/{text_id}", response_model=AgentText)
+async def get_text(opened: Opened, caller: Reader, agent_id: RootId, text_id: TextId) -> Json:
+    """Read a text."""
+    return Json((await texts.get(opened, caller, agent_id, text_id)).model_dump(mode="json"))
+
+
+@router.delete("/{agent_id:agent}/texts/{text_id}")
+async def delete_text(opened: Opened, caller: Writer, agent_id: RootId, text_id: TextId) -> Json:
+    """Delete a text; one that is not there is a no-op that says so."""
+    deleted = await texts.remove(opened, caller, agent_id, text_id)
+    return Json({"id": text_id, "deleted": deleted > 0})
+
+
+@router.get("/{agent_id:agent}/files")
+async def list_files(opened: Opened, caller: Reader, agent_id: RootId) -> Json:
+    """List files by name."""
+    listed = await files.listed(opened, caller, agent_id)
+    return Json({"results": [one.shown() for one in listed], "next_cursor": None})
+
+
+_ANY = "application/octet-stream"
+_BYTES: dict[str, Any] = {"content": {_ANY: {"schema": {"type": "string", "format": "binary"}}}}
+
+
+@router.put("/{agent_id:agent}/files/{name:path}", openapi_extra={"requestBody": _BYTES})
+async def put_file(
+    opened: Opened, caller: Writer, agent_id: RootId, name: FileName, request: Request
+) -> Json:
+    """Write a file of up to 1 MiB; its content type is kept with it."""
+    content_type = request.headers.get("content-type", _ANY)
+    written = await files.put(opened, caller, agent_id, name, await request.body(), content_type)
+    return Json(written.shown())
+
+
+@router.get("/{agent_id:agent}/files/{name:path}", responses={HTTPStatus.OK: _BYTES}, response_class=Response)
+async def get_file(opened: Opened, caller: Reader, agent_id: RootId, name: FileName) -> Response:
+    """Read a file: the bytes and the content type that were written."""
+    content, content_type = await files.get(opened, caller, agent_id, name)
+    # As headers: as a media type, a text's would be given a character set.
+    headers = {"content-type": content_type, "x-content-type-options": "nosniff"}
+    return Response(content, headers=headers)
+
+
+@router.delete("/{agent_id:agent}/files/{name:path}")
+async def delete_file(opened: Opened, caller: Writer, agent_id: RootId, name: FileName) -> Json:
+    """Delete a file; one that is not there is a no-op that says so."""
+    return Json({"name": name, "deleted": await files.remove(opened, caller, agent_id, name)})
+
+
+@router.put("/{agent_id:agent}", response_model=Agent)
+async def put_agent(opened: Opened, caller: Writer, agent_id: RootId, body: RootBody) -> Json:
+    """Make or change a root. Another key or document than the identity was made of is a 409."""
+    proof = Proof.of(body.public_key, body.document)
+    written = await root.put(opened, caller, agent_id, proof, body.changes())
+    return Json(written.model_dump(mode="json"))
+
+
+@router.get("/{agent_id:agent}", response_model=Agent)
+async def get_agent(opened: Opened, caller: Reader, agent_id: RootId) -> Json:
+    """Read a root."""
+    return Json((await root.get(opened, caller, agent_id)).model_dump(mode="json"))

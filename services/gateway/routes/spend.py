@@ -1,0 +1,129 @@
+"""Spend: report what an agent's own calls used, read what was spent on what, set prices."""
+
+from datetime import datetime
+from decimal import Decimal
+from http import HTTPStatus
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Path, Query
+from pydantic import Field
+from starlette.responses import Response
+
+from services.gateway.answer import Json
+from services.gateway.body import Body, example
+from services.gateway.dependencies import Admin, Once, Opened, Reader, Writer
+from services.gateway.paths import SessionId
+from shared import naming
+from shared.spend import book, limits, report
+from shared.spend.prices import DECIMALS, MAX_PRICE, Rates
+from shared.spend.record import Reported, reported
+from shared.spend.report import Criteria
+
+router = APIRouter(prefix="/v1", tags=["spend"])
+Price = Annotated[Decimal, Field(ge=0, le=MAX_PRICE, decimal_places=DECIMALS)]
+Model = Annotated[str, Path(examples=["gpt-4o-mini"])]
+Asked = Annotated[str | None, Query()]
+
+
+class UsageBody(Body):
+    """What one call to a model used: the provider's own usage object, under a name of the caller's."""
+
+    model_config = example(
+        {
+            "usage_id": "chatcmpl-42",
+            "model": "gpt-4o-mini",
+            "usage": {
+                "prompt_tokens": 1200,
+                "completion_tokens": 80,
+                "prompt_tokens_details": {"cached_tokens": 1024},
+            },
+        }
+    )
+
+    usage_id: str
+    model: str
+    usage: dict[str, Any]
+
+    def reported(self) -> Reported:
+        """Return what is to be booked, checked."""
+        return reported(self.usage_id, self.model, self.usage)
+
+
+class PriceBody(Body):
+    """A price in USD per million tokens; cached tokens cost as much as input if not told."""
+
+    model_config = example({"input": 0.15, "output": 0.6, "cached": 0.075})
+
+    input: Price
+    output: Price = Decimal(0)
+    cached: Price | None = None
+
+    def rates(self) -> Rates:
+        """Return the price."""
+        cached = self.input if self.cached is None else self.cached
+        return Rates(self.input, self.output, cached, "tenant")
+
+
+@router.post("/sessions/{session_id:session}/spend", status_code=HTTPStatus.CREATED)
+async def report_usage(
+    opened: Opened, caller: Writer, session_id: SessionId, body: UsageBody, once: Once
+) -> Json:
+    """Add a usage to a session's totals; the same usage_id again adds nothing."""
+    told = await book.report(opened, caller, session_id, body.reported(), once)
+    return Json(told, HTTPStatus.CREATED)
+
+
+@router.get("/sessions/{session_id:session}/spend")
+async def read_totals(opened: Opened, caller: Reader, session_id: SessionId) -> Json:
+    """Read the totals of what was reported of a session."""
+    return Json(await book.of_session(opened, caller, session_id))
+
+
+@router.get("/spend")
+async def read_report(  # noqa: PLR0913
+    opened: Opened,
+    caller: Reader,
+    group_by: Annotated[
+        str | None,
+        Query(description="Some of agent, session, user, purpose, model, day.", examples=["agent,day"]),
+    ] = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    agent_id: Asked = None,
+    user_id: Asked = None,
+    session_id: Asked = None,
+    purpose: Asked = None,
+    model: Asked = None,
+    format: Literal["json", "csv"] = "json",  # noqa: A002
+) -> Response:
+    """Read what was spent, by Loci itself and by those that agents reported, added up."""
+    caller.scope(agent_id, user_id)
+    asked = {"agent_id": agent_id, "user_id": user_id, "session_id": session_id}
+    asked |= {"purpose": purpose, "model": model}
+    wanted = {name: value for name, value in asked.items() if value is not None}
+    since = since and naming.check_time(since, "since")
+    until = until and naming.check_time(until, "until")
+    groups = report.check_groups(group_by)
+    rows = await report.report(opened, caller, groups, Criteria(wanted, since, until))
+    if format == "csv":
+        return Response(report.as_csv(groups, rows), media_type="text/csv; charset=utf-8")
+    return Json({"results": report.as_json(rows), "next_cursor": None})
+
+
+@router.get("/prices")
+async def list_prices(opened: Opened, caller: Reader) -> Json:
+    """List the prices that count, and where each is from: the tenant, the operator's file, or built in."""
+    return Json({"results": await limits.read_prices(opened, caller), "next_cursor": None})
+
+
+@router.put("/prices/{model:path}")
+async def put_price(opened: Opened, caller: Admin, model: Model, body: PriceBody) -> Json:
+    """Set the tenant's own price of a model; what was booked before keeps its cost."""
+    rates = await limits.set_price(opened, caller, model, body.rates())
+    return Json(rates.shown(model))
+
+
+@router.delete("/prices/{model:path}")
+async def delete_price(opened: Opened, caller: Admin, model: Model) -> Json:
+    """Go back to the listed price of a model, if it has one."""
+    return Json({"model": model, "deleted": await limits.drop_price(opened, caller, model)})

@@ -1,0 +1,86 @@
+"""What a session holds, in the store that it was opened with.
+
+The first of a session's store types serves its keys, transcript and collections. Whoever writes
+holds the session's row until the write is done, in Redis too: a session that is being deleted is
+not written to any more, and one that is written to lives on.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from shared.idempotency import store as idempotency
+from shared.idempotency.store import RequestKey
+from shared.resources import Resources
+from shared.scope import Caller
+from shared.sessions import open as sessions
+from shared.sessions import store as session_store
+from shared.sessions.record import Session
+from shared.stores.basic_session import BasicSession
+from shared.stores.protocol import Store
+from shared.stores.record import Caps, Draft, Owner, OwnerKind
+from shared.stores.tmp import open_tmp
+from shared.values import wire
+from shared.values.value import Str
+
+WORKING_MEMORY = "working_memory"
+
+
+@asynccontextmanager
+async def open_state(
+    resources: Resources, caller: Caller, session_id: str, *, write: bool = False
+) -> AsyncIterator[Store]:
+    """Open the store of a session for one step; errors.NotFound for a session that isn't there."""
+    async with resources.postgres.tenant(caller.tenant) as connection:
+        session = await _find(resources, connection, caller, session_id, write=write)
+        yield store_of(resources, connection, session)
+
+
+async def _find(
+    resources: Resources, connection: AsyncConnection, caller: Caller, session_id: str, *, write: bool
+) -> Session:
+    idle = resources.settings.window_idle
+    session = await sessions.find(connection, caller, session_id, idle, lock=write)
+    if write:
+        await session_store.prolong(connection, session)
+    return session
+
+
+def store_of(resources: Resources, connection: AsyncConnection, session: Session) -> Store:
+    """Return the store of a session that was found in this transaction."""
+    owner = Owner(session.tenant, OwnerKind.SESSION, session.id)
+    if session.store_types[0] == "tmp":
+        return open_tmp(resources, owner, session.ttl_seconds)
+    return BasicSession(connection, owner, Caps.of(resources.settings, owner.kind))
+
+
+async def append_entry(
+    resources: Resources, caller: Caller, session_id: str, draft: Draft, request: RequestKey | None
+) -> dict[str, Any]:
+    """Add to a session's transcript, once for each request; return {role, timestamp}.
+
+    The answer leaves out what was said, because the answers to requests are kept durably, and what
+    a `tmp` session holds is not.
+    """
+    async with resources.postgres.tenant(caller.tenant) as connection:
+        known = await idempotency.recall(connection, caller.tenant, request)
+        if known is not None:
+            return dict(known)
+        session = await _find(resources, connection, caller, session_id, write=True)
+        entry = await store_of(resources, connection, session).append(draft)
+        answer = {name: entry.shown()[name] for name in ("role", "timestamp")}
+        await idempotency.keep(
+            connection, caller.tenant, request, answer, refs=[session_id], user_id=session.user_id
+        )
+    return answer
+
+
+async def working_memory_read(resources: Resources, caller: Caller, session_id: str) -> str:
+    """Return the text under the key `working_memory`, '' if there is none; another value as its JSON."""
+    async with open_state(resources, caller, session_id) as store:
+        entry = await store.get_key(WORKING_MEMORY)
+    if entry is None:
+        return ""
+    return entry.value.value if isinstance(entry.value, Str) else wire.dumps(entry.value)

@@ -1,0 +1,1 @@
+"""What a session, an agent or a scratch store holds: keys, a transcript, labelled collections."""

@@ -1,0 +1,1 @@
+"""Typed values and collections, compared exactly and written as JSON without loss."""

@@ -1,0 +1,211 @@
+"""SE5, SE6: labelled collections of a session, alike in Postgres and in Redis."""
+
+import asyncio
+import base64
+import struct
+from typing import Any
+
+import pytest
+
+from shared import errors
+from shared.scope import Caller
+from shared.sessions.state import open_state
+from shared.values.collection import Doc
+from shared.values.value import Int
+from tests.badinput import problem
+from tests.conftest import Gateway
+from tests.integration.stores.conftest import Held
+
+_WRITERS = 50
+
+_BYTES = base64.b64encode(bytes(range(24))).decode()
+_OBJ = {"type": "obj", "data": _BYTES, "metadata": {"mime": "x"}}
+COLLECTIONS: list[tuple[str, Any]] = [
+    ("doc", {"a": True, "b": 1, "c": -0.0, "d": "x", "e": {"type": "float", "value": "NaN"}, "": 2}),
+    ("block", {"a": 1, "b": _OBJ}),
+    ("set", [1, 1.0, True, "1", _OBJ, {"type": "float", "value": "NaN"}]),
+    ("list", [1, 1, "x", _OBJ]),
+    ("tuple", ["x", 1.5]),
+    ("vec", {"shape": [2, 3], "labels": ["one", "two"], "data": _BYTES}),
+    ("vec", {"shape": [6], "data": _BYTES}),
+    ("tensor", {"dtype": "int16", "shape": [3, 2, 2], "data": _BYTES}),
+]
+
+
+@pytest.mark.parametrize(("kind", "value"), COLLECTIONS)
+async def test_a_collection_of_every_type_comes_back_as_it_was_put(held: Held, kind: str, value: Any) -> None:
+    tag = await held.put("things", kind, value)
+    answer = await held.ask("GET", "/collections/things")
+    told = answer.json()
+    assert (told["type"], repr(told["value"]), answer.headers["etag"]) == (kind, repr(value), tag)
+    assert (told["label"], told["index"], f'"{told["version"]}"') == ("things", False, tag)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "rule"),
+    [
+        ("doc", {"a": _OBJ}, "must not hold bytes"),
+        ("doc", [1], "must be an object"),
+        ("list", {"a": 1}, "must be an array"),
+        ("vec", [], "array of numbers"),
+        ("vec", [[1, 2], [1]], "rows of one dimension"),
+        ("vec", [1e39], "32-bit"),
+        ("vec", [True], "numbers"),
+        ("tensor", {"dtype": "int16", "shape": [5], "data": _BYTES}, "as long as the shape"),
+        ("tensor", {"dtype": "complex", "shape": [5], "data": _BYTES}, "one of bool"),
+        ("tensor", {"dtype": "int8", "shape": [-1], "data": ""}, "whole numbers"),
+        ("heap", [], "one of doc"),
+    ],
+)
+async def test_what_is_no_collection_of_its_type_is_refused(
+    held: Held, kind: str, value: Any, rule: str
+) -> None:
+    answer = await held.ask("PUT", "/collections/things", {"type": kind, "value": value}, status=422)
+    assert rule in problem.read(answer)["detail"]
+    assert (await held.read("/collections"))["results"] == []
+
+
+async def test_labels_are_listed_with_type_version_and_size(held: Held) -> None:
+    tags = {label: await held.put(label, "list", [1] * size) for label, size in (("b/c", 50), ("a", 1))}
+    small, large = (await held.read("/collections"))["results"]
+    assert (small["label"], large["label"]) == ("a", "b/c")
+    assert {one["label"]: f'"{one["version"]}"' for one in (small, large)} == tags
+    assert small["type"] == "list"
+    assert large["size_bytes"] > small["size_bytes"] > 0
+
+
+async def test_a_snapshot_changes_nothing_until_it_is_put_back(held: Held) -> None:
+    await held.put("plans", "doc", {"n": 1})
+    resources, caller = held.gateway.resources, Caller("k", held.gateway.tenant, frozenset({"write"}))
+    async with open_state(resources, caller, held.id, write=True) as store:
+        snapshot, before = await store.get_collection("plans"), await store.get_collection("plans")
+        assert snapshot is not None
+        assert before is not None
+        assert isinstance(snapshot.collection, Doc)
+        snapshot.collection.set("n", Int(2))
+        unchanged = await store.get_collection("plans")
+        assert unchanged == before
+        version = {snapshot.listing.version}
+        await store.put_collection("plans", snapshot.collection, index=False, expected=version)
+        with pytest.raises(errors.Conflict):
+            await store.put_collection("plans", before.collection, index=False, expected=version)
+    assert (await held.read("/collections/plans"))["value"] == {"n": 2}
+
+
+async def test_a_writer_who_read_an_older_version_is_refused(held: Held) -> None:
+    first = await held.put("plans", "doc", {"n": 1})
+    second = await held.put("plans", "doc", {"n": 2}, headers={"if-match": first})
+    assert second != first
+    body = {"type": "doc", "value": {"n": 3}}
+    stale = await held.ask("PUT", "/collections/plans", body, status=409, headers={"if-match": first})
+    assert second.strip('"') in problem.read(stale)["detail"]
+    await held.ask("DELETE", "/collections/plans", status=409, headers={"if-match": first})
+    assert (await held.read("/collections/plans"))["value"] == {"n": 2}
+    await held.put("plans", "doc", {"n": 3}, headers={"if-match": f'"1", {second}'})
+    await held.put("plans", "doc", {"n": 4}, headers={"if-match": "*"})
+    await held.put("plans", "doc", {"n": 5})
+    assert (await held.read("/collections/plans"))["value"] == {"n": 5}
+
+
+async def test_a_version_never_fits_again_after_a_collection_was_removed(held: Held) -> None:
+    first = await held.put("plans", "doc", {"n": 1})
+    assert (await held.ask("DELETE", "/collections/plans", headers={"if-match": first})).json() == {
+        "label": "plans",
+        "deleted": True,
+    }
+    body = {"type": "doc", "value": {"n": 2}}
+    for condition in (first, "*"):
+        await held.ask("PUT", "/collections/plans", body, status=409, headers={"if-match": condition})
+    second = await held.put("plans", "doc", {"n": 2})
+    assert second != first
+    await held.ask("PUT", "/collections/plans", body, status=409, headers={"if-match": first})
+
+
+async def test_a_writer_can_say_that_it_must_be_new(held: Held) -> None:
+    new = {"if-none-match": "*"}
+    await held.put("plans", "doc", {"n": 1}, headers=new)
+    body = {"type": "doc", "value": {"n": 2}}
+    await held.ask("PUT", "/collections/plans", body, status=409, headers=new)
+    assert (await held.read("/collections/plans"))["value"] == {"n": 1}
+
+
+async def test_a_reader_that_has_the_version_is_told_so(held: Held) -> None:
+    tag = await held.put("plans", "doc", {"n": 1})
+    for condition in (tag, f"W/{tag}", f'"9", {tag}', "*"):
+        answer = await held.ask("GET", "/collections/plans", status=304, headers={"if-none-match": condition})
+        assert (answer.content, answer.headers["etag"]) == (b"", tag)
+    await held.ask("GET", "/collections/plans", headers={"if-none-match": '"9"'})
+
+
+@pytest.mark.parametrize(
+    "headers", [{"if-match": "12"}, {"if-match": '"1'}, {"if-match": ""}, {"if-none-match": '"1"'}]
+)
+async def test_a_condition_that_nobody_can_read_is_refused(held: Held, headers: dict[str, str]) -> None:
+    body = {"type": "doc", "value": {}}
+    answer = await held.ask("PUT", "/collections/plans", body, status=422, headers=headers)
+    assert problem.read(answer)["errors"][0]["field"].lower() in headers
+
+
+async def test_fifty_writers_at_once_lose_no_update(held: Held) -> None:
+    """SE5: each reads, adds one and puts back, again until nobody was faster."""
+    await held.put("count", "doc", {"n": 0})
+
+    async def add_one() -> None:
+        while True:
+            read = await held.ask("GET", "/collections/count")
+            body = {"type": "doc", "value": {"n": read.json()["value"]["n"] + 1}}
+            path = f"/v1/sessions/{held.id}/collections/count"
+            headers = {"if-match": read.headers["etag"]}
+            answer = await held.gateway.client.put(path, json=body, headers=headers)
+            if answer.status_code == 200:
+                return
+            assert answer.status_code == 409, answer.text
+
+    await asyncio.gather(*(add_one() for _ in range(_WRITERS)))
+    assert (await held.read("/collections/count"))["value"] == {"n": _WRITERS}
+
+
+async def test_a_vec_that_is_an_index_is_searched_by_cosine(held: Held) -> None:
+    rows = {"rows": [[1, 0, 0], [0, 2, 0], [1, 1, 0], [0, 0, 0], [-1, 0, 0]], "labels": list("abcde")}
+    await held.put("points", "vec", rows, index=True)
+    body = {"vector": [2, 0.5, 0], "limit": 3}
+    found = (await held.ask("POST", "/collections/points/search", body)).json()["results"]
+    assert [(one["place"], one["label"]) for one in found] == [(0, "a"), (2, "c"), (1, "b")]
+    assert found[0]["score"] == pytest.approx(2 / (4.25**0.5))
+    everything = (await held.ask("POST", "/collections/points/search", {"vector": [1, 0, 0]})).json()[
+        "results"
+    ]
+    assert [one["label"] for one in everything] == ["a", "c", "b", "e"], (
+        "a row without direction is like none"
+    )
+
+
+async def test_a_large_vec_is_searched_exactly_too(held: Held) -> None:
+    rows = [[float(place % 97), float(place % 89), 1.0] for place in range(5000)]
+    data = base64.b64encode(b"".join(struct.pack("<3f", *row) for row in rows)).decode()
+    await held.put("points", "vec", {"shape": [5000, 3], "data": data}, index=True)
+    body = {"vector": rows[4321], "limit": 1}
+    (best,) = (await held.ask("POST", "/collections/points/search", body)).json()["results"]
+    assert best["place"] == 4321
+    assert best["score"] == pytest.approx(1)
+
+
+async def test_only_an_index_is_searched_and_only_with_a_vector_that_fits(held: Held) -> None:
+    await held.ask("POST", "/collections/points/search", {"vector": [1]}, status=404)
+    await held.put("points", "vec", [[1, 0], [0, 1]])
+    answer = await held.ask("POST", "/collections/points/search", {"vector": [1, 0]}, status=409)
+    assert "no index" in problem.read(answer)["detail"]
+    await held.put("points", "vec", [[1, 0], [0, 1]], index=True)
+    for vector, rule in (([1], "dimension 2"), ([0, 0], "direction"), ([1e300, 0], "32-bit")):
+        answer = await held.ask("POST", "/collections/points/search", {"vector": vector}, status=422)
+        assert rule in problem.read(answer)["detail"]
+    body = {"type": "doc", "value": {}, "index": True}
+    assert problem.names(await held.ask("PUT", "/collections/d", body, status=422), "index", "vec alone")
+
+
+async def test_collections_of_a_session_that_is_not_there_are_a_404(gateway: Gateway) -> None:
+    nowhere = Held(gateway, "nowhere", "tmp")
+    await nowhere.ask("GET", "/collections", status=404)
+    await nowhere.ask("GET", "/collections/a", status=404)
+    await nowhere.ask("PUT", "/collections/a", {"type": "doc", "value": {}}, status=404)
+    await nowhere.ask("DELETE", "/collections/a", status=404)

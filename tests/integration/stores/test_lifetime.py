@@ -1,0 +1,230 @@
+"""SE1, SE3, SE6, SE7, LT13: how long what a session holds lives, and where."""
+
+from collections.abc import Callable
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+from sqlalchemy import func, select
+
+from shared import config, errors
+from shared.conversation.record import Role
+from shared.scope import Scope
+from shared.stores import scratch
+from shared.stores.record import Draft
+from shared.stores.table import store
+from tests import state
+from tests.badinput import problem
+from tests.conftest import Gateway, serving
+from tests.integration.stores.conftest import TYPES, Held, Opening
+from tests.journey.agent import until
+
+_CANARY = "zqxcanary"
+
+
+async def _fill(held: Held) -> None:
+    await held.set("plan", _CANARY)
+    entry = {"role": "user", "content": _CANARY}
+    await held.ask("POST", "/transcript", entry, status=201, headers={"idempotency-key": uuid4().hex})
+    await held.put("things", "doc", {"a": _CANARY})
+
+
+async def test_tmp_keeps_nothing_of_what_it_holds_in_postgres(
+    make_settings: Callable[..., config.Settings], tenant: str, open_held: Opening
+) -> None:
+    settings = make_settings(apart=True)
+    async with serving(settings, tenant) as gateway, state.watching(settings) as eye:
+        await _fill(await open_held(gateway, "tmp"))
+        rows = await eye.rows(tenant)
+        assert not [name for name in rows if name.startswith("store")]
+        assert not [name for name, row in rows.items() if _CANARY in row]
+        await _fill(await open_held(gateway, "basic_session"))
+        kept = {name.split(" ")[0] for name in await eye.rows(tenant)}
+        assert {"store", "store_key", "store_entry", "store_collection"} <= kept
+
+
+async def test_what_tmp_held_is_unknown_when_its_time_is_over_and_the_session_goes_on(
+    make_settings: Callable[..., config.Settings], tenant: str, open_held: Opening
+) -> None:
+    async with serving(make_settings(tmp_ttl=1), tenant) as gateway:
+        held = await open_held(gateway, "tmp")
+        await _fill(held)
+
+        async def gone() -> bool:
+            answer = await gateway.client.get(f"/v1/sessions/{held.id}/kv/plan")
+            return answer.status_code == 404
+
+        await until(gone)
+        answer = await held.ask("GET", "/kv/plan", status=404)
+        assert problem.read(answer)["detail"] == "key not found: plan"
+        assert (await held.read("/transcript"))["results"] == []
+        assert (await held.read("/collections"))["results"] == []
+        await held.ask("DELETE", "/kv/plan")
+        await held.set("plan", "anew")
+        assert await held.keys() == ["plan"]
+
+
+async def test_taking_away_what_is_not_there_is_no_write(gateway: Gateway, open_held: Opening) -> None:
+    for store_type in TYPES:
+        held = await open_held(gateway, store_type)
+        await held.ask("DELETE", "/kv/plan")
+        await held.ask("DELETE", "/collections/things")
+        stale = await held.ask("DELETE", "/collections/things", status=409, headers={"if-match": '"7"'})
+        assert "is not there" in problem.read(stale)["detail"]
+    mine = f"*{{{gateway.tenant}:session:*"
+    assert [name async for name in gateway.resources.redis.scan_iter(match=mine, count=1000)] == []
+    async with gateway.resources.postgres.tenant(gateway.tenant) as connection:
+        assert await connection.scalar(select(func.count()).select_from(store)) == 0
+
+
+async def test_every_write_gives_all_of_a_tmp_store_its_time_anew(
+    gateway: Gateway, open_held: Opening
+) -> None:
+    held = await open_held(gateway, "tmp", ttl_seconds=1000)
+    await held.set("plan", 1)
+    redis, pattern = gateway.resources.redis, f"*store:{{{gateway.tenant}:session:{held.id}}}:*"
+    names = [name async for name in redis.scan_iter(match=pattern, count=1000)]
+    for name in names:
+        await redis.pexpire(name, 60_000)
+    await held.put("things", "doc", {})
+    names = [name async for name in redis.scan_iter(match=pattern, count=1000)]
+    assert len(names) == 5, "written, keys, order, labels, values"
+    assert {await redis.pexpiretime(name) for name in names} == {await redis.pexpiretime(names[0])}
+    assert 900_000 < await redis.pttl(names[0]) <= 1_000_000
+
+
+async def test_a_write_prolongs_a_session_that_has_an_end(held: Held, open_held: Opening) -> None:
+    ending = await open_held(held.gateway, held.type, ttl_seconds=500)
+    before = (await ending.read(""))["expires_at"]
+    await ending.set("plan", 1)
+    assert (await ending.read(""))["expires_at"] > before
+
+
+async def test_what_a_session_held_goes_with_it(held: Held) -> None:
+    await held.gateway.client.delete(f"/v1/sessions/{held.id}")
+    again = {"id": "twice", "store_types": [held.type]}
+    for _ in range(2):
+        await held.gateway.client.post("/v1/sessions", json=again)
+        twice = Held(held.gateway, "twice", held.type)
+        assert await twice.keys() == []
+        assert (await twice.read("/transcript"))["results"] == []
+        assert (await twice.read("/collections"))["results"] == []
+        await _fill(twice)
+        await held.gateway.client.delete("/v1/sessions/twice")
+    await twice.ask("GET", "/kv", status=404)
+
+
+async def test_of_several_store_types_the_first_serves_the_session(gateway: Gateway) -> None:
+    for types, first in ((["tmp", "basic_session"], "tmp"), ([], "tmp"), (None, "basic_session")):
+        body = {} if types is None else {"store_types": types}
+        opened = (await gateway.client.post("/v1/sessions", json=body)).json()
+        await _fill(Held(gateway, opened["id"], first))
+        pattern = f"*store:{{{gateway.tenant}:session:{opened['id']}}}:*"
+        names = [name async for name in gateway.resources.redis.scan_iter(match=pattern, count=1000)]
+        assert bool(names) is (first == "tmp")
+
+
+async def test_erasing_a_user_takes_what_their_sessions_and_scratch_stores_hold(
+    make_settings: Callable[..., config.Settings], tenant: str, open_held: Opening
+) -> None:
+    settings = make_settings(apart=True)
+    async with serving(settings, tenant) as gateway, state.watching(settings) as eye:
+        for store_type in TYPES:
+            await _fill(await open_held(gateway, store_type, user_id="ada"))
+        for agent in ("default", "other"):
+            params = {"agent_id": agent, "user_id": "ada"}
+            body = {"value": _CANARY}
+            await gateway.client.put("/v1/stores/notes/kv/plan", params=params, json=body)
+        await gateway.client.put("/v1/stores/notes/kv/plan", params={"user_id": "bob"}, json={"value": "his"})
+        receipt = (await gateway.client.delete("/v1/users/ada")).json()
+        assert receipt["stores"]["redis"] == "done"
+        assert receipt["erased"]["scratch_stores"] == 2
+        assert not [name for name, row in (await eye.of_tenant(tenant)).items() if _CANARY in row]
+        kept = await gateway.client.get("/v1/stores/notes/kv/plan", params={"user_id": "bob"})
+        assert kept.json()["value"] == "his"
+
+
+async def test_a_bound_key_reaches_the_state_of_its_own_sessions_only(held: Held) -> None:
+    mine = {"id": f"ada-{held.type}", "user_id": "ada", "store_types": [held.type]}
+    await held.gateway.client.post("/v1/sessions", json=mine)
+    async with await held.gateway.another(user_id="ada") as client:
+        for session, status in ((held.id, 404), (mine["id"], 200)):
+            base = f"/v1/sessions/{session}"
+            answers = [
+                await client.put(f"{base}/kv/a", json={"value": 1}),
+                await client.get(f"{base}/kv"),
+                await client.get(f"{base}/transcript"),
+                await client.get(f"{base}/files"),
+                await client.put(f"{base}/collections/a", json={"type": "doc", "value": {}}),
+            ]
+            assert {answer.status_code for answer in answers} == {status}
+
+
+async def test_a_key_that_may_only_read_writes_nothing(held: Held) -> None:
+    async with await held.gateway.another(rights=["read"]) as client:
+        for path in (f"/v1/sessions/{held.id}/kv/a", "/v1/stores/notes/kv/a"):
+            assert (await client.put(path, json={"value": 1})).status_code == 403
+            assert (await client.delete(path)).status_code == 403
+    assert await held.keys() == []
+
+
+def _of(answer: httpx.Response, *fields: str) -> tuple[Any, ...]:
+    assert answer.status_code == 200, answer.text
+    return tuple(answer.json()[field] for field in fields)
+
+
+async def test_a_scratch_store_stands_by_itself_and_is_found_by_its_name(gateway: Gateway) -> None:
+    client, path = gateway.client, "/v1/stores/notes"
+    assert _of(await client.get(path), "keys", "collections", "expires_at") == ([], [], None)
+    assert _of(await client.put(f"{path}/kv/a/b", json={"value": 1.0}), "value", "type") == (1.0, "float")
+    body = {"type": "vec", "value": [[1, 0], [0, 1]], "index": True}
+    tag = (await client.put(f"{path}/collections/points", json=body)).headers["etag"]
+    keys, collections, expires_at = _of(await client.get(path), "keys", "collections", "expires_at")
+    assert keys == ["a/b"]
+    assert [one["label"] for one in collections] == ["points"]
+    assert expires_at.endswith("Z")
+    assert _of(await client.get(f"{path}/kv"), "next_cursor") == (None,)
+    found = await client.post(f"{path}/collections/points/search", json={"vector": [0, 1], "limit": 1})
+    assert found.json()["results"] == [{"place": 1, "label": None, "score": 1.0}]
+    assert (await client.get(f"{path}/collections/points")).headers["etag"] == tag
+    stale = await client.delete(f"{path}/collections/points", headers={"if-match": '"1"'})
+    assert stale.status_code == 409
+    assert _of(await client.delete(f"{path}/collections/points"), "deleted") == (True,)
+    assert _of(await client.get(f"{path}/collections"), "results") == ([],)
+    assert _of(await client.delete(path), "deleted") == (True,)
+    assert _of(await client.delete(path), "deleted") == (False,)
+    assert (await client.get(f"{path}/kv/a/b")).status_code == 404
+
+
+async def test_scratch_stores_of_one_name_are_apart_by_agent_and_user(gateway: Gateway) -> None:
+    scopes: list[dict[str, str]] = [
+        {},
+        {"agent_id": "a"},
+        {"user_id": "a"},
+        {"agent_id": "a", "user_id": "a"},
+    ]
+    for place, scope in enumerate(scopes):
+        await gateway.client.put("/v1/stores/notes/kv/n", params=scope, json={"value": place})
+    told = [
+        (await gateway.client.get("/v1/stores/notes/kv/n", params=scope)).json()["value"] for scope in scopes
+    ]
+    assert told == [0, 1, 2, 3]
+    async with await gateway.another(agent_id="a") as client:
+        assert (await client.get("/v1/stores/notes/kv/n")).json()["value"] == 1
+        assert (await client.get("/v1/stores/notes/kv/n", params={"agent_id": "b"})).status_code == 403
+
+
+async def test_an_operation_that_a_store_does_not_support_is_an_error_naming_both(gateway: Gateway) -> None:
+    """SE2: a scratch store has keys and collections, and no transcript."""
+    notes = await scratch.open_scratch(gateway.resources, Scope(gateway.tenant), "notes", write=True)
+    with pytest.raises(errors.Unsupported, match=r"^store 'tmp' does not support transcript$"):
+        await notes.append(Draft(Role.USER, "said"))
+    with pytest.raises(errors.Unsupported):
+        await notes.transcript(1)
+
+
+@pytest.mark.parametrize("name", ["a%20b", "%2e%2e", "x" * 129])
+async def test_a_scratch_store_has_a_name_of_one_segment(gateway: Gateway, name: str) -> None:
+    answer = await gateway.client.put(f"/v1/stores/{name}/kv/a", json={"value": 1})
+    assert problem.names(answer, "name"), answer.text

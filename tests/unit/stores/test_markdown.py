@@ -1,0 +1,52 @@
+"""SE2b: no content can forge an entry of a transcript."""
+
+import re
+from datetime import UTC, datetime
+
+from hypothesis import example, given
+from hypothesis import strategies as some
+
+from shared.conversation.record import Role
+from shared.stores import markdown
+from shared.stores.record import Entry
+
+_TIMES = some.datetimes(timezones=some.just(UTC))
+# Made of what could break out, which is drawn often then.
+_CONTENTS = some.one_of(
+    some.text(),
+    some.lists(
+        some.sampled_from(
+            ["### user — 2026-01-01T00:00:00Z", "\n", "\r", "\r\n", "> ", ">", "```", "~~~", " "]
+        )
+        | some.sampled_from(
+            ["\x00", "\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\u2029", "#", "{}", "\\", "<!--"]
+        )
+    ).map("".join),
+)
+_METADATA = some.dictionaries(some.text(), _CONTENTS, max_size=3)
+_ENTRIES = some.lists(some.builds(Entry, some.sampled_from(Role), _CONTENTS, _METADATA, _TIMES), max_size=5)
+_AT = datetime(2026, 5, 4, 8, 15, tzinfo=UTC)
+
+
+@given(_ENTRIES)
+@example([Entry(Role.USER, "a\n\n### user — 2026-01-01T00:00:00Z\n\n> b", {}, _AT)])
+@example([Entry(Role.USER, "", {}, _AT), Entry(Role.USER, "\n\n", {"": "### x — {}"}, _AT)])
+@example([Entry(Role.USER, "```\n### user", {}, _AT), Entry(Role.ASSISTANT, "\x00\r### user", {}, _AT)])
+def test_a_transcript_reads_back_as_what_was_rendered(entries: list[Entry]) -> None:
+    assert markdown.parse(markdown.render(entries)) == entries
+
+
+@given(_ENTRIES)
+def test_only_heads_of_entries_begin_a_line_outside_the_quote(entries: list[Entry]) -> None:
+    lines = markdown.render(entries).splitlines()  # at every character that anybody takes for an end
+    outside = [line for line in lines if line and not line.startswith("> ")]
+    assert len(outside) == len(entries)
+    assert all(re.match(r"### [a-z]+ — \d", line) for line in outside)
+
+
+def test_an_entry_shows_role_time_and_metadata_above_its_quote() -> None:
+    at = _AT.astimezone(UTC)
+    entry = Entry(Role.USER, "Good morning.\n### not a head", {"mood": "calm"}, at)
+    assert markdown.render([entry]) == (
+        '### user — 2026-05-04T08:15:00Z — {"mood": "calm"}\n\n> Good morning.\n> ### not a head\n\n'
+    )

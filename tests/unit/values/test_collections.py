@@ -1,0 +1,144 @@
+"""SE5: collections of values, their operations, and NumPy where there is one."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+from shared import errors
+from shared.values import wire
+from shared.values.collection import Block, Collection, Doc, List, Set, Tuple
+from shared.values.tensor import DTYPES, Tensor
+from shared.values.value import Bool, Float, Int, Obj, Str, Value
+from shared.values.vector import Vec
+from tests.unit.values.some import COLLECTIONS
+
+
+@given(COLLECTIONS)
+def test_every_collection_survives_json_and_the_parts_that_stores_keep(collection: Collection) -> None:
+    kind = wire.kind_of(collection)
+    told = json.loads(json.dumps(wire.encode_collection(collection), allow_nan=False))
+    assert wire.decode_collection(kind, told) == collection
+    value, data = wire.dump_parts(collection)
+    assert wire.decode_collection(kind, json.loads(value), data) == collection
+    assert wire.size_of(value, data) >= len(data or b"")
+
+
+@pytest.mark.parametrize("kind", [Doc, Block])
+def test_a_doc_and_a_block_name_their_values(kind: type[Doc] | type[Block]) -> None:
+    held: Any = kind()
+    assert held.is_empty
+    held.set("a", Int(1))
+    held.set("b", Str("x"))
+    held.set("a", Int(2))
+    assert (held.get("a"), held.get("c"), held.keys(), len(held)) == (Int(2), None, ["a", "b"], 2)
+    assert (held.delete("a"), held.delete("a"), held.keys()) == (True, False, ["b"])
+    assert not held.is_empty
+
+
+def test_a_doc_holds_primary_values_only_and_a_block_bytes_too() -> None:
+    Block().set("a", Obj(b""))
+    doc: Any = Doc()
+    with pytest.raises(errors.Invalid):
+        doc.set("a", Obj(b""))
+    with pytest.raises(errors.Invalid):
+        doc.set("a", 1)
+    assert Doc({"a": Int(1)}) != Block({"a": Int(1)})
+
+
+def test_a_set_holds_each_value_once_whatever_its_order() -> None:
+    values: list[Value] = [Int(1), Float(1.0), Bool(value=True), Int(1), Obj(b"", {"a": "b"})]
+    held = Set(values)
+    assert len(held) == 4
+    assert Obj(b"", {"a": "b"}) in held
+    held.add(Int(1))
+    assert held == Set(reversed(values))
+    assert (held.delete(Int(1)), held.delete(Int(1)), len(held)) == (True, False, 3)
+    assert not held.is_empty
+    assert Set().is_empty
+
+
+def test_a_list_orders_its_values_and_can_be_changed() -> None:
+    held = List([Int(1), Int(1)])
+    held.append(Str("x"))
+    held.set(0, Int(0))
+    assert list(held) == [Int(0), Int(1), Str("x")]
+    assert (held.get(2), held.get(3), held.get(-1), held.keys()) == (Str("x"), None, None, [0, 1, 2])
+    assert (held.delete(0), held.delete(9), len(held), held.is_empty) == (True, False, 2, False)
+    with pytest.raises(errors.Invalid):
+        held.set(5, Int(1))
+
+
+def test_a_tuple_orders_its_values_and_never_changes() -> None:
+    held = Tuple([Int(1), Str("x")])
+    assert (held.get(1), held.get(2), held.keys(), len(held)) == (Str("x"), None, [0, 1], 2)
+    assert len({held, Tuple([Int(1), Str("x")])}) == 1
+    assert Tuple().is_empty
+    assert held != List([Int(1), Str("x")])
+
+
+def test_rows_of_a_vec_are_named_by_place_or_by_label() -> None:
+    plain = Vec.of_numbers([[1, 2], [3, 4]])
+    assert (plain.keys(), plain.get(1), plain.get(2), len(plain)) == ([0, 1], (3.0, 4.0), None, 2)
+    plain.set(0, [5, 6])
+    plain.set(2, [7, 8])
+    assert plain == Vec.of_numbers([[5, 6], [3, 4], [7, 8]])
+    assert (plain.delete(1), plain.delete(9)) == (True, False)
+    assert plain == Vec.of_numbers([[5, 6], [7, 8]])
+    labelled = Vec.of_numbers([[1, 2]], ["a"])
+    labelled.set("b", [3, 4])
+    assert (labelled.keys(), labelled.get("b"), labelled.get("c")) == (["a", "b"], (3.0, 4.0), None)
+    assert labelled.delete("a")
+    assert labelled == Vec.of_numbers([[3, 4]], ["b"])
+
+
+def test_a_vec_refuses_what_has_no_place_in_it() -> None:
+    single, rows = Vec.of_numbers([1, 2]), Vec.of_numbers([[1, 2]])
+    assert (len(single), single.get(0), single.delete(0)) == (1, (1.0, 2.0), False)
+    wrong: list[tuple[Vec, Any, Any]] = [
+        (single, 1, [1, 2]),
+        (rows, 2, [1, 2]),
+        (rows, "a", [1, 2]),
+        (rows, 0, [1]),
+        (rows, 0, ["x", 1]),
+        (rows, 0, [float("nan"), 1]),
+    ]
+    for vec, place, numbers in wrong:
+        with pytest.raises(errors.Invalid):
+            vec.set(place, numbers)
+    for shape, labels in (([2, 2], None), ([0], None), ([1, 1, 1], None), ([1], ["a"]), ([1, 1], [1])):
+        with pytest.raises(errors.Invalid):
+            Vec(shape, b"\x00" * 4, labels)
+
+
+def test_numbers_of_a_vec_are_kept_as_little_endian_bytes_of_32_bits() -> None:
+    assert Vec.of_numbers([1.0, -2.0]).data == b"\x00\x00\x80\x3f\x00\x00\x00\xc0"
+
+
+def test_a_vec_comes_back_as_an_array_of_numpy() -> None:
+    vec = Vec.of_numbers([[1, 2, 3], [4, 5, 6]])
+    array = vec.numpy()
+    assert (array.dtype, array.shape, array.tolist()) == (np.dtype("<f4"), (2, 3), [[1, 2, 3], [4, 5, 6]])
+    assert np.asarray(vec).sum() == 21
+    assert np.asarray(vec, dtype="float64").dtype == np.float64
+    assert Vec.of_numbers([1, 2]).numpy().shape == (2,)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_tensor_of_every_type_comes_back_as_the_array_it_was(dtype: str) -> None:
+    array = np.arange(6).reshape(1, 2, 3).astype(dtype)
+    tensor = Tensor(dtype, array.shape, array.tobytes())
+    np.testing.assert_array_equal(tensor.numpy(), array)
+    np.testing.assert_array_equal(np.array(tensor), array)
+    assert tensor.get(0, 1, 2) == array[0, 1, 2]
+    assert (tensor.get(0, 2, 0), tensor.get(0, 0), len(tensor), tensor.is_empty) == (None, None, 6, False)
+
+
+def test_numpy_is_told_when_another_type_would_need_a_copy() -> None:
+    tensor = Tensor("int8", (2,), b"\x01\x02")
+    assert np.array(tensor, copy=True).flags.writeable
+    assert not np.asarray(tensor).flags.writeable
+    with pytest.raises(ValueError, match="copy"):
+        tensor.__array__("float64", copy=False)

@@ -1,0 +1,140 @@
+"""SE4: typed values, compared by variant and by bits, written as JSON without loss."""
+
+import json
+import math
+import struct
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as any_
+
+from shared import errors
+from shared.values import wire
+from shared.values.value import INT_MAX, INT_MIN, Bool, Float, Int, Obj, Str, Value
+from tests.unit.values.some import FLOATS, VALUES
+
+
+@given(VALUES)
+@example(Float(-0.0))
+@example(Float.of_bits("7ff0000000000001"))
+@example(Float.of_bits("fff8000000000000"))
+@example(Int(INT_MIN))
+@example(Obj(b"\x00\xff", {"a": ""}))
+def test_every_value_survives_json_and_the_text_that_stores_keep(value: Value) -> None:
+    assert wire.loads(wire.dumps(value)) == value
+    assert wire.decode(json.loads(json.dumps(wire.encode(value), allow_nan=False))) == value
+    assert wire.decode(orjson.loads(orjson.dumps(wire.encode(value)))) == value
+
+
+@given(any_.integers(0, 2**64 - 1), any_.integers(0, 2**64 - 1))
+@example(0, 1 << 63)
+@example(0x7FF8 << 48, 0x7FF8 << 48)
+@example(0x7FF8 << 48, (0x7FF8 << 48) + 1)
+def test_floats_are_equal_when_their_bits_are_and_only_then(one: int, other: int) -> None:
+    first, second = Float.of_bits(f"{one:016x}"), Float.of_bits(f"{other:016x}")
+    assert (first == second) is (one == other)
+    assert first == Float.of_bits(first.bits)
+    assert hash(first) == hash(Float.of_bits(first.bits))
+
+
+def test_nan_equals_itself_and_the_two_zeros_differ() -> None:
+    assert Float(math.nan) == Float(math.nan)
+    assert Float(0.0) != Float(-0.0)
+    assert len({Float(math.nan), Float(math.nan), Float(0.0), Float(-0.0)}) == 3
+
+
+@given(FLOATS)
+def test_the_wire_of_a_float_never_reads_as_another_variant(value: Float) -> None:
+    assert isinstance(wire.loads(wire.dumps(value)), Float)
+
+
+def test_no_value_equals_one_of_another_variant() -> None:
+    values: list[Value] = [Bool(value=True), Int(1), Float(1.0), Str("1"), Str("True"), Obj(b"1")]
+    assert len(set(values)) == len(values)
+    for place, one in enumerate(values):
+        assert [one == other for other in values] == [place == at for at in range(len(values))]
+
+
+@pytest.mark.parametrize("number", [INT_MAX + 1, INT_MIN - 1, 2**64, -(2**64), 10**30])
+def test_an_integer_out_of_bounds_is_an_error_and_never_wraps(number: int) -> None:
+    with pytest.raises(errors.Invalid, match=r"2\^63"):
+        Int(number)
+    with pytest.raises(errors.Invalid, match="kv"):
+        wire.decode(number, "kv")
+    with pytest.raises(errors.Invalid):
+        wire.decode({"type": "int", "value": str(number)})
+
+
+def test_the_bounds_themselves_are_integers() -> None:
+    assert [wire.decode(number) for number in (INT_MIN, INT_MAX)] == [Int(INT_MIN), Int(INT_MAX)]
+
+
+@pytest.mark.parametrize(
+    ("told", "value"),
+    [
+        (True, Bool(value=True)),
+        (1, Int(1)),
+        (1.0, Float(1.0)),
+        ({"type": "float", "value": 1}, Float(1.0)),
+        ({"type": "float", "value": -0.0}, Float(-0.0)),
+        ({"type": "float", "value": "Infinity"}, Float(math.inf)),
+        ({"type": "float", "bits": "8000000000000000"}, Float(-0.0)),
+        ({"type": "int", "value": "-9223372036854775808"}, Int(INT_MIN)),
+        ({"type": "bool", "value": False}, Bool(value=False)),
+        ({"type": "str", "value": "x"}, Str("x")),
+        ({"type": "obj", "data": "AA=="}, Obj(b"\x00")),
+    ],
+)
+def test_a_value_may_tell_its_type(told: Any, value: Value) -> None:
+    assert wire.decode(told) == value
+    assert wire.type_of(value) == type(value).__name__.lower()
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        None,
+        [],
+        {},
+        math.nan,
+        math.inf,
+        {"type": "float"},
+        {"type": "float", "value": True},
+        {"type": "float", "value": 10**400},
+        {"type": "float", "value": 1.0, "bits": "3ff0000000000000"},
+        {"type": "float", "bits": "zz"},
+        {"type": "int", "value": True},
+        {"type": "int", "value": "1.0"},
+        {"type": "int", "value": "٣"},
+        {"type": "bool", "value": 1},
+        {"type": "str", "value": 1},
+        {"type": "str", "value": "a\x00b"},
+        {"type": ["str"], "value": "x"},
+        {"type": "obj"},
+        {"type": "obj", "data": "A"},
+        {"type": "obj", "data": "é"},
+        {"type": "obj", "data": "", "metadata": []},
+        {"type": "str", "value": "x", "more": 1},
+        "a\ud800b",
+    ],
+)
+def test_what_is_no_value_is_an_error_that_names_the_field(told: Any) -> None:
+    with pytest.raises(errors.Invalid, match=r"^plan: "):
+        wire.decode(told, "plan")
+
+
+def test_the_constructors_take_nothing_but_their_own_type() -> None:
+    wrong: list[Any] = [(Bool, 1), (Int, True), (Int, 1.0), (Float, 1), (Str, b"x"), (Obj, "x")]
+    for variant, value in wrong:
+        with pytest.raises(errors.Invalid):
+            variant(value)
+
+
+def test_an_object_keeps_its_own_copy_of_its_metadata() -> None:
+    told = {"a": "b"}
+    one = Obj(b"", told)
+    told["a"] = "c"
+    assert one == Obj(b"", {"a": "b"})
+    assert struct.pack(">d", 1.0).hex() == Float(1.0).bits
