@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from qdrant_client import models
+from qdrant_client.http.exceptions import UnexpectedResponse
 
 from shared.clients.embedder import Vector
 from shared.clients.qdrant import Qdrant
@@ -132,15 +133,26 @@ async def count(qdrant: Qdrant, collection: str) -> int:
 
 async def create_collection(qdrant: Qdrant, collection: str, dimension: int | None) -> bool:
     """Create a generation's collection with its payload indexes; tell whether it was lacking."""
-    dense = {DENSE: models.VectorParams(size=dimension, distance=models.Distance.COSINE)} if dimension else {}
-    keywords = {KEYWORDS: models.SparseVectorParams(modifier=models.Modifier.IDF)}
     async with qdrant.guarded(timeout=_BULK):
-        if await qdrant.client.collection_exists(collection):
+        if await qdrant.client.collection_exists(collection) or not await _create(
+            qdrant, collection, dimension
+        ):
             return False
-        await qdrant.client.create_collection(collection, dense, sparse_vectors_config=keywords)
         for name, schema in PAYLOAD_INDEXES.items():
             await qdrant.client.create_payload_index(collection, name, schema, wait=True)
     return True
+
+
+async def _create(qdrant: Qdrant, collection: str, dimension: int | None) -> bool:
+    """Create a collection unless another process, started at the same time, was quicker."""
+    dense = {DENSE: models.VectorParams(size=dimension, distance=models.Distance.COSINE)} if dimension else {}
+    keywords = {KEYWORDS: models.SparseVectorParams(modifier=models.Modifier.IDF)}
+    try:
+        return await qdrant.client.create_collection(collection, dense, sparse_vectors_config=keywords)
+    except UnexpectedResponse as refused:
+        if await qdrant.client.collection_exists(collection):
+            return False
+        raise refused from None
 
 
 async def exists(qdrant: Qdrant, collection: str) -> bool:

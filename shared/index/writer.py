@@ -18,6 +18,7 @@ from shared.clients.qdrant import MissingCollection, Qdrant
 from shared.index import generations, points
 from shared.index.generations import Generation
 from shared.index.points import Document
+from shared.work import freshness
 from shared.work import store as work
 from shared.work.store import Claim
 
@@ -100,9 +101,10 @@ class Writer:
             claims, self._written = self._written, []
             try:
                 async with self._postgres.fleet() as connection:
-                    waiting = await work.confirm_indexed(connection, claims)
+                    waiting, ages = await work.confirm_indexed(connection, claims)
             except errors.LociError as error:
                 log.warning("index_not_confirmed", rows=len(claims), reason=str(error))
                 return
             if waiting:
                 self._bell.ring(stages.EMBED, waiting)
+            await freshness.count(self._postgres, "keyword", ages)

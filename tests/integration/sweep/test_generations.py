@@ -2,17 +2,18 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 
 import pytest
 from sqlalchemy import text
 
 from shared import config
-from shared.index import points
+from shared.index import generations, points
 from shared.index.generations import Generation
 from shared.reindex import rebuild
-from shared.stages import Kind
+from shared.resources import Resources, open_resources
+from shared.stages import INDEXED, Kind
 from tests.conftest import serving
 from tests.integration.sweep.house import House
 from tests.standins.behaviours import Status
@@ -88,11 +89,27 @@ async def test_the_sweep_begins_what_a_start_could_not(
         assert await states(house) == [("live", None)]
         assert (await house.sweep()).generations_begun == 0
         models.start()
-        assert (await house.sweep()).generations_begun == 3
-        assert await house.repairs() == {"generations_begun": 3}
+        assert (await house.sweep()).generations_begun == len(INDEXED)
+        assert await house.repairs() == {"generations_begun": len(INDEXED)}
         assert (await house.sweep()).generations_begun == 0
         await house.settle()
         assert await states(house) == [("retiring", None), ("live", "m")]
+
+
+async def test_processes_that_start_at_the_same_moment_all_come_up(plain: config.Settings) -> None:
+    """Kubernetes starts replicas together: who finds a collection just created by another goes on."""
+    async with AsyncExitStack() as opening:
+        several = [await opening.enter_async_context(open_resources(plain)) for _ in range(6)]
+        await asyncio.gather(*(rebuild.prepare(one) for one in several))
+        found = [
+            await points.exists(several[0].qdrant, one.collection) for one in await generations_of(several[0])
+        ]
+    assert found == [True] * len(INDEXED)
+
+
+async def generations_of(resources: Resources) -> list[Generation]:
+    async with resources.postgres.fleet() as connection:
+        return await generations.all_of(connection)
 
 
 @pytest.fixture

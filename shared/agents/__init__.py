@@ -1,0 +1,1 @@
+"""Agents: the root of what an agent has beyond its sessions."""

@@ -1,0 +1,70 @@
+"""An agent's texts: a list that it adds to, and replaces or clears as a whole."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from shared import errors
+from shared.agents import store
+from shared.agents.record import AgentText, TextDraft
+from shared.agents.root import owner
+from shared.idempotency import store as idempotency
+from shared.idempotency.store import RequestKey
+from shared.resources import Resources
+from shared.scope import Caller
+
+
+async def push(
+    resources: Resources, caller: Caller, agent_id: str, draft: TextDraft, request: RequestKey | None = None
+) -> dict[str, Any]:
+    """Add a checked text and return it as JSON."""
+    whose = owner(caller, agent_id)
+    async with resources.postgres.tenant(whose.tenant) as connection:
+        known = await idempotency.recall(connection, whose.tenant, request)
+        if known is not None:
+            return dict(known)
+        root = await store.hold(connection, whose.tenant, whose.agent_id)
+        (added,) = await store.add_texts(connection, root, [draft])
+        answer = added.model_dump(mode="json")
+        await idempotency.keep(connection, whose.tenant, request, answer, refs=[added.id])
+    return answer
+
+
+async def replace(
+    resources: Resources, caller: Caller, agent_id: str, drafts: Sequence[TextDraft]
+) -> list[AgentText]:
+    """Put checked texts in the place of all that there are."""
+    whose = owner(caller, agent_id)
+    async with resources.postgres.tenant(whose.tenant) as connection:
+        root = await store.hold(connection, whose.tenant, whose.agent_id)
+        gone = await store.remove_texts(connection, whose.tenant, whose.agent_id)
+        await idempotency.blank(connection, whose.tenant, gone)
+        return await store.add_texts(connection, root, drafts)
+
+
+async def remove(resources: Resources, caller: Caller, agent_id: str, text_id: str | None = None) -> int:
+    """Delete one text, or all of them; return how many there were."""
+    whose = owner(caller, agent_id)
+    async with resources.postgres.tenant(whose.tenant) as connection:
+        gone = await store.remove_texts(connection, whose.tenant, whose.agent_id, text_id)
+        await idempotency.blank(connection, whose.tenant, gone)
+    return len(gone)
+
+
+async def page(
+    resources: Resources, caller: Caller, agent_id: str, limit: int, after: tuple[datetime, str] | None
+) -> list[AgentText]:
+    """Return texts in the order they came; `after` is the place of the last one seen."""
+    whose = owner(caller, agent_id)
+    async with resources.postgres.tenant(whose.tenant) as connection:
+        return await store.texts(connection, whose.tenant, whose.agent_id, limit, after)
+
+
+async def get(resources: Resources, caller: Caller, agent_id: str, text_id: str) -> AgentText:
+    """Return one text; raise errors.NotFound when the agent has no such one."""
+    whose = owner(caller, agent_id)
+    async with resources.postgres.tenant(whose.tenant) as connection:
+        found = await store.text(connection, whose.tenant, whose.agent_id, text_id)
+    if found is None:
+        raise errors.NotFound(f"text not found: {text_id}")
+    return found

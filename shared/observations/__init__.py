@@ -1,0 +1,1 @@
+"""Observations: facts, summaries and reflections that are attached to a session."""
