@@ -22,6 +22,9 @@ from shared.resources import Resources
 from shared.scope import Caller
 from shared.sessions import open as sessions
 from shared.sessions import store as session_store
+from shared.spend import store as spend
+from shared.stages import Kind
+from shared.stores import scratch, tmp
 from shared.work.store import Claim
 from shared.working import write
 
@@ -45,10 +48,10 @@ async def erase_user(resources: Resources, caller: Caller, user_id: str) -> dict
         erased = await _erase_rows(connection, caller.tenant, user_id)
     indexed = await resources.writer.write_through([], erased.claims)
     await window.discard(resources, caller.tenant, [*erased.windows, *(one for one, _ in erased.sessions)])
-    desk, redis_state = await _clear_desks(resources, caller.tenant, erased)
+    cleared, redis_state = await _clear_desks(resources, caller.tenant, user_id, erased)
     return {
         "user_id": user_id,
-        "erased": erased.counts | {"desk_entries": desk, "points": len(erased.claims)},
+        "erased": erased.counts | cleared | {"points": len(erased.claims)},
         "stores": {"postgres": "done", "redis": redis_state, "qdrant": "done" if indexed else "pending"},
     }
 
@@ -61,17 +64,25 @@ async def _erase_rows(connection: AsyncConnection, tenant: str, user_id: str) ->
     notes = await history.count(connection, tenant, [entry.id for entry in entries])
     claims, windows = await forget.erase(connection, tenant, entries)
     signals = await feedback.count(connection, tenant, [one for one, _ in opened])
-    turn_claims = await sessions.discard(connection, tenant, [one for one, _ in opened])
+    held_claims = await sessions.discard(connection, tenant, [one for one, _ in opened])
+    charges = await spend.forget_user(connection, tenant, user_id)
     counts = {
         "memories": len(entries),
         "archived": sum(entry.archived_at is not None for entry in entries),
         "history": notes,
         "sessions": len(opened),
         "feedback": signals,
-        "turns": len({claim.ref for claim in turn_claims}),
+        "turns": _records(held_claims, Kind.TURN),
+        "observations": _records(held_claims, Kind.OBSERVATION),
         "stored_answers": answers,
+        # Their amounts stay, for the money was spent; whose they were does not.
+        "charges": charges,
     }
-    return _Erased(counts, [*claims, *turn_claims], opened, windows)
+    return _Erased(counts, [*claims, *held_claims], opened, windows)
+
+
+def _records(claims: list[Claim], kind: Kind) -> int:
+    return len({claim.ref for claim in claims if claim.kind is kind})
 
 
 async def _held(
@@ -84,10 +95,14 @@ async def _held(
     return found
 
 
-async def _clear_desks(resources: Resources, tenant: str, erased: _Erased) -> tuple[int, str]:
+async def _clear_desks(
+    resources: Resources, tenant: str, user_id: str, erased: _Erased
+) -> tuple[dict[str, int], str]:
     try:
         with redis.translated():
             cleared = [await write.clear(resources, tenant, namespace) for _, namespace in erased.sessions]
+        await tmp.drop_of_sessions(resources, tenant, [one for one, _ in erased.sessions])
+        dropped = await scratch.erase(resources, tenant, user_id)
     except errors.Unavailable:
-        return 0, "pending"
-    return sum(cleared), "done"
+        return {"desk_entries": 0, "scratch_stores": 0}, "pending"
+    return {"desk_entries": sum(cleared), "scratch_stores": dropped}, "done"

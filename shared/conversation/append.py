@@ -1,6 +1,7 @@
 """Append turns: ordered under the session row's lock, durable, found by keyword at once."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -19,6 +20,8 @@ from shared.scope import Caller
 from shared.sessions import open as sessions
 from shared.sessions import store as session_store
 from shared.sessions.record import Session
+from shared.spend import book
+from shared.spend.record import Reported, of_turn
 from shared.stages import Kind
 from shared.work import store as work
 from shared.work.store import Claim
@@ -41,12 +44,19 @@ async def append(
         session = await sessions.find(connection, caller, session_id, idle, lock=True)
         turns, claims = await record(connection, session, drafts)
         await notice(connection, resources.settings, session, turns)
+        await book.accumulate(connection, resources.settings, session, _used(turns, drafts))
         answer = batch.placed([{"seq": turn.seq} for turn in turns], refused or {})
         await idempotency.keep(
             connection, caller.tenant, request, answer, refs=[session_id], user_id=session.user_id
         )
     await publish(resources, session, turns, claims)
     return answer
+
+
+def _used(turns: Sequence[Turn], drafts: Sequence[TurnDraft]) -> list[Reported]:
+    """Return what turns say of the calls that made them, named by the turn where they have no id."""
+    pairs = [(turn, draft.usage) for turn, draft in zip(turns, drafts, strict=True)]
+    return [replace(used, usage_id=used.usage_id or of_turn(turn.seq)) for turn, used in pairs if used]
 
 
 async def record(

@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import RowMapping
 
 from shared import naming
+from shared.spend.record import Reported
 
 MAX_CONTENT = 256_000
 
@@ -21,12 +22,13 @@ class Role(StrEnum):
 
 
 class RecalledLine(BaseModel):
-    """An entry as it was shown with a turn: kept, so that the model keeps seeing it."""
+    """An entry as it was shown with a turn: kept, so that the model keeps seeing it under its header."""
 
     model_config = ConfigDict(frozen=True)
 
     id: str
     line: str
+    episode: bool = False
 
 
 class TurnDraft(BaseModel):
@@ -40,6 +42,8 @@ class TurnDraft(BaseModel):
     created_at: datetime | None = None
     metadata: dict[str, str] = Field(default_factory=dict)
     recalled: tuple[RecalledLine, ...] = ()
+    # What the call to a model that made this turn used: booked with the turn.
+    usage: Reported | None = None
 
     def checked(self) -> "TurnDraft":
         """Return the turn as it will be stored; raise errors.Invalid naming the field and the rule."""

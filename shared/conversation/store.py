@@ -14,6 +14,7 @@ from shared.conversation.record import Turn, TurnDraft, place_of, ref_of
 from shared.conversation.table import recall_mark, shown, turn
 from shared.index import rowwords, texts
 from shared.scope import Scope
+from shared.sessions import store as sessions
 from shared.sessions.record import Session
 
 VERSION = 1
@@ -88,7 +89,8 @@ def visible(scope: Scope) -> ColumnElement[bool]:
     """Return the condition of what a scope sees: the agent's common turns, and its user's."""
     common = turn.c.user_id.is_(None)
     whose = common if scope.user_id is None else or_(common, turn.c.user_id == scope.user_id)
-    return owned_by(turn, scope.tenant) & (turn.c.agent_id == scope.agent_id) & whose
+    mine = owned_by(turn, scope.tenant) & (turn.c.agent_id == scope.agent_id) & whose
+    return mine & sessions.of_live_session(turn)
 
 
 async def marks(
@@ -138,10 +140,10 @@ _ERASE_RECALLED = text(
 async def erase_recalled(connection: AsyncConnection, tenant: str, entry_ids: Sequence[str]) -> list[str]:
     """Take forgotten entries' lines out of stored turns; return the sessions whose windows are stale."""
     values = {"tenant": tenant, "ids": list(entry_ids)}
-    sessions = set((await connection.scalars(_ERASE_RECALLED, values)).all())
+    stale = set((await connection.scalars(_ERASE_RECALLED, values)).all())
     forgotten = (owned_by(recall_mark, tenant), recall_mark.c.entry_id.in_(entry_ids))
     await connection.execute(delete(recall_mark).where(*forgotten))
-    return sorted(sessions)
+    return sorted(stale)
 
 
 async def passages_of(connection: AsyncConnection, tenant: str, session_ids: Sequence[str]) -> dict[str, str]:

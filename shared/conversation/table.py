@@ -30,7 +30,7 @@ turn = Table(
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
     Column("received_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
     Column("metadata", JSONB, nullable=False, server_default=text("'{}'")),
-    # The lines recalled with this turn, [{id, line}], replayed with it while it is in the window.
+    # The lines recalled with this turn, [{id, line, episode}], replayed with it while it is in the window.
     Column("recalled", JSONB, nullable=False, server_default=text("'[]'")),
     Column("recalled_ids", ARRAY(Text), nullable=False, server_default=text("'{}'")),
     Column("words", TSVECTOR, nullable=False),

@@ -1,0 +1,76 @@
+"""What was spent, in the terminal."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from services.commands.opened import with_resources
+from shared import naming
+from shared.resources import Resources
+from shared.scope import Caller
+from shared.spend import limits, money, report
+from shared.spend.budget import Budget
+from shared.spend.report import Criteria, Row
+
+_SUMS = ("charges", "input_tokens", "output_tokens", "cached_tokens", "cost_usd", "unpriced", "lost")
+
+
+def show(
+    tenant: str,
+    by: str,
+    asked: Mapping[str, str | None],
+    since: datetime | None,
+    until: datetime | None,
+) -> None:
+    """Print a table of sums, and one of the budgets if there are any."""
+    groups = report.check_groups(by)
+    wanted = {name: value for name, value in asked.items() if value is not None}
+    criteria = Criteria(
+        wanted, since and naming.check_time(since, "since"), until and naming.check_time(until, "until")
+    )
+    rows, budgets = with_resources(lambda resources: _read(resources, tenant, groups, criteria))
+    printed(groups, rows, budgets)
+
+
+async def _read(
+    resources: Resources, tenant: str, groups: Sequence[str], criteria: Criteria
+) -> tuple[list[Row], list[Budget]]:
+    caller = Caller("command-line", tenant, frozenset({"read"}))
+    rows = await report.report(resources, caller, groups, criteria)
+    return rows, await limits.read_budgets(resources, caller)
+
+
+def printed(groups: Sequence[str], rows: Sequence[Row], budgets: Sequence[Budget]) -> None:
+    """Print what was read."""
+    console = Console()
+    console.print(_sums(groups, rows))
+    if budgets:
+        console.print(_limits(budgets))
+
+
+def _sums(groups: Sequence[str], rows: Sequence[Row]) -> Table:
+    table = Table(*groups)
+    for name in _SUMS:
+        table.add_column(name.replace("_", " "), justify="right")
+    columns = [*(report.GROUPS[name].key or name for name in groups), *_SUMS]
+    for row in rows:
+        table.add_row(*(_cell(row[name]) for name in columns))
+    return table
+
+
+def _limits(budgets: Sequence[Budget]) -> Table:
+    table = Table("budget", "per", "used USD", "of", "used tokens", "of", "used")
+    for one in budgets:
+        spent = (one.used_usd, one.limit_usd, one.used_tokens, one.limit_tokens)
+        table.add_row(one.scope, one.period, *map(_cell, spent), f"{one.ratio:.0%}")
+    return table
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    return money.digits(value) if isinstance(value, Decimal) else str(value)

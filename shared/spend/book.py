@@ -1,0 +1,96 @@
+"""Book what agents report of their own calls: with its session's totals, once for each usage id.
+
+The session's row is locked, so that reports at once add up to the last digit, and its totals,
+charge and budgets change in one transaction or not at all.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import uuid_utils
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from shared import errors
+from shared.config import Settings
+from shared.idempotency import store as idempotency
+from shared.idempotency.store import RequestKey
+from shared.resources import Resources
+from shared.scope import Caller
+from shared.sessions import open as sessions
+from shared.sessions.record import Session
+from shared.spend import count, prices, store, totals
+from shared.spend.prices import Rates
+from shared.spend.record import Charge, ChargeState, Purpose, Reported, columns_of
+
+
+async def report(
+    resources: Resources, caller: Caller, session_id: str, told: Reported, request: RequestKey | None = None
+) -> dict[str, Any]:
+    """Add one usage to a session; return its totals and the charge, as JSON.
+
+    The same usage id with the same numbers adds nothing; with others it is errors.Conflict.
+    """
+    async with resources.postgres.tenant(caller.tenant) as connection:
+        # The answer is made anew: what is asked for is done once by its usage id.
+        known = await idempotency.recall(connection, caller.tenant, request)
+        idle = resources.settings.window_idle
+        session = await sessions.find(connection, caller, session_id, idle, lock=True)
+        [charge] = await accumulate(connection, resources.settings, session, [told])
+        if known is None:
+            kept = {"usage_id": charge.usage_id}
+            await idempotency.keep(connection, caller.tenant, request, kept, user_id=session.user_id)
+        after = await sessions.find(connection, caller, session_id, idle)
+    return {**(totals.shown(after.spend) or {}), "charge": charge.shown()}
+
+
+async def accumulate(
+    connection: AsyncConnection, settings: Settings, session: Session, told: Sequence[Reported]
+) -> list[Charge]:
+    """Book usages of a locked session; return their charges, those that were there before as well.
+
+    Raises errors.Conflict where a usage id is known with other numbers.
+    """
+    if not told:
+        return []
+    await store.hold_books(connection, session.tenant)
+    ids = [one.usage_id or "" for one in told]
+    known = await store.of_session(connection, session.tenant, session.id, ids)
+    fresh = {one.usage_id: one for one in told if one.usage_id not in known}
+    rates = await prices.in_force(connection, settings, session.tenant, {one.model for one in fresh.values()})
+    added = await store.add(connection, [_row(session, one, rates) for one in fresh.values()])
+    booked = known | {charge.usage_id or "": charge for charge in added}
+    _check_same(told, booked)
+    if added:
+        await store.add_to_session(connection, session.tenant, session.id, added)
+        await count.count(connection, settings, session.tenant, [count.booked(one) for one in added])
+    return [booked[name] for name in ids]
+
+
+def _row(session: Session, one: Reported, rates: Mapping[str, Rates]) -> dict[str, Any]:
+    return {
+        "tenant": session.tenant,
+        "id": str(uuid_utils.uuid7()),
+        "session_id": session.id,
+        "usage_id": one.usage_id,
+        "agent_id": session.agent_id,
+        "user_id": session.user_id,
+        "purpose": Purpose.SESSION,
+        "model": one.model,
+        **columns_of(one.usage),
+        "cost_usd": prices.cost_of(rates.get(one.model), one.usage),
+        "state": ChargeState.SETTLED,
+    }
+
+
+def _check_same(told: Sequence[Reported], booked: Mapping[str, Charge]) -> None:
+    for one in told:
+        charge = booked[one.usage_id or ""]
+        if (charge.model, charge.usage) != (one.model, one.usage):
+            raise errors.Conflict(f"usage '{one.usage_id}' was booked with other numbers")
+
+
+async def of_session(resources: Resources, caller: Caller, session_id: str) -> dict[str, Any]:
+    """Return a session's totals as JSON: zeros before the first charge."""
+    async with resources.postgres.tenant(caller.tenant) as connection:
+        session = await sessions.find(connection, caller, session_id, resources.settings.window_idle)
+    return totals.shown(session.spend or totals.NONE_YET) or {}

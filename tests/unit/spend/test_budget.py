@@ -1,0 +1,91 @@
+"""SD3: whether a call fits a budget, as a pure function."""
+
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from shared import errors
+from shared.spend.budget import NOTHING, Amount, Budget, Period, check_scope
+
+_DAY = datetime(2026, 1, 31, tzinfo=UTC)
+
+
+def _budget(**changed: Any) -> Budget:
+    row: dict[str, Any] = {
+        "tenant": "t",
+        "scope": "tenant",
+        "period": Period.DAY,
+        "id": "1",
+        "limit_usd": None,
+        "limit_tokens": None,
+        "allow_unpriced": False,
+        "window_starts": _DAY,
+        "used_usd": Decimal(0),
+        "used_tokens": 0,
+        "reserved_usd": Decimal(0),
+        "reserved_tokens": 0,
+    }
+    return Budget(**row | changed)
+
+
+def test_sd3_a_call_fits_up_to_the_limit_and_not_a_digit_beyond() -> None:
+    spent = _budget(limit_usd=Decimal(1), used_usd=Decimal("0.5"), reserved_usd=Decimal("0.25"))
+    assert spent.refuses(Amount(Decimal("0.25"), 9)) is None
+    refusal = spent.refuses(Amount(Decimal("0.250000000001"), 9))
+    assert refusal == "over budget 'tenant' per day: 0.25 of 1 USD left"
+
+
+def test_sd3_a_limit_in_tokens_counts_used_and_reserved_ones() -> None:
+    spent = _budget(limit_tokens=100, used_tokens=40, reserved_tokens=50)
+    assert spent.refuses(Amount(None, 10)) is None
+    assert spent.refuses(Amount(None, 11)) == "over budget 'tenant' per day: 10 of 100 tokens left"
+
+
+def test_sd3_without_a_price_no_call_is_made_under_a_limit_in_money_unless_allowed() -> None:
+    unknown = Amount(None, 5)
+    assert "no price" in (_budget(limit_usd=Decimal(9)).refuses(unknown) or "")
+    assert _budget(limit_usd=Decimal(9), allow_unpriced=True).refuses(unknown) is None
+    assert _budget(limit_tokens=9).refuses(unknown) is None
+
+
+def test_sd3_a_turned_window_begins_empty() -> None:
+    row: Any = _budget(used_usd=Decimal(3), used_tokens=7, reserved_tokens=1).model_dump()
+    now = datetime(2026, 2, 1, tzinfo=UTC)
+    fresh = Budget.of(row | {"window_now": now})
+    assert (fresh.used_usd, fresh.used_tokens, fresh.reserved_tokens) == (Decimal(0), 0, 0)
+    assert fresh.window_starts == now
+    assert Budget.of(row | {"window_now": _DAY}).used_tokens == 7
+
+
+@pytest.mark.parametrize(
+    ("period", "starts", "ends"),
+    [
+        (Period.DAY, _DAY, datetime(2026, 2, 1, tzinfo=UTC)),
+        (Period.MONTH, datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 2, 1, tzinfo=UTC)),
+        (Period.MONTH, datetime(2026, 12, 1, tzinfo=UTC), datetime(2027, 1, 1, tzinfo=UTC)),
+    ],
+)
+def test_sd3_windows_are_days_and_months_of_utc(period: Period, starts: datetime, ends: datetime) -> None:
+    assert _budget(period=period, window_starts=starts).window_ends == ends
+
+
+def test_sd3_the_nearer_limit_counts_for_the_alert() -> None:
+    both = _budget(limit_usd=Decimal(10), limit_tokens=100)
+    assert both.plus(Amount(Decimal(8), 10), NOTHING).ratio == 0.8
+    assert both.plus(Amount(Decimal(1), 90), NOTHING).ratio == 0.9
+    assert _budget(limit_usd=Decimal(0)).ratio == 1.0
+
+
+@pytest.mark.parametrize("scope", ["tenant", "agent/support", "agent/a@b.c/x", "purpose/consolidate"])
+def test_sd3_a_budget_is_for_the_tenant_an_agent_or_a_purpose(scope: str) -> None:
+    assert check_scope(scope, "t") == scope
+
+
+@pytest.mark.parametrize(
+    "scope", ["", "tenants", "agent", "agent/", "agent/ ", "purpose/", "purpose/enrichmnt", "user/ada"]
+)
+def test_sd3_any_other_scope_is_refused(scope: str) -> None:
+    with pytest.raises(errors.Invalid):
+        check_scope(scope, "t")
