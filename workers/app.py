@@ -7,28 +7,28 @@ processes. Time limits do not exist in Celery's threads pool, so `run` has the d
 """
 
 import asyncio
-import concurrent.futures
 import threading
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
+from operator import attrgetter
 from typing import Any
 
 import structlog
-from celery import Celery
-from celery.exceptions import Ignore
+from celery import Celery, current_task
 from celery.schedules import schedule
 from celery.signals import setup_logging, worker_init, worker_shutdown, worker_shutting_down
 
 from shared import config, stages, telemetry
 from shared.clients.broker import celery_app
+from shared.config import Settings
 from shared.reindex import rebuild
 from shared.resources import Resources, open_resources
-from workers import claims
+from shared.spend import prices
+from shared.telemetry import traces
+from workers import claims, failures, followed, heart
 
 log = structlog.get_logger()
 Work = Callable[[Resources], Awaitable[Any]]
-
-_GRACE = 5.0  # seconds that work has to end by itself when the worker is told to; `loci up` kills after 10
 
 
 class _Process:
@@ -48,11 +48,12 @@ class _Process:
     async def _open(self) -> None:
         self.resources = await self.closing.enter_async_context(open_resources(self.settings))
         await rebuild.prepare(self.resources)
+        prices.listed(self.settings)  # a file that can't be read ends the process here
 
     def wind_up(self) -> None:
         """Claim no more, and give back what is not finished in a moment."""
         claims.stopping.set()
-        self.loop.call_soon_threadsafe(self.loop.call_later, _GRACE, self._cancel)
+        self.loop.call_soon_threadsafe(self.loop.call_later, self.settings.shutdown_grace, self._cancel)
 
     def _cancel(self) -> None:
         for task in self.running:
@@ -60,6 +61,7 @@ class _Process:
 
     def stop(self) -> None:
         asyncio.run_coroutine_threadsafe(self.closing.aclose(), self.loop).result(10)
+        traces.flush()
         self.loop.call_soon_threadsafe(self.loop.stop)
 
 
@@ -83,30 +85,37 @@ def _create() -> Celery:
                 "options": {"expires": settings.sweep_every},
             },
         },
-        # In memory: beat only rings, and a ring that it repeats after a restart does no harm. A file
-        # would be one that two beats spoil for each other.
-        beat_scheduler="celery.beat:Scheduler",
+        beat_scheduler="workers.clock:Clock",
+        # However far apart the rings: a clock that is seen seldom can't be told from a dead one.
+        beat_max_loop_interval=30,
     )
+    created.steps["worker"].add(heart.made_of(_canary, settings.heartbeat_file))
     return created
+
+
+def _canary() -> None:
+    run(_come_through)
+
+
+async def _come_through(_: Resources) -> None:
+    """Do nothing, where all work is done."""
 
 
 app = _create()
 
 
-def run(work: Work) -> Any:
-    """Run one piece of work on the process's loop and return what it returns; bounded by the lease.
+def run(work: Work, lease: Callable[[Settings], float] = attrgetter("lease")) -> Any:
+    """Run one piece of work on the process's loop and return what it returns; bounded by its lease.
 
     A drain claims for half a lease and has its last claims for most of another: a deadline before
-    that would take them from it without their being given back.
+    that would take them from it. `lease` tells for how long the work claims its rows.
     """
     if _process is None or _process.resources is None:
         raise RuntimeError("the worker has not started")
-    deadline = _process.settings.lease * 1.5
-    waiting = asyncio.run_coroutine_threadsafe(_bounded(work, _process, deadline), _process.loop)
-    try:
+    deadline = lease(_process.settings) * 1.5
+    with followed.task(current_task), failures.without_messages():
+        waiting = asyncio.run_coroutine_threadsafe(_bounded(work, _process, deadline), _process.loop)
         return waiting.result(deadline + 5)
-    except concurrent.futures.CancelledError:
-        raise Ignore("given back, because the worker stops") from None
 
 
 async def _bounded(work: Work, process: _Process, deadline: float) -> Any:
@@ -142,4 +151,4 @@ def _stop(**_: object) -> None:
 
 @setup_logging.connect
 def _log(**_: object) -> None:
-    telemetry.set_up(config.load())
+    telemetry.set_up(config.load(), "worker")

@@ -1,4 +1,4 @@
-"""Claim, work, record: the one loop that every queue runs.
+"""Claim, work, record: the loop of the queues that work in batches; `workers.slots` has the other one.
 
 A task empties its stage: it claims a batch, works on it, and goes on until nothing is due. A
 claim that fails by the other side's fault is due again after a growing, jittered pause, the
@@ -9,8 +9,10 @@ import asyncio
 import random
 import threading
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from operator import attrgetter
+from typing import Any
 
 import structlog
 
@@ -20,45 +22,70 @@ from shared.stages import Stage
 from shared.work import claiming, tallies
 from shared.work import store as work
 from shared.work.store import Claim
+from workers import followed
 
 Batch = Callable[[Resources, Sequence[Claim]], Awaitable[None]]
 log = structlog.get_logger()
+_TOLD = 10
+"""Tenants that a task names: who has the backlog is worth seeing, a list of thousands is not."""
 
 stopping = threading.Event()
 """Set when the process has been told to end: what it holds it may finish, but it claims no more."""
 
 
-async def drain(resources: Resources, stage: Stage, do: Batch, limit: int | None = None) -> int:
-    """Work off what is due in a stage, batch by batch; return how many rows were claimed.
+class Worked(Counter[str]):
+    """How many rows of which tenant a task claimed."""
+
+    def add(self, claims: Sequence[Claim]) -> None:
+        """Count these claims."""
+        self.update(claim.tenant for claim in claims)
+
+    def told(self) -> dict[str, Any]:
+        """Return it as Flower shows it: all rows, and the tenants with the most of them."""
+        return {"claimed": self.total(), "tenants": dict(self.most_common(_TOLD))}
+
+
+async def drain(resources: Resources, stage: Stage, do: Batch) -> Worked:
+    """Work off what is due in a stage, batch by batch; return what was claimed.
 
     It stops when nothing is due, or at half a lease: whoever is rung next goes on.
     """
-    settings, claimed = resources.settings, 0
+    settings, worked = resources.settings, Worked()
     enough = time.monotonic() + settings.lease / 2
     while time.monotonic() < enough and not stopping.is_set():
         async with resources.postgres.fleet() as connection:
             claims = await claiming.claim(
-                connection, stage, limit or stage.batch, settings.lease, settings.work_attempts
+                connection, stage, stage.batch, settings.lease, settings.work_attempts
             )
         if not claims:
-            return claimed
-        claimed += len(claims)
-        await _within_lease(resources, stage, do, claims)
+            return worked
+        worked.add(claims)
+        await within_lease(resources, stage, do, claims)
     resources.bell.ring(stage)
-    return claimed
+    return worked
 
 
-async def _within_lease(resources: Resources, stage: Stage, do: Batch, claims: Sequence[Claim]) -> None:
+async def within_lease(resources: Resources, stage: Stage, do: Batch, claims: Sequence[Claim]) -> None:
     """Stop a batch before its lease ends: what others may claim must not be in our hands still."""
     try:
         async with asyncio.timeout(resources.settings.lease * 0.8):
-            await do(resources, claims)
+            await _count(resources, stage, claims)
+            with followed.rows(stage, claims):
+                await do(resources, claims)
     except TimeoutError:
         await put_off(resources, stage, claims, errors.Unavailable(stage.name, "it took too long"))
     except asyncio.CancelledError:
         async with resources.postgres.fleet() as connection:
             await work.give_back(connection, claims)
         raise
+
+
+async def _count(resources: Resources, stage: Stage, claims: Sequence[Claim]) -> None:
+    again = sum(claim.attempts > 1 for claim in claims)
+    await tallies.tell(
+        resources.postgres,
+        {"work_claims": {stage.name: len(claims)}, "work_retries": {stage.name: again}},
+    )
 
 
 async def put_off(

@@ -8,6 +8,11 @@ from alembic.config import Config
 
 def upgrade() -> None:
     """Run every migration that has not run."""
-    configuration = Config()
-    configuration.set_main_option("script_location", str(files("migrations")))
-    command.upgrade(configuration, "head")
+    command.upgrade(configuration(), "head")
+
+
+def configuration() -> Config:
+    """Return what alembic needs to know to find the migrations."""
+    made = Config()
+    made.set_main_option("script_location", str(files("migrations")))
+    return made

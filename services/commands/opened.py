@@ -4,8 +4,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from shared import config, telemetry
+from shared import config
 from shared.resources import Resources, open_resources
+from shared.telemetry import logs
 
 T = TypeVar("T")
 
@@ -15,7 +16,7 @@ def with_resources(ask: Callable[[Resources], Awaitable[T]]) -> T:
 
     async def whole() -> T:
         settings = config.load(log_level="WARNING")
-        telemetry.set_up(settings)
+        logs.set_up(settings)
         async with open_resources(settings) as resources:
             return await ask(resources)
 

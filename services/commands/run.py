@@ -5,20 +5,11 @@ from shared import config
 
 def gateway() -> None:
     """Serve HTTP until told to stop, then let running requests end."""
-    import uvicorn
-
+    from services.gateway import drain
     from services.gateway.app import create_app
 
     settings = config.load()
-    uvicorn.run(
-        create_app(settings),
-        host=settings.host,
-        port=settings.port,
-        log_level=settings.log_level.lower(),
-        access_log=False,
-        timeout_graceful_shutdown=20,
-        server_header=False,
-    )
+    drain.serve(create_app(settings), settings)
 
 
 def worker(queues: str, concurrency: int) -> None:
@@ -50,7 +41,7 @@ def watcher() -> None:
             f"--port={settings.flower_port}",
             f"--basic-auth={settings.flower_user}:{password}",
             "--natural-time=True",
-            "--tasks-columns=name,uuid,state,args,kwargs,result,received,started,runtime,worker",
+            "--tasks-columns=name,state,kwargs,result,started,runtime,worker,uuid",
             "--max-tasks=20000",
         ]
     )

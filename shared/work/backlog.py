@@ -8,6 +8,8 @@ from shared.stages import Stage
 from shared.work.store import CLAIM_COLUMNS, Claim
 from shared.work.table import work
 
+_REASONS = 20
+
 
 async def due(connection: AsyncConnection) -> dict[str, int]:
     """Count what is due now, by stage."""
@@ -43,13 +45,30 @@ async def exhausted(connection: AsyncConnection, attempts: int, limit: int) -> l
     return [Claim.of(row) for row in rows.mappings()]
 
 
+async def put_off(connection: AsyncConnection, tenant: str) -> list[RowMapping]:
+    """Return {stage, reason, rows} of a tenant's rows that wait for something to come back or to turn."""
+    waits = (work.c.token.is_(None), work.c.run_at > func.now(), work.c.last_error.is_not(None))
+    statement = (
+        select(work.c.stage, work.c.last_error.label("reason"), func.count().label("rows"))
+        .where(owned_by(work, tenant), work.c.dead_at.is_(None), *waits)
+        .group_by(work.c.stage, work.c.last_error)
+        .order_by(func.count().desc(), work.c.stage, work.c.last_error)
+        .limit(_REASONS)
+    )
+    return list((await connection.execute(statement)).mappings())
+
+
 async def pending(connection: AsyncConnection, tenant: str | None = None) -> list[RowMapping]:
-    """Return {stage, waiting, running, dead, oldest_seconds} for each stage with rows."""
+    """Return {stage, waiting, running, backlog, dead, oldest_seconds} for each stage with rows.
+
+    `backlog` is what is due or in work, as `due_and_running` tells a scaler: it leaves out what is put off.
+    """
     alive, now = work.c.dead_at.is_(None), func.now()
     statement = select(
         work.c.stage,
         func.count().filter(alive).label("waiting"),
         func.count().filter(alive, work.c.token.is_not(None), work.c.run_at > now).label("running"),
+        func.count().filter(alive, (work.c.run_at <= now) | work.c.token.is_not(None)).label("backlog"),
         func.count().filter(~alive).label("dead"),
         func.coalesce(func.extract("epoch", now - func.min(work.c.created_at).filter(alive)), 0).label(
             "oldest_seconds"

@@ -42,7 +42,7 @@ _CLAIM = text(
     UPDATE work SET token = gen_random_uuid(), attempts = attempts + 1,
                     run_at = now() + make_interval(secs => :lease)
     FROM picked WHERE work.id = picked.id
-    RETURNING work.id, tenant, kind, ref, version, generation, token, attempts, track
+    RETURNING work.id, tenant, kind, ref, version, generation, token, attempts, track, traceparent
     """
 )
 
@@ -62,7 +62,7 @@ _CLAIM_LAST_CHANCE = text(
       AND NOT EXISTS (SELECT FROM work o
                       WHERE o.stage = :stage AND o.dead_at IS NULL AND o.run_at > now()
                         AND o.token IS NOT NULL AND o.attempts >= :attempts)
-    RETURNING id, tenant, kind, ref, version, generation, token, attempts, track
+    RETURNING id, tenant, kind, ref, version, generation, token, attempts, track, traceparent
     """
 )
 

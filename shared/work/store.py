@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import RowMapping, bindparam, delete, func, select, text, update
 from sqlalchemy.dialects.postgresql import ARRAY, UUID
@@ -11,6 +11,7 @@ from sqlalchemy.types import BigInteger, Text
 
 from shared.clients.postgres import owned_by
 from shared.stages import Kind, Stage, Track
+from shared.telemetry import traces
 from shared.work.table import work
 
 
@@ -27,6 +28,7 @@ class Claim:
     token: str | None
     attempts: int = 0
     track: Track = Track.INDEX
+    traceparent: str | None = None
 
     @classmethod
     def of(cls, row: RowMapping) -> "Claim":
@@ -36,21 +38,25 @@ class Claim:
         return cls(**{**fields, "kind": Kind(row["kind"]), "track": Track(row["track"]), "token": token})
 
 
-CLAIM_COLUMNS = ("id", "tenant", "kind", "ref", "version", "generation", "token", "attempts", "track")
+CLAIM_COLUMNS = (
+    *("id", "tenant", "kind", "ref", "version", "generation", "token", "attempts", "track"),
+    "traceparent",
+)
 
 _ENQUEUE_INDEX = text(
     """
-    INSERT INTO work (tenant, kind, ref, track, generation, stage, version, backfill, run_at)
+    INSERT INTO work (tenant, kind, ref, track, generation, stage, version, backfill, run_at, traceparent)
     SELECT :tenant, g.kind, r.ref, 'index', g.id, 'index', r.version, :backfill,
-           now() + make_interval(secs => :delay)
+           now() + make_interval(secs => :delay), :traceparent
     FROM unnest(:refs, :versions) AS r (ref, version), index_generation g
     WHERE g.kind = :kind AND (CAST(:generation AS integer) IS NULL OR g.id = :generation)
     ORDER BY r.ref, g.id
     ON CONFLICT (tenant, kind, ref, track, generation) DO UPDATE
         SET stage = 'index', version = excluded.version, backfill = excluded.backfill,
-            run_at = excluded.run_at, token = NULL, attempts = 0, last_error = NULL, dead_at = NULL
+            run_at = excluded.run_at, token = NULL, attempts = 0, last_error = NULL, dead_at = NULL,
+            created_at = now(), traceparent = excluded.traceparent
         WHERE NOT excluded.backfill
-    RETURNING id, tenant, kind, ref, version, generation, token, attempts, track
+    RETURNING id, tenant, kind, ref, version, generation, token, attempts, track, traceparent
     """
 ).bindparams(bindparam("refs", type_=ARRAY(Text)), bindparam("versions", type_=ARRAY(BigInteger)))
 
@@ -79,6 +85,7 @@ async def enqueue_index(
             "delay": delay,
             "generation": generation,
             "backfill": generation is not None,
+            "traceparent": traces.traceparent(),
         },
     )
     return [Claim.of(row) for row in rows.mappings()]
@@ -86,12 +93,13 @@ async def enqueue_index(
 
 _ENQUEUE = text(
     """
-    INSERT INTO work (tenant, kind, ref, track, stage, version)
-    SELECT :tenant, :kind, r.ref, :track, :stage, r.version
+    INSERT INTO work (tenant, kind, ref, track, stage, version, traceparent)
+    SELECT :tenant, :kind, r.ref, :track, :stage, r.version, :traceparent
     FROM unnest(:refs, :versions) AS r (ref, version) ORDER BY r.ref
     ON CONFLICT (tenant, kind, ref, track, generation) DO UPDATE
         SET stage = excluded.stage, version = excluded.version, run_at = now(),
-            token = NULL, attempts = 0, last_error = NULL, dead_at = NULL
+            token = NULL, attempts = 0, last_error = NULL, dead_at = NULL,
+            created_at = now(), traceparent = excluded.traceparent
     """
 ).bindparams(bindparam("refs", type_=ARRAY(Text)), bindparam("versions", type_=ARRAY(BigInteger)))
 
@@ -103,11 +111,14 @@ async def enqueue(
     if versions:
         values = {"refs": list(versions), "versions": list(versions.values())}
         names = {"tenant": tenant, "kind": kind, "track": stage.track, "stage": stage.name}
-        await connection.execute(_ENQUEUE, names | values)
+        trace = {"traceparent": traces.traceparent()}
+        await connection.execute(_ENQUEUE, names | values | trace)
 
 
 _HELD = """
-    SELECT w.id, w.generation FROM work w
+    SELECT w.id, w.generation, CASE WHEN NOT w.backfill
+           THEN extract(epoch FROM clock_timestamp() - w.created_at)::float8 END AS age
+    FROM work w
     JOIN unnest(:ids, :versions, :tokens) AS c (id, version, token)
       ON w.id = c.id AND w.version = c.version AND w.token IS NOT DISTINCT FROM c.token
 """
@@ -131,14 +142,35 @@ _CONFIRM_INDEXED = text(
         DELETE FROM work USING held
         WHERE work.id = held.id AND held.id NOT IN (SELECT id FROM embeds) RETURNING work.id
     )
-    SELECT count(*) FROM moved
+    SELECT (SELECT count(*) FROM moved) AS waiting, array_agg(age) FILTER (WHERE age IS NOT NULL) AS ages
+    FROM held
     """  # noqa: S608  (constants only)
 ).bindparams(*_HELD_PARAMETERS)
 
 
-async def confirm_indexed(connection: AsyncConnection, claims: Sequence[Claim]) -> int:
-    """Move rows past the index stage where the claim still stands; return how many now wait to embed."""
-    return int(await connection.scalar(_CONFIRM_INDEXED, _identities(claims)) or 0)
+class Confirmed(NamedTuple):
+    """How many rows now wait to embed, and of what is found from now on, the seconds since it was written."""
+
+    waiting: int
+    ages: list[float]
+
+
+async def confirm_indexed(connection: AsyncConnection, claims: Sequence[Claim]) -> Confirmed:
+    """Move rows past the index stage where the claim still stands."""
+    row = (await connection.execute(_CONFIRM_INDEXED, _identities(claims))).one()
+    return Confirmed(row.waiting, row.ages or [])
+
+
+_CONFIRM_EMBEDDED = text(
+    f"WITH held AS ({_HELD} {_HOLDING})"  # noqa: S608
+    " DELETE FROM work USING held WHERE work.id = held.id RETURNING held.age"
+).bindparams(*_HELD_PARAMETERS)
+
+
+async def confirm_embedded(connection: AsyncConnection, claims: Sequence[Claim]) -> list[float]:
+    """Delete rows whose vectors are written, where the claim still stands; return the ages, as above."""
+    ages = (await connection.scalars(_CONFIRM_EMBEDDED, _identities(claims))).all()
+    return [age for age in ages if age is not None]
 
 
 _FINISH = text(
@@ -209,6 +241,14 @@ async def extend(connection: AsyncConnection, claim: Claim, lease: float) -> Non
     await connection.execute(
         update(work).where(work.c.id == claim.id, work.c.token == claim.token).values(run_at=later)
     )
+
+
+async def bring_forward(connection: AsyncConnection, tenant: str, stage: Stage, reason: str) -> int:
+    """Make due what was put off for a reason that begins so; return how many rows."""
+    mine = (owned_by(work, tenant), work.c.stage == stage.name, work.c.token.is_(None))
+    put_off = (work.c.run_at > func.now(), work.c.last_error.startswith(reason, autoescape=True))
+    statement = update(work).where(*mine, *put_off).values(run_at=func.now())
+    return (await connection.execute(statement)).rowcount
 
 
 async def give_back(connection: AsyncConnection, claims: Sequence[Claim]) -> None:

@@ -42,6 +42,8 @@ work = Table(
     Column("last_error", Text),
     Column("dead_at", DateTime(timezone=True)),
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    # W3C Trace Context of the request that made it due: what is done for the row goes on with its trace.
+    Column("traceparent", Text),
     UniqueConstraint("tenant", "kind", "ref", "track", "generation"),
 )
 
@@ -63,3 +65,11 @@ tally = Table(
     Column("total", Double, nullable=False, server_default=text("0")),
 )
 """Counters that outlive a process, for `/metrics`: repairs of the sweep, endings of work."""
+
+tick = Table(
+    "tick",
+    metadata,
+    Column("kind", Text, primary_key=True),
+    Column("followed_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+)
+"""When a ring of the clock was last followed, so that two clocks do nothing twice."""

@@ -1,24 +1,63 @@
-"""Counters that every process shares and that outlive it, for `/metrics`."""
+"""Counters and gauges that every process shares and that outlive it, for `/metrics`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
-from sqlalchemy import RowMapping, select, text
+from sqlalchemy import RowMapping, bindparam, delete, func, select, text
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy.types import Double, Text
 
+from shared import errors
+from shared.clients.postgres import Postgres
 from shared.work.table import tally
 
 
 async def count(connection: AsyncConnection, name: str, by: Mapping[str, float]) -> None:
     """Add to counters that every process shares; `by` maps a label to what to add."""
-    for label, amount in sorted(by.items()):
-        if amount:
-            await connection.execute(_COUNT, {"name": name, "label": label, "amount": amount})
+    added = {label: amount for label, amount in by.items() if amount}
+    if added:
+        values = {"name": name, "labels": list(added), "amounts": list(added.values())}
+        await connection.execute(_COUNT, values)
 
 
+# In one order everywhere: two transactions over the same counters must not wait for each other.
 _COUNT = text(
-    "INSERT INTO tally (name, label, total) VALUES (:name, :label, :amount)"
-    " ON CONFLICT (name, label) DO UPDATE SET total = tally.total + excluded.total"
+    """
+    INSERT INTO tally (name, label, total)
+    SELECT :name, a.label, a.amount FROM unnest(:labels, :amounts) AS a (label, amount) ORDER BY a.label
+    ON CONFLICT (name, label) DO UPDATE SET total = tally.total + excluded.total
+    """
+).bindparams(bindparam("labels", type_=ARRAY(Text)), bindparam("amounts", type_=ARRAY(Double)))
+
+
+async def tell(postgres: Postgres, added: Mapping[str, Mapping[str, float]]) -> None:
+    """Count in a transaction of its own, for figures that nothing hangs on; at once or not at all.
+
+    The counters are few and everybody's: a process that froze while it held one would else hold up
+    the work of all others.
+    """
+    with suppress(errors.Unavailable):
+        async with postgres.fleet() as connection:
+            await connection.execute(select(func.set_config("lock_timeout", "500ms", True)))
+            for name, by in sorted(added.items()):
+                await count(connection, name, by)
+
+
+async def put(connection: AsyncConnection, name: str, label: str, value: float) -> None:
+    """Set a gauge that every process shares."""
+    await connection.execute(_PUT, {"name": name, "label": label, "value": value})
+
+
+_PUT = text(
+    "INSERT INTO tally (name, label, total) VALUES (:name, :label, :value)"
+    " ON CONFLICT (name, label) DO UPDATE SET total = excluded.total"
 )
+
+
+async def forget(connection: AsyncConnection, name: str, labels: Sequence[str]) -> None:
+    """Take gauges away whose thing is gone."""
+    await connection.execute(delete(tally).where(tally.c.name == name, tally.c.label.in_(labels)))
 
 
 async def every(connection: AsyncConnection) -> list[RowMapping]:

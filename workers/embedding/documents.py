@@ -8,6 +8,8 @@ from shared.conversation import store as conversation
 from shared.index.points import Document
 from shared.longterm import document as longterm_document
 from shared.longterm import store as longterm
+from shared.observations import document as observation_document
+from shared.observations import store as observations
 from shared.resources import Resources
 from shared.stages import Kind
 from shared.work.store import Claim
@@ -52,4 +54,15 @@ async def _desk(resources: Resources, tenant: str, refs: Sequence[str]) -> list[
     return [desk_document.document(tenant, entry) for entry in entries.values()]
 
 
-_LOADERS: dict[Kind, Load] = {Kind.MEMORY: _memories, Kind.TURN: _turns, Kind.DESK: _desk}
+async def _observations(resources: Resources, tenant: str, refs: Sequence[str]) -> list[Document]:
+    async with resources.postgres.tenant(tenant) as connection:
+        found = await observations.read(connection, tenant, refs)
+    return [observation_document.document(observed) for observed in found]
+
+
+_LOADERS: dict[Kind, Load] = {
+    Kind.MEMORY: _memories,
+    Kind.TURN: _turns,
+    Kind.DESK: _desk,
+    Kind.OBSERVATION: _observations,
+}

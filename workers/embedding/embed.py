@@ -1,6 +1,6 @@
 """Add vectors to points: from the cache where the same text was embedded before, else from the model."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import structlog
 from qdrant_client.http.exceptions import UnexpectedResponse
@@ -12,13 +12,17 @@ from shared.index import generations, points, vectors
 from shared.index.generations import Generation
 from shared.index.points import Document
 from shared.resources import Resources
+from shared.spend import ask as spend
+from shared.spend.record import Payer, Purpose
 from shared.stages import EMBED, Kind
+from shared.work import freshness
 from shared.work import store as work
 from shared.work.store import Claim
 from workers import claims as loop
 from workers.embedding import documents
 
 Found = dict[tuple[str, Kind, str], Document]
+Place = tuple[str, str]  # a tenant and a passage of it
 log = structlog.get_logger()
 
 
@@ -34,12 +38,13 @@ async def embed_batch(resources: Resources, claims: Sequence[Claim]) -> None:
         return
     try:
         found = await documents.load(resources, mine)
-        by_tenant = await _vectors(resources, embedder, list(found.values()))
+        by_tenant, refused = await _vectors(resources, embedder, list(found.values()))
     except errors.Unavailable as away:
         await loop.put_off(resources, EMBED, mine, away)
         return
+    waiting = await _put_off(resources, mine, found, refused)
     for number in {claim.generation for claim in mine}:
-        held = [claim for claim in mine if claim.generation == number]
+        held = [claim for claim in mine if claim.generation == number and claim.id not in waiting]
         await _add(resources, known[number], held, found, by_tenant)
 
 
@@ -55,23 +60,63 @@ async def _finish(resources: Resources, claims: Sequence[Claim]) -> None:
 
 async def _vectors(
     resources: Resources, embedder: Embedder, found: Sequence[Document]
-) -> dict[tuple[str, str], Vector]:
-    """Return a vector for each (tenant, passage)."""
+) -> tuple[dict[Place, Vector], dict[Place, errors.OverBudget]]:
+    """Return a vector for each (tenant, passage), and for which ones a budget forbids asking."""
     passages: dict[str, list[str]] = {}
     for document in found:
         passages.setdefault(document.tenant, []).append(document.passage)
-    known: dict[tuple[str, str], Vector] = {}
+    known: dict[Place, Vector] = {}
     for tenant, texts in passages.items():
         async with resources.postgres.tenant(tenant) as connection:
             cached = await vectors.known(connection, tenant, embedder.model, sorted(set(texts)))
         known |= {(tenant, passage): vector for passage, vector in cached.items()}
-    lacking = list(dict.fromkeys((d.tenant, d.passage) for d in found if (d.tenant, d.passage) not in known))
-    fresh = dict(zip(lacking, await embedder.embed([text for _, text in lacking]), strict=True))
-    await _cache(resources, embedder, fresh)
-    return known | fresh
+    refused: dict[Place, errors.OverBudget] = {}
+    lacking = {(d.tenant, d.passage): _payer(d) for d in found if (d.tenant, d.passage) not in known}
+    for asked in _batches(list(lacking), embedder.batch):
+        answers = await spend.embed(resources, embedder, [(lacking[place], place[1]) for place in asked])
+        told = dict(zip(asked, answers, strict=True))
+        refused |= {place: one for place, one in told.items() if isinstance(one, errors.OverBudget)}
+        fresh = {place: one for place, one in told.items() if not isinstance(one, errors.OverBudget)}
+        # At once: should the next call fail, what this one cost is not paid for again.
+        await _cache(resources, embedder, fresh)
+        known |= fresh
+    return known, refused
 
 
-async def _cache(resources: Resources, embedder: Embedder, fresh: Mapping[tuple[str, str], Vector]) -> None:
+def _payer(document: Document) -> Payer:
+    """A desk is nobody's own: what it holds is paid for by the tenant."""
+    agent, user = document.filters.get("agent"), document.filters.get("user")
+    return Payer(document.tenant, agent, user or None, Purpose.EMBEDDING)
+
+
+def _batches(places: list[Place], size: int) -> Iterator[list[Place]]:
+    return (places[start : start + size] for start in range(0, len(places), size))
+
+
+async def _put_off(
+    resources: Resources, claims: Sequence[Claim], found: Found, refused: Mapping[Place, errors.OverBudget]
+) -> set[int]:
+    """Leave until the budget's next window what it forbids now: by its words it is found all the while."""
+    waiting = [
+        (claim, refused[(document.tenant, document.passage)])
+        for claim in claims
+        if (document := found.get((claim.tenant, claim.kind, claim.ref)))
+        and (document.tenant, document.passage) in refused
+    ]
+    if waiting:
+        async with resources.postgres.fleet() as connection:
+            for claim, over in sorted(waiting, key=_in_order):
+                await work.postpone(connection, claim, str(over), over.retry_after, refund=True)
+    return {claim.id for claim, _ in waiting}
+
+
+def _in_order(waiting: tuple[Claim, errors.OverBudget]) -> tuple[str, ...]:
+    """In the order in which work rows are held everywhere."""
+    claim = waiting[0]
+    return (claim.tenant, claim.kind, claim.ref, f"{claim.generation:012}")
+
+
+async def _cache(resources: Resources, embedder: Embedder, fresh: Mapping[Place, Vector]) -> None:
     for tenant in {tenant for tenant, _ in fresh}:
         mine = {passage: vector for (owner, passage), vector in fresh.items() if owner == tenant}
         async with resources.postgres.tenant(tenant) as connection:
@@ -99,7 +144,9 @@ async def _add(
         # rest were not written for it. Back to the index stage, which writes the points first.
         await _write_again(resources, claims)
     else:
-        await _finish(resources, claims)
+        async with resources.postgres.fleet() as connection:
+            ages = await work.confirm_embedded(connection, claims)
+        await freshness.count(resources.postgres, "vector", ages)
 
 
 async def _write_again(resources: Resources, claims: Sequence[Claim]) -> None:

@@ -15,6 +15,7 @@ from shared.index.points import Document
 from shared.reindex import rebuild
 from shared.resources import Resources
 from shared.stages import INDEX
+from shared.work import freshness
 from shared.work import store as work
 from shared.work.store import Claim
 from workers import claims as loop
@@ -45,9 +46,10 @@ async def _index(resources: Resources, generation: Generation | None, claims: li
         await loop.put_off(resources, INDEX, claims, away)
         return
     async with resources.postgres.fleet() as connection:
-        waiting = await work.confirm_indexed(connection, claims)
+        waiting, ages = await work.confirm_indexed(connection, claims)
     if waiting:
         resources.bell.ring(stages.EMBED, waiting)
+    await freshness.count(resources.postgres, "keyword", ages)
 
 
 async def _write(resources: Resources, generation: Generation, claims: list[Claim]) -> None:

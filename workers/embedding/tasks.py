@@ -1,4 +1,9 @@
-"""Tasks of the queue `embedding`."""
+"""Tasks of the queue `embedding`.
+
+`due`, how many rows the ring was for, is there to be read by people: the rows say what is done.
+"""
+
+from typing import Any
 
 from shared.stages import EMBED, INDEX
 from workers import claims
@@ -7,12 +12,12 @@ from workers.embedding import embed, index
 
 
 @app.task(name="embedding.index_pending")
-def index_pending() -> int:
+def index_pending(*, due: int | None = None) -> dict[str, Any]:  # noqa: ARG001
     """Write the keyword points that are due."""
-    return int(run(lambda resources: claims.drain(resources, INDEX, index.index_batch)))
+    return dict(run(lambda resources: claims.drain(resources, INDEX, index.index_batch)).told())
 
 
 @app.task(name="embedding.embed_pending")
-def embed_pending() -> int:
+def embed_pending(*, due: int | None = None) -> dict[str, Any]:  # noqa: ARG001
     """Add the vectors that are due."""
-    return int(run(lambda resources: claims.drain(resources, EMBED, embed.embed_batch)))
+    return dict(run(lambda resources: claims.drain(resources, EMBED, embed.embed_batch)).told())

@@ -1,24 +1,26 @@
 """Enrich raw entries: ask the model without a transaction open, record only if the claim still stands."""
 
-import asyncio
-import secrets
 from collections.abc import Sequence
+from typing import Any
 
 import structlog
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared import directives, errors
 from shared.clients.language_model import LanguageModel
-from shared.longterm import document, history, save, store, tombstones
-from shared.longterm.fingerprint import fingerprint
+from shared.longterm import document, history, rows, save, store, tombstones
 from shared.longterm.record import Draft, Entry
 from shared.resources import Resources
+from shared.spend import ask as spend
+from shared.spend.record import Payer, Purpose
 from shared.stages import ENRICH, State
 from shared.work import store as work
 from shared.work import tallies
 from shared.work.store import Claim
 from workers import claims as loop
+from workers.claims import Worked
 from workers.enrichment import items, prompt
+from workers.slots import Free, Slots
 
 ACTOR = "enrichment"
 BAD_REPLIES = 2
@@ -26,17 +28,13 @@ BAD_REPLIES = 2
 log = structlog.get_logger()
 
 
-async def enrich_all(resources: Resources) -> int:
-    """Enrich what is due, no more at once than the model may be asked at once."""
-    return await loop.drain(resources, ENRICH, enrich_batch, resources.settings.llm_concurrency)
+async def enrich_all(resources: Resources) -> Worked:
+    """Enrich what is due, no more at once in this process than the model may be asked at once."""
+    return await _slots.work_off(resources, resources.settings.llm_concurrency)
 
 
-async def enrich_batch(resources: Resources, claims: Sequence[Claim]) -> None:
-    """Work on claimed entries side by side."""
-    await asyncio.gather(*(_enrich(resources, claim) for claim in claims))
-
-
-async def _enrich(resources: Resources, claim: Claim) -> None:
+async def enrich(resources: Resources, claim: Claim, free: Free) -> None:
+    """Work on one claimed entry; `free` its slot once the model has answered."""
     model = resources.language_model
     async with resources.postgres.tenant(claim.tenant) as connection:
         raw = next(iter(await store.read(connection, claim.tenant, [claim.ref])), None)
@@ -49,21 +47,24 @@ async def _enrich(resources: Resources, claim: Claim) -> None:
         return
     try:
         found = await _ask(resources, model, raw, prompt.system(rules.text))
+    except errors.OverBudget as over:
+        await settle(resources, claim, State.KEPT_RAW, str(over))
     except errors.Unavailable as away:
         await _not_now(resources, claim, away)
     except errors.BadReply as bad:
         await _not_so(resources, claim, bad)
     else:
+        free()
         await _record(resources, claim, found)
 
 
+_slots = Slots(ENRICH, enrich)
+
+
 async def _ask(resources: Resources, model: LanguageModel, raw: Entry, system: str) -> list[Draft]:
-    try:
-        async with asyncio.timeout(resources.settings.llm_timeout):
-            reply = await model.ask(system, prompt.user(raw))
-    except TimeoutError:
-        raise errors.Unavailable("language model", "no answer in time") from None
-    return items.drafts(reply.text, raw, system)
+    payer = Payer(raw.tenant, raw.agent_id, raw.user_id, Purpose.ENRICHMENT)
+    answer = await spend.ask(resources, model, payer, system, prompt.user(raw))
+    return items.drafts(answer.text, raw, system)
 
 
 async def _not_now(resources: Resources, claim: Claim, away: errors.Unavailable) -> None:
@@ -128,30 +129,21 @@ async def _without_forgotten(connection: AsyncConnection, raw: Entry, found: Seq
 async def _replace(connection: AsyncConnection, raw: Entry, kept: Sequence[Draft]) -> list[Entry]:
     """Archive the raw entry first, for a successor may say the very same; return all that changed."""
     await store.archive(connection, raw.tenant, [raw.id], "enriched", [])
-    rows = await store.upsert(connection, raw.scope, [_row(raw, draft) for draft in kept])
-    successors = [Entry.of(row) for row in rows]
+    saved = await store.upsert(connection, raw.scope, [_row(raw, draft) for draft in kept])
+    successors = [Entry.of(row) for row in saved]
     ids = [entry.id for entry in successors]
     archived = await store.change(connection, raw.tenant, raw.id, {"superseded_by": ids})
-    await history.note(connection, ACTOR, "created", [Entry.of(row) for row in rows if row["inserted"]])
+    await history.note(connection, ACTOR, "created", [Entry.of(row) for row in saved if row["inserted"]])
     await history.note(
-        connection, ACTOR, "reinforced", [Entry.of(row) for row in rows if not row["inserted"]]
+        connection, ACTOR, "reinforced", [Entry.of(row) for row in saved if not row["inserted"]]
     )
     await history.note(connection, ACTOR, "archived", [archived], f"enriched into {', '.join(ids)}")
-    return [archived, *(Entry.of(row) for row in rows if row["inserted"])]
+    return [archived, *(Entry.of(row) for row in saved if row["inserted"])]
 
 
-def _row(raw: Entry, draft: Draft) -> dict[str, object]:
-    return store.row_of(
-        secrets.token_hex(6),
-        content=draft.content,
-        fingerprint=fingerprint(draft.content, draft.occurred_at),
-        indexed_text=document.keywords(draft),
-        state=State.FINAL,
-        category=draft.category,
-        tags=list(draft.tags),
-        metadata=draft.metadata,
-        importance=draft.importance,
-        occurred_at=draft.occurred_at,
+def _row(raw: Entry, draft: Draft) -> dict[str, Any]:
+    return rows.of_draft(
+        draft,
         sources=[source.model_dump() for source in raw.sources],
         derived_from=[raw.id],
         reinforcement_count=raw.reinforcement_count,

@@ -19,14 +19,16 @@ _BATCH = 500
 
 
 async def sessions_over(resources: Resources, tenant: str) -> int:
-    """Delete sessions whose time is over, with turns and desk; their points follow."""
+    """Delete sessions whose time is over, with all they hold and their desk; their points follow."""
     async with resources.postgres.tenant(tenant) as connection:
         over = await session_store.expired(connection, tenant, _BATCH)
-        claims = await sessions.discard(connection, tenant, [one for one, _ in over]) if over else []
+        gone = [one for one, _ in over]
+        claims = await sessions.discard(connection, tenant, gone) if gone else []
         desks = {namespace for _, namespace in over}
         # Patrols and subagents of one name share a desk: it stays as long as one of them is there.
         shared = await session_store.owners_of(connection, tenant, sorted(desks))
     await resources.writer.write_through([], claims)
+    await sessions.drop_cached(resources, tenant, gone)
     for namespace in sorted(desks):
         if namespace.lower() not in shared:
             await write.clear(resources, tenant, namespace)

@@ -15,6 +15,7 @@ from shared.conversation import store as conversation
 from shared.index import generations, points
 from shared.index.generations import Generation
 from shared.longterm import store as longterm
+from shared.observations import store as observations
 from shared.reindex.backfill import count as record_count
 from shared.reindex.backfill import versions as record_versions
 from shared.resources import Resources
@@ -24,6 +25,11 @@ from shared.work import store as work
 _PAGE = 1000
 _PAGES = 10
 Point = tuple[str, str, str, int]
+_VERSIONS = {
+    Kind.MEMORY: longterm.versions,
+    Kind.TURN: conversation.versions,
+    Kind.OBSERVATION: observations.versions,
+}
 # Where the last sweep of this process stopped, by generation. Lost with the process: no harm.
 _offsets: dict[int, Any] = {}
 
@@ -79,8 +85,7 @@ async def _orphans(resources: Resources, kind: Kind, found: Sequence[Point]) -> 
         mine = [(point, ref, version) for point, owner, ref, version in found if owner == tenant]
         async with resources.postgres.tenant(tenant) as connection:
             refs = [ref for _, ref, _ in mine]
-            read = longterm.versions if kind is Kind.MEMORY else conversation.versions
-            current = await read(connection, tenant, refs)
+            current = await _VERSIONS[kind](connection, tenant, refs)
         orphans += [point for point, ref, version in mine if current.get(ref) != version]
     return orphans
 

@@ -12,7 +12,8 @@ from shared import errors
 from shared.access import store as access
 from shared.reindex import rebuild
 from shared.resources import Resources
-from shared.work import tallies
+from shared.spend import limits, reserve
+from shared.work import tallies, ticks
 from workers.sweep import abandoned, retention, strays
 
 log = structlog.get_logger()
@@ -35,15 +36,28 @@ class Counts:
     expired_vectors: int = 0
     expired_signals: int = 0
     expired_dreams: int = 0
+    lost_reservations: int = 0
+    turned_budgets: int = 0
 
 
 Step = Callable[[Resources, Counts], Awaitable[None]]
 
 
+# Of the time between rings: a ring that comes a little early must not be taken for another clock's.
+_WINDOW = 0.9
+
+
+async def follow_ring(resources: Resources) -> Counts:
+    """Sweep, unless another clock's ring for the same window has been followed; count what was mended."""
+    async with resources.postgres.fleet() as connection:
+        first = await ticks.claim(connection, "sweep", resources.settings.sweep_every * _WINDOW)
+    return await sweep_once(resources) if first else Counts()
+
+
 async def sweep_once(resources: Resources) -> Counts:
     """Do every step once and count what was mended."""
     counts = Counts()
-    for step in (_generations, _abandoned, _retention, _desk_points, _strays):
+    for step in (_generations, _abandoned, _spend, _retention, _desk_points, _strays):
         try:
             await step(resources, counts)
         except errors.LociError as error:
@@ -81,6 +95,15 @@ async def _retention(resources: Resources, counts: Counts) -> None:
         counts.expired_vectors += rows["vectors"]
         counts.expired_signals += rows["signals"]
         counts.expired_dreams += rows["dreams"]
+
+
+async def _spend(resources: Resources, counts: Counts) -> None:
+    """Reservations whose worker died with them hold money back; budgets' windows have turned unseen."""
+    async with resources.postgres.fleet() as connection:
+        tenants = await access.tenants(connection)
+    for tenant in tenants:
+        counts.lost_reservations += await reserve.lose_overdue(resources, tenant)
+        counts.turned_budgets += await limits.refresh(resources, tenant)
 
 
 async def _desk_points(resources: Resources, counts: Counts) -> None:

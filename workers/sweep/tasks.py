@@ -16,5 +16,5 @@ def hand_on() -> dict[str, int]:
 
 @app.task(name="sweep.sweep_once")
 def sweep_once() -> dict[str, Any]:
-    """Mend what is unfinished, expired or astray."""
-    return asdict(run(sweep.sweep_once))
+    """Mend what is unfinished, expired or astray, once for all clocks that ring."""
+    return asdict(run(sweep.follow_ring))

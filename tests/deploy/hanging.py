@@ -1,0 +1,24 @@
+"""A worker whose loop can be made to hang: `python -m tests.deploy.hanging`, then SIGUSR2.
+
+Its canary goes more often than in production. Nothing else differs from `loci work`.
+"""
+
+import signal
+import threading
+
+from services.commands import run
+from shared import heartbeat
+from workers import app
+
+heartbeat.EVERY = 0.1
+
+
+def _hang(*_: object) -> None:
+    process = app._process
+    assert process is not None
+    process.loop.call_soon_threadsafe(threading.Event().wait)
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGUSR2, _hang)
+    run.worker("sweep", 1)

@@ -1,0 +1,208 @@
+"""Issue 5, point 2: how pods may run, end, be judged, moved and scaled."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from shared import config
+from tests.deploy.kustomize import Object, containers, pod_spec
+from tests.deploy.variants import objects
+
+_PODS = {"Deployment", "StatefulSet", "Job"}
+_PROBES = ("startupProbe", "readinessProbe", "livenessProbe")
+
+
+def _of(rendered: Iterable[Object], *kinds: str) -> dict[str, Object]:
+    return {one["metadata"]["name"]: one for one in rendered if one["kind"] in kinds}
+
+
+def _labels(one: Object) -> dict[str, str]:
+    labels: dict[str, str] = one["spec"]["template"]["metadata"]["labels"]
+    return labels
+
+
+def _within(selector: dict[str, str], labels: dict[str, str]) -> bool:
+    return bool(selector) and selector.items() <= labels.items()
+
+
+def test_every_pod_keeps_to_the_restricted_profile_and_writes_no_root_file_system(
+    rendered: list[Object],
+) -> None:
+    pods = _of(rendered, *_PODS)
+    assert len(pods) >= 8
+    for name, one in pods.items():
+        spec = one["spec"]["template"]["spec"]
+        assert spec["securityContext"]["runAsNonRoot"] is True, name
+        assert spec["securityContext"]["runAsUser"] > 0
+        assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        assert not {"hostNetwork", "hostPID", "hostIPC"} & set(spec)
+        assert all({"emptyDir", "configMap"} & set(volume) for volume in spec.get("volumes", []))
+        for container in [*spec.get("initContainers", []), *spec["containers"]]:
+            assert container["securityContext"] == {
+                "allowPrivilegeEscalation": False,
+                "readOnlyRootFilesystem": True,
+                "runAsNonRoot": True,
+                "capabilities": {"drop": ["ALL"]},
+            }
+    [namespace] = _of(rendered, "Namespace").values()
+    assert namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
+
+
+def test_no_pod_gets_a_token_of_the_cluster(rendered: list[Object]) -> None:
+    accounts = _of(rendered, "ServiceAccount")
+    for one in _of(rendered, *_PODS).values():
+        spec = one["spec"]["template"]["spec"]
+        assert spec["automountServiceAccountToken"] is False
+        assert spec["serviceAccountName"] in accounts
+    assert not _of(rendered, "Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding")
+
+
+def test_every_container_says_what_it_needs_and_the_most_memory_it_gets(rendered: list[Object]) -> None:
+    for one in containers(rendered):
+        resources = one["resources"]
+        assert set(resources["requests"]) == {"cpu", "memory"}
+        assert "memory" in resources["limits"]
+        assert _bytes(resources["limits"]["memory"]) >= _bytes(resources["requests"]["memory"])
+
+
+def _bytes(quantity: str) -> int:
+    return int(quantity[:-2]) * {"Mi": 2**20, "Gi": 2**30}[quantity[-2:]]
+
+
+def test_every_deployment_has_probes_a_grace_period_and_a_disruption_budget(rendered: list[Object]) -> None:
+    budgets = [
+        one["spec"]["selector"]["matchLabels"] for one in _of(rendered, "PodDisruptionBudget").values()
+    ]
+    for name, one in _of(rendered, "Deployment").items():
+        spec = one["spec"]["template"]["spec"]
+        [container] = spec["containers"]
+        assert set(_PROBES) <= set(container), name
+        assert spec["terminationGracePeriodSeconds"] >= 30, name
+        assert sum(_within(budget, _labels(one)) for budget in budgets) == 1, name
+
+
+def test_workers_are_given_longer_to_end_than_any_task_may_take(rendered: list[Object]) -> None:
+    settings = config.load()
+    longest = max(settings.lease * 1.5 + 5, settings.dream_lease)
+    for one in _workers(rendered):
+        assert one["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] > longest
+
+
+def _workers(rendered: Iterable[Object]) -> list[Object]:
+    found = [one for one in _of(rendered, "Deployment").values() if "loci/role" in _labels(one)]
+    assert len(found) >= 4
+    return found
+
+
+def test_a_worker_lives_by_its_canary_and_a_canary_may_wait_behind_the_longest_task(
+    rendered: list[Object],
+) -> None:
+    settings = config.load()
+    for one in _workers(rendered):
+        for probe in _PROBES:
+            assert one["spec"]["template"]["spec"]["containers"][0][probe]["exec"]["command"] == [
+                "loci",
+                "alive",
+            ]
+    default = 300  # of `loci alive --max-age`
+    assert default > settings.lease * 1.5 + 5
+
+
+def test_a_liveness_probe_asks_no_store(rendered: list[Object]) -> None:
+    """Else a store that is away would restart everybody."""
+    for one in _of(rendered, "Deployment").values():
+        probe = one["spec"]["template"]["spec"]["containers"][0]["livenessProbe"]
+        told = probe["httpGet"]["path"] if "httpGet" in probe else probe["exec"]["command"]
+        assert told in ("/healthz", "/healthcheck", ["loci", "alive"])
+
+
+def test_what_reads_tables_waits_for_the_migration_which_alone_logs_in_as_the_owner(
+    rendered: list[Object],
+) -> None:
+    owner = [
+        name
+        for name, one in _of(rendered, *_PODS).items()
+        if "loci-migrate" in _secrets(one["spec"]["template"])
+    ]
+    assert owner == ["loci-migrate"]
+    for one in _of(rendered, "Deployment").values():
+        spec = one["spec"]["template"]["spec"]
+        reads = any(pair["name"] == "LOCI_POSTGRES_URL" for pair in spec["containers"][0].get("env", []))
+        waits = [init["command"][1] for init in spec.get("initContainers", [])]
+        assert waits == (["wait-for-schema"] if reads else [])
+
+
+def _secrets(template: dict[str, Any]) -> set[str]:
+    return {
+        pair["valueFrom"]["secretKeyRef"]["name"]
+        for container in template["spec"]["containers"]
+        for pair in container.get("env", [])
+        if "secretKeyRef" in pair.get("valueFrom", {})
+    }
+
+
+def test_beat_and_flower_know_the_broker_and_no_other_store(rendered: list[Object]) -> None:
+    for name in ("loci-beat", "loci-flower"):
+        [container] = _of(rendered, "Deployment")[name]["spec"]["template"]["spec"]["containers"]
+        known = {pair["name"] for pair in container["env"]}
+        assert known <= {"LOCI_BROKER_URL", "LOCI_FLOWER_PASSWORD"}
+
+
+def test_selectors_select_the_pods_they_mean_and_no_others(rendered: list[Object]) -> None:
+    pods = _of(rendered, *_PODS)
+    for name, one in _of(rendered, "Deployment", "StatefulSet").items():
+        selector = one["spec"]["selector"]["matchLabels"]
+        assert [other for other in pods if _within(selector, _labels(pods[other]))] == [name]
+    for name, service in _of(rendered, "Service").items():
+        chosen = [other for other in pods if _within(service["spec"]["selector"], _labels(pods[other]))]
+        assert chosen == [name]
+        ports = {port["name"] for port in pods[name]["spec"]["template"]["spec"]["containers"][0]["ports"]}
+        assert {port["targetPort"] for port in service["spec"]["ports"]} <= ports
+
+
+def test_no_deployment_has_two_scalers_or_a_scaler_and_a_number_of_its_own(rendered: list[Object]) -> None:
+    deployments = _of(rendered, "Deployment")
+    scaled = [
+        one["spec"]["scaleTargetRef"]["name"]
+        for one in rendered
+        if one["kind"] in {"HorizontalPodAutoscaler", "ScaledObject"}
+    ]
+    assert len(scaled) == len(set(scaled))
+    assert set(scaled) == {name for name, one in deployments.items() if "replicas" not in one["spec"]}
+    assert set(scaled) == {"loci-gateway", "loci-enrichment", "loci-embedding", "loci-dream"}
+
+
+@pytest.mark.parametrize("overlay", ["small", "production"])
+def test_with_keda_queues_scale_by_their_backlog_and_without_by_processor_time(overlay: str) -> None:
+    queues = {"loci-enrichment", "loci-embedding", "loci-dream"}
+    plain, with_keda = objects(overlay), objects(f"{overlay}-with-components")
+    assert set(_of(plain, "HorizontalPodAutoscaler")) == {"loci-gateway", *queues}
+    assert set(_of(with_keda, "HorizontalPodAutoscaler")) == {"loci-gateway"}
+    assert set(_of(with_keda, "ScaledObject")) == queues
+
+
+def test_both_scalers_of_a_queue_stop_at_the_same_most_pods() -> None:
+    plain = _of(objects("small"), "HorizontalPodAutoscaler")
+    scaled = _of(objects("small-with-components"), "ScaledObject")
+    most = {name: one["spec"]["maxReplicaCount"] for name, one in scaled.items()}
+    assert most == {name: plain[name]["spec"]["maxReplicas"] for name in scaled}
+
+
+def test_in_production_agents_never_wait_for_one_pod_and_pods_are_spread() -> None:
+    rendered = objects("production")
+    for one in _of(rendered, "HorizontalPodAutoscaler").values():
+        assert one["spec"]["minReplicas"] >= 2
+    for one in _of(rendered, "Deployment").values():
+        spread = one["spec"]["template"]["spec"]["topologySpreadConstraints"]
+        keys = {constraint["topologyKey"] for constraint in spread}
+        assert keys == {"topology.kubernetes.io/zone", "kubernetes.io/hostname"}
+    assert not _of(rendered, "StatefulSet")
+
+
+def test_every_probe_and_service_names_a_port_that_the_container_opens(rendered: list[Object]) -> None:
+    for spec in filter(None, map(pod_spec, rendered)):
+        for container in spec["containers"]:
+            ports = {port["name"] for port in container.get("ports", [])}
+            probed = {container[p]["httpGet"]["port"] for p in _PROBES if "httpGet" in container.get(p, {})}
+            assert probed <= ports

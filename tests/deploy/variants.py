@@ -1,0 +1,37 @@
+"""The ways in which `deploy/kubernetes` is meant to be applied.
+
+`python -m tests.deploy.variants FOLDER` writes each to a file.
+"""
+
+import sys
+from pathlib import Path
+
+import yaml
+
+from tests.deploy.kustomize import Object, render
+
+KUBERNETES = Path(__file__).parents[2] / "deploy" / "kubernetes"
+COMPONENTS = ("keda", "monitoring")
+OVERLAYS = ("small", "production")
+VARIANTS: dict[str, tuple[str, tuple[str, ...]]] = {
+    name: (overlay, components)
+    for overlay in OVERLAYS
+    for name, components in ((overlay, ()), (f"{overlay}-with-components", COMPONENTS))
+}
+
+
+def objects(variant: str) -> list[Object]:
+    """Render an overlay, alone or with both components."""
+    overlay, components = VARIANTS[variant]
+    return render(KUBERNETES / "overlays" / overlay, [KUBERNETES / "components" / one for one in components])
+
+
+def write(folder: Path) -> None:
+    """Write every variant as a file that `kubectl apply -f` takes."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in VARIANTS:
+        (folder / f"{name}.yaml").write_text(yaml.safe_dump_all(objects(name), sort_keys=False))
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]))
