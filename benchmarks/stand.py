@@ -20,6 +20,7 @@ from typing import Any
 
 import asyncpg
 
+from services.local import programs
 from services.local.stack import Stack
 from shared import config
 from shared.access import keys
@@ -75,11 +76,13 @@ async def _issued(settings: config.Settings, tenant: str) -> str:
 
 
 @contextmanager
-def running(embedder: str | None = None, **changes: Any) -> Iterator[Stand]:
+def running(
+    embedder: str | None = None, commands: programs.Programs = programs.LOCI, **changes: Any
+) -> Iterator[Stand]:
     """Run a stack for the length of a block.
 
     `embedder` is an OpenAI-compatible address, `local` for a `loci serve-embeddings` of its own, or
-    None for keywords only.
+    None for keywords only. `commands` are those of `loci up`, unless some are to be started otherwise.
     """
     with ExitStack() as closing:
         folder = Path(closing.enter_context(tempfile.TemporaryDirectory(prefix="loci-bench-")))
@@ -87,7 +90,7 @@ def running(embedder: str | None = None, **changes: Any) -> Iterator[Stand]:
         wanted: dict[str, Any] = {"data_dir": folder, "port": _free(), "flower_port": _free(), **changes}
         if address:
             wanted |= {"embedding_base_url": address, "embedding_model": _model(address)}
-        stack = closing.enter_context(Stack(config.load(**wanted), say=_quiet).running())
+        stack = closing.enter_context(Stack(config.load(**wanted), commands=commands, say=_quiet).running())
         yield Stand(stack.url, stack.key, config.load(**wanted))
 
 

@@ -4,22 +4,20 @@ Every command imports what it needs when it runs, so that `loci --help` is quick
 needs no web framework.
 """
 
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from services.commands import entry_point
+from services.commands.dream_group import dreams
+from services.commands.options import Agent, Tenant, User
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 keys = typer.Typer(no_args_is_help=True, help="Make, list and revoke keys.")
 app.add_typer(keys, name="keys")
-dreams = typer.Typer(no_args_is_help=True, help="Begin, follow, read and undo dreams.")
 app.add_typer(dreams, name="dreams")
-
-Agent = Annotated[str | None, typer.Option("--agent", help="The agent whose memory is meant.")]
-User = Annotated[str | None, typer.Option("--user", help="The user whose memory is meant.")]
-Tenant = Annotated[str, typer.Option("--tenant", help="The tenant.")]
 
 
 @app.command()
@@ -88,18 +86,45 @@ def flower() -> None:
 
 @app.command()
 @entry_point
-def migrate() -> None:
+def migrate(
+    wait: Annotated[float, typer.Option("--wait", min=0, help="Seconds to wait for Postgres.")] = 0,
+) -> None:
     """Bring the schema of Postgres up to date, as its owner."""
     from services.commands.migrate import upgrade
+    from services.commands.wait import for_postgres
 
+    if wait:
+        for_postgres(wait)
     upgrade()
+
+
+@app.command(name="wait-for-schema")
+@entry_point
+def wait_for_schema(
+    timeout: Annotated[float, typer.Option("--timeout", min=0, help="Seconds to wait at most.")] = 300,
+) -> None:
+    """Wait until the schema of Postgres is this release's or newer."""
+    from services.commands.wait import for_schema
+
+    for_schema(timeout)
+
+
+@app.command()
+@entry_point
+def alive(
+    max_age: Annotated[float, typer.Option("--max-age", min=0, help="Seconds a heartbeat counts.")] = 300,
+) -> None:
+    """Tell by the exit code whether the process beside this one lives: a probe for containers."""
+    from services.commands.alive import examine
+
+    examine(max_age)
 
 
 @app.command()
 @entry_point
 def reindex(
     kind: Annotated[
-        str | None, typer.Option("--kind", help="memory, turn or desk; all if not given.")
+        str | None, typer.Option("--kind", help="memory, turn, desk or observation; all if not given.")
     ] = None,
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until it is in use.")] = True,  # noqa: FBT002
 ) -> None:
@@ -163,60 +188,22 @@ def serve_embeddings(
     run(port, model)
 
 
-@dreams.command("list")
+@app.command()
 @entry_point
-def list_dreams(tenant: Tenant = "default", agent: Agent = None, user: User = None) -> None:
-    """List dream runs, the newest first."""
-    from services.commands.dreams import show_all
-
-    show_all(tenant, agent, user)
-
-
-@dreams.command("run")
-@entry_point
-def run_dream(
+def spend(
     tenant: Tenant = "default",
+    by: Annotated[
+        str, typer.Option("--by", help="Some of agent, session, user, purpose, model, day.")
+    ] = "purpose,model",
     agent: Agent = None,
     user: User = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Decide, but change nothing.")] = False,  # noqa: FBT002
+    since: Annotated[datetime | None, typer.Option("--since", help="From this day or time on, UTC.")] = None,
+    until: Annotated[datetime | None, typer.Option("--until", help="Before this day or time, UTC.")] = None,
 ) -> None:
-    """Begin a run and follow it, a line for each pass."""
-    from services.commands.dreams import follow
+    """Print what was spent as a table, and the budgets of today and of this month."""
+    from services.commands.spend import show
 
-    follow(tenant, agent, user, dry_run=dry_run)
-
-
-@dreams.command("show")
-@entry_point
-def show_dream(run_id: str, tenant: Tenant = "default") -> None:
-    """Show what a run read, proposed, was refused and did."""
-    from services.commands.dreams import show
-
-    show(tenant, run_id)
-
-
-@dreams.command("undo")
-@entry_point
-def undo_dream(run_id: str, tenant: Tenant = "default") -> None:
-    """Undo a run and say what could not be undone."""
-    from services.commands.dreams import undo
-
-    undo(tenant, run_id)
-
-
-@dreams.command("evaluate")
-@entry_point
-def evaluate_dreams(
-    endpoint: Annotated[str, typer.Option("--endpoint", help="An OpenAI-compatible base URL.")],
-    model: Annotated[str, typer.Option("--model", help="The model's name there.")] = "default",
-    example: Annotated[
-        Path | None, typer.Option("--example", exists=True, help="A folder like examples/dream.")
-    ] = None,
-) -> None:
-    """Let a model dream over the example scope and measure merges, prunes and facts lost."""
-    from services.commands.dream_evaluation import evaluate
-
-    evaluate(endpoint, model, example)
+    show(tenant, by, {"agent_id": agent, "user_id": user}, since, until)
 
 
 @keys.command("create")

@@ -6,11 +6,13 @@ the environment wins. A bad value stops the process with the variable's name.
 """
 
 import json
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from pydantic import Field, SecretStr, ValidationError, computed_field
+from cronsim import CronSim, CronSimError
+from pydantic import Field, SecretStr, ValidationError, computed_field, field_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from shared import errors
@@ -68,6 +70,7 @@ class Settings(BaseSettings):
     search_strategy: Literal["blend", "mean", "rrf", "bm25"] = "blend"
     recall_limit: int = Field(8, ge=1)
     recall_fallback: int = Field(5, ge=0)
+    recall_episodes: int = Field(5, ge=0)
     past_turns: int = Field(0, ge=0, le=20)
     # No request waits longer than this for the index; it answers from Postgres instead.
     qdrant_timeout: float = Field(2, gt=0)
@@ -83,6 +86,17 @@ class Settings(BaseSettings):
     window_replay: int = Field(20, ge=1)
     window_idle: int = Field(3600, ge=1)
 
+    # Sessions with state: keys and transcript entries of one session, keys of one agent
+    session_kv: int = Field(200, ge=1)
+    session_transcript: int = Field(500, ge=1)
+    agent_kv: int = Field(500, ge=1)
+    # What a `tmp` store holds is gone so long after the last write, unless its session says otherwise.
+    tmp_ttl: int = Field(3600, ge=1)
+
+    # Spend
+    prices_file: Path | None = None
+    budget_alert: float = Field(0.8, gt=0, le=1)
+
     # Work: leases must outlive deadlines, or a slow call is done twice.
     lease: float = Field(120, gt=0)
     work_attempts: int = Field(5, ge=1)
@@ -90,11 +104,19 @@ class Settings(BaseSettings):
     work_backoff_max: float = Field(300, gt=0)
     hand_on_every: float = Field(2, gt=0)
     sweep_every: float = Field(60, gt=0)
+    # What a worker has in hand when it is told to end may end by itself for so long, then it is given
+    # back: shorter than a call of the model, and the model is asked again.
+    shutdown_grace: float = Field(5, ge=0)
+    # A gateway that is told to end still answers for so long, as not ready and closing connections, so
+    # that who sends to it has turned elsewhere before it refuses.
+    drain: float = Field(3, ge=0)
 
     # Dreams
     dream_enabled: bool = True
     dream_first_after: float = Field(300, ge=0)
     dream_every: float = Field(4 * 3600, gt=0)
+    # Instead of the interval: five fields, in UTC. A night's quiet hours, say.
+    dream_cron: str | None = None
     # A scope that somebody is working in is left alone until it has been quiet this long.
     dream_quiet: float = Field(30, ge=0)
     dream_off: frozenset[str] = frozenset()
@@ -114,7 +136,19 @@ class Settings(BaseSettings):
     feedback_days: float = Field(90, gt=0)
     dream_days: float = Field(90, gt=0)
 
+    # Where workers and beat show that they live, for `loci alive`. Not by default: two workers on one
+    # machine would vouch for each other.
+    heartbeat_file: Path | None = None
     log_level: str = "INFO"
+    # The base URL of an OpenTelemetry collector (OTLP over HTTP); unset, nothing is traced.
+    otlp_endpoint: str | None = None
+
+    @field_validator("dream_cron")
+    @classmethod
+    def _names_a_time(cls, expression: str | None) -> str | None:
+        if expression is not None and not _is_cron(expression):
+            raise ValueError("must be five cron fields that name a time: minute hour day month weekday")
+        return expression
 
     @computed_field  # type: ignore[prop-decorator]
     @cached_property
@@ -141,6 +175,14 @@ class Settings(BaseSettings):
             file_secret_settings,
             _LocalAddresses(settings_cls, init_settings, env_settings),
         )
+
+
+def _is_cron(expression: str) -> bool:
+    try:
+        next(CronSim(expression, datetime.now(UTC)))
+    except (CronSimError, StopIteration):
+        return False
+    return len(expression.split()) == 5
 
 
 class _LocalAddresses(PydanticBaseSettingsSource):
@@ -190,4 +232,6 @@ def required(value: SecretStr | str | None, variable: str) -> str:
 def _with_database(url: str, database: int) -> str:
     base, _, query = url.partition("?")
     scheme, _, rest = base.partition("://")
+    if scheme == "unix":  # its path is the socket; the database is an option
+        return f"{base}?db={database}"
     return f"{scheme}://{rest.split('/')[0]}/{database}" + (f"?{query}" if query else "")

@@ -9,6 +9,8 @@
     ├── Conflict           the thing is not in a state that allows this
     │   └── Busy           … and soon will be: try again
     ├── LimitReached       a limit, named in the message
+    │   └── OverBudget     … the limit being a budget: the model was not asked
+    ├── Unsupported        a store has no such operation
     ├── Unavailable        a store or model could not be reached or refused for now
     ├── BadReply           a model answered, but not what was asked
     └── Misconfigured      a setting is missing or contradicts what is stored
@@ -17,7 +19,9 @@ The message is the sentence that the caller reads. `services.gateway.errors` map
 class to a status; nothing here knows HTTP.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 
 class LociError(Exception):
@@ -72,20 +76,50 @@ class LimitReached(LociError):
     """A limit was reached; the message names it."""
 
 
-class Unavailable(LociError):
-    """A store or a model endpoint cannot serve now.
+class Unsupported(LociError):
+    """A store has no such operation, for the owner that it was opened for."""
 
-    `retry_after` (seconds) is set when the other side said when to come back.
-    """
+    def __init__(self, store: str, operation: str) -> None:
+        super().__init__(f"store '{store}' does not support {operation}")
 
-    def __init__(self, dependency: str, reason: str, retry_after: float | None = None) -> None:
-        super().__init__(f"{dependency} is unavailable: {reason}")
-        self.dependency = dependency
+
+class OverBudget(LimitReached):
+    """A budget would be overrun, so the model was not asked; its window ends in `retry_after` seconds."""
+
+    def __init__(self, message: str, retry_after: float) -> None:
+        super().__init__(message)
         self.retry_after = retry_after
 
 
+class Unavailable(LociError):
+    """A store or a model endpoint cannot serve now.
+
+    `retry_after` (seconds) is set when the other side said when to come back. `unanswered` says that
+    the question had gone out and no answer came: the other side may have worked, and may bill it.
+    """
+
+    def __init__(
+        self, dependency: str, reason: str, retry_after: float | None = None, *, unanswered: bool = False
+    ) -> None:
+        super().__init__(f"{dependency} is unavailable: {reason}")
+        self.dependency = dependency
+        self.retry_after = retry_after
+        self.unanswered = unanswered
+
+
 class BadReply(LociError):
-    """A model answered, but not what was asked."""
+    """A model answered, but not what was asked.
+
+    `usage` is what it says to have used for that. `refused` says that it answered with a status of
+    refusal: nothing was used.
+    """
+
+    def __init__(
+        self, message: str, *, usage: Mapping[str, Any] | None = None, refused: bool = False
+    ) -> None:
+        super().__init__(message)
+        self.usage = usage
+        self.refused = refused
 
 
 class Misconfigured(LociError):

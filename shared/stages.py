@@ -3,7 +3,7 @@
 A save is one transaction: the record's row and one `work` row for each thing left to do.
 The record is durable from then on. What is left to do moves it along two tracks:
 
-    index track, one for each index generation (memories, turns, desk entries)
+    index track, one for each index generation (memories, turns, desk entries, observations)
 
         saved ──▶ index ──▶ embed ──▶ done        index: the keyword point is written
                     │         │                          (at once by whoever saved; by a
@@ -46,11 +46,12 @@ class Kind(StrEnum):
     MEMORY = "memory"
     TURN = "turn"
     DESK = "desk"
+    OBSERVATION = "observation"
     SCOPE = "scope"  # an agent's, or one of its users', to be dreamed over
     RUN = "run"  # a dream run
 
 
-INDEXED = (Kind.MEMORY, Kind.TURN, Kind.DESK)
+INDEXED = (Kind.MEMORY, Kind.TURN, Kind.DESK, Kind.OBSERVATION)
 """The kinds that are found by search: one collection each."""
 
 

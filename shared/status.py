@@ -10,10 +10,19 @@ _NAMES = {ENRICH.name: "enrichment", EMBED.name: "embedding", INDEX.name: "index
 
 
 async def of_tenant(resources: Resources, tenant: str) -> dict[str, Any]:
-    """Return {pending: {enrichment, embedding, index}, dead, oldest_pending_seconds}."""
+    """Return {pending: {enrichment, embedding, index}, dead, oldest_pending_seconds, put_off}.
+
+    `put_off` says why rows wait: [{stage, reason, rows}], empty when nothing has been put off.
+    """
     async with resources.postgres.tenant(tenant) as connection:
         rows = await backlog.pending(connection, tenant)
-    return _told(rows)
+        waiting = await backlog.put_off(connection, tenant)
+    reasons = [
+        {"stage": _NAMES[row["stage"]], "reason": row["reason"], "rows": row["rows"]}
+        for row in waiting
+        if row["stage"] in _NAMES
+    ]
+    return _told(rows) | {"put_off": reasons}
 
 
 async def of_fleet(resources: Resources) -> dict[str, Any]:

@@ -30,6 +30,24 @@ from shared.access import keys
 from shared.resources import Resources
 from tests.standins.models import ModelServer
 
+# These start processes and watch their clocks: two of them at once would disturb each other.
+_ONE_BY_ONE = ("faults", "journey", "deploy", "telemetry", "integration/local")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """For `-n 2 --dist loadgroup`: tests that start processes are one group, of the others each file is."""
+    if config.getoption("dist", "no") != "loadgroup":
+        return
+    groups = {item: _group(item.path.relative_to(Path(__file__).parent).as_posix()) for item in items}
+    for item, group in groups.items():
+        item.add_marker(pytest.mark.xdist_group(group))
+    items.sort(key=lambda item: groups[item] != _ONE_BY_ONE[0])  # the longest first
+
+
+def _group(path: str) -> str:
+    return _ONE_BY_ONE[0] if path.startswith(tuple(f"{folder}/" for folder in _ONE_BY_ONE)) else path
+
 
 @dataclass(frozen=True)
 class Stores:

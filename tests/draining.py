@@ -3,22 +3,29 @@
 from sqlalchemy import func, update
 
 from shared.resources import Resources
-from shared.stages import EMBED, ENRICH, INDEX
+from shared.stages import EMBED, INDEX
 from shared.work.table import work
 from workers import claims
 from workers.embedding import embed, index
 from workers.enrichment import enrich
 from workers.sweep.hand_on import hand_on
 
-_BATCHES = ((ENRICH, enrich.enrich_batch), (INDEX, index.index_batch), (EMBED, embed.embed_batch))
+_BATCHES = ((INDEX, index.index_batch), (EMBED, embed.embed_batch))
 
 
 async def drain(resources: Resources) -> None:
     """Claim and work until nothing more is due now."""
     await resources.writer.close()
-    while sum([await claims.drain(resources, stage, batch) for stage, batch in _BATCHES]):
+    while await _work_once(resources):
         await resources.writer.close()
     await hand_on(resources)
+
+
+async def _work_once(resources: Resources) -> int:
+    worked = await enrich.enrich_all(resources)
+    for stage, batch in _BATCHES:
+        worked += await claims.drain(resources, stage, batch)
+    return worked.total()
 
 
 async def make_due(resources: Resources) -> None:

@@ -13,7 +13,6 @@ from contextlib import AsyncExitStack
 from operator import attrgetter
 from typing import Any
 
-import structlog
 from celery import Celery, current_task
 from celery.schedules import schedule
 from celery.signals import setup_logging, worker_init, worker_shutdown, worker_shutting_down
@@ -27,7 +26,6 @@ from shared.spend import prices
 from shared.telemetry import traces
 from workers import claims, failures, followed, heart
 
-log = structlog.get_logger()
 Work = Callable[[Resources], Awaitable[Any]]
 
 

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import orjson
 from starlette.responses import Response
 
+from services.gateway import metrics
 from shared import errors, naming
 
 T = TypeVar("T")
@@ -24,6 +25,8 @@ class Json(Response):
         headers: Mapping[str, str] | None = None,
         media_type: str = "application/json",
     ) -> None:
+        if isinstance(content, dict):
+            metrics.count_degraded(content.get("degraded", ()))
         super().__init__(orjson.dumps(content), int(status_code), headers, media_type)
 
 

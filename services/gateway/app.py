@@ -1,28 +1,42 @@
 """The gateway as an ASGI application."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
 
 from services.gateway import errors
+from services.gateway.drain import Closing
 from services.gateway.limits import Limited
 from services.gateway.metrics import Measured
 from services.gateway.routes import (
+    agents,
+    budgets,
+    collections,
     directives,
     dreams,
     feedback,
+    files,
+    kv,
     memories,
+    observations,
     operations,
     sessions,
+    spend,
+    stores,
+    transcript,
     transfer,
     turns,
     users,
     working,
 )
+from services.gateway.traced import Traced
 from shared import config, telemetry
 from shared.reindex import rebuild
 from shared.resources import open_resources
+from shared.spend import prices
+from shared.telemetry import traces
 
 _ABOUT = "The memory of a fleet of agents: conversation, desk and long-term memory behind one door."
 
@@ -30,29 +44,42 @@ _ABOUT = "The memory of a fleet of agents: conversation, desk and long-term memo
 def create_app(settings: config.Settings | None = None) -> FastAPI:
     """Return the gateway; its stores are opened when it starts serving."""
     settings = settings or config.load()
-    telemetry.set_up(settings)
+    telemetry.set_up(settings, "gateway")
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         async with open_resources(settings) as resources:
             await rebuild.prepare(resources)
+            prices.listed(settings)  # a file that can't be read ends the process here
             app.state.resources = resources
             yield
+        await asyncio.to_thread(traces.flush)
 
     app = FastAPI(title="Loci", version="1", summary=_ABOUT, lifespan=lifespan)
     errors.install(app)
     app.add_middleware(Limited)
     app.add_middleware(Measured)
+    app.add_middleware(Traced)
+    app.add_middleware(Closing)
     # `transfer` first: its paths would read as ids of memories.
     for noun in (
         transfer,
         memories,
         working,
+        observations,
+        agents,
         sessions,
+        kv,
+        transcript,
+        collections,
+        files,
+        stores,
         turns,
         feedback,
         directives,
         dreams,
+        spend,
+        budgets,
         users,
         operations,
     ):

@@ -1,6 +1,5 @@
 """Errors to answers: one table, RFC 9457 problem JSON, and never a stack trace."""
 
-import traceback
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
@@ -13,6 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from services.gateway.answer import Json
 from shared import errors
+from shared.telemetry.logs import place_of
 
 log = structlog.get_logger()
 
@@ -25,6 +25,8 @@ STATUS: dict[type[errors.LociError], HTTPStatus] = {
     errors.Busy: HTTPStatus.CONFLICT,
     errors.Conflict: HTTPStatus.CONFLICT,
     errors.LimitReached: HTTPStatus.CONFLICT,
+    # Nothing will ever change it: the request itself is unfit.
+    errors.Unsupported: HTTPStatus.UNPROCESSABLE_ENTITY,
     errors.Unavailable: HTTPStatus.SERVICE_UNAVAILABLE,
     errors.BadReply: HTTPStatus.BAD_GATEWAY,
     errors.Misconfigured: HTTPStatus.INTERNAL_SERVER_ERROR,
@@ -127,13 +129,8 @@ class _Unforeseen:
         try:
             await self._app(scope, receive, noted)
         except Exception as error:
-            log.error("unforeseen", error=type(error).__name__, where=_where(error))  # noqa: TRY400
+            log.error("unforeseen", error=type(error).__name__, where=place_of(error))  # noqa: TRY400
             if begun or scope["type"] != "http":
                 raise
             told = problem(HTTPStatus.INTERNAL_SERVER_ERROR, "an unforeseen error; it has been logged")
             await told(scope, receive, send)
-
-
-def _where(error: BaseException) -> list[str]:
-    frames = traceback.extract_tb(error.__traceback__)[-8:]
-    return [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]

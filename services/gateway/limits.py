@@ -1,9 +1,10 @@
-"""What is refused before a route sees it: bodies that are too large, paths with control characters.
+"""What is refused before a route sees it: bodies that are too large, addresses that are no plain text.
 
 A line break at the end of a path would be lost in matching its route, and another thing be named.
 """
 
 from http import HTTPStatus
+from urllib.parse import unquote_to_bytes
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -35,7 +36,7 @@ class Limited:
             told = problems.problem(HTTPStatus.UNPROCESSABLE_ENTITY, f"{unfit.field}: {unfit.rule}", [unfit])
             await told(scope, receive, send)
             return
-        limit = _limit(scope["path"])
+        limit = _limit(scope["method"], scope["path"])
         if _claimed(scope) > limit:
             await _refusal(limit)(scope, receive, send)
             return
@@ -68,11 +69,25 @@ class Limited:
 def _unfit(scope: Scope) -> Violation | None:
     if any(character < " " or character == "\x7f" for character in scope["path"]):
         return Violation("path", "must not hold control characters")
-    return Violation("query", "must not hold a NUL") if b"%00" in scope["query_string"] else None
+    if "\ufffd" in scope["path"]:  # what the server read in place of bytes that are no text
+        return Violation("path", "must be UTF-8, without replacement characters")
+    if b"%00" in scope["query_string"]:
+        return Violation("query", "must not hold a NUL")
+    return None if _is_utf8(scope["query_string"]) else Violation("query", "must be UTF-8")
 
 
-def _limit(path: str) -> int:
-    return MAX_BULK if path in _BULK or path.endswith("/turns/batch") else MAX_BODY
+def _is_utf8(quoted: bytes) -> bool:
+    try:
+        unquote_to_bytes(quoted).decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _limit(method: str, path: str) -> int:
+    # By method too: a key may be called `turns/batch`.
+    bulk = method == "POST" and (path in _BULK or path.endswith("/turns/batch"))
+    return MAX_BULK if bulk else MAX_BODY
 
 
 def _claimed(scope: Scope) -> int:

@@ -3,17 +3,26 @@
 import time
 from collections.abc import Iterable
 
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Histogram, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client import (
+    CONTENT_TYPE_LATEST,
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    disable_created_metrics,
+    generate_latest,
+)
+from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
-from sqlalchemy import RowMapping
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from services.gateway import fleet_metrics
 from shared import errors
 from shared.resources import Resources
 from shared.work import backlog, tallies
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
+disable_created_metrics()  # type: ignore[no-untyped-call]
 _registry = CollectorRegistry()
 _requests = Counter(
     "loci_http_requests", "Requests answered.", ["method", "route", "status"], registry=_registry
@@ -25,6 +34,19 @@ _seconds = Histogram(
     registry=_registry,
     buckets=(0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5),
 )
+_in_flight = Gauge("loci_http_requests_in_flight", "Requests being answered.", registry=_registry)
+_degraded = Counter(
+    "loci_degraded_answers",
+    "Answers made without something, by what it was.",
+    ["without"],
+    registry=_registry,
+)
+
+
+def count_degraded(without: Iterable[str]) -> None:
+    """Count an answer for each thing that it was made without."""
+    for one in without:
+        _degraded.labels(one).inc()
 
 
 class Measured:
@@ -46,7 +68,8 @@ class Measured:
             await send(message)
 
         try:
-            await self._app(scope, receive, watched)
+            with _in_flight.track_inprogress():
+                await self._app(scope, receive, watched)
         finally:
             route = getattr(scope.get("route"), "path", "unknown")
             _requests.labels(scope["method"], route, status).inc()
@@ -58,11 +81,12 @@ async def text(resources: Resources) -> bytes:
     own = generate_latest(_registry)
     try:
         async with resources.postgres.fleet() as connection:
-            stages, counters = await backlog.pending(connection), await tallies.every(connection)
+            rows, counters = await backlog.pending(connection), await tallies.every(connection)
     except errors.Unavailable:
         return own
     shared = CollectorRegistry()
-    shared.register(_Shared([*_of_stages(stages), *_of_tallies(counters)]))
+    alert = resources.settings.budget_alert
+    shared.register(_Shared([*fleet_metrics.of_stages(rows), *fleet_metrics.of_tallies(counters, alert)]))
     return own + generate_latest(shared)
 
 
@@ -72,30 +96,3 @@ class _Shared(Collector):
 
     def collect(self) -> Iterable[Metric]:
         return self._families
-
-
-def _of_stages(rows: Iterable[RowMapping]) -> list[Metric]:
-    names = {
-        "waiting": "Rows left to do.",
-        "running": "Rows in a worker's hands.",
-        "dead": "Rows given up on.",
-        "oldest_seconds": "Age of the oldest row left to do.",
-    }
-    families = {
-        name: GaugeMetricFamily(f"loci_work_{name}", told, labels=["stage"]) for name, told in names.items()
-    }
-    for row in rows:
-        for name, family in families.items():
-            family.add_metric([row["stage"]], float(row[name]))
-    return list(families.values())
-
-
-def _of_tallies(rows: Iterable[RowMapping]) -> list[Metric]:
-    families: dict[str, CounterMetricFamily] = {}
-    for row in rows:
-        name = row["name"]
-        family = families.setdefault(
-            name, CounterMetricFamily(f"loci_{name}", name.replace("_", " "), labels=["kind"])
-        )
-        family.add_metric([row["label"]], float(row["total"]))
-    return list(families.values())

@@ -79,7 +79,9 @@ def environment(settings: config.Settings, root: Path) -> dict[str, str]:
     names = (settings.model_fields_set - _FROM_THE_STACK) | {"host", "port", "flower_port"}
     values = {f"LOCI_{name.upper()}": _text(getattr(settings, name)) for name in names}
     given = {name: text for name, text in values.items() if text is not None}
-    return {**os.environ, **given, "LOCI_DATA_DIR": str(root), "PYTHONUNBUFFERED": "1"}
+    # Nobody balances between gateways here, so the one there is need not go on answering when stopped.
+    ours = {"LOCI_DRAIN": "0"}
+    return {**ours, **os.environ, **given, "LOCI_DATA_DIR": str(root), "PYTHONUNBUFFERED": "1"}
 
 
 def _text(value: Any) -> str | None:

@@ -24,13 +24,14 @@ class Programs:
     beside: tuple[Program, ...]
 
 
-def _loci(name: str, *words: str) -> Program:
+def loci(name: str, *words: str) -> Program:
+    """Return the program that runs `loci` with these words."""
     # -P: a folder named `services` where the user stands must not be taken for ours.
     return Program(name, (sys.executable, "-P", "-m", "services.cli", *words))
 
 
 LOCI = Programs(
-    prepare=(_loci("migrate", "migrate"), _loci("dev-key", "keys", "ensure-dev")),
-    gateway=_loci("gateway", "serve"),
-    beside=(_loci("workers", "work"), _loci("beat", "beat"), _loci("flower", "flower")),
+    prepare=(loci("migrate", "migrate"), loci("dev-key", "keys", "ensure-dev")),
+    gateway=loci("gateway", "serve"),
+    beside=(loci("workers", "work"), loci("beat", "beat"), loci("flower", "flower")),
 )

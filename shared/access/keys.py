@@ -37,7 +37,8 @@ async def issue(
     naming.check_identifier(tenant, "tenant")
     Scope(tenant, DEFAULT_AGENT if agent_id is None else agent_id, user_id)  # refuses what is no account
     if namespace is not None:
-        naming.check_identifier(namespace, "namespace")
+        # The desk of a session whose id has a '/' is named with ':' in its place.
+        naming.check_identifier(namespace.replace(":", "-"), "namespace")
     unknown = set(rights) - set(RIGHTS)
     if unknown or not rights:
         raise errors.Invalid("scope", f"must be some of {', '.join(RIGHTS)}")

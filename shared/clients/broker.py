@@ -3,11 +3,13 @@
 Nothing acknowledged lives only in the broker, so a ring may be lost, doubled or late: the
 sweep asks Postgres what is due and rings again. That is why a ring is never waited for. One
 thread publishes, at most once per task and tick, so that a burst of saves becomes a few
-messages, and a broker that hangs holds up nobody but this thread.
+messages, and a broker that hangs holds up nobody but this thread. The message carries the trace
+of who rang first.
 """
 
 import threading
 from collections import Counter
+from collections.abc import Mapping
 
 import structlog
 from celery import Celery
@@ -15,6 +17,7 @@ from kombu.entity import Queue
 from kombu.exceptions import OperationalError
 
 from shared import config, stages
+from shared.telemetry import traces
 
 _TICK = 0.05
 _MAX_RINGS = 8
@@ -67,7 +70,8 @@ class Bell:
     def __init__(self, settings: config.Settings) -> None:
         self._app = celery_app(settings)
         self._wanted: Counter[str] = Counter()
-        self._calls: list[tuple[str, dict[str, str | None]]] = []
+        self._rung_by: dict[str, str | None] = {}
+        self._calls: list[tuple[str, dict[str, str | None], str | None]] = []
         self._lock = threading.Lock()
         self._wake = threading.Event()
         self._stopping = False
@@ -77,13 +81,14 @@ class Bell:
         """Ask for workers for a stage that `rows` more rows are due in."""
         with self._lock:
             self._wanted[stage.name] += rows
+            self._rung_by.setdefault(stage.name, traces.traceparent())
         self._start()
         self._wake.set()
 
     def call(self, task: str, **arguments: str | None) -> None:
         """Ask for one named task, with arguments for those who watch: the rows decide what is done."""
         with self._lock:
-            self._calls.append((task, arguments))
+            self._calls.append((task, arguments, traces.traceparent()))
         self._start()
         self._wake.set()
 
@@ -106,20 +111,24 @@ class Bell:
             self._wake.clear()
             with self._lock:
                 wanted, self._wanted = self._wanted, Counter()
+                rung_by, self._rung_by = self._rung_by, {}
                 calls, self._calls = self._calls, []
-            for task, arguments in calls:
-                self._send(task, arguments)
+            for task, arguments, trace in calls:
+                self._send(task, arguments, trace)
             for name, rows in wanted.items():
-                self._publish(stages.STAGES[name], rows)
+                self._publish(stages.STAGES[name], rows, rung_by[name])
             threading.Event().wait(_TICK)
 
-    def _publish(self, stage: stages.Stage, rows: int) -> None:
+    def _publish(self, stage: stages.Stage, rows: int, trace: str | None) -> None:
         for _ in range(min(_MAX_RINGS, -(-rows // stage.batch))):
-            self._send(stage.task, {})
+            self._send(stage.task, {"due": rows}, trace)
 
-    def _send(self, task: str, arguments: dict[str, str | None]) -> None:
-        try:
-            queue = stages.queue_of(task)
-            self._app.send_task(task, kwargs=arguments, queue=queue, retry=False, expires=_STALE)
-        except (OperationalError, OSError) as error:
-            log.warning("ring_lost", task=task, reason=type(error).__name__)
+    def _send(self, task: str, arguments: Mapping[str, str | int | None], trace: str | None) -> None:
+        with traces.span(f"ring {task}", "producer", trace) as span:
+            headers = {traces.HEADER: told} if (told := traces.traceparent()) else {}
+            options = {"queue": stages.queue_of(task), "headers": headers, "expires": _STALE}
+            try:
+                self._app.send_task(task, kwargs=arguments, retry=False, **options)
+            except (OperationalError, OSError) as error:
+                log.warning("ring_lost", task=task, reason=type(error).__name__)
+                span.fail(type(error).__name__)

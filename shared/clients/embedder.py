@@ -9,13 +9,22 @@ waits until somebody mends the endpoint.
 import math
 from array import array
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from shared import config, errors
 from shared.clients.breaker import Breaker
-from shared.clients.model_endpoint import ModelEndpoint
+from shared.clients.model_endpoint import ModelEndpoint, usage_of
 
 Vector = list[float]
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """The vectors of one call, and what the endpoint says it used (its own usage object)."""
+
+    vectors: list[Vector]
+    usage: dict[str, Any]
 
 
 class Embedder:
@@ -25,44 +34,59 @@ class Embedder:
         self._endpoint = endpoint
         self.model = settings.embedding_model or "default"
         self._dimension = settings.embedding_dimension
-        self._batch = settings.embedding_batch
-        self._max_chars = settings.embedding_max_chars
+        self.batch = settings.embedding_batch
+        self.max_chars = settings.embedding_max_chars
         self._query_timeout = settings.query_embedding_timeout
         self._breaker = Breaker("embedding endpoint", pause=2)
 
     async def dimension(self) -> int:
         """Return the vectors' length, asked from the endpoint when no setting tells it."""
         if self._dimension is None:
-            self._dimension = len((await self._ask(["dimension"], None))[0])
+            self._dimension = len((await self._ask(["dimension"], None)).vectors[0])
         return self._dimension
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
         """Return one unit-comparable vector for each text, in order."""
         vectors: list[Vector] = []
-        for start in range(0, len(texts), self._batch):
-            vectors += await self._ask(texts[start : start + self._batch], None)
+        for start in range(0, len(texts), self.batch):
+            vectors += (await self._ask(texts[start : start + self.batch], None)).vectors
         return vectors
+
+    async def embed_once(self, texts: Sequence[str]) -> Embedded:
+        """Embed at most `batch` texts in one call.
+
+        Raises errors.BadReply for an answer that can't be used. Workers embed through
+        `shared.spend.ask`, which books what it costs.
+        """
+        return await self._call(texts, None)
 
     async def embed_query(self, texts: Sequence[str]) -> list[Vector]:
         """Return the vectors of a query's texts; give up early, since somebody waits for the answer."""
         with self._breaker:
-            return await self._ask(texts, self._query_timeout)
+            return (await self._ask(texts, self._query_timeout)).vectors
 
     async def close(self) -> None:
         """Close the connections."""
         await self._endpoint.close()
 
-    async def _ask(self, texts: Sequence[str], timeout: float | None) -> list[Vector]:
-        body = {
-            "model": self.model,
-            "input": [text[: self._max_chars] for text in texts],
-            "encoding_format": "float",
-        }
+    async def _ask(self, texts: Sequence[str], timeout: float | None) -> Embedded:
         try:
-            answer = await self._endpoint.post("embeddings", body, timeout)
-            return [self._checked(vector) for vector in _vectors(answer, len(texts))]
+            return await self._call(texts, timeout)
         except errors.BadReply as error:
             raise errors.Unavailable("embedding endpoint", str(error)) from error
+
+    async def _call(self, texts: Sequence[str], timeout: float | None) -> Embedded:
+        body = {
+            "model": self.model,
+            "input": [text[: self.max_chars] for text in texts],
+            "encoding_format": "float",
+        }
+        answer = await self._endpoint.post("embeddings", body, timeout)
+        usage = usage_of(answer)
+        try:
+            return Embedded([self._checked(vector) for vector in _vectors(answer, len(texts))], usage)
+        except errors.BadReply as error:
+            raise errors.BadReply(str(error), usage=usage) from error
 
     def _checked(self, vector: Vector) -> Vector:
         if self._dimension is not None and len(vector) != self._dimension:

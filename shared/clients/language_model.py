@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from shared import config, errors
-from shared.clients.model_endpoint import ModelEndpoint
+from shared.clients.model_endpoint import ModelEndpoint, usage_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,17 +22,18 @@ class LanguageModel:
     def __init__(self, endpoint: ModelEndpoint, settings: config.Settings) -> None:
         self._endpoint = endpoint
         self.model = settings.llm_model or "default"
-        self._max_tokens = settings.llm_max_tokens
+        self.max_tokens = settings.llm_max_tokens
 
     async def ask(self, system: str, user: str) -> Reply:
         """Return the model's reply.
 
         Raises errors.Unavailable when the endpoint can't serve now, and errors.BadReply when
-        it answers without a text: an empty choice, a refusal, or another shape.
+        it answers without a text: an empty choice, a refusal, or another shape. Workers ask through
+        `shared.spend.ask`, which books what it costs.
         """
         body = {
             "model": self.model,
-            "max_tokens": self._max_tokens,
+            "max_tokens": self.max_tokens,
             "temperature": 0,
             "messages": [{"role": "system", "content": system}, {"role": "user", "content": user}],
         }
@@ -44,18 +45,18 @@ class LanguageModel:
 
 
 def _reply(answer: Any) -> Reply:
+    usage = usage_of(answer)
     try:
         choice = answer["choices"][0]
         text, refusal = choice["message"].get("content"), choice["message"].get("refusal")
-        usage = answer.get("usage") or {}
         finish_reason = choice.get("finish_reason")
     except (KeyError, IndexError, TypeError, AttributeError) as error:
-        raise errors.BadReply("a chat completion of an unknown shape") from error
+        raise errors.BadReply("a chat completion of an unknown shape", usage=usage) from error
     if refusal:
-        raise errors.BadReply("the model refused")
+        raise errors.BadReply("the model refused", usage=usage)
     if not isinstance(text, str) or not text.strip():
-        raise errors.BadReply("the model answered nothing")
-    return Reply(text, finish_reason, usage if isinstance(usage, dict) else {})
+        raise errors.BadReply("the model answered nothing", usage=usage)
+    return Reply(text, finish_reason, usage)
 
 
 def open_language_model(settings: config.Settings) -> LanguageModel | None:

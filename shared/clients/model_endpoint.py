@@ -5,6 +5,7 @@ environment, and a bound on the answer's size: an endpoint is configured, not tr
 """
 
 import email.utils
+import re
 import time
 from typing import Any
 
@@ -13,9 +14,12 @@ import orjson
 from pydantic import SecretStr
 
 from shared import errors
+from shared.telemetry import traces
 
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
+_WORD = re.compile(r"[A-Za-z][A-Za-z_-]{2,39}")
 _TRY_AGAIN = {408, 409, 425, 429}
+_NEVER_ASKED = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol)
 
 
 class ModelEndpoint:
@@ -34,25 +38,36 @@ class ModelEndpoint:
 
     async def post(self, path: str, body: dict[str, Any], timeout: float | None = None) -> Any:
         """Return the answer's JSON."""
-        try:
-            async with self._client.stream(
-                "POST", path, json=body, timeout=timeout or httpx.USE_CLIENT_DEFAULT
-            ) as response:
-                content = await _bounded(response)
-        except httpx.HTTPError as error:
-            raise errors.Unavailable(self.name, type(error).__name__) from error
-        self._check(response, content)
+        with traces.span(f"POST {path}", "client") as span:
+            headers = {traces.HEADER: trace} if (trace := traces.traceparent()) else {}
+            response, content = await self._asked(path, body, headers, timeout)
+            span.tell(**{"http.response.status_code": response.status_code})
+            self._check(response, content)
         try:
             return orjson.loads(content)
         except orjson.JSONDecodeError:
             raise errors.BadReply(f"{self.name} answered something that is not JSON") from None
+
+    async def _asked(
+        self, path: str, body: dict[str, Any], headers: dict[str, str], timeout: float | None
+    ) -> tuple[httpx.Response, bytes]:
+        limit = timeout or httpx.USE_CLIENT_DEFAULT
+        try:
+            async with self._client.stream(
+                "POST", path, json=body, headers=headers, timeout=limit
+            ) as response:
+                return response, await _bounded(response)
+        except httpx.HTTPError as error:
+            asked = not isinstance(error, _NEVER_ASKED)
+            raise errors.Unavailable(self.name, type(error).__name__, unanswered=asked) from error
 
     def _check(self, response: httpx.Response, content: bytes) -> None:
         status = response.status_code
         if status in _TRY_AGAIN or status >= httpx.codes.INTERNAL_SERVER_ERROR:
             raise errors.Unavailable(self.name, f"status {status}", retry_after(response.headers))
         if status >= httpx.codes.MULTIPLE_CHOICES:
-            raise errors.BadReply(f"{self.name} refused the request with status {status}: {_said(content)}")
+            told = f"{self.name} refused the request with status {status}: {_said(content)}"
+            raise errors.BadReply(told, refused=True)
 
     async def close(self) -> None:
         """Close the connections."""
@@ -69,11 +84,19 @@ async def _bounded(response: httpx.Response) -> bytes:
 
 
 def _said(content: bytes) -> str:
-    """Return the endpoint's own error message: never the request, which it may echo."""
+    """Return the endpoint's own word for the error, never its message: that may quote the request."""
     try:
-        return str(orjson.loads(content)["error"]["message"])[:200]
-    except (orjson.JSONDecodeError, KeyError, TypeError):
+        error = orjson.loads(content)["error"]
+        told = [error[name] for name in ("code", "type") if isinstance(error.get(name), str)]
+    except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
         return "no reason given"
+    return next((word for word in told if _WORD.fullmatch(word)), "no reason given")
+
+
+def usage_of(answer: Any) -> dict[str, Any]:
+    """Return the usage object of an answer of whatever shape; empty if it has none."""
+    usage = answer.get("usage") if isinstance(answer, dict) else None
+    return usage if isinstance(usage, dict) else {}
 
 
 def retry_after(headers: httpx.Headers) -> float | None:

@@ -13,8 +13,9 @@ from shared.index.candidate import Candidate
 from shared.index.points import matches
 from shared.index.search import Found
 from shared.resources import Resources
+from shared.scope import Caller
 from shared.stages import Kind
-from shared.working import document, keys, store
+from shared.working import access, document, keys, store
 from shared.working.record import DeskEntry
 from shared.working.store import Desk
 
@@ -58,29 +59,38 @@ class DeskResults:
 
 
 async def search(
-    resources: Resources, tenant: str, query: str | None, criteria: DeskCriteria, limit: int
+    resources: Resources, caller: Caller, query: str | None, criteria: DeskCriteria, limit: int
 ) -> DeskResults:
-    """Return the entries that match, best first; without a query the newest first."""
-    desk = Desk(resources.redis, resources.settings, tenant)
+    """Return the entries that match and the key may see, best first; without a query the newest first."""
+    desk = Desk(resources.redis, resources.settings, caller.tenant)
     if not query:
-        return await _newest(desk, criteria, limit)
+        return await _newest(resources, caller, desk, criteria, limit)
     try:
-        found = await resources.index.find(tenant, Kind.DESK, query, criteria.for_index())
+        found = await resources.index.find(caller.tenant, Kind.DESK, query, criteria.for_index())
     except errors.Unavailable as away:
         if away.dependency == "postgres":
             raise
-        return await _in_process(resources, desk, query, criteria, limit)
+        return await _in_process(resources, caller, desk, query, criteria, limit)
     hits = {hit.ref: hit for hit in found.hits}
     with redis.translated():
         entries = await store.read_many(desk, hits)
     current = {ref: one for ref, one in entries.items() if document.version(one) == hits[ref].version}
-    held = [(ref, one) for ref, one in current.items() if criteria.hold(one)]
-    candidates = [document.candidate(one, hits[ref].keyword, hits[ref].cosine) for ref, one in held]
-    return _results(query, candidates, [one for _, one in held], limit, found)
+    held = {one.key: hits[ref] for ref, one in current.items() if criteria.hold(one)}
+    seen = await _visible(resources, caller, [one for one in current.values() if one.key in held])
+    candidates = [document.candidate(one, held[one.key].keyword, held[one.key].cosine) for one in seen]
+    return _results(query, candidates, seen, limit, found)
 
 
-async def _newest(desk: Desk, criteria: DeskCriteria, limit: int) -> DeskResults:
-    entries = await _held(desk, criteria)
+async def _visible(resources: Resources, caller: Caller, entries: Sequence[DeskEntry]) -> list[DeskEntry]:
+    """Leave out others' desks before the best are counted off: else they would take the places."""
+    seen = await access.visible(resources.postgres, caller, [one.key for one in entries])
+    return [one for one in entries if keys.namespace_of(one.key) in seen]
+
+
+async def _newest(
+    resources: Resources, caller: Caller, desk: Desk, criteria: DeskCriteria, limit: int
+) -> DeskResults:
+    entries = await _visible(resources, caller, await _held(desk, criteria))
     newest = sorted(entries, key=lambda one: one.stored_at, reverse=True)[:limit]
     return DeskResults([(one, 0.0) for one in newest], ["newest"])
 
@@ -91,9 +101,9 @@ async def _held(desk: Desk, criteria: DeskCriteria) -> list[DeskEntry]:
 
 
 async def _in_process(
-    resources: Resources, desk: Desk, query: str, criteria: DeskCriteria, limit: int
+    resources: Resources, caller: Caller, desk: Desk, query: str, criteria: DeskCriteria, limit: int
 ) -> DeskResults:
-    entries = await _held(desk, criteria)
+    entries = await _visible(resources, caller, await _held(desk, criteria))
     scores = lexical.score(query, [document.words(one) for one in entries])
     candidates = [document.candidate(one, score, None) for one, score in zip(entries, scores, strict=True)]
     degraded = ["index"] if resources.embedder is None else ["index", "dense"]

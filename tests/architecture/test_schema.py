@@ -17,8 +17,8 @@ from tests.isolation.ids import made_up
 from tests.state import Eye
 
 OWNER, OTHER, ROLE = "owner", "other", "loci_app"
-# Without a tenant, because without content: which collections there are, and counters.
-WITHOUT_TENANT = {"alembic_version", "index_generation", "tally"}
+# Without a tenant, because without content: which collections there are, counters, rings of the clock.
+WITHOUT_TENANT = {"alembic_version", "index_generation", "tally", "tick"}
 Described = list[tuple[Any, ...]]
 
 
@@ -123,9 +123,9 @@ async def test_functions_that_act_as_their_owner_say_where_they_look(filled: asy
     """Otherwise a caller's search_path could slip another table under them."""
     definers = await filled.fetch(
         "SELECT proname, proconfig::text FROM pg_proc"
-        " WHERE prosecdef AND pronamespace = 'public'::regnamespace"
+        " WHERE prosecdef AND pronamespace = 'public'::regnamespace ORDER BY 1"
     )
-    assert [row["proname"] for row in definers] == ["find_api_key"]
+    assert [row["proname"] for row in definers] == ["due_and_running", "find_api_key"]
     assert all("search_path=" in (row["proconfig"] or "") for row in definers)
 
 

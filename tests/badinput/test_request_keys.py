@@ -18,6 +18,10 @@ CREATING: dict[str, dict[str, Any]] = {
     f"/v1/sessions/{SESSION}/turns/batch": {"turns": [{"role": "user", "content": "said"}, {"role": "?"}]},
     f"/v1/sessions/{SESSION}/context": {"message": "asked once"},
     f"/v1/sessions/{SESSION}/feedback": {"type": "UserThumbsUp", "summary": "liked once"},
+    f"/v1/sessions/{SESSION}/transcript": {"role": "user", "content": "noted once"},
+    f"/v1/sessions/{SESSION}/observations": {"kind": "fact", "content": "observed once"},
+    f"/v1/sessions/{SESSION}/spend": {"usage_id": "once", "model": "m", "usage": {"total_tokens": 7}},
+    "/v1/agents/support/texts": {"content": "kept once by an agent"},
     "/v1/feedback": {"session_id": SESSION, "type": "Correction", "summary": "put right once"},
     "/v1/dreams": {"dry_run": True},
 }
@@ -36,7 +40,7 @@ async def _post(door: Door, path: str, body: Any, key: str) -> httpx.Response:
 async def test_every_route_that_takes_a_request_key_is_tried_here(door: Door) -> None:
     document = (await door.client.get("/openapi.json")).json()
     taking = {
-        path.replace("{session_id}", SESSION)
+        path.replace("{session_id}", SESSION).replace("{agent_id}", "support")
         for path, verbs in document["paths"].items()
         for operation in verbs.values()
         if any(one["name"] == "idempotency-key" for one in operation.get("parameters", []))
@@ -67,6 +71,10 @@ async def test_the_same_key_with_another_body_is_a_409_and_does_nothing(door: Do
         f"/v1/sessions/{SESSION}/turns/batch": {"turns": [{"role": "user", "content": "something else"}]},
         f"/v1/sessions/{SESSION}/context": {"message": "something else"},
         f"/v1/sessions/{SESSION}/feedback": {"type": "UserThumbsDown", "summary": "something else"},
+        f"/v1/sessions/{SESSION}/transcript": {"role": "user", "content": "something else"},
+        f"/v1/sessions/{SESSION}/observations": {"kind": "fact", "content": "something else"},
+        f"/v1/sessions/{SESSION}/spend": {"usage_id": "other", "model": "m", "usage": {"total_tokens": 8}},
+        "/v1/agents/support/texts": {"content": "something else"},
         "/v1/feedback": {"session_id": SESSION, "type": "ToolFailure", "summary": "something else"},
         "/v1/dreams": {"dry_run": False},
     }

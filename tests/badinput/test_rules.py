@@ -228,7 +228,7 @@ CURSORS = [
 
 
 @pytest.mark.parametrize("cursor", CURSORS)
-@pytest.mark.parametrize("path", [MEMORIES, "/v1/sessions"])
+@pytest.mark.parametrize("path", [MEMORIES, "/v1/sessions", f"/v1/sessions/{SESSION}/kv"])
 async def test_a_cursor_that_no_list_has_answered_is_refused(door: Door, path: str, cursor: str) -> None:
     answer = await door.client.get(path, params={"cursor": cursor})
     assert problem.names(answer, "cursor", "not one that a list has answered"), answer.text

@@ -7,7 +7,7 @@ import os
 import shutil
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -22,7 +22,7 @@ from tests.faults.history import History, Tally
 from tests.faults.processes import Fleet, Nursery
 from tests.stores.qdrant_binary import QdrantBinary, Unobtainable, obtain
 
-_TALLIES = pytest.StashKey[list[Tally]]()
+_TALLY = "tally"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -34,17 +34,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [item for item in items if item not in long]
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Print what the runs came to."""
-    tallies = config.stash.get(_TALLIES, [])
+    reports = [one for outcome in ("passed", "failed") for one in terminalreporter.getreports(outcome)]
+    tallies = [told for one in reports for name, told in one.user_properties if name == _TALLY]
     if not tallies:
         return
     terminalreporter.section("faults")
     columns = ("faults", "acknowledged", "retried", "lost", "doubled")
     terminalreporter.line(f"{'':44}" + "".join(f"{name:>14}" for name in columns))
     for one in tallies:
-        figures = (getattr(one, name) for name in columns)
-        terminalreporter.line(f"{one.name:44}" + "".join(f"{figure:>14}" for figure in figures))
+        figures = (one[name] for name in columns)
+        terminalreporter.line(f"{one['name']:44}" + "".join(f"{figure:>14}" for figure in figures))
 
 
 @dataclass
@@ -148,4 +149,4 @@ async def remember(tenant: str) -> AsyncIterator[Callable[..., Any]]:
 @pytest.fixture
 def tell(request: pytest.FixtureRequest) -> Callable[[Tally], None]:
     """Return a function that adds a run's figures to the table at the end."""
-    return request.config.stash.setdefault(_TALLIES, []).append
+    return lambda tally: request.node.user_properties.append((_TALLY, asdict(tally)))

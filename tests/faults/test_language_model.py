@@ -32,7 +32,7 @@ UNUSABLE: dict[str, tuple[Behaviour, str]] = {
     "half": (b.Truncated('[{"content": "never finished"}]', keep=20), "no JSON array"),
     "endless": (b.Reply("<think>Let me see. The note says"), "no JSON array"),
     "hollow": (b.Reply('[{"content": " "}, {"tags": ["x"]}, {"content": 7}]'), "no item"),
-    "forbidden": (b.Status(401, message="wrong key"), "wrong key"),
+    "forbidden": (b.Status(401, message="wrong key"), "status 401"),
 }
 GOOD: dict[str, Behaviour] = {
     "plain": b.Reply(split_in_two),

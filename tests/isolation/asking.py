@@ -10,11 +10,13 @@ from tests.isolation.cases import Call
 from tests.isolation.ids import Ids
 from tests.isolation.planted import CANARY
 
-# What differs between any two answers and tells nothing: moments, drawn ids, scores, seconds.
+# What differs between any two answers and tells nothing: moments, drawn ids, scores, seconds, and
+# versions of collections, which are moments too.
 _VARYING = re.compile(
     r"\d{4}-\d\d-\d\dT[\d:.]+(?:Z|\+00:00)?"
     r"|\b[0-9a-f]{8}-[0-9a-f-]{27}\b"
     r"|\b[0-9a-f]{12}\b"
+    r"|\b\d{16}\b"
     r"|\d+\.\d+(?:e-\d+)?"
 )
 

@@ -184,15 +184,91 @@ def _of_run(ids: Ids) -> list[Call]:
     return [Call(404, {"run_id": ids.run})]
 
 
+def _search_observations(ids: Ids) -> list[Call]:
+    bodies: list[dict[str, Any]] = [{}, {"session_id": ids.session}, {"explain": True}, {"kind": "fact"}]
+    return [Call(200, body={"query": "what was observed", **_scope(ids), **body}) for body in bodies]
+
+
+def _of_agent(status: int, body: Any = None, *, keyed: bool = False, **path: str) -> Case:
+    """Ask for an agent's; in `path` stand names of ids, or what is the same for everybody."""
+
+    def calls(ids: Ids) -> list[Call]:
+        named = {name: getattr(ids, value, value) for name, value in path.items()}
+        return [Call(status, {"agent_id": ids.agent, **named}, body=body, headers=_key(ids) if keyed else {})]
+
+    return calls
+
+
+def _put_file(ids: Ids) -> list[Call]:
+    return [Call(200, {"agent_id": ids.agent, "name": ids.patrol}, content=b"mine")]
+
+
+def _of_state(status: int, body: Any = None, **path: str) -> Case:
+    """Ask what sessions hold, durable and fleeting; in `path` stand words with `patrol` for the name."""
+
+    def calls(ids: Ids) -> list[Call]:
+        named = {name: word.replace("patrol", ids.patrol) for name, word in path.items()}
+        sessions = (ids.session, f"patrol-{ids.session}")
+        return [Call(status, {"session_id": one, **named}, body=body) for one in sessions]
+
+    return calls
+
+
+def _of_scratch(status: int, body: Any = None, **path: str) -> Case:
+    def calls(ids: Ids) -> list[Call]:
+        named = {
+            "name": ids.patrol,
+            **{name: word.replace("patrol", ids.patrol) for name, word in path.items()},
+        }
+        return [Call(status, named, query, body) for query in (_scope(ids), {"agent_id": ids.agent}, {})]
+
+    return calls
+
+
 def _plain(_: Ids) -> list[Call]:
     return [Call(200)]
 
 
+def _report_spend(ids: Ids) -> list[Call]:
+    usage = {"usage_id": "slipped-in", "model": "m", "usage": {"total_tokens": 7}}
+    return _in_session(404, usage, keyed=True)(ids)
+
+
+def _spend(ids: Ids) -> list[Call]:
+    grouped = {"group_by": "agent,session,user,purpose,model,day"}
+    queries: tuple[dict[str, str], ...] = (
+        {},
+        grouped,
+        grouped | {"format": "csv"},
+        {"session_id": ids.session},
+        _scope(ids),
+    )
+    return [Call(200, query=query) for query in queries]
+
+
+def _of_budget(status: int, body: Any = None) -> Case:
+    def calls(ids: Ids) -> list[Call]:
+        return [Call(status, {"scope": scope}, body=body) for scope in (f"agent/{ids.agent}", "tenant")]
+
+    return calls
+
+
+_LIMIT = {"period": "day", "limit_usd": 1}
 _SIGNAL = {"type": "UserThumbsUp", "summary": "slipped in"}
 _TURN = {"role": "user", "content": "slipped in"}
+_ENTRY = {"role": "user", "content": "slipped in"}
+_VALUE = {"value": "slipped in"}
+_DOC = {"type": "doc", "value": {"slipped": "in"}}
+_LIKE = {"vector": [1.0, 0.0]}
+_OBSERVATION = {"kind": "fact", "content": "slipped in"}
 # What answers of the whole tenant, or of the product itself: a stranger's is not empty, and a bound
 # key of the same tenant may read it.
-EVERYBODYS = {"GET /v1/directives", "GET /v1/directives/{name}", "GET /v1/directives/{name}/history"}
+EVERYBODYS = {
+    "GET /v1/prices",
+    "GET /v1/directives",
+    "GET /v1/directives/{name}",
+    "GET /v1/directives/{name}/history",
+}
 
 CASES: dict[str, Case] = {
     "GET /v1/memories/export": _of_scope,
@@ -226,6 +302,50 @@ CASES: dict[str, Case] = {
     "POST /v1/sessions/{session_id}/feedback": _in_session(404, _SIGNAL, keyed=True),
     "POST /v1/feedback": _report,
     "GET /v1/feedback": _list_signals,
+    "GET /v1/sessions/{session_id}/working-memory": _of_state(404),
+    "GET /v1/sessions/{session_id}/kv": _of_state(404),
+    "PUT /v1/sessions/{session_id}/kv/{key}": _of_state(404, _VALUE, key="patrol"),
+    "GET /v1/sessions/{session_id}/kv/{key}": _of_state(404, key="patrol"),
+    "DELETE /v1/sessions/{session_id}/kv/{key}": _of_state(404, key="patrol"),
+    "POST /v1/sessions/{session_id}/transcript": _in_session(404, _ENTRY, keyed=True),
+    "GET /v1/sessions/{session_id}/transcript": _of_state(404),
+    "GET /v1/sessions/{session_id}/collections": _of_state(404),
+    "PUT /v1/sessions/{session_id}/collections/{label}": _of_state(404, _DOC, label="patrol"),
+    "GET /v1/sessions/{session_id}/collections/{label}": _of_state(404, label="patrol"),
+    "DELETE /v1/sessions/{session_id}/collections/{label}": _of_state(404, label="patrol"),
+    "POST /v1/sessions/{session_id}/collections/{label}/search": _of_state(404, _LIKE, label="patrol"),
+    "GET /v1/sessions/{session_id}/files": _of_state(404),
+    "GET /v1/sessions/{session_id}/files/{name}": _of_state(404, name="collections/patrol.json"),
+    "GET /v1/stores/{name}": _of_scratch(200),
+    "DELETE /v1/stores/{name}": _of_scratch(200),
+    "GET /v1/stores/{name}/kv": _of_scratch(200),
+    "PUT /v1/stores/{name}/kv/{key}": _of_scratch(200, _VALUE, key="patrol"),
+    "GET /v1/stores/{name}/kv/{key}": _of_scratch(404, key="patrol"),
+    "DELETE /v1/stores/{name}/kv/{key}": _of_scratch(200, key="patrol"),
+    "GET /v1/stores/{name}/collections": _of_scratch(200),
+    "PUT /v1/stores/{name}/collections/{label}": _of_scratch(200, _DOC, label="patrol"),
+    "GET /v1/stores/{name}/collections/{label}": _of_scratch(404, label="patrol"),
+    "DELETE /v1/stores/{name}/collections/{label}": _of_scratch(200, label="patrol"),
+    "POST /v1/stores/{name}/collections/{label}/search": _of_scratch(404, _LIKE, label="patrol"),
+    "POST /v1/sessions/{session_id}/observations": _in_session(404, _OBSERVATION, keyed=True),
+    "GET /v1/sessions/{session_id}/observations": _in_session(404),
+    "POST /v1/observations/search": _search_observations,
+    "PUT /v1/agents/{agent_id}": _of_agent(200, {"public_key": "mine", "document": "mine"}),
+    "GET /v1/agents/{agent_id}": _of_agent(404),
+    "GET /v1/agents/{agent_id}/kv": _of_agent(200),
+    "PUT /v1/agents/{agent_id}/kv/{key}": _of_agent(200, {"value": "mine"}, key="patrol"),
+    "GET /v1/agents/{agent_id}/kv/{key}": _of_agent(404, key="patrol"),
+    "DELETE /v1/agents/{agent_id}/kv/{key}": _of_agent(200, key="patrol"),
+    "POST /v1/agents/{agent_id}/texts": _of_agent(201, {"content": "mine"}, keyed=True),
+    "GET /v1/agents/{agent_id}/texts": _of_agent(200),
+    "PUT /v1/agents/{agent_id}/texts": _of_agent(200, {"texts": [{"content": "mine"}]}),
+    "DELETE /v1/agents/{agent_id}/texts": _of_agent(200),
+    "GET /v1/agents/{agent_id}/texts/{text_id}": _of_agent(404, text_id="text"),
+    "DELETE /v1/agents/{agent_id}/texts/{text_id}": _of_agent(200, text_id="text"),
+    "GET /v1/agents/{agent_id}/files": _of_agent(200),
+    "PUT /v1/agents/{agent_id}/files/{name}": _put_file,
+    "GET /v1/agents/{agent_id}/files/{name}": _of_agent(404, name="patrol"),
+    "DELETE /v1/agents/{agent_id}/files/{name}": _of_agent(200, name="patrol"),
     "GET /v1/directives": _plain,
     "GET /v1/directives/{name}": _of_directive,
     "PUT /v1/directives/{name}": lambda _: [Call(200, {"name": "memory-rules"}, body={"text": "mine"})],
@@ -235,6 +355,16 @@ CASES: dict[str, Case] = {
     "GET /v1/dreams/{run_id}": _of_run,
     "GET /v1/dreams/{run_id}/diff": _of_run,
     "POST /v1/dreams/{run_id}/undo": _of_run,
+    "POST /v1/sessions/{session_id}/spend": _report_spend,
+    "GET /v1/sessions/{session_id}/spend": _in_session(404),
+    "GET /v1/spend": _spend,
+    "GET /v1/prices": _plain,
+    "PUT /v1/prices/{model}": lambda _: [Call(200, {"model": "m"}, body={"input": 1})],
+    "DELETE /v1/prices/{model}": lambda _: [Call(200, {"model": "m"})],
+    "GET /v1/budgets": _plain,
+    "GET /v1/budgets/{scope}": _of_budget(404),
+    "PUT /v1/budgets/{scope}": _of_budget(200, _LIMIT),
+    "DELETE /v1/budgets/{scope}": _of_budget(200),
     "DELETE /v1/users/{user_id}": lambda ids: [Call(200, {"user_id": ids.user})],
     "GET /healthz": _plain,
     "GET /readyz": _plain,

@@ -28,6 +28,7 @@ class Ids:
     session_cursor: str
     request_key: str
     run: str
+    text: str
 
     def masked(self, text: str) -> str:
         """Return a text with these values replaced by their names."""
@@ -55,6 +56,7 @@ def made_up() -> Ids:
         session_cursor=_cursor(session),
         request_key=f"order-{mark}",
         run=str(uuid_utils.uuid7()),
+        text=str(uuid_utils.uuid7()),
     )
 
 

@@ -34,6 +34,10 @@ async def plant(gateway: Gateway, models: ModelServer) -> Ids:
     await _work(client, ids)
     await _leave_pending(client, ids)
     await _instruct(client, ids)
+    await _pay(client, ids)
+    for state in states(ids):
+        await _hold(client, ids, *state)
+    ids = replace(ids, text=await _keep(client, ids))
     begun = await _done(client.post("/v1/dreams", json=scope(ids)))
     ids = replace(ids, run=begun["id"], **await _cursors(client, ids))
     await gateway.resources.writer.close()
@@ -76,7 +80,7 @@ async def _converse(client: httpx.AsyncClient, ids: Ids) -> None:
     await _done(client.post("/v1/sessions", json={"id": f"{CANARY}-2", "name": CANARY, **scope(ids)}))
     for kind in ("patrol", "subagent"):
         other = {"id": f"{kind}-{ids.session}", "kind": kind, "name": ids.patrol, **scope(ids)}
-        await _done(client.post("/v1/sessions", json=other))
+        await _done(client.post("/v1/sessions", json=other | {"store_types": ["tmp"]}))
     for message in ({"message": f"what of {CANARY} and the gate?"}, MESSAGE):
         headers = {"idempotency-key": ids.request_key} if message is MESSAGE else {}
         await _done(client.post(f"/v1/sessions/{ids.session}/context", json=message, headers=headers))
@@ -108,6 +112,54 @@ async def _instruct(client: httpx.AsyncClient, ids: Ids) -> None:
     await _done(client.put("/v1/directives/memory-rules", json={"text": f"# {CANARY}"}))
 
 
+async def _keep(client: httpx.AsyncClient, ids: Ids) -> str:
+    """Observe something, give the agent a root with something of everything; return the id of its text."""
+    observed = {
+        "kind": "fact",
+        "content": f"{CANARY} was observed",
+        "data": {CANARY: CANARY},
+        "tags": [CANARY],
+    }
+    await _done(client.post(f"/v1/sessions/{ids.session}/observations", json=observed))
+    root, text = f"/v1/agents/{ids.agent}", {"content": CANARY, "metadata": {CANARY: CANARY}}
+    await _done(client.put(root, json={"public_key": CANARY, "document": CANARY}))
+    await _done(client.put(f"{root}/kv/{ids.patrol}", json={"value": CANARY}))
+    headers = {"content-type": f"text/{CANARY}"}
+    await _done(client.put(f"{root}/files/{ids.patrol}", content=CANARY, headers=headers))
+    headers = {"idempotency-key": ids.request_key}
+    return str((await _done(client.post(f"{root}/texts", json=text, headers=headers)))["id"])
+
+
+def states(ids: Ids) -> list[tuple[str, dict[str, str]]]:
+    """Return the paths, with their queries, of all that has keys and collections."""
+    sessions = [f"/v1/sessions/{one}" for one in (ids.session, f"patrol-{ids.session}")]
+    return [*((path, {}) for path in sessions), (f"/v1/stores/{ids.patrol}", scope(ids))]
+
+
+async def _hold(client: httpx.AsyncClient, ids: Ids, path: str, query: dict[str, str]) -> None:
+    """Give a session or a scratch store something of everything."""
+    value = {"value": {"type": "obj", "data": "", "metadata": {CANARY: CANARY}}}
+    await _done(client.put(f"{path}/kv/{ids.patrol}", params=query, json=value))
+    await _done(client.put(f"{path}/kv/{CANARY}", params=query, json={"value": CANARY}))
+    rows = {"type": "vec", "value": {"rows": [[1, 0]], "labels": [CANARY]}, "index": True}
+    for label in (ids.patrol, CANARY):
+        await _done(client.put(f"{path}/collections/{label}", params=query, json=rows))
+    if not query:
+        said = {"role": "user", "content": CANARY, "metadata": {CANARY: CANARY}}
+        await _done(client.post(f"{path}/transcript", json=said))
+        await _done(client.put(f"{path}/kv/working_memory", json={"value": CANARY}))
+
+
+async def _pay(client: httpx.AsyncClient, ids: Ids) -> None:
+    """Report what a call used, and set a price and budgets."""
+    usage = {"usage_id": CANARY, "model": CANARY, "usage": {"total_tokens": 9}}
+    await _done(client.post(f"/v1/sessions/{ids.session}/spend", json=usage))
+    await _done(client.put(f"/v1/prices/{CANARY}", json={"input": 1}))
+    for scope_ in (f"agent/{ids.agent}", f"agent/{CANARY}"):
+        limit = {"period": "day", "limit_tokens": 10**12}
+        await _done(client.put(f"/v1/budgets/{scope_}", json=limit))
+
+
 async def _cursors(client: httpx.AsyncClient, ids: Ids) -> dict[str, str]:
     memories = await _done(client.get("/v1/memories", params={"limit": "1", **scope(ids)}))
     sessions = await _done(client.get("/v1/sessions", params={"limit": "1"}))
@@ -125,3 +177,10 @@ async def make_twin(client: httpx.AsyncClient, ids: Ids) -> None:
         await _done(client.post("/v1/sessions", json=other))
     await _done(client.post(f"/v1/sessions/{ids.session}/context", json={"message": "the gate, mine"}))
     await _done(client.put(f"/v1/working/{ids.desk_key}", json={"value": "mine", "ttl_seconds": 3600}))
+    for path, query in states(ids):
+        await _done(client.put(f"{path}/kv/{ids.patrol}", params=query, json={"value": "mine"}))
+        body = {"type": "doc", "value": {"mine": True}}
+        await _done(client.put(f"{path}/collections/{ids.patrol}", params=query, json=body))
+    observed = {"kind": "fact", "content": "what was observed, mine"}
+    await _done(client.post(f"/v1/sessions/{ids.session}/observations", json=observed))
+    await _done(client.put(f"/v1/agents/{ids.agent}", json={"public_key": "mine", "document": "mine"}))

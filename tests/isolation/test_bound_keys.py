@@ -37,8 +37,9 @@ async def test_a_bound_key_reaches_nothing_of_another_agent_or_user(
 
 
 def _assert_untouched(house: House, now: State) -> None:
-    """All that was planted is there; the list of namespaces, a hint, may have grown."""
-    hints = (f"{{{house.gateway.tenant}}}:names", f"{{{house.gateway.tenant}}}:until")
+    """All that was planted is there; the lists of namespaces and of scratch stores, hints, may have grown."""
+    tag = f"{{{house.gateway.tenant}}}"
+    hints = (f"{tag}:names", f"{tag}:until", f":scratch:{tag}:")
     changed = {name for name, value in house.planted.items() if now.get(name) != value}
     assert not {name for name in changed if not any(hint in name for hint in hints)}
 
@@ -124,6 +125,25 @@ async def test_a_users_key_sees_what_is_common_and_its_own(house: House) -> None
         listed = await client.get("/v1/memories")
     for answer in (found, listed):
         assert {one["user_id"] for one in answer.json()["results"]} == {None, "carol"}
+
+
+async def test_others_desks_take_no_place_among_the_best_that_a_key_is_shown(house: House) -> None:
+    body = {"id": "harbour/night", "agent_id": "harbour"}
+    assert (await house.gateway.client.post("/v1/sessions", json=body)).status_code == 201
+    for key in ("session/harbour:night/mine", *(f"session/else{n}/theirs" for n in range(5))):
+        written = await house.gateway.client.put(f"/v1/working/{key}", json={"value": "the harbour lamp"})
+        assert written.status_code == 200, written.text
+    async with await house.gateway.another(agent_id="harbour") as client:
+        for query in ("harbour lamp", None):
+            found = await client.post("/v1/working/search", json={"query": query, "limit": 1})
+            assert [one["key"] for one in found.json()["results"]] == ["session/harbour:night/mine"]
+
+
+async def test_a_key_can_be_bound_to_the_desk_of_a_session_with_a_path_for_an_id(house: House) -> None:
+    async with await house.gateway.another(namespace="session/quay:1") as client:
+        assert (await client.put("/v1/working/note", json={"value": "x"})).json()[
+            "key"
+        ] == "session/quay:1/note"
 
 
 async def test_a_namespaces_key_writes_there_and_nowhere_else(house: House) -> None:

@@ -25,6 +25,7 @@ SEARCHES = {
     "memory": ("/v1/memories/search", {"query": f"{CANARY} gate enriched pending"}),
     "turn": ("/v1/turns/search", {"query": f"{CANARY} gate said"}),
     "desk": ("/v1/working/search", {"query": f"{CANARY} letters"}),
+    "observation": ("/v1/observations/search", {"query": f"{CANARY} was observed"}),
 }
 
 

@@ -33,7 +33,7 @@ async def test_the_owner_has_something_in_every_table_a_tenant_has_and_in_every_
     kinds = {name.split(" ")[0] for name in house.planted}
     assert kinds >= set(await house.eye.tables()), "what is not planted can't be seen to leak"
     assert "redis" in kinds
-    assert len([kind for kind in kinds if kind.startswith(house.settings.prefix)]) == 3
+    assert len([kind for kind in kinds if kind.startswith(house.settings.prefix)]) == 4
 
 
 @pytest.mark.parametrize("route", CASES)

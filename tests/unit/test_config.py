@@ -39,6 +39,11 @@ def _no_other_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         ("LOCI_ARCHIVE_DAYS", "0"),
         ("LOCI_TURN_DAYS", "0"),
         ("LOCI_IDEMPOTENCY_HOURS", "soon"),
+        ("LOCI_DREAM_CRON", "at night"),
+        ("LOCI_DREAM_CRON", "0 3 * *"),
+        ("LOCI_DREAM_CRON", "0 0 3 * * *"),
+        ("LOCI_DREAM_CRON", "60 3 * * *"),
+        ("LOCI_DREAM_CRON", "0 0 30 2 *"),
     ],
 )
 def test_a_bad_value_names_the_variable(monkeypatch: pytest.MonkeyPatch, variable: str, value: str) -> None:

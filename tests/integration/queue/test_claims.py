@@ -113,7 +113,7 @@ async def test_an_old_token_can_record_nothing(queue: Queue) -> None:
         await store.postpone(connection, zombie, "late", 99, refund=True)
         await store.bury(connection, zombie, "late")
         await store.back_to_index(connection, [zombie])
-        assert await store.confirm_indexed(connection, [zombie]) == 0
+        assert await store.confirm_indexed(connection, [zombie]) == (0, [])
     assert await queue.row() == before
     assert await queue.finish(holder) == {holder.id}
     assert await queue.rows() == []
@@ -208,7 +208,7 @@ async def test_what_is_indexed_goes_on_to_embed_only_where_there_is_a_model(queu
     plain, modelled = await queue.begin(), await queue.begin("model")
     claims = await queue.add_index("a", "m")
     async with queue.resources.postgres.fleet() as connection:
-        assert await store.confirm_indexed(connection, claims) == 1
+        assert (await store.confirm_indexed(connection, claims)).waiting == 1
     row = await queue.row()
     assert (row["generation"], row["stage"]) == (modelled.id, "embed")
     assert plain.id != modelled.id

@@ -1,0 +1,222 @@
+"""How throughput follows the workers: `python -m benchmarks.scale [--entries 2000] [--workers 1,2,4,2]`.
+
+Raw entries wait to be enriched, by a model that takes two seconds for each. Worker processes are started
+and, by SIGTERM, stopped meanwhile. The run has a part for each number of workers, all equally long: how
+many calls they could make in a second (workers x LOCI_LLM_CONCURRENCY / seconds of a call), how many the
+model saw from the moment on when all of them were there, and `due_and_running`, which the scaler on
+Kubernetes reads. At the end nothing may be missing, nothing done twice, and no part further than a tenth
+from what was expected.
+"""
+
+import asyncio
+import json
+import time
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from statistics import linear_regression
+from typing import Annotated, Any
+
+import asyncpg
+import typer
+
+from benchmarks import machine, stand, table
+from benchmarks.crew import Crew
+from benchmarks.stand import Stand
+from benchmarks.wire import Connection
+from services.local.programs import LOCI, Programs, loci
+from shared import config
+from tests.standins.behaviours import Reply, Slow
+from tests.standins.models import ModelServer
+from tests.standins.wire import CHAT, Call
+
+_BATCH = 1000
+_PAUSE = 0.1
+_LONGEST = 600.0  # seconds for a part
+_TOLERATED = 0.1
+_HEAD = (
+    "workers",
+    "calls at once",
+    "expected calls/s",
+    "measured",
+    "ratio",
+    "due + running at its begin",
+    "at its end",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What was seen with one number of workers."""
+
+    workers: int
+    expected: float
+    measured: float
+    backlog: tuple[int, int]
+
+    @property
+    def ratio(self) -> float:
+        """What was measured by what was expected."""
+        return self.measured / self.expected
+
+
+def main(
+    entries: Annotated[int, typer.Option(help="How many wait.")] = 2000,
+    workers: Annotated[str, typer.Option(help="Comma-separated: processes in each part.")] = "1,2,4,2",
+    concurrency: Annotated[int, typer.Option(help="LOCI_LLM_CONCURRENCY.")] = 8,
+    seconds: Annotated[float, typer.Option(help="How long the model takes.")] = 2,
+) -> None:
+    """Measure enrichment while workers come and go, check what became of each entry, print a table."""
+    print(machine.described())
+    print(f"{entries} entries, {seconds:g} s a call, LOCI_LLM_CONCURRENCY={concurrency}\n", flush=True)
+    with ModelServer(chat_default=Slow(seconds, Reply(_kept))) as model:
+        given: dict[str, Any] = {
+            "llm_base_url": model.url,
+            "llm_model": "slow",
+            "llm_concurrency": concurrency,
+            "dream_enabled": False,
+        }
+        with stand.running(commands=_without_enrichment(), **given) as running:
+            run = Run(running, model, concurrency, seconds)
+            parts, faults = asyncio.run(run.through(entries, [int(one) for one in workers.split(",")]))
+    table.show(_HEAD, [_row(part, concurrency) for part in parts])
+    print(_verdict(entries, faults))
+    if faults or any(abs(part.ratio - 1) > _TOLERATED for part in parts):
+        raise SystemExit(1)
+
+
+def _kept(call: Call) -> str:
+    return json.dumps([{"content": f"{_note(call)} Kept."}])
+
+
+def _note(call: Call) -> str:
+    return str(json.loads(call.body["messages"][-1]["content"])["content"])
+
+
+def _without_enrichment() -> Programs:
+    rest = loci("workers", "work", "--queues", "embedding,dream,sweep")
+    return replace(LOCI, beside=(rest, loci("beat", "beat")))
+
+
+def _row(part: Part, concurrency: int) -> list[str]:
+    figures = [str(part.workers * concurrency), f"{part.expected:.1f}", f"{part.measured:.1f}"]
+    return [str(part.workers), *figures, f"{part.ratio:.2f}", *map(str, part.backlog)]
+
+
+def _verdict(entries: int, faults: list[str]) -> str:
+    well = f"each of {entries} entries was asked about once and has its one successor; none is left pending"
+    return "\n".join(faults) or well
+
+
+class Run:
+    """One run on a stack, watched at the model and at the queue."""
+
+    def __init__(self, running: Stand, model: ModelServer, concurrency: int, seconds: float) -> None:
+        self._running = running
+        self._model = model
+        self._concurrency = concurrency
+        self._seconds = seconds
+        self._crew = Crew(running.settings)
+        self._looks: list[int] = []
+
+    async def through(self, entries: int, line_up: list[int]) -> tuple[list[Part], list[str]]:
+        """Save, drain with each number of workers in turn, and return what was seen and what is wrong."""
+        connection = Connection(self._running.url, self._running.key)
+        notes = [f"Lamp {number} stands in hall {number}." for number in range(entries)]
+        for start in range(0, entries, _BATCH):
+            batch = [{"content": note} for note in notes[start : start + _BATCH]]
+            await connection.send("POST", "/v1/memories/batch", {"memories": batch})
+        try:
+            async with self._watched():
+                parts = [await self._part(*one) for one in _shares(entries, line_up)]
+                await connection.settled()
+        finally:
+            await self._crew.be(0)
+        faults = [*self._asked_otherwise(notes), *self._rises(), *await _astray(connection, notes)]
+        await connection.close()
+        return parts, faults
+
+    @asynccontextmanager
+    async def _watched(self) -> AsyncIterator[None]:
+        address = config.required(self._running.settings.postgres_url, "LOCI_POSTGRES_URL")
+        database = await asyncpg.connect(address)
+        watching = asyncio.create_task(self._watch(database))
+        try:
+            yield
+        finally:
+            watching.cancel()
+            await asyncio.wait([watching])
+            await database.close()
+
+    async def _watch(self, database: asyncpg.Connection) -> None:
+        while True:
+            self._looks.append(await database.fetchval("SELECT due_and_running(ARRAY['enrich'])"))
+            await asyncio.sleep(_PAUSE)
+
+    async def _part(self, workers: int, until: int) -> Part:
+        await self._crew.be(workers)
+        await self._calls_of_all(until)
+        began, backlog = time.monotonic(), self._looks[-1]
+        await asyncio.to_thread(self._model.wait_for_calls, until, _LONGEST, CHAT)
+        steady = [call.at for call in self._model.chat_calls[:until] if call.at >= began]
+        measured = linear_regression(steady, range(len(steady))).slope
+        expected = workers * self._concurrency / self._seconds
+        part = Part(workers, expected, measured, (backlog, self._looks[-1]))
+        print(f"{workers} workers: {measured:.1f} calls a second, {part.backlog[1]} left", flush=True)
+        return part
+
+    async def _calls_of_all(self, until: int) -> None:
+        """Wait until each worker has filled its slots, and they have come free for the first time."""
+        while True:
+            asked = Counter(_key(call) for call in self._model.chat_calls)
+            if all(asked[name] > self._concurrency for name in self._crew.names):
+                return
+            if asked.total() >= until:
+                raise SystemExit("the part ended before its workers were there: it needs more entries")
+            await asyncio.sleep(_PAUSE)
+
+    def _asked_otherwise(self, notes: list[str]) -> list[str]:
+        asked = Counter(_note(call) for call in self._model.chat_calls)
+        wrong = [note for note in notes if asked[note] != 1]
+        return [f"{len(wrong)} entries were not asked about once: {wrong[:3]}"] if wrong else []
+
+    def _rises(self) -> list[str]:
+        rises = sum(after > before for before, after in zip(self._looks, self._looks[1:], strict=False))
+        return [f"due + running rose {rises} times"] if rises else []
+
+
+def _shares(entries: int, line_up: list[int]) -> list[tuple[int, int]]:
+    """Return for each part its workers, and after how many calls in all it ends."""
+    ends = [entries * sum(line_up[: place + 1]) // sum(line_up) for place in range(len(line_up))]
+    return list(zip(line_up, ends, strict=True))
+
+
+def _key(call: Call) -> str:
+    return call.headers.get("authorization", "").removeprefix("Bearer ")
+
+
+async def _astray(connection: Connection, notes: list[str]) -> list[str]:
+    """Return what is wrong with what the entries became."""
+    live, archived = await _listed(connection, "final"), await _listed(connection, "archived")
+    heirs = {raw["content"]: raw["superseded_by"] for raw in archived}
+    texts = {one["id"]: one["content"] for one in live if one["reinforcement_count"] == 1}
+    lost = [note for note in notes if [texts.get(id_) for id_ in heirs.get(note, [])] != [f"{note} Kept."]]
+    faults = [f"{len(lost)} entries lack their one successor: {lost[:3]}"] if lost else []
+    more = len(live) - len(notes)
+    return [*faults, *([f"{more} successors too many"] if more else [])]
+
+
+async def _listed(connection: Connection, state: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    cursor = ""
+    while True:
+        page = await connection.send("GET", f"/v1/memories?limit=100&state={state}{cursor}")
+        found += page["results"]
+        if page["next_cursor"] is None:
+            return found
+        cursor = f"&cursor={page['next_cursor']}"
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,113 @@
+"""What all processes share, as metrics: rows left to do, and the tallies that processes add up.
+
+Workers answer no HTTP: what they count they add to tallies in Postgres, in the transaction that it
+happens in, and every gateway tells the same of them. `TALLIES` names them all, so that a counter is
+there, without a sample, before the first time.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from sqlalchemy import RowMapping
+
+from shared import stages
+from shared.spend import budgets
+from shared.work import freshness
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """A counter (or gauge) of the fleet. A tally's label holds the labels' values, joined by colons."""
+
+    told: str
+    labels: tuple[str, ...] = ("kind",)
+    made: type[CounterMetricFamily | GaugeMetricFamily] = CounterMetricFamily
+
+
+TALLIES: Mapping[str, Tally] = {
+    "work_claims": Tally("Rows claimed by workers, by stage."),
+    "work_retries": Tally("Claims that were not a row's first, by stage."),
+    "work_buried": Tally("Rows given up on, by stage."),
+    "enrichments": Tally("Entries whose enrichment ended, by how."),
+    "sweep_repairs": Tally("What the sweep mended or deleted, by what it was."),
+    "dream_runs": Tally("Dream runs that ended."),
+    "dream_passes": Tally("Dream passes that ended, by pass and how."),
+    "dream_seconds": Tally("Seconds that dream passes took, by pass."),
+    "dream_entries": Tally("Entries that dreams changed, by how and why."),
+    "dream_rejections": Tally("Proposals of dreams that were refused, by reason."),
+    "dream_tokens": Tally("Tokens that dreams used, input or output."),
+    "dream_cost_usd": Tally("What dreams cost in USD, by pass."),
+    "spend_tokens": Tally("Tokens that models used.", ("type", "purpose", "model")),
+    "spend_cost_usd": Tally("What models cost in USD.", ("purpose", "model")),
+    "over_budget": Tally("Calls of a model that a budget refused.", ("purpose",)),
+    # Budgets go by an id that was drawn for them: whoever reads metrics need not know the tenants.
+    budgets.RATIO: Tally(
+        "Part of a budget that its window has used.", ("scope", "period", "budget"), GaugeMetricFamily
+    ),
+}
+_STAGES = {
+    "waiting": "Rows left to do.",
+    "running": "Rows in a worker's hands.",
+    "dead": "Rows given up on.",
+    "oldest_seconds": "Lag of a stage: the age of its oldest row left to do.",
+}
+
+
+def of_stages(rows: Iterable[RowMapping]) -> list[Metric]:
+    """Return the gauges of each stage, of those without rows too, and the backlog of each queue."""
+    found = {row["stage"]: row for row in rows}
+    families = []
+    for name, told in _STAGES.items():
+        family = GaugeMetricFamily(f"loci_work_{name}", told, labels=["stage"])
+        for stage in stages.STAGES:
+            family.add_metric([stage], float(found[stage][name]) if stage in found else 0.0)
+        families.append(family)
+    return [*families, _backlog(found)]
+
+
+def _backlog(found: Mapping[str, RowMapping]) -> Metric:
+    told = "Rows of a queue that are due or in work: what its workers are scaled by."
+    family = GaugeMetricFamily("loci_backlog", told, labels=["queue"])
+    counts: Counter[str] = Counter()
+    for name, stage in stages.STAGES.items():
+        counts[stages.queue_of(stage.task)] += found[name]["backlog"] if name in found else 0
+    for queue, rows in sorted(counts.items()):
+        family.add_metric([queue], rows)
+    return family
+
+
+def of_tallies(rows: Sequence[RowMapping], alert: float) -> list[Metric]:
+    """Return what processes have added up; `alert` is the part of a budget from which it counts as near."""
+    families = {name: _family(name) for name in TALLIES}
+    for row in rows:
+        name = row["name"]
+        if name in families:
+            values = row["label"].split(":", len(TALLIES[name].labels) - 1)
+            families[name].add_metric(values, float(row["total"]))
+    return [*families.values(), _alerts(families[budgets.RATIO], alert), _freshness(rows)]
+
+
+def _family(name: str) -> CounterMetricFamily | GaugeMetricFamily:
+    tally = TALLIES[name]
+    return tally.made(f"loci_{name}", tally.told, labels=tally.labels)
+
+
+def _alerts(ratios: Metric, alert: float) -> Metric:
+    told = "Budgets whose window has used as much as LOCI_BUDGET_ALERT says, or more."
+    reached = [one for one in ratios.samples if one.value >= alert]
+    return GaugeMetricFamily("loci_budget_alerts", told, value=len(reached))
+
+
+def _freshness(rows: Iterable[RowMapping]) -> Metric:
+    told = "Seconds from a write's commit until it is found, by its keywords and by its vector."
+    family = HistogramMetricFamily(f"loci_{freshness.NAME}", told, labels=["by"])
+    totals = {(row["name"], row["label"]): float(row["total"]) for row in rows}
+    for by in ("keyword", "vector"):
+        seen, buckets = 0.0, []
+        for bound in (*freshness.BOUNDS, float("inf")):
+            seen += totals.get((freshness.NAME, f"{by}:{bound}"), 0.0)
+            buckets.append(("+Inf" if bound == float("inf") else str(bound), seen))
+        family.add_metric([by], buckets, totals.get((freshness.TOTAL, by), 0.0))
+    return family

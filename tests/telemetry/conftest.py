@@ -1,0 +1,43 @@
+"""One stack that tells all it can: logs at DEBUG, traces to a collector, tasks to Flower."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.journey.house import House, standing
+from tests.journey.rewriting import Understanding, by_sentence
+from tests.standins.behaviours import Reply
+from tests.standins.collector import Collector
+from tests.standins.models import ModelServer
+
+
+@pytest.fixture(scope="session")
+def collector() -> Iterator[Collector]:
+    with Collector() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def model() -> Iterator[ModelServer]:
+    with ModelServer(chat_default=Reply(by_sentence)) as server:
+        server.embedding_default = Understanding()
+        yield server
+
+
+@pytest.fixture(scope="session")
+def talkative(
+    tmp_path_factory: pytest.TempPathFactory, collector: Collector, model: ModelServer
+) -> Iterator[House]:
+    settings: dict[str, Any] = {
+        "llm_base_url": model.url,
+        "llm_model": "rewriter",
+        "embedding_base_url": model.url,
+        "embedding_model": "words",
+        "otlp_endpoint": collector.url,
+        "log_level": "DEBUG",
+        "work_attempts": 2,
+        "dream_quiet": 0,
+    }
+    with standing(tmp_path_factory.mktemp("talkative") / "data", **settings) as house:
+        yield house

@@ -1,0 +1,181 @@
+"""Issue 5, point 4: every metric is told, described and, on the dashboard, asked for by its name."""
+
+import ast
+import asyncio
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from services.gateway.fleet_metrics import TALLIES
+from services.local import ports
+from shared import config, stages
+from shared.work import freshness, tallies
+from tests import draining
+from tests.conftest import Gateway, serving
+from tests.standins.behaviours import Reply, Status
+from tests.standins.models import ModelServer
+
+Make = Callable[..., config.Settings]
+_ROW = re.compile(r"^\| `(loci_\w+)` \|", re.MULTILINE)
+_ASKED = re.compile(r"\bloci_\w+")
+_PARTS = re.compile(r"_(?:bucket|sum|count)$")
+
+
+async def _told(gateway: Gateway) -> str:
+    return (await gateway.client.get("/metrics")).text
+
+
+def _names(text: str) -> set[str]:
+    """Return what is declared, also without a sample yet."""
+    return set(re.findall(r"^# TYPE (loci_\w+) ", text, re.MULTILINE))
+
+
+async def test_the_table_of_metrics_names_all_that_are_told_and_no_other(
+    gateway: Gateway, repository: Path
+) -> None:
+    table = _ROW.findall((repository / "deploy" / "grafana" / "README.md").read_text())
+    assert len(table) == len(set(table))
+    assert set(table) == _names(await _told(gateway))
+
+
+async def test_the_dashboard_asks_for_metrics_and_labels_that_are_told(
+    gateway: Gateway, repository: Path
+) -> None:
+    await gateway.client.post("/v1/memories", json={"content": "There is something to count."})
+    async with gateway.resources.postgres.fleet() as connection:
+        for name, tally in TALLIES.items():
+            await tallies.count(connection, name, {":".join(tally.labels): 1})
+    text = await _told(gateway)
+    labels = {
+        sample.name: set(sample.labels)
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+    board = json.loads((repository / "deploy" / "grafana" / "loci.json").read_text())
+    rows = [panel["title"] for panel in board["panels"] if panel["type"] == "row"]
+    assert rows == ["Requests", "Lag", "Backlog", "Workers", "Dreams", "Spend", "Degraded"]
+    asked = set()
+    for expression in _expressions(board):
+        names = set(_ASKED.findall(expression))
+        assert {_PARTS.sub("", name) for name in names} <= _names(text), expression
+        grouped = {one for by in re.findall(r"by \(([^)]*)\)", expression) for one in by.split(", ")}
+        for name in names & labels.keys():
+            assert grouped <= labels[name], expression
+        asked |= {_PARTS.sub("", name) for name in names}
+    assert asked == _names(text), "every metric is on the dashboard"
+
+
+def _expressions(board: dict[str, Any]) -> Iterator[str]:
+    for panel in board["panels"]:
+        yield from (target["expr"] for target in panel.get("targets", []))
+
+
+def test_every_tally_that_a_process_adds_to_is_told(repository: Path) -> None:
+    """Else it would be counted and never seen."""
+    written = {
+        name
+        for folder in ("shared", "workers", "services")
+        for path in (repository / folder).rglob("*.py")
+        for name in _tallied(ast.parse(path.read_text()))
+    }
+    constants = {"NAME": freshness.NAME, "TOTAL": freshness.TOTAL, "RATIO": "budget_used_ratio"}
+    assert {constants.get(name, name) for name in written} == {*TALLIES, freshness.NAME, freshness.TOTAL}
+
+
+def _tallied(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("tallies.count", "tallies.put"):
+            yield _word(node.args[1])
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "tallies.tell":
+            told = node.args[1]
+            assert isinstance(told, ast.Dict), "written out, so that it can be read here"
+            yield from (_word(key) for key in told.keys if key is not None)
+
+
+def _word(name: ast.expr) -> str:
+    return str(name.value) if isinstance(name, ast.Constant) else ast.unparse(name)
+
+
+async def test_lag_and_backlog_follow_the_rows_of_a_stage_and_are_zero_without_any(
+    make_settings: Make, tenant: str, models: ModelServer
+) -> None:
+    models.chat_default = Reply("[]")
+    settings = make_settings(apart=True, llm_base_url=models.url, llm_model="m")
+    async with serving(settings, tenant) as gateway:
+        before = _samples(await _told(gateway))
+        assert {before[f'loci_work_oldest_seconds{{stage="{name}"}}'] for name in stages.STAGES} == {0.0}
+        await gateway.client.post("/v1/memories", json={"content": "To be enriched."})
+        waiting = _samples(await _told(gateway))
+        assert waiting['loci_work_oldest_seconds{stage="enrich"}'] > 0
+        assert waiting['loci_backlog{queue="enrichment"}'] == 1
+        await draining.drain(gateway.resources)
+        after = _samples(await _told(gateway))
+    assert after['loci_work_oldest_seconds{stage="enrich"}'] == 0
+    assert after['loci_backlog{queue="enrichment"}'] == 0
+    assert after['loci_work_claims_total{kind="enrich"}'] == 1
+    assert 'loci_work_retries_total{kind="enrich"}' not in after
+
+
+async def test_a_claim_after_the_first_counts_as_a_retry(
+    make_settings: Make, tenant: str, models: ModelServer
+) -> None:
+    models.chat_default = Reply("[]")
+    models.chat_replies.append(Status(500))
+    settings = make_settings(apart=True, llm_base_url=models.url, llm_model="m")
+    async with serving(settings, tenant) as gateway:
+        await gateway.client.post("/v1/memories", json={"content": "Asked about twice."})
+        await draining.drain(gateway.resources)
+        await draining.make_due(gateway.resources)
+        await draining.drain(gateway.resources)
+        told = _samples(await _told(gateway))
+    assert told['loci_work_claims_total{kind="enrich"}'] == 2
+    assert told['loci_work_retries_total{kind="enrich"}'] == 1
+    assert told['loci_enrichments_total{kind="kept-raw"}'] == 1
+
+
+async def test_a_process_that_froze_while_it_counted_holds_up_nobodys_work(
+    make_settings: Make, tenant: str
+) -> None:
+    async with serving(make_settings(apart=True), tenant) as gateway:
+        resources = gateway.resources
+        async with resources.postgres.fleet() as frozen:
+            await tallies.count(frozen, freshness.NAME, {"keyword:0.05": 1})
+            async with asyncio.timeout(5):
+                await freshness.count(resources.postgres, "keyword", [0.01])
+        told = _samples(await _told(gateway))
+    assert told['loci_searchable_seconds_count{by="keyword"}'] == 1
+
+
+async def test_the_time_from_a_write_to_keyword_and_vector_is_counted_once_each(
+    make_settings: Make, tenant: str, models: ModelServer
+) -> None:
+    endpoint: dict[str, Any] = {"embedding_base_url": models.url, "embedding_model": "m"}
+    async with serving(make_settings(apart=True, **endpoint), tenant) as gateway:
+        await gateway.client.post("/v1/memories", json={"content": "Found soon."})
+        await draining.drain(gateway.resources)
+        told = _samples(await _told(gateway))
+    for by in ("keyword", "vector"):
+        assert told[f'loci_searchable_seconds_count{{by="{by}"}}'] == 1
+        assert told[f'loci_searchable_seconds_bucket{{by="{by}",le="+Inf"}}'] == 1
+        assert told[f'loci_searchable_seconds_bucket{{by="{by}",le="3600.0"}}'] == 1
+        assert told[f'loci_searchable_seconds_sum{{by="{by}"}}'] > 0
+
+
+async def test_an_answer_made_without_the_index_counts_as_degraded(make_settings: Make, tenant: str) -> None:
+    away = make_settings().model_copy(update={"qdrant_url": f"http://127.0.0.1:{ports.free()}"})
+    counted = 'loci_degraded_answers_total{without="index"}'
+    async with serving(away, tenant) as gateway:
+        before = _samples(await _told(gateway)).get(counted, 0)
+        answer = await gateway.client.post("/v1/memories/search", json={"query": "lamps"})
+        after = _samples(await _told(gateway))[counted]
+    assert "index" in answer.json()["degraded"]
+    assert after == before + 1
+
+
+def _samples(text: str) -> dict[str, float]:
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines)}

@@ -1,0 +1,92 @@
+"""Issue 5, point 4: one trace from the request to the model, and logs that name it."""
+
+import json
+from secrets import token_hex
+
+from tests.journey.agent import until
+from tests.journey.house import House
+from tests.standins.behaviours import Status
+from tests.standins.collector import Collector, Span
+from tests.standins.models import ModelServer
+
+SAVE = "POST /v1/memories"
+HOPS = {
+    (SAVE, "loci-gateway"),
+    ("ring enrichment.enrich_pending", "loci-gateway"),
+    ("enrichment.enrich_pending", "loci-worker"),
+    ("enrich", "loci-worker"),
+    ("POST chat/completions", "loci-worker"),
+    ("embed", "loci-worker"),
+    ("POST embeddings", "loci-worker"),
+}
+
+
+async def test_a_save_and_all_that_follows_is_one_trace_up_to_the_model(
+    talkative: House, collector: Collector, model: ModelServer
+) -> None:
+    trace, sender = token_hex(16), token_hex(8)
+    headers = {"traceparent": f"00-{trace}-{sender}-01", "x-request-id": "order-7"}
+    async with talkative.agent() as agent:
+        body = {"content": "The lighthouse is white. The keeper is called Ada."}
+        answer = await agent.client.post("/v1/memories", json=body, headers=headers)
+        await agent.settled()
+    assert answer.headers["x-request-id"] == "order-7"
+
+    async def arrived() -> bool:
+        return {(span.name, span.service) for span in collector.of(trace)} >= HOPS
+
+    await until(arrived)
+    spans = {span.id: span for span in collector.of(trace)}
+    [asked] = [span for span in spans.values() if span.name == "POST chat/completions"]
+    assert _way_up(asked, spans)[-1] == SAVE
+    assert _way_up(asked, spans)[:2] == ["POST chat/completions", "enrich"]
+    assert next(span for span in spans.values() if span.name == SAVE).parent == sender
+    seen = [call.headers["traceparent"] for call in model.chat_calls if "lighthouse" in call.prompt]
+    assert seen == [f"00-{trace}-{asked.id}-01"]
+
+
+def _way_up(span: Span, spans: dict[str, Span]) -> list[str]:
+    way = [span.name]
+    while span.parent in spans:
+        span = spans[span.parent]
+        way.append(span.name)
+    return way
+
+
+async def test_what_is_done_for_rows_of_several_traces_links_to_each(
+    talkative: House, collector: Collector
+) -> None:
+    traces = {token_hex(16) for _ in range(8)}
+    async with talkative.agent() as agent:
+        for trace in traces:
+            headers = {"traceparent": f"00-{trace}-{token_hex(8)}-01"}
+            body = {"content": f"Lamp {trace} is lit.", "enrich": False}
+            await agent.client.post("/v1/memories", json=body, headers=headers)
+        await agent.settled()
+
+    def embedded() -> set[str]:
+        told = [span for span in collector.spans if span.name == "embed"]
+        return {trace for span in told for trace in (span.trace, *span.links)}
+
+    async def arrived() -> bool:
+        return traces <= embedded()
+
+    await until(arrived)
+
+
+async def test_what_a_worker_logs_names_the_task_and_the_trace_and_is_json(
+    talkative: House, model: ModelServer
+) -> None:
+    trace = token_hex(16)
+    async with talkative.agent() as agent:
+        headers = {"traceparent": f"00-{trace}-{token_hex(8)}-01"}
+        model.chat_replies.append(Status(500))
+        body = {"content": "No answer to this one."}
+        await agent.client.post("/v1/memories", json=body, headers=headers)
+        await agent.settled()
+    lines = (talkative.running.data_dir / "logs" / "workers.log").read_text().splitlines()
+    logged = [json.loads(line) for line in lines if line.startswith("{")]
+    [told] = [one for one in logged if one.get("trace_id") == trace and one["event"] == "put_off"]
+    assert told["task"] == "enrichment.enrich_pending"
+    assert told["task_id"]
+    assert told["level"] == "warning"

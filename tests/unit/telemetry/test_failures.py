@@ -1,0 +1,36 @@
+"""What a task fails by goes to Celery, to its log and to Flower: without a word of a memory."""
+
+import concurrent.futures
+import traceback
+
+import pytest
+from celery.exceptions import Ignore
+
+from shared import errors
+from workers import failures
+
+
+def test_an_unforeseen_failure_is_told_by_its_kind(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(failures.Unforeseen) as raised, failures.without_messages():
+        raise ValueError("the canary")
+    assert str(raised.value) == "ValueError"
+    assert "canary" not in _shown(raised.value)
+    assert "canary" not in "".join(capsys.readouterr())
+
+
+def test_an_error_of_ours_goes_through_without_its_cause() -> None:
+    with pytest.raises(errors.Unavailable, match="postgres") as raised, failures.without_messages():
+        raise errors.Unavailable("postgres", "away") from ValueError("the canary")
+    assert raised.value.__cause__ is None
+    assert "canary" not in _shown(raised.value)
+
+
+def test_work_that_was_given_back_is_no_failure() -> None:
+    with pytest.raises(Ignore), failures.without_messages():
+        raise concurrent.futures.CancelledError
+
+
+def _shown(error: BaseException) -> str:
+    """Return what Celery would send: the traceback, without the lines of this file's code."""
+    lines = "".join(traceback.format_exception(error)).splitlines()
+    return "\n".join(line for line in lines if not line.strip().startswith("raise "))

@@ -1,0 +1,91 @@
+"""Traces are off unless asked for, and go on with what they are told (issue 5, point 4)."""
+
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from shared import config, errors
+from shared.stages import EMBED, Kind
+from shared.telemetry import traces
+from shared.work.store import Claim
+from tests.standins.collector import Collector, Span
+from workers import followed
+
+ONE, OTHER = "a" * 32, "b" * 32
+
+
+@pytest.fixture
+def collector() -> Iterator[Collector]:
+    with Collector() as opened:
+        traces.set_up(_settings(opened.url), "worker")
+        yield opened
+        traces.set_up(_settings(None), "worker")
+
+
+def _settings(endpoint: str | None) -> config.Settings:
+    return config.load(redis_url="redis://x", otlp_endpoint=endpoint)
+
+
+def _traceparent(trace: str, span: str = "1" * 16) -> str:
+    return f"00-{trace}-{span}-01"
+
+
+def _sent(collector: Collector) -> list[Span]:
+    traces.flush()
+    return collector.spans
+
+
+def test_without_an_endpoint_nothing_is_traced() -> None:
+    traces.set_up(_settings(None), "worker")
+    with traces.span("work", "server", _traceparent(ONE)) as span:
+        assert traces.traceparent() is None
+        assert span.trace_id is None
+
+
+def test_an_endpoint_without_the_extra_is_told_by_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "shared.telemetry.otlp", raising=False)
+    monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
+    with pytest.raises(errors.Misconfigured, match=r"LOCI_OTLP_ENDPOINT.*loci\[telemetry\]"):
+        traces.set_up(_settings("http://127.0.0.1:1"), "worker")
+
+
+def test_a_failure_is_told_by_its_kind_and_never_by_its_message(collector: Collector) -> None:
+    with pytest.raises(ValueError, match="canary"), traces.span("work"):
+        raise ValueError("the canary")
+    [span] = _sent(collector)
+    assert span.attributes == {"error.type": "ValueError"}
+    assert b"canary" not in collector.sent
+
+
+def test_what_is_no_traceparent_begins_a_trace_of_its_own(collector: Collector) -> None:
+    for told in ("", "00-x-y-01", "00-" + "0" * 32 + "-" + "1" * 16 + "-01"):
+        with traces.span("work", "server", told):
+            pass
+    assert [span.parent for span in _sent(collector)] == ["", "", ""]
+
+
+@pytest.mark.parametrize(
+    ("carried", "expected"),
+    [
+        ([_traceparent(ONE)] * 3, (ONE, ())),
+        ([_traceparent(ONE), None], (ONE, ())),
+        ([_traceparent(ONE), _traceparent(OTHER)], (None, (ONE, OTHER))),
+    ],
+)
+def test_rows_of_one_trace_go_on_with_it_and_of_several_link_to_each(
+    collector: Collector, carried: list[str | None], expected: tuple[str | None, tuple[str, ...]]
+) -> None:
+    claims = [Claim(1, "t", Kind.MEMORY, "r", 1, 1, None, traceparent=one) for one in carried]
+    with followed.rows(EMBED, claims):
+        pass
+    [span] = _sent(collector)
+    assert (span.trace if span.parent else None, span.links) == expected
+    assert span.attributes["rows"] == str(len(claims))
+
+
+def test_a_span_within_its_own_trace_is_a_child_of_where_it_is(collector: Collector) -> None:
+    with traces.span("task", "consumer", _traceparent(ONE)), traces.span("row", parent=_traceparent(ONE)):
+        pass
+    row, task = _sent(collector)
+    assert (task.parent, row.parent) == ("1" * 16, task.id)
