@@ -5,8 +5,8 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
+from rich.console import Console, JustifyMethod
+from rich.table import Column, Table
 
 from services.commands.opened import with_resources
 from shared import naming
@@ -53,9 +53,8 @@ def printed(groups: Sequence[str], rows: Sequence[Row], budgets: Sequence[Budget
 
 
 def _sums(groups: Sequence[str], rows: Sequence[Row]) -> Table:
-    table = Table(*groups)
-    for name in _SUMS:
-        table.add_column(name.replace("_", " "), justify="right")
+    sums = (_column(name.replace("_", " "), "right") for name in _SUMS)
+    table = Table(*map(_column, groups), *sums)
     columns = [*(report.GROUPS[name].key or name for name in groups), *_SUMS]
     for row in rows:
         table.add_row(*(_cell(row[name]) for name in columns))
@@ -63,11 +62,17 @@ def _sums(groups: Sequence[str], rows: Sequence[Row]) -> Table:
 
 
 def _limits(budgets: Sequence[Budget]) -> Table:
-    table = Table("budget", "per", "used USD", "of", "used tokens", "of", "used")
+    names = ("budget", "per", "used USD", "of", "used tokens", "of", "used")
+    table = Table(*map(_column, names))
     for one in budgets:
         spent = (one.used_usd, one.limit_usd, one.used_tokens, one.limit_tokens)
         table.add_row(one.scope, one.period, *map(_cell, spent), f"{one.ratio:.0%}")
     return table
+
+
+def _column(name: str, justify: JustifyMethod = "left") -> Column:
+    """Return a column that breaks what is too wide for the terminal: a cut amount would be another."""
+    return Column(name, justify=justify, overflow="fold")
 
 
 def _cell(value: Any) -> str:

@@ -15,6 +15,7 @@ from shared import errors
 from shared.telemetry.logs import place_of
 
 log = structlog.get_logger()
+_UNREAD = errors.Violation("body", "must be JSON in UTF-8, of ordinary depth and numbers")
 
 STATUS: dict[type[errors.LociError], HTTPStatus] = {
     errors.TooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
@@ -87,15 +88,16 @@ async def _unfit(request: Request, error: Exception) -> Json:
     del request
     if not isinstance(error, RequestValidationError):
         raise error
-    found = [
-        errors.Violation(
-            ".".join(str(part) for part in one["loc"][1:]) or str(one["loc"][0]),
-            one["msg"].removeprefix("Value error, "),
-        )
-        for one in error.errors()
-    ]
+    found = [_violation(one) for one in error.errors()]
     detail = "; ".join(f"{one.field}: {one.rule}" for one in found)
     return problem(HTTPStatus.UNPROCESSABLE_ENTITY, detail, found)
+
+
+def _violation(found: Mapping[str, Any]) -> errors.Violation:
+    if found["type"] == "json_invalid":  # its place is where in the text the reader gave up
+        return _UNREAD
+    field = ".".join(str(part) for part in found["loc"][1:]) or str(found["loc"][0])
+    return errors.Violation(field, found["msg"].removeprefix("Value error, "))
 
 
 async def _http(request: Request, error: Exception) -> Json:
@@ -103,8 +105,8 @@ async def _http(request: Request, error: Exception) -> Json:
     if not isinstance(error, HTTPException):
         raise error
     if error.status_code == HTTPStatus.BAD_REQUEST:  # the framework's word for a body that nobody can read
-        unread = errors.Violation("body", "must be JSON in UTF-8, of ordinary depth and numbers")
-        return problem(HTTPStatus.UNPROCESSABLE_ENTITY, f"{unread.field}: {unread.rule}", [unread])
+        detail = f"{_UNREAD.field}: {_UNREAD.rule}"
+        return problem(HTTPStatus.UNPROCESSABLE_ENTITY, detail, [_UNREAD])
     return problem(HTTPStatus(error.status_code), str(error.detail), headers=error.headers)
 
 

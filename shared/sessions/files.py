@@ -37,16 +37,16 @@ class File:
         return {"name": self.name, "size_bytes": size, "modified": shown_time(self.modified)}
 
 
-async def list_files(resources: Resources, caller: Caller, session_id: str) -> list[File]:
-    """Return the files of a session, by name."""
+async def list_files(resources: Resources, caller: Caller, session_id: str) -> list[dict[str, Any]]:
+    """Return what files a session has as JSON, by name. They are made one after the other, for their size."""
     async with resources.postgres.tenant(caller.tenant) as connection:
         session = await sessions.find(connection, caller, session_id, resources.settings.window_idle)
         store = store_of(resources, connection, session)
-        made = [await make(session, store) for make in _FIXED.values()]
+        listed = [(await make(session, store)).shown() for make in _FIXED.values()]
         for listing in await store.list_collections():
             snapshot = await store.get_collection(listing.label)
-            made += [] if snapshot is None else [_collection(snapshot)]
-    return sorted(made, key=lambda file: file.name)
+            listed += [] if snapshot is None else [_collection(snapshot).shown()]
+    return sorted(listed, key=lambda file: str(file["name"]))
 
 
 async def read_file(resources: Resources, caller: Caller, session_id: str, name: str) -> File:

@@ -157,6 +157,8 @@ async def drop_cached(resources: Resources, tenant: str, session_ids: list[str])
 
 async def discard(connection: AsyncConnection, tenant: str, session_ids: list[str]) -> list[work.Claim]:
     """Delete sessions with what they hold; return the index rows that take their points away."""
+    # Before anything is read: what a writer adds meanwhile would go with its row but stay in the index.
+    await store.hold(connection, tenant, session_ids)
     turns = await conversation.passages_of(connection, tenant, session_ids)
     observed = await observations.passages_of(connection, tenant, session_ids)
     await vectors.forget(connection, tenant, [*turns.values(), *observed.values()])

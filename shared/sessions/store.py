@@ -122,6 +122,12 @@ async def owners_of(
     return owners
 
 
+async def hold(connection: AsyncConnection, tenant: str, session_ids: Sequence[str]) -> None:
+    """Lock sessions, in one order: from then on nobody adds to what they hold."""
+    mine = (owned_by(session, tenant), session.c.id.in_(session_ids))
+    await connection.execute(select(session.c.id).where(*mine).order_by(session.c.id).with_for_update())
+
+
 async def remove(connection: AsyncConnection, tenant: str, session_ids: Sequence[str]) -> int:
     """Delete sessions with their turns and marks; return how many there were."""
     mine = (owned_by(session, tenant), session.c.id.in_(session_ids))

@@ -106,6 +106,9 @@ async def end_sessions(connection: AsyncConnection, tenant: str, session_ids: Co
 async def forget_user(connection: AsyncConnection, tenant: str, user_id: str) -> int:
     """Take a user and their sessions off charges, which keep their amounts; return how many."""
     mine = (owned_by(charge, tenant), charge.c.user_id == user_id)
+    # Held in the order in which settling holds them: else each could wait for the other.
+    held = select(charge.c.id).where(*mine).order_by(charge.c.id).with_for_update()
+    await connection.execute(held)
     nobody = {"user_id": None, "session_id": None, "usage_id": None}
     return (await connection.execute(update(charge).where(*mine).values(nobody))).rowcount
 

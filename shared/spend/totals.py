@@ -49,5 +49,7 @@ def shown(totals: Mapping[str, Any] | None) -> dict[str, Any] | None:
 
 
 def rendered(totals: Mapping[str, Any] | None) -> bytes:
-    """Return totals as the file `spend.json` of a session."""
-    return orjson.dumps(shown(totals or NONE_YET), option=orjson.OPT_INDENT_2)
+    """Return totals as the file `spend.json` of a session, in the shape of the source system."""
+    told = shown(totals or NONE_YET) or {}
+    told.pop("unpriced", None)
+    return orjson.dumps(told, option=orjson.OPT_INDENT_2)

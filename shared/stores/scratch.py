@@ -68,10 +68,13 @@ async def show(store: Tmp, name: str) -> dict[str, Any]:
 
 
 async def erase(resources: Resources, tenant: str, user_id: str) -> int:
-    """Drop every scratch store of a user, of whatever agent; return how many there were."""
+    """Drop every scratch store of a user, of whatever agent; return how many there were.
+
+    The notes, which are digests, stay until their time is over: whoever has noted a store and not
+    yet written to it leaves something behind that a next erasure must find.
+    """
     notes = _notes(resources, tenant, user_id)
     with redis.translated():
         noted = [str(one) for one in await resources.redis.zrange(notes, 0, -1)]
         dropped = [await _store(resources, tenant, owner_id).drop() for owner_id in noted]
-        await resources.redis.delete(notes)
     return sum(dropped)

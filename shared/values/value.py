@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from shared import errors, naming
 
 INT_MIN, INT_MAX = -(2**63), 2**63 - 1
+_DIGITS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,8 @@ class Float:
     def of_bits(cls, bits: str) -> "Float":
         """Return the float of 16 hexadecimal digits."""
         try:
-            (value,) = struct.unpack(">d", bytes.fromhex(bits))
+            # 8 bytes of more characters: `fromhex` passes over white space.
+            (value,) = struct.unpack(">d", bytes.fromhex(bits) if len(bits) == _DIGITS else b"")
         except (ValueError, struct.error):
             raise errors.Invalid("value", "bits must be 16 hexadecimal digits") from None
         return cls(value)

@@ -28,6 +28,8 @@ from shared.values.tensor import Tensor
 from shared.values.value import Bool, Float, Int, Obj, Primary, Str, Value, primary_of
 from shared.values.vector import Vec
 
+MAX_VALUES = 65_536
+"""Values that one collection may hold: more would keep a gateway's loop for longer than others can wait."""
 _NAN = Float.of_bits("7ff8000000000000")
 _NAMED = {"NaN": _NAN, "Infinity": Float(math.inf), "-Infinity": Float(-math.inf)}
 _NAMES = {value: name for name, value in _NAMED.items()}
@@ -173,7 +175,7 @@ def size_of(value: str, data: bytes | None) -> int:
 
 
 def decode_collection(kind: str, told: Any, data: bytes | None = None) -> Collection:
-    """Read a collection of the type `kind`; raise errors.Invalid for what is none.
+    """Read a collection of the type `kind`; raise errors.Invalid for what is none or too large.
 
     `data` are the bytes that `parts_of` set apart. From outside a Vec may also be an array of
     numbers, or of such arrays, or {rows, labels?}.
@@ -182,6 +184,8 @@ def decode_collection(kind: str, told: Any, data: bytes | None = None) -> Collec
         raise errors.Invalid("type", f"must be one of {', '.join(COLLECTIONS)}")
     if kind in {"vec", "tensor"}:
         return _vec(told, data) if kind == "vec" else _tensor(told, data)
+    if isinstance(told, list | dict) and len(told) > MAX_VALUES:
+        raise errors.TooLarge("value", f"of a {kind} must hold at most {MAX_VALUES} values")
     if kind in {"doc", "block"}:
         return _named(kind, told)
     if not isinstance(told, list):

@@ -14,13 +14,12 @@ router = APIRouter(prefix="/v1/sessions/{session_id:session}/files", tags=["sess
 @router.get("")
 async def list_files(opened: Opened, caller: Reader, session_id: SessionId) -> Json:
     """List the files of a session by name, with the time of the last write that each shows."""
-    made = await files.list_files(opened, caller, session_id)
-    return Json({"results": [file.shown() for file in made], "next_cursor": None})
+    return Json({"results": await files.list_files(opened, caller, session_id), "next_cursor": None})
 
 
 @router.get("/{name:path}")
 async def read_file(opened: Opened, caller: Reader, session_id: SessionId, name: str) -> Response:
-    """Read a file: `kv.json`, `transcript.md`, or `collections/<label>.json`."""
+    """Read a file: `kv.json`, `spend.json`, `transcript.md`, or `collections/<label>.json`."""
     file = await files.read_file(opened, caller, session_id, name)
     # What a file shows was written by others: a browser must not take it for a page.
     return Response(file.content, media_type=file.media_type, headers={"x-content-type-options": "nosniff"})

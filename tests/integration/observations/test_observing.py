@@ -9,11 +9,15 @@ import pytest
 from sqlalchemy import text
 from uuid_utils import UUID
 
+from shared.observations import store
+from shared.observations.record import ObservationDraft, ObservationKind
+from shared.scope import Caller
+from shared.sessions import open as sessions
 from tests.badinput import problem
 from tests.conftest import Gateway
 from tests.draining import drain, make_due
 from tests.integration.observations.conftest import found, observe
-from tests.journey.agent import Agent, Json, word
+from tests.journey.agent import Agent, Json, until, word
 
 
 async def listed(agent: Agent, session: str, **query: Any) -> list[Json]:
@@ -156,3 +160,24 @@ async def test_erasing_a_user_takes_what_was_observed_of_them_and_counts_it(agen
     assert receipt["erased"].items() >= {"observations": 1, "turns": 0, "sessions": 1}.items()
     assert await found(agent, secret, user_id="ada") == []
     assert await found(agent, secret, user_id="bob") == [f"{secret} of bob"]
+
+
+async def test_what_is_being_observed_while_its_user_is_erased_goes_with_them_out_of_the_index_too(
+    gateway: Gateway, agent: Agent
+) -> None:
+    """LT13: who erases waits for who writes, and only then looks at what there is."""
+    session, postgres = await agent.session(user_id="ada"), gateway.resources.postgres
+    caller = Caller("a writer", gateway.tenant, frozenset({"write"}))
+    async with postgres.tenant(gateway.tenant) as writing:
+        held = await sessions.find(writing, caller, session, 60, lock=True)
+        await store.add(writing, held, ObservationDraft(kind=ObservationKind.FACT, content=word()))
+        writer = await writing.scalar(text("SELECT pg_backend_pid()"))
+        erasing = asyncio.create_task(agent.ask("DELETE", "/v1/users/ada"))
+
+        async def waits() -> bool:
+            blocked = "SELECT count(*) FROM pg_stat_activity WHERE :writer = ANY(pg_blocking_pids(pid))"
+            async with postgres.tenant(gateway.tenant) as connection:
+                return bool(await connection.scalar(text(blocked), {"writer": writer}))
+
+        await until(waits)
+    assert (await erasing)["erased"]["observations"] == 1

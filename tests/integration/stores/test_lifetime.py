@@ -14,6 +14,7 @@ from shared.scope import Scope
 from shared.stores import scratch
 from shared.stores.record import Draft
 from shared.stores.table import store
+from shared.values.value import Str
 from tests import state
 from tests.badinput import problem
 from tests.conftest import Gateway, serving
@@ -143,6 +144,23 @@ async def test_erasing_a_user_takes_what_their_sessions_and_scratch_stores_hold(
         assert not [name for name, row in (await eye.of_tenant(tenant)).items() if _CANARY in row]
         kept = await gateway.client.get("/v1/stores/notes/kv/plan", params={"user_id": "bob"})
         assert kept.json()["value"] == "his"
+
+
+async def test_what_is_written_to_a_scratch_store_during_an_erasure_is_found_by_the_next(
+    gateway: Gateway,
+) -> None:
+    slow = await scratch.open_scratch(
+        gateway.resources, Scope(gateway.tenant, user_id="ada"), "n", write=True
+    )
+
+    async def erased() -> int:
+        receipt = await gateway.client.delete("/v1/users/ada")
+        return int(receipt.json()["erased"]["scratch_stores"])
+
+    assert await erased() == 0
+    await slow.set_key("plan", Str(_CANARY))
+    assert await erased() == 1
+    assert await slow.list_keys(1) == []
 
 
 async def test_a_bound_key_reaches_the_state_of_its_own_sessions_only(held: Held) -> None:

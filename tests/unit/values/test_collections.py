@@ -142,3 +142,16 @@ def test_numpy_is_told_when_another_type_would_need_a_copy() -> None:
     assert not np.asarray(tensor).flags.writeable
     with pytest.raises(ValueError, match="copy"):
         tensor.__array__("float64", copy=False)
+
+
+@pytest.mark.parametrize("kind", ["list", "set", "tuple", "doc", "block"])
+def test_a_collection_of_too_many_values_is_refused_and_one_at_the_limit_is_not(kind: str) -> None:
+    """Decoding more would keep everybody else waiting."""
+    named = kind in {"doc", "block"}
+
+    def of(count: int) -> object:
+        return dict.fromkeys(map(str, range(count)), 1) if named else list(range(count))
+
+    assert len(wire.decode_collection(kind, of(wire.MAX_VALUES))) == wire.MAX_VALUES
+    with pytest.raises(errors.TooLarge, match=str(wire.MAX_VALUES)):
+        wire.decode_collection(kind, of(wire.MAX_VALUES + 1))

@@ -45,6 +45,12 @@ def test_nan_equals_itself_and_the_two_zeros_differ() -> None:
     assert len({Float(math.nan), Float(math.nan), Float(0.0), Float(-0.0)}) == 3
 
 
+@pytest.mark.parametrize("bits", ["", "7ff8", "7ff8 00000000 0001", "7ff80000000000010", "7ff800000000000g"])
+def test_the_bits_of_a_float_are_16_hexadecimal_digits_and_nothing_else(bits: str) -> None:
+    with pytest.raises(errors.Invalid, match="16 hexadecimal digits"):
+        Float.of_bits(bits)
+
+
 @given(FLOATS)
 def test_the_wire_of_a_float_never_reads_as_another_variant(value: Float) -> None:
     assert isinstance(wire.loads(wire.dumps(value)), Float)
