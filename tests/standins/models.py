@@ -13,6 +13,7 @@ its own (`python -m tests.standins.models --port P`) it is programmed by `POST /
 """
 
 import json
+import secrets
 import socket
 import threading
 from collections import deque
@@ -37,6 +38,8 @@ class ModelServer:
         self.closing = threading.Event()
         self._held: list[threading.Event] = []
         self._port = port
+        # A name of its own: a client of another test's stand-in, which had the same port, is not answered.
+        self._name = "" if port else f"/{secrets.token_hex(4)}"
         self._calls: list[Call] = []
         self._called = threading.Condition()
         self._listener: _Listener | None = None
@@ -65,7 +68,7 @@ class ModelServer:
     @property
     def url(self) -> str:
         """The base URL, ending in /v1."""
-        return f"http://127.0.0.1:{self._port}/v1"
+        return f"http://127.0.0.1:{self._port}{self._name}/v1"
 
     @property
     def calls(self) -> list[Call]:
@@ -106,6 +109,10 @@ class ModelServer:
 
     def answer(self, path: str, raw: bytes, headers: dict[str, str], connection: socket.socket) -> bool:
         """Record one request and play its behaviour; tell whether the connection stays open."""
+        if not path.startswith(f"{self._name}/"):
+            connection.close()
+            return False
+        path = path.removeprefix(self._name)
         default, behaviour = self._take(path)
         call = Call(path, _parsed(raw), raw, headers, behaviour)
         with self._called:
@@ -174,7 +181,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        if self.path == control.PATH:
+        if self.path.endswith(control.PATH):
             self._send(control.program(self.server.models, json.loads(raw)))
             return
         headers = {name.lower(): value for name, value in self.headers.items()}
@@ -182,7 +189,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
 
     def do_GET(self) -> None:
-        if self.path == control.PATH:
+        if self.path.endswith(control.PATH):
             self._send(control.report(self.server.models))
         else:
             self._send({"object": "list", "data": [{"id": "stand-in", "object": "model"}]})

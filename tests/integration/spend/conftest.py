@@ -48,7 +48,12 @@ async def thinker(
 ) -> AsyncIterator[Gateway]:
     """A gateway with a language model, no embeddings."""
     settings = make_settings(
-        prices_file=prices, llm_base_url=models.url, llm_model="m", llm_max_tokens=100, work_backoff=0.01
+        apart=True,
+        prices_file=prices,
+        llm_base_url=models.url,
+        llm_model="m",
+        llm_max_tokens=100,
+        work_backoff=0.01,
     )
     async with serving(settings, tenant) as served:
         yield served

@@ -112,7 +112,9 @@ async def test_sd3_a_model_without_a_price_is_asked_under_a_budget_in_money_only
     calls: int,
 ) -> None:
     models.chat_default = Reply(ITEMS, usage=USED)
-    settings = make_settings(llm_base_url=models.url, llm_model="nobody-knows", llm_max_tokens=100)
+    settings = make_settings(
+        apart=True, llm_base_url=models.url, llm_model="nobody-knows", llm_max_tokens=100
+    )
     async with serving(settings, tenant) as house:
         await _budget(house, limit_usd=100, allow_unpriced=allowed)
         await _save(house)
@@ -167,7 +169,12 @@ async def test_sd3_an_answer_that_comes_too_late_is_booked_at_its_bound(
     make_settings: Callable[..., config.Settings], prices: Path, models: ModelServer, tenant: str
 ) -> None:
     settings = make_settings(
-        prices_file=prices, llm_base_url=models.url, llm_model="m", llm_timeout=0.2, work_attempts=1
+        apart=True,
+        prices_file=prices,
+        llm_base_url=models.url,
+        llm_model="m",
+        llm_timeout=0.2,
+        work_attempts=1,
     )
     models.chat_default = Hang()
     async with serving(settings, tenant) as house:
