@@ -3,6 +3,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 .DEFAULT_GOAL := help
+# Without compiled files each of the many processes that are started here compiles everything anew: 4 s, not 1.
+unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help up demo local-embeddings test unit lint format types contracts faults load scale bench manifests check clean
 
 help: ## Show this list

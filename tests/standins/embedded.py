@@ -103,12 +103,13 @@ class Shuffled:
 
 @dataclass(frozen=True)
 class RepeatedIndex:
-    """Answer with `index` 0 on every vector: nobody can tell which is which."""
+    """Answer with `index` 0 on every vector, two at least: nobody can tell which is which."""
 
     def play(self, call: Call, wire: Wire) -> None:
-        """Send them all as the first."""
+        """Send them all as the first, and a single one twice."""
         answer = Vectors().answer(call, Vectors().embed(call, wire))
-        wire.send(answer | {"data": [item | {"index": 0} for item in answer["data"]]})
+        items = [item | {"index": 0} for item in answer["data"]]
+        wire.send(answer | {"data": items if len(items) > 1 else items * 2})
 
 
 def _base64(row: list[Any]) -> str:

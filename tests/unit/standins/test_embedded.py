@@ -112,7 +112,8 @@ def test_a_shuffled_answer_is_right_by_its_index(server: ModelServer, caller: Ca
 
 def test_an_index_can_repeat(server: ModelServer, caller: Caller) -> None:
     server.embedding_default = RepeatedIndex()
-    assert [item["index"] for item in caller.embed("a", "b").json()["data"]] == [0, 0]
+    for texts in (("a", "b"), ("a",)):
+        assert [item["index"] for item in caller.embed(*texts).json()["data"]] == [0, 0]
 
 
 def test_usage_can_be_left_out(server: ModelServer, caller: Caller) -> None:
