@@ -85,6 +85,11 @@ class House:
             names = [name async for name in redis.scan_iter("loci:window:*")]
             assert await redis.delete(*names) == len(names) > 0
 
+    async def written(self) -> None:
+        """Wait until Redis's append-only file holds all that was written: so far does a desk survive."""
+        async with open_redis(config.load(data_dir=self.running.data_dir)) as redis:
+            assert (await redis.waitaof(1, 0, 10_000))[0] == 1
+
     def pid(self, store: str) -> int:
         """Return the process number of a store."""
         return int(json.loads((self.running.data_dir / store / "process.json").read_text())["pid"])
