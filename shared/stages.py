@@ -13,7 +13,7 @@ The record is durable from then on. What is left to do moves it along two tracks
     enrichment track (memories, when a language model is configured)
 
         pending ──▶ enrich ──▶ archived, its focused successors are `final`
-                        ├────▶ kept-raw   (nothing durable in it)
+                        ├────▶ kept-raw   (nothing durable in it, or over budget)
                         └────▶ failed     (with the reason; still searchable)
 
     dream track, for a scope and for a run over it
@@ -35,7 +35,7 @@ class State(StrEnum):
 
     PENDING = "pending"  # raw, waiting for enrichment; searchable all the while
     FINAL = "final"
-    KEPT_RAW = "kept-raw"  # the model found nothing durable in it
+    KEPT_RAW = "kept-raw"  # the model found nothing durable in it, or a budget forbade asking
     FAILED = "failed"  # enrichment gave up; the raw text stays
     ARCHIVED = "archived"  # superseded by others; purged after a while
 
