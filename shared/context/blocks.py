@@ -27,14 +27,17 @@ def recalled_line(entry: Entry) -> str:
 
 def recalled(results: Sequence[Result]) -> Block | None:
     """Return the block of entries that are new in this turn."""
-    lines = tuple(Line(result.entry.id, recalled_line(result.entry)) for result in results)
-    return Block(BlockKind.RECALLED, RECALLED, lines) if lines else None
+    return _of_entries(BlockKind.RECALLED, RECALLED, results)
 
 
 def episodes(results: Sequence[Result]) -> Block | None:
     """Return the block of episodes that are new in this turn."""
+    return _of_entries(BlockKind.EPISODES, EPISODES, results)
+
+
+def _of_entries(kind: BlockKind, header: str, results: Sequence[Result]) -> Block | None:
     lines = tuple(Line(result.entry.id, recalled_line(result.entry)) for result in results)
-    return Block(BlockKind.EPISODES, EPISODES, lines) if lines else None
+    return Block(kind, header, lines) if lines else None
 
 
 def replayed(lines: Sequence[RecalledLine]) -> list[str]:

@@ -13,7 +13,7 @@ from shared.context import blocks, tokens
 from shared.context.record import GIVES_WAY, TURNS, Block, BlockKind, Gathered, Request, Shaped
 from shared.conversation.record import RecalledLine, Role, Turn
 from shared.longterm.record import Entry
-from shared.longterm.search import Result
+from shared.longterm.search import Result, is_episode
 
 Message = dict[str, str]
 
@@ -94,7 +94,7 @@ def _assemble(gathered: Gathered, request: Request, cut: list[str]) -> Shaped:
         messages=messages,
         blocks=headed,
         new=new,
-        lines=tuple(_line(one.entry, episode=one in episodes) for one in new),
+        lines=tuple(_line(one.entry) for one in new),
         withheld=[one.entry.id for one in gathered.found if one.entry.id not in shown],
         tokens=tokens.of_messages(messages),
         cut=cut,
@@ -105,8 +105,8 @@ def _new(found: Sequence[Result], standing: Mapping[str, int]) -> list[Result]:
     return [one for one in found if standing.get(one.entry.id) != one.entry.content_version]
 
 
-def _line(entry: Entry, *, episode: bool) -> RecalledLine:
-    return RecalledLine(id=entry.id, line=blocks.recalled_line(entry), episode=episode)
+def _line(entry: Entry) -> RecalledLine:
+    return RecalledLine(id=entry.id, line=blocks.recalled_line(entry), episode=is_episode(entry))
 
 
 def _standing(gathered: Gathered) -> dict[str, int]:

@@ -4,7 +4,7 @@ Doc and Block name their values, a Doc's being primary; List and Tuple order the
 once. `get` answers None for what is not there, `delete` tells whether it was.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Generic, TypeVar
 
 from shared import errors, naming
@@ -108,15 +108,36 @@ class Set:
     __hash__ = None  # type: ignore[assignment]  # it can be changed
 
 
-class List:
-    """Values in order."""
+class _Ordered:
+    """Values in order, read by their places."""
 
-    def __init__(self, values: Iterable[Value] = ()) -> None:
-        self._values = [_checked(value) for value in values]
+    _values: Sequence[Value]
 
     def get(self, place: int) -> Value | None:
         """Return the value at a place, counted from 0."""
         return self._values[place] if 0 <= place < len(self) else None
+
+    def keys(self) -> list[int]:
+        """Return the places."""
+        return list(range(len(self)))
+
+    def __iter__(self) -> Iterator[Value]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it holds nothing."""
+        return not self._values
+
+
+class List(_Ordered):
+    """Values in order."""
+
+    def __init__(self, values: Iterable[Value] = ()) -> None:
+        self._values: list[Value] = [_checked(value) for value in values]
 
     def set(self, place: int, value: Value) -> None:
         """Replace the value at a place, or add one after the last."""
@@ -135,51 +156,17 @@ class List:
             del self._values[place]
         return there
 
-    def keys(self) -> list[int]:
-        """Return the places."""
-        return list(range(len(self)))
-
-    def __iter__(self) -> Iterator[Value]:
-        return iter(self._values)
-
-    def __len__(self) -> int:
-        return len(self._values)
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether it holds nothing."""
-        return not self._values
-
     def __eq__(self, other: object) -> bool:
         return isinstance(other, List) and self._values == other._values
 
     __hash__ = None  # type: ignore[assignment]  # it can be changed
 
 
-class Tuple:
+class Tuple(_Ordered):
     """Values in order that never change: it is replaced as a whole."""
 
     def __init__(self, values: Iterable[Value] = ()) -> None:
-        self._values = tuple(_checked(value) for value in values)
-
-    def get(self, place: int) -> Value | None:
-        """Return the value at a place, counted from 0."""
-        return self._values[place] if 0 <= place < len(self) else None
-
-    def keys(self) -> list[int]:
-        """Return the places."""
-        return list(range(len(self)))
-
-    def __iter__(self) -> Iterator[Value]:
-        return iter(self._values)
-
-    def __len__(self) -> int:
-        return len(self._values)
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether it holds nothing."""
-        return not self._values
+        self._values: tuple[Value, ...] = tuple(_checked(value) for value in values)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Tuple) and self._values == other._values
