@@ -99,14 +99,6 @@ async def put_off(
             await work.postpone(connection, claim, str(error), pause, refund=not stage.outage_counts)
 
 
-async def bury(resources: Resources, stage: Stage, claim: Claim, reason: str) -> None:
-    """End a row that can't be worked, with its reason, where somebody will see it."""
-    log.error("buried", stage=stage.name, work_id=claim.id, reason=reason)
-    async with resources.postgres.fleet() as connection:
-        await work.bury(connection, claim, reason)
-        await tallies.count(connection, "work_buried", {stage.name: 1})
-
-
 def backoff(resources: Resources, attempts: int, retry_after: float | None = None) -> float:
     """Return seconds to wait: doubling with full jitter, at least what the other side asked for."""
     settings = resources.settings

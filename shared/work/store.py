@@ -257,15 +257,6 @@ async def give_back(connection: AsyncConnection, claims: Sequence[Claim]) -> Non
         await postpone(connection, claim, "given back", 0, refund=True)
 
 
-async def bury(connection: AsyncConnection, claim: Claim, error: str) -> None:
-    """Mark a row dead with its reason: it is shown, and never claimed again by itself."""
-    await connection.execute(
-        update(work)
-        .where(work.c.id == claim.id, work.c.token.is_not_distinct_from(claim.token))
-        .values(token=None, dead_at=func.now(), last_error=error[:500])
-    )
-
-
 async def drop(
     connection: AsyncConnection, tenant: str, kind: Kind, refs: Sequence[str], track: Track
 ) -> None:

@@ -2,7 +2,7 @@
 
 from shared.resources import Resources
 from shared.stages import Kind, State, Track
-from shared.work import backlog
+from shared.work import backlog, dead_jobs
 from shared.work import store as work
 from workers.dream import walk
 from workers.enrichment import enrich
@@ -18,7 +18,7 @@ async def end(resources: Resources) -> int:
         claims = await backlog.exhausted(connection, attempts, _LIMIT)
         for claim in claims:
             if claim.track is Track.INDEX:
-                await work.bury(connection, claim, _REASON.format(attempts=claim.attempts))
+                await dead_jobs.mark_dead(connection, claim, _REASON.format(attempts=claim.attempts))
             if claim.kind is Kind.SCOPE:  # its next activity makes it due again
                 await work.finish(connection, [claim])
     for claim in claims:

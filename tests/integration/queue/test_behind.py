@@ -6,7 +6,7 @@ from sqlalchemy import func, update
 from shared.index import generations
 from shared.index.generations import Generation
 from shared.stages import EMBED, INDEX
-from shared.work import claiming, store
+from shared.work import claiming, dead_jobs, store
 from shared.work.store import Claim
 from shared.work.table import work
 from tests.integration.queue.conftest import Queue
@@ -83,7 +83,7 @@ async def test_what_was_given_up_on_holds_nothing_back(
     """F14: a poison record must not keep an old model alive for ever."""
     (claim,) = await queue.add_index("a", "poison", generation=pair[1].id)
     async with queue.resources.postgres.fleet() as connection:
-        await store.bury(connection, claim, "poison")
+        await dead_jobs.mark_dead(connection, claim, "poison")
     assert await behind(queue, pair) == 0
 
 

@@ -5,7 +5,7 @@ import time
 from collections import Counter
 
 from shared.stages import EMBED, ENRICH, INDEX, Track
-from shared.work import backlog, claiming, store, tallies
+from shared.work import backlog, claiming, dead_jobs, store, tallies
 from tests.integration.queue.conftest import ATTEMPTS, Queue
 
 
@@ -111,7 +111,7 @@ async def test_an_old_token_can_record_nothing(queue: Queue) -> None:
     assert await queue.finish(zombie) == set()
     async with queue.resources.postgres.fleet() as connection:
         await store.postpone(connection, zombie, "late", 99, refund=True)
-        await store.bury(connection, zombie, "late")
+        await dead_jobs.mark_dead(connection, zombie, "late")
         await store.back_to_index(connection, [zombie])
         assert await store.confirm_indexed(connection, [zombie]) == (0, [])
     assert await queue.row() == before
@@ -165,7 +165,7 @@ async def test_a_buried_row_says_why_is_never_claimed_and_rises_with_a_new_versi
     await queue.add("a", "poison", "fine")
     poison = next(claim for claim in await queue.claim() if claim.ref == "poison")
     async with queue.resources.postgres.fleet() as connection:
-        await store.bury(connection, poison, "it bites")
+        await dead_jobs.mark_dead(connection, poison, "it bites")
     await queue.let_leases_end()
     assert [claim.ref for claim in await queue.claim()] == ["fine"]
     dead = next(row for row in await queue.rows() if row["ref"] == "poison")
@@ -253,7 +253,7 @@ async def test_the_dead_are_counted_apart(queue: Queue) -> None:
     await queue.add("a", "m1", "m2")
     (claim, _) = await queue.claim()
     async with queue.resources.postgres.fleet() as connection:
-        await store.bury(connection, claim, "why")
+        await dead_jobs.mark_dead(connection, claim, "why")
         (row,) = await backlog.pending(connection)
     assert (row["waiting"], row["dead"]) == (1, 1)
 

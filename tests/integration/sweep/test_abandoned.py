@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 from sqlalchemy import text
+from structlog.testing import capture_logs
 
 from shared import config, stages
 from shared.index.points import remove
@@ -11,11 +12,13 @@ from shared.stages import Kind
 from shared.work import backlog
 from shared.work import store as work
 from tests.conftest import Gateway, serving
+from tests.integration.spend.conftest import metric
 from tests.integration.sweep.house import House
 from tests.standins.behaviours import Reply
 from tests.standins.models import ModelServer
 
 REASON = "its worker ended 2 times while working on it"
+DEATHS = "loci_work_buried_total"
 
 
 @pytest.fixture(scope="module")
@@ -88,6 +91,22 @@ async def test_an_index_row_that_took_its_worker_down_is_buried_and_shown(house:
     assert 'loci_work_dead{stage="index"} 1.0' in (await house.client.get("/metrics")).text
     await house.settle()
     assert {row.ref for row in await house.sql("SELECT ref FROM work WHERE kind = 'memory'")} == {killer}
+
+
+async def test_a_job_that_used_up_its_attempts_raises_the_metric_and_is_logged(house: House) -> None:
+    exhausted = await house.save("exhausted", enrich=False)
+    await house.resources.writer.close()
+    async with house.resources.postgres.tenant(house.tenant) as connection:
+        await work.enqueue_index(connection, house.tenant, Kind.MEMORY, {exhausted: 1})
+    await hold(house, exhausted, "index", 2, lease=-1)
+    deaths = await metric(house.gateway, DEATHS, 'kind="index"')
+    with capture_logs() as logged:
+        await house.sweep()
+        await house.sweep()
+    assert await metric(house.gateway, DEATHS, 'kind="index"') == deaths + 1
+    assert [(entry["stage"], entry["reason"]) for entry in logged if entry["event"] == "buried"] == [
+        ("index", REASON)
+    ]
 
 
 async def test_a_buried_row_is_left_in_peace_until_its_record_changes(house: House) -> None:

@@ -1,0 +1,30 @@
+"""Jobs that are given up: marked, counted for `/metrics` and logged, always together."""
+
+import structlog
+from sqlalchemy import func, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from shared.work import tallies
+from shared.work.store import Claim
+from shared.work.table import work
+
+log = structlog.get_logger()
+
+
+async def mark_dead(connection: AsyncConnection, claim: Claim, reason: str) -> None:
+    """Mark a job dead with its reason, count it and log it.
+
+    A dead job is shown, and never claimed again by itself. The mark and the count are written in the
+    caller's transaction. If the claim no longer stands, nothing is written, counted or logged.
+    """
+    stage = await connection.scalar(
+        update(work)
+        .where(
+            work.c.id == claim.id, work.c.token.is_not_distinct_from(claim.token), work.c.dead_at.is_(None)
+        )
+        .values(token=None, dead_at=func.now(), last_error=reason[:500])
+        .returning(work.c.stage)
+    )
+    if stage is not None:
+        await tallies.count(connection, "work_buried", {stage: 1})
+        log.error("buried", stage=stage, work_id=claim.id, reason=reason)
