@@ -63,6 +63,17 @@ class Track(StrEnum):
     DREAM = "dream"
 
 
+class ReasonCode(StrEnum):
+    """Why a job is delayed, was given back or is dead; the text beside it is for people."""
+
+    UNAVAILABLE = "unavailable"  # a database or a model could not be reached, refused, or took too long
+    INVALID_REPLY = "invalid_reply"  # the model answered, but not what was asked
+    OVER_BUDGET = "over_budget"  # until the budget's window ends, or the budget or a price is changed
+    NOT_READY = "not_ready"  # its scope is still active, or its run waits for another pass
+    RELEASED = "released"  # its worker stopped; no attempt was used
+    EXHAUSTED = "exhausted"  # dead: its last attempt never came back
+
+
 @dataclass(frozen=True, slots=True)
 class Stage:
     """One step of a track.

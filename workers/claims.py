@@ -18,7 +18,7 @@ import structlog
 
 from shared import errors
 from shared.resources import Resources
-from shared.stages import Stage
+from shared.stages import ReasonCode, Stage
 from shared.work import claiming, tallies
 from shared.work import store as work
 from shared.work.store import Claim
@@ -89,14 +89,25 @@ async def _count(resources: Resources, stage: Stage, claims: Sequence[Claim]) ->
 
 
 async def put_off(
-    resources: Resources, stage: Stage, claims: Sequence[Claim], error: errors.Unavailable
+    resources: Resources,
+    stage: Stage,
+    claims: Sequence[Claim],
+    error: errors.Unavailable,
+    reason_code: ReasonCode = ReasonCode.UNAVAILABLE,
 ) -> None:
-    """Give claims back because something they need is away."""
+    """Give claims back, due again after a pause, for a failure of the other side that may pass."""
     log.warning("put_off", stage=stage.name, rows=len(claims), reason=str(error))
     async with resources.postgres.fleet() as connection:
         for claim in sorted(claims, key=attrgetter("tenant", "kind", "ref", "generation")):
             pause = backoff(resources, claim.attempts, error.retry_after)
-            await work.postpone(connection, claim, str(error), pause, refund=not stage.outage_counts)
+            await work.postpone(
+                connection,
+                claim,
+                str(error),
+                pause,
+                reason_code=reason_code,
+                refund=not stage.outage_counts,
+            )
 
 
 def backoff(resources: Resources, attempts: int, retry_after: float | None = None) -> float:

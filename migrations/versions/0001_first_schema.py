@@ -299,6 +299,7 @@ def _create_tables() -> None:
         sa.Column("token", sa.Uuid(as_uuid=False), nullable=True),
         sa.Column("attempts", sa.Integer(), server_default=sa.text("0"), nullable=False),
         sa.Column("last_error", sa.Text(), nullable=True),
+        sa.Column("reason_code", sa.Text(), nullable=True),
         sa.Column("dead_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("created_at", sa.DateTime(timezone=True), server_default=sa.text("now()"), nullable=False),
         sa.PrimaryKeyConstraint("id", name=op.f("work_pkey")),

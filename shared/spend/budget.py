@@ -21,7 +21,6 @@ from shared.scope import Scope
 from shared.spend import money
 from shared.spend.record import PURPOSES
 
-OVER = "over budget"
 ZERO = Decimal(0)
 
 
@@ -86,19 +85,18 @@ class Budget(BaseModel):
         """Say why a call that costs at most this doesn't fit, or None if it does."""
         if self.limit_usd is not None:
             if bound.usd is None and not self.allow_unpriced:
-                return f"{OVER} {self._name}: the model has no price"
+                return self._refusal("the model has no price")
             left = self.limit_usd - self.used_usd - self.reserved_usd
             if (bound.usd or ZERO) > left:
-                return f"{OVER} {self._name}: {self._left(left, self.limit_usd, 'USD')}"
+                return self._refusal(self._left(left, self.limit_usd, "USD"))
         if self.limit_tokens is not None:
             spare = self.limit_tokens - self.used_tokens - self.reserved_tokens
             if bound.tokens > spare:
-                return f"{OVER} {self._name}: {self._left(Decimal(spare), self.limit_tokens, 'tokens')}"
+                return self._refusal(self._left(Decimal(spare), self.limit_tokens, "tokens"))
         return None
 
-    @property
-    def _name(self) -> str:
-        return f"'{self.scope}' per {self.period}"
+    def _refusal(self, why: str) -> str:
+        return f"over budget '{self.scope}' per {self.period}: {why}"
 
     def _left(self, left: Decimal, limit: Decimal | int, unit: str) -> str:
         return f"{money.digits(max(left, ZERO))} of {money.digits(Decimal(limit))} {unit} left"

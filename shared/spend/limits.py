@@ -10,10 +10,10 @@ from shared.resources import Resources
 from shared.scope import Caller
 from shared.spend import budget as rules
 from shared.spend import budgets, prices, store
-from shared.spend.budget import OVER, Budget, Period
+from shared.spend.budget import Budget, Period
 from shared.spend.prices import Rates
 from shared.spend.record import check_model
-from shared.stages import EMBED
+from shared.stages import EMBED, ReasonCode
 from shared.work import store as work
 
 
@@ -59,7 +59,7 @@ async def drop_budget(
 
 async def _wake(connection: AsyncConnection, tenant: str) -> int:
     """What was put off until a window turns may fit a budget that has changed."""
-    return await work.bring_forward(connection, tenant, EMBED, OVER)
+    return await work.bring_forward(connection, tenant, EMBED, ReasonCode.OVER_BUDGET)
 
 
 async def read_budgets(resources: Resources, caller: Caller, scope: str | None = None) -> list[Budget]:

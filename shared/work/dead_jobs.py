@@ -4,6 +4,7 @@ import structlog
 from sqlalchemy import func, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from shared.stages import ReasonCode
 from shared.work import tallies
 from shared.work.store import Claim
 from shared.work.table import work
@@ -12,7 +13,7 @@ log = structlog.get_logger()
 
 
 async def mark_dead(connection: AsyncConnection, claim: Claim, reason: str) -> None:
-    """Mark a job dead with its reason, count it and log it.
+    """Mark an exhausted job dead with its reason, count it and log it.
 
     A dead job is shown, and never claimed again by itself. The mark and the count are written in the
     caller's transaction. If the claim no longer stands, nothing is written, counted or logged.
@@ -22,7 +23,7 @@ async def mark_dead(connection: AsyncConnection, claim: Claim, reason: str) -> N
         .where(
             work.c.id == claim.id, work.c.token.is_not_distinct_from(claim.token), work.c.dead_at.is_(None)
         )
-        .values(token=None, dead_at=func.now(), last_error=reason[:500])
+        .values(token=None, dead_at=func.now(), last_error=reason[:500], reason_code=ReasonCode.EXHAUSTED)
         .returning(work.c.stage)
     )
     if stage is not None:

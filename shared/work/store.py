@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.types import BigInteger, Text
 
 from shared.clients.postgres import owned_by
-from shared.stages import Kind, Stage, Track
+from shared.stages import Kind, ReasonCode, Stage, Track
 from shared.telemetry import traces
 from shared.work.table import work
 
@@ -53,8 +53,8 @@ _ENQUEUE_INDEX = text(
     ORDER BY r.ref, g.id
     ON CONFLICT (tenant, kind, ref, track, generation) DO UPDATE
         SET stage = 'index', version = excluded.version, backfill = excluded.backfill,
-            run_at = excluded.run_at, token = NULL, attempts = 0, last_error = NULL, dead_at = NULL,
-            created_at = now(), traceparent = excluded.traceparent
+            run_at = excluded.run_at, token = NULL, attempts = 0, last_error = NULL, reason_code = NULL,
+            dead_at = NULL, created_at = now(), traceparent = excluded.traceparent
         WHERE NOT excluded.backfill
     RETURNING id, tenant, kind, ref, version, generation, token, attempts, track, traceparent
     """
@@ -98,8 +98,8 @@ _ENQUEUE = text(
     FROM unnest(:refs, :versions) AS r (ref, version) ORDER BY r.ref
     ON CONFLICT (tenant, kind, ref, track, generation) DO UPDATE
         SET stage = excluded.stage, version = excluded.version, run_at = now(),
-            token = NULL, attempts = 0, last_error = NULL, dead_at = NULL,
-            created_at = now(), traceparent = excluded.traceparent
+            token = NULL, attempts = 0, last_error = NULL, reason_code = NULL,
+            dead_at = NULL, created_at = now(), traceparent = excluded.traceparent
     """
 ).bindparams(bindparam("refs", type_=ARRAY(Text)), bindparam("versions", type_=ARRAY(BigInteger)))
 
@@ -136,7 +136,8 @@ _CONFIRM_INDEXED = text(
     embeds AS (SELECT held.id FROM held JOIN index_generation g ON g.id = held.generation
                WHERE g.model IS NOT NULL),
     moved AS (
-        UPDATE work SET stage = 'embed', token = NULL, attempts = 0, run_at = now(), last_error = NULL
+        UPDATE work SET stage = 'embed', token = NULL, attempts = 0, run_at = now(),
+                        last_error = NULL, reason_code = NULL
         FROM embeds WHERE work.id = embeds.id RETURNING work.id
     ), gone AS (
         DELETE FROM work USING held
@@ -220,9 +221,18 @@ async def unwritten(connection: AsyncConnection, tenant: str, kind: Kind, refs: 
 
 
 async def postpone(
-    connection: AsyncConnection, claim: Claim, error: str, delay: float, *, refund: bool
+    connection: AsyncConnection,
+    claim: Claim,
+    error: str,
+    delay: float,
+    *,
+    reason_code: ReasonCode,
+    refund: bool,
 ) -> None:
-    """Give a claim back, due again in `delay` seconds; `refund` returns the attempt."""
+    """Give a claim back, due again in `delay` seconds; `refund` returns the attempt.
+
+    `error` says why to people, `reason_code` to programs.
+    """
     await connection.execute(
         update(work)
         .where(work.c.id == claim.id, work.c.token == claim.token)
@@ -231,6 +241,7 @@ async def postpone(
             run_at=func.now() + func.make_interval(0, 0, 0, 0, 0, 0, delay),
             attempts=work.c.attempts - (1 if refund else 0),
             last_error=error[:500],
+            reason_code=reason_code,
         )
     )
 
@@ -243,10 +254,15 @@ async def extend(connection: AsyncConnection, claim: Claim, lease: float) -> Non
     )
 
 
-async def bring_forward(connection: AsyncConnection, tenant: str, stage: Stage, reason: str) -> int:
-    """Make due what was put off for a reason that begins so; return how many rows."""
+async def bring_forward(
+    connection: AsyncConnection, tenant: str, stage: Stage, reason_code: ReasonCode
+) -> int:
+    """Make a tenant's delayed jobs of a stage due now, if they were delayed for `reason_code`.
+
+    Return the number of jobs.
+    """
     mine = (owned_by(work, tenant), work.c.stage == stage.name, work.c.token.is_(None))
-    put_off = (work.c.run_at > func.now(), work.c.last_error.startswith(reason, autoescape=True))
+    put_off = (work.c.run_at > func.now(), work.c.reason_code == reason_code)
     statement = update(work).where(*mine, *put_off).values(run_at=func.now())
     return (await connection.execute(statement)).rowcount
 
@@ -254,7 +270,7 @@ async def bring_forward(connection: AsyncConnection, tenant: str, stage: Stage, 
 async def give_back(connection: AsyncConnection, claims: Sequence[Claim]) -> None:
     """Return claims untouched, due at once, as when a worker stops."""
     for claim in claims:
-        await postpone(connection, claim, "given back", 0, refund=True)
+        await postpone(connection, claim, "given back", 0, reason_code=ReasonCode.RELEASED, refund=True)
 
 
 async def drop(

@@ -39,7 +39,9 @@ work = Table(
     Column("run_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
     Column("token", Uuid(as_uuid=False)),
     Column("attempts", Integer, nullable=False, server_default=text("0")),
+    # For people; what decides by the reason reads the `ReasonCode` beside it. Both are set or both are NULL.
     Column("last_error", Text),
+    Column("reason_code", Text),
     Column("dead_at", DateTime(timezone=True)),
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
     # W3C Trace Context of the request that made it due: what is done for the row goes on with its trace.

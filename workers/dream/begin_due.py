@@ -11,7 +11,7 @@ from shared.conversation.table import turn
 from shared.dreams import begin
 from shared.resources import Resources
 from shared.scope import Scope
-from shared.stages import DREAM
+from shared.stages import DREAM, ReasonCode
 from shared.work import store as work
 from shared.work.store import Claim
 from workers import claims as loop
@@ -42,7 +42,14 @@ async def _begin(resources: Resources, claim: Claim) -> None:
                 await begin.note_activity(connection, resources.settings, scope)
         else:
             quiet = resources.settings.dream_quiet
-            await work.postpone(connection, claim, "the scope is active", quiet, refund=True)
+            await work.postpone(
+                connection,
+                claim,
+                "the scope is active",
+                quiet,
+                reason_code=ReasonCode.NOT_READY,
+                refund=True,
+            )
             return
     walk.call_next(resources, run)
 

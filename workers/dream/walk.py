@@ -19,7 +19,7 @@ from shared.dreams.record import PassName, PassState, Run, RunState
 from shared.longterm import document, save
 from shared.longterm.record import Entry
 from shared.resources import Resources
-from shared.stages import DREAM_PASS, Kind
+from shared.stages import DREAM_PASS, Kind, ReasonCode
 from shared.work import backlog, claiming, tallies
 from shared.work import store as work
 from shared.work.store import Claim
@@ -68,7 +68,8 @@ async def do_pass(resources: Resources, tenant: str, run_id: str, name: PassName
     if claim is None or run is None:
         return "not due"
     if run.next_pass is None or run.next_pass.name is not name:
-        await loop.put_off(resources, DREAM_PASS, [claim], errors.Unavailable("dream", "another pass is due"))
+        error = errors.Unavailable("dream", "another pass is due")
+        await loop.put_off(resources, DREAM_PASS, [claim], error, ReasonCode.NOT_READY)
         return "not its turn"
     try:
         return await _do(Night(resources, run, claim, name))
@@ -96,9 +97,13 @@ async def _failed(night: Night, error: Exception) -> str:
     allowed = BAD_REPLIES if isinstance(error, errors.BadReply) else night.resources.settings.work_attempts
     if night.claim.attempts < allowed:
         away = error if isinstance(error, errors.Unavailable) else errors.Unavailable("dream", reason)
-        await loop.put_off(night.resources, DREAM_PASS, [night.claim], away)
+        await loop.put_off(night.resources, DREAM_PASS, [night.claim], away, _reason_code(error))
         return f"put off: {reason}"
     return await _end(night, PassState.FAILED, reason, await _given_up(night))
+
+
+def _reason_code(error: Exception) -> ReasonCode:
+    return ReasonCode.INVALID_REPLY if isinstance(error, errors.BadReply) else ReasonCode.UNAVAILABLE
 
 
 async def _given_up(night: Night) -> Outcome:

@@ -14,7 +14,7 @@ from shared.index.points import Document
 from shared.resources import Resources
 from shared.spend import ask as spend
 from shared.spend.record import Payer, Purpose
-from shared.stages import EMBED, Kind
+from shared.stages import EMBED, Kind, ReasonCode
 from shared.work import freshness
 from shared.work import store as work
 from shared.work.store import Claim
@@ -106,7 +106,14 @@ async def _put_off(
     if waiting:
         async with resources.postgres.fleet() as connection:
             for claim, over in sorted(waiting, key=_in_order):
-                await work.postpone(connection, claim, str(over), over.retry_after, refund=True)
+                await work.postpone(
+                    connection,
+                    claim,
+                    str(over),
+                    over.retry_after,
+                    reason_code=ReasonCode.OVER_BUDGET,
+                    refund=True,
+                )
     return {claim.id for claim, _ in waiting}
 
 

@@ -13,7 +13,7 @@ from shared.longterm.record import Draft, Entry
 from shared.resources import Resources
 from shared.spend import ask as spend
 from shared.spend.record import Payer, Purpose
-from shared.stages import ENRICH, State
+from shared.stages import ENRICH, ReasonCode, State
 from shared.work import store as work
 from shared.work import tallies
 from shared.work.store import Claim
@@ -78,7 +78,8 @@ async def _not_so(resources: Resources, claim: Claim, bad: errors.BadReply) -> N
     if claim.attempts >= BAD_REPLIES:
         await settle(resources, claim, State.FAILED, str(bad))
     else:
-        await loop.put_off(resources, ENRICH, [claim], errors.Unavailable("language model", str(bad)))
+        error = errors.Unavailable("language model", str(bad))
+        await loop.put_off(resources, ENRICH, [claim], error, ReasonCode.INVALID_REPLY)
 
 
 async def _drop(resources: Resources, claim: Claim) -> None:

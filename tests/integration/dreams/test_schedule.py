@@ -10,7 +10,7 @@ from sqlalchemy import select
 
 from shared import config
 from shared.dreams import begin
-from shared.stages import DREAM
+from shared.stages import DREAM, ReasonCode
 from shared.work.table import work
 from tests.conftest import Gateway, serving
 from tests.draining import make_due
@@ -86,6 +86,9 @@ async def test_a_scope_that_somebody_is_working_in_is_left_alone_until_it_is_qui
         when = await due_at(house)
         assert when is not None
         assert timedelta(seconds=900) < when - datetime.now(UTC) <= timedelta(seconds=1000)
+        async with house.resources.postgres.tenant(house.tenant) as connection:
+            statement = select(work.c.reason_code).where(work.c.stage == DREAM.name)
+            assert await connection.scalar(statement) == ReasonCode.NOT_READY
 
 
 async def test_switched_off_no_scope_is_ever_due(active: Active) -> None:

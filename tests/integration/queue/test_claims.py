@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections import Counter
 
-from shared.stages import EMBED, ENRICH, INDEX, Track
+from shared.stages import EMBED, ENRICH, INDEX, ReasonCode, Track
 from shared.work import backlog, claiming, dead_jobs, store, tallies
 from tests.integration.queue.conftest import ATTEMPTS, Queue
 
@@ -110,7 +110,7 @@ async def test_an_old_token_can_record_nothing(queue: Queue) -> None:
     before = await queue.row()
     assert await queue.finish(zombie) == set()
     async with queue.resources.postgres.fleet() as connection:
-        await store.postpone(connection, zombie, "late", 99, refund=True)
+        await store.postpone(connection, zombie, "late", 99, reason_code=ReasonCode.UNAVAILABLE, refund=True)
         await dead_jobs.mark_dead(connection, zombie, "late")
         await store.back_to_index(connection, [zombie])
         assert await store.confirm_indexed(connection, [zombie]) == (0, [])
@@ -144,7 +144,9 @@ async def test_postponing_gives_the_row_back_and_keeps_or_returns_the_attempt(qu
     for refund, attempts in ((False, 1), (True, 1), (False, 2)):
         (claim,) = await queue.claim()
         async with queue.resources.postgres.fleet() as connection:
-            await store.postpone(connection, claim, "x" * 1000, 30, refund=refund)
+            await store.postpone(
+                connection, claim, "x" * 1000, 30, reason_code=ReasonCode.UNAVAILABLE, refund=refund
+            )
         row = await queue.row()
         assert (row["attempts"], row["token"], row["last_error"]) == (attempts, None, "x" * 500)
         assert 25 < await queue.due_in() <= 30
