@@ -24,6 +24,14 @@ class MissingCollection(errors.LociError):
     """The collection is not there: the index was lost, or its generation has been dropped."""
 
 
+class PointNotFound(errors.LociError):
+    """A point that a call names is not there: nothing was done for it."""
+
+
+class RequestRefused(errors.LociError):
+    """Qdrant answered that a request can't be carried out as it stands."""
+
+
 class Qdrant:
     """A connection to Qdrant that fails fast and in our own words."""
 
@@ -96,7 +104,9 @@ class _Guard:
 
 def _told(error: BaseException) -> errors.LociError | None:
     if isinstance(error, UnexpectedResponse):
-        if error.status_code == httpx.codes.NOT_FOUND and b"oint with id" not in error.content:
+        if error.status_code == httpx.codes.NOT_FOUND:
+            if b"point with id" in error.content.lower():
+                return PointNotFound("a point of the index is missing")
             return MissingCollection("a collection of the index is missing")
         if error.status_code is None or error.status_code >= httpx.codes.INTERNAL_SERVER_ERROR:
             return errors.Unavailable("qdrant", f"status {error.status_code}")

@@ -16,7 +16,7 @@ from qdrant_client import models
 from qdrant_client.http.exceptions import UnexpectedResponse
 
 from shared.clients.embedder import Vector
-from shared.clients.qdrant import Qdrant
+from shared.clients.qdrant import Qdrant, RequestRefused
 from shared.index import sparse
 from shared.stages import Kind
 
@@ -84,10 +84,17 @@ def _point(document: Document) -> models.PointStruct:
 
 
 async def add_vectors(qdrant: Qdrant, collection: str, vectors: Sequence[tuple[Document, Vector]]) -> None:
-    """Add embeddings to points that are there."""
+    """Add embeddings to points that are there.
+
+    Raises PointNotFound when one is not, and RequestRefused for what Qdrant won't do at all, as with
+    vectors of another size than the collection's.
+    """
     points = [models.PointVectors(id=doc.point_id, vector={DENSE: vector}) for doc, vector in vectors]
-    async with qdrant.guarded(timeout=_BULK):
-        await qdrant.client.update_vectors(collection, points, wait=True)
+    try:
+        async with qdrant.guarded(timeout=_BULK):
+            await qdrant.client.update_vectors(collection, points, wait=True)
+    except UnexpectedResponse as refusal:
+        raise RequestRefused(f"qdrant refused the vectors: status {refusal.status_code}") from refusal
 
 
 async def remove(

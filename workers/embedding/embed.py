@@ -1,13 +1,13 @@
 """Add vectors to points: from the cache where the same text was embedded before, else from the model."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from operator import attrgetter
 
 import structlog
-from qdrant_client.http.exceptions import UnexpectedResponse
 
 from shared import errors, stages
 from shared.clients.embedder import Embedder, Vector
-from shared.clients.qdrant import MissingCollection
+from shared.clients.qdrant import MissingCollection, PointNotFound, RequestRefused
 from shared.index import generations, points, vectors
 from shared.index.generations import Generation
 from shared.index.points import Document
@@ -146,7 +146,9 @@ async def _add(
         await loop.put_off(resources, EMBED, claims, errors.Unavailable("qdrant", str(lost)))
     except errors.Unavailable as away:
         await loop.put_off(resources, EMBED, claims, away)
-    except UnexpectedResponse:
+    except RequestRefused as refusal:
+        await _reschedule_refused(resources, claims, refusal)
+    except PointNotFound:
         # One of the points is not there (the index lost it, or its record just changed), and the
         # rest were not written for it. Back to the index stage, which writes the points first.
         await _write_again(resources, claims)
@@ -154,6 +156,19 @@ async def _add(
         async with resources.postgres.fleet() as connection:
             ages = await work.confirm_embedded(connection, claims)
         await freshness.count(resources.postgres, "vector", ages)
+
+
+async def _reschedule_refused(resources: Resources, claims: Sequence[Claim], refusal: RequestRefused) -> None:
+    """Try again later at the cost of an attempt: after the last one a job is dead, for this reason."""
+    log.warning("vectors_refused", rows=len(claims), reason=str(refusal))
+    exhausted = [claim for claim in claims if claim.attempts >= resources.settings.work_attempts]
+    retried = [claim for claim in claims if claim not in exhausted]
+    async with resources.postgres.fleet() as connection:
+        for claim in sorted(retried, key=attrgetter("tenant", "kind", "ref", "generation")):
+            delay = loop.backoff(resources, claim.attempts)
+            await work.postpone(connection, claim, str(refusal), delay, refund=False)
+    for claim in exhausted:
+        await loop.bury(resources, EMBED, claim, str(refusal))
 
 
 async def _write_again(resources: Resources, claims: Sequence[Claim]) -> None:
