@@ -33,6 +33,10 @@ class Generation:
     model: str | None
     dimension: int | None
 
+    def is_embedded_by(self, model: str | None, dimension: int | None) -> bool:
+        """Tell whether the vectors held here are this model's: a name alone does not tell, nor a size."""
+        return (self.model, self.dimension) == (model, dimension)
+
 
 async def all_of(connection: AsyncConnection, kind: Kind | None = None) -> list[Generation]:
     """Return the generations that are written, oldest first."""

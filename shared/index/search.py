@@ -76,7 +76,7 @@ class Index:
         generation, vector = await asyncio.gather(
             self.live(kind), self._vector([query] if literal else texts.query_texts(query), found)
         )
-        if vector is not None and not self._fits(generation):
+        if vector is not None and not self._fits(generation, vector):
             # The configured model is not the one whose vectors are here: its generation is being built.
             vector = None
             found.degraded.append("dense")
@@ -116,8 +116,8 @@ class Index:
             found.degraded.append("dense")
             return None
 
-    def _fits(self, generation: Generation) -> bool:
-        return self.embedder is not None and generation.model == self.embedder.model
+    def _fits(self, generation: Generation, vector: Vector) -> bool:
+        return self.embedder is not None and generation.is_embedded_by(self.embedder.model, len(vector))
 
     async def _ask(
         self, found: Found, generation: Generation, query: str, vector: Vector | None, wanted: "_Wanted"

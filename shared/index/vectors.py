@@ -16,17 +16,23 @@ from shared.clients.embedder import Vector, packed, unpacked
 from shared.clients.postgres import owned_by
 from shared.index.table import cached_vector
 
+_NUMBER_SIZE = len(packed([0.0]))  # bytes
+
 
 async def known(
-    connection: AsyncConnection, tenant: str, model: str, passages: Sequence[str]
+    connection: AsyncConnection, tenant: str, model: str, dimension: int, passages: Sequence[str]
 ) -> dict[str, Vector]:
-    """Return the vectors at hand, by passage."""
+    """Return the vectors at hand, by passage.
+
+    Those of another length than `dimension` come from another model of the same name: they are no use.
+    """
     digests = {_digest(passage): passage for passage in passages}
     rows = await connection.execute(
         update(cached_vector)
         .where(
             owned_by(cached_vector, tenant),
             cached_vector.c.model == model,
+            func.octet_length(cached_vector.c.vector) == dimension * _NUMBER_SIZE,
             cached_vector.c.digest.in_(list(digests)),
         )
         .values(used_at=func.now())
@@ -36,13 +42,19 @@ async def known(
 
 
 async def keep(connection: AsyncConnection, tenant: str, model: str, fresh: Mapping[str, Vector]) -> None:
-    """Keep vectors, by passage."""
+    """Keep vectors, by passage, in place of those of another length."""
     rows = [
         {"tenant": tenant, "model": model, "digest": _digest(passage), "vector": packed(vector)}
         for passage, vector in sorted(fresh.items())
     ]
     if rows:
-        await connection.execute(insert(cached_vector).on_conflict_do_nothing(), rows)
+        statement = insert(cached_vector)
+        replacing = statement.on_conflict_do_update(
+            index_elements=cached_vector.primary_key.columns,
+            set_={"vector": statement.excluded.vector, "used_at": func.now()},
+            where=func.octet_length(cached_vector.c.vector) != func.octet_length(statement.excluded.vector),
+        )
+        await connection.execute(replacing, rows)
 
 
 async def forget(connection: AsyncConnection, tenant: str, passages: Sequence[str]) -> None:

@@ -86,7 +86,7 @@ async def _begin(
 async def _lacks(connection: AsyncConnection, kind: Kind, model: str | None, dimension: int | None) -> bool:
     """Tell whether neither the live generation nor one being built holds this model's vectors."""
     current = [g for g in await generations.all_of(connection, kind) if g.state != "retiring"]
-    return not any(g.model == model and g.dimension == dimension for g in current)
+    return not any(g.is_embedded_by(model, dimension) for g in current)
 
 
 async def advance(resources: Resources) -> list[Generation]:

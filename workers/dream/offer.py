@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 
+from shared import errors
 from shared.clients.embedder import Vector
 from shared.dreams import clusters
 from shared.index import vectors
@@ -30,10 +31,14 @@ async def _vectors(night: Night, entries: Sequence[Entry], changed: AbstractSet[
     embedder = night.resources.embedder
     if embedder is None:
         return {}
+    try:
+        dimension = await embedder.dimension()
+    except errors.Unavailable:
+        return {}
     compared = set((await asyncio.to_thread(clusters.compared, entries, changed))[:_MOST_COMPARED])
     passages = {one.id: document.document(one).passage for one in entries if one.id in compared}
     async with night.resources.postgres.tenant(night.run.tenant) as connection:
         known = await vectors.known(
-            connection, night.run.tenant, embedder.model, sorted(set(passages.values()))
+            connection, night.run.tenant, embedder.model, dimension, sorted(set(passages.values()))
         )
     return {id_: known[passage] for id_, passage in passages.items() if passage in known}

@@ -30,13 +30,12 @@ async def embed_batch(resources: Resources, claims: Sequence[Claim]) -> None:
     """Embed what is due and add the vectors; what has no model to be embedded with is done."""
     async with resources.postgres.fleet() as connection:
         known = {generation.id: generation for generation in await generations.all_of(connection)}
-    embedder = resources.embedder
-    mine = [claim for claim in claims if _embeds(known.get(claim.generation), embedder)]
-    others = [claim for claim in claims if claim not in mine]
-    await _finish(resources, others)
-    if embedder is None or not mine:
-        return
+    embedder, mine = resources.embedder, claims
     try:
+        mine = [claim for claim in claims if await _embeds(known.get(claim.generation), embedder)]
+        await _finish(resources, [claim for claim in claims if claim not in mine])
+        if embedder is None or not mine:
+            return
         found = await documents.load(resources, mine)
         by_tenant, refused = await _vectors(resources, embedder, list(found.values()))
     except errors.Unavailable as away:
@@ -48,9 +47,11 @@ async def embed_batch(resources: Resources, claims: Sequence[Claim]) -> None:
         await _add(resources, known[number], held, found, by_tenant)
 
 
-def _embeds(generation: Generation | None, embedder: Embedder | None) -> bool:
+async def _embeds(generation: Generation | None, embedder: Embedder | None) -> bool:
     """A generation of another model than this process's is left to be retired."""
-    return generation is not None and embedder is not None and generation.model == embedder.model
+    if generation is None or embedder is None or generation.model != embedder.model:
+        return False
+    return generation.is_embedded_by(embedder.model, await embedder.dimension())
 
 
 async def _finish(resources: Resources, claims: Sequence[Claim]) -> None:
@@ -66,9 +67,10 @@ async def _vectors(
     for document in found:
         passages.setdefault(document.tenant, []).append(document.passage)
     known: dict[Place, Vector] = {}
+    dimension = await embedder.dimension()
     for tenant, texts in passages.items():
         async with resources.postgres.tenant(tenant) as connection:
-            cached = await vectors.known(connection, tenant, embedder.model, sorted(set(texts)))
+            cached = await vectors.known(connection, tenant, embedder.model, dimension, sorted(set(texts)))
         known |= {(tenant, passage): vector for passage, vector in cached.items()}
     refused: dict[Place, errors.OverBudget] = {}
     lacking = {(d.tenant, d.passage): _payer(d) for d in found if (d.tenant, d.passage) not in known}

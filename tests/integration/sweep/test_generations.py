@@ -79,6 +79,37 @@ async def test_configuring_a_model_later_makes_old_rows_due_and_takes_over_when_
         assert (await house.sweep()).generations_begun == 0
 
 
+async def test_another_dimension_behind_the_same_name_is_another_model(
+    plain: config.Settings, tenant: str, models: ModelServer
+) -> None:
+    """What the old one embedded, in the index and in the cache, is of no use to the new one."""
+    async with opened(plain, tenant, **embedding(models)) as house:
+        old = await house.save("orange marmalade")
+        await house.settle()
+        models.embedding_default = Status(500)
+        unfinished = await house.save("bitter marmalade")
+        await house.settle()
+    models.reset()
+    models.dimension = 32
+    async with opened(plain, tenant, **embedding(models)) as house:
+        assert await dimensions(house) == [("live", 64), ("building", 32)]
+        answer = await search(house)
+        assert (set(answer["ids"]), answer["degraded"]) == ({old, unfinished}, ["dense"])
+        async with asyncio.timeout(60):
+            await house.settle()
+        assert await house.sql("SELECT 1 FROM work WHERE track = 'index'") == []
+        assert await dimensions(house) == [("retiring", 64), ("live", 32)]
+    async with opened(plain, tenant, **embedding(models)) as house:
+        answer = await search(house)
+        assert (set(answer["ids"]), answer["stages"]) == ({old, unfinished}, ["bm25", "dense"])
+        cached = await house.sql("SELECT octet_length(vector) AS size FROM cached_vector")
+        assert {row.size for row in cached} == {32 * 4}, "kept for the next rebuild"
+
+
+async def dimensions(house: House) -> list[tuple[str, int | None]]:
+    return [(one.state, one.dimension) for one in await house.generations()]
+
+
 async def test_the_sweep_begins_what_a_start_could_not(
     plain: config.Settings, tenant: str, models: ModelServer
 ) -> None:
