@@ -64,9 +64,10 @@ class Track(StrEnum):
 
 
 class ReasonCode(StrEnum):
-    """Why a job is delayed, was given back or is dead; the text beside it is for people."""
+    """Why a job is delayed, was given back or is dead. The text beside it is for people."""
 
     UNAVAILABLE = "unavailable"  # a database or a model could not be reached, refused, or took too long
+    REJECTED = "rejected"  # a database refused the request itself, so that repeating it may not help
     INVALID_REPLY = "invalid_reply"  # the model answered, but not what was asked
     OVER_BUDGET = "over_budget"  # until the budget's window ends, or the budget or a price is changed
     NOT_READY = "not_ready"  # its scope is still active, or its run waits for another pass

@@ -15,7 +15,7 @@ from shared.resources import Resources
 from shared.spend import ask as spend
 from shared.spend.record import Payer, Purpose
 from shared.stages import EMBED, Kind, ReasonCode
-from shared.work import freshness
+from shared.work import dead_jobs, freshness
 from shared.work import store as work
 from shared.work.store import Claim
 from workers import claims as loop
@@ -168,9 +168,11 @@ async def _reschedule_refused(resources: Resources, claims: Sequence[Claim], ref
     async with resources.postgres.fleet() as connection:
         for claim in sorted(retried, key=attrgetter("tenant", "kind", "ref", "generation")):
             delay = loop.backoff(resources, claim.attempts)
-            await work.postpone(connection, claim, str(refusal), delay, refund=False)
-    for claim in exhausted:
-        await loop.bury(resources, EMBED, claim, str(refusal))
+            await work.postpone(
+                connection, claim, str(refusal), delay, reason_code=ReasonCode.REJECTED, refund=False
+            )
+        for claim in sorted(exhausted, key=attrgetter("tenant", "kind", "ref", "generation")):
+            await dead_jobs.mark_dead(connection, claim, str(refusal))
 
 
 async def _write_again(resources: Resources, claims: Sequence[Claim]) -> None:
