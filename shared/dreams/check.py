@@ -14,7 +14,7 @@ one that was accepted.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from shared import errors, naming
 from shared.dreams import antipattern, fidelity, merge
@@ -48,6 +48,11 @@ class Snapshot:
     def quota(self) -> int:
         """How many entries may still be pruned in this run."""
         return max(0, self.scope_size // ONE_IN - self.pruned_already)
+
+    def left_after(self, checked: "Checked") -> "Snapshot":
+        """Return what can still be offered once the accepted part of a plan counts as done."""
+        left = {id_: entry for id_, entry in self.entries.items() if id_ not in checked.archived_ids}
+        return replace(self, entries=left, pruned_already=self.pruned_already + len(checked.prunes))
 
 
 @dataclass(frozen=True, slots=True)

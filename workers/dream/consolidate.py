@@ -96,11 +96,10 @@ async def _repair(
     outcome: Outcome,
 ) -> None:
     """Let the model mend what lost something, once; ids that are merged already are no longer offered."""
-    left = {ref: entry for ref, entry in snapshot.entries.items() if ref not in checked.archived_ids}
     again = await night.ask(DIRECTIVE, f"{told}\n\n{_asked_again(mendable)}")
     mended = Plan((), plans.parse(again.text).replacements)
-    rest = Snapshot(snapshot.scope, left, snapshot.scope_size, snapshot.quota)
-    _add(outcome, mended, check(mended, rest), dict(left))
+    left = snapshot.left_after(checked)
+    _add(outcome, mended, check(mended, left), dict(left.entries))
 
 
 def _add(outcome: Outcome, plan: Plan, checked: Checked, known: dict[str, Entry]) -> None:
