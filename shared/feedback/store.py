@@ -17,12 +17,35 @@ from shared.sessions.table import session
 
 
 async def add(connection: AsyncConnection, session: Session, drafts: Sequence[SignalDraft]) -> list[Signal]:
-    """Insert signals of a session and return them; those whose id is taken are drawn again."""
+    """Insert signals of a session and return them."""
+    return await _add(connection, session.tenant, session.id, session.agent_id, session.user_id, drafts)
+
+
+async def add_by_id(connection: AsyncConnection, tenant: str, session_id: str, draft: SignalDraft) -> None:
+    """Insert a signal of a session that was named by its id, if it is still there."""
+    statement = select(session.c.agent_id, session.c.user_id).where(
+        owned_by(session, tenant), session.c.id == session_id
+    )
+    row = (await connection.execute(statement)).one_or_none()
+    if row is not None:
+        await _add(connection, tenant, session_id, row.agent_id, row.user_id, [draft])
+
+
+async def _add(
+    connection: AsyncConnection,
+    tenant: str,
+    session_id: str,
+    agent_id: str,
+    user_id: str | None,
+    drafts: Sequence[SignalDraft],
+) -> list[Signal]:
+    """Insert signals and return them; those whose id is taken are drawn again."""
+    owner = {"tenant": tenant, "session_id": session_id, "agent_id": agent_id, "user_id": user_id}
     added: list[Signal] = []
     waiting = list(drafts)
     while waiting:
         rows = {secrets.token_hex(6): draft for draft in waiting}
-        stored = await _insert(connection, session, rows)
+        stored = await _insert(connection, owner, rows)
         added += stored
         taken = rows.keys() - {one.id for one in stored}
         waiting = [rows[signal_id] for signal_id in taken]
@@ -30,15 +53,9 @@ async def add(connection: AsyncConnection, session: Session, drafts: Sequence[Si
 
 
 async def _insert(
-    connection: AsyncConnection, session: Session, rows: Mapping[str, SignalDraft]
+    connection: AsyncConnection, owner: Mapping[str, str | None], rows: Mapping[str, SignalDraft]
 ) -> list[Signal]:
-    whose = {
-        "tenant": session.tenant,
-        "session_id": session.id,
-        "agent_id": session.agent_id,
-        "user_id": session.user_id,
-    }
-    values = [{**whose, "id": signal_id, **draft.model_dump()} for signal_id, draft in rows.items()]
+    values = [{**owner, "id": signal_id, **draft.model_dump()} for signal_id, draft in rows.items()]
     statement = insert(signal).values(values).on_conflict_do_nothing().returning(signal)
     return [Signal.of(row) for row in (await connection.execute(statement)).mappings()]
 
@@ -98,16 +115,3 @@ async def expire(connection: AsyncConnection, tenant: str, age: timedelta) -> in
     """Delete signals older than `age`; return how many."""
     old = signal.c.created_at < func.now() - age
     return (await connection.execute(delete(signal).where(owned_by(signal, tenant), old))).rowcount
-
-
-async def add_by_id(connection: AsyncConnection, tenant: str, session_id: str, draft: SignalDraft) -> None:
-    """Insert a signal of a session that was named by its id, if it is still there."""
-    statement = select(session.c.agent_id, session.c.user_id).where(
-        owned_by(session, tenant), session.c.id == session_id
-    )
-    row = (await connection.execute(statement)).one_or_none()
-    if row is None:
-        return
-    whose = {"tenant": tenant, "session_id": session_id, "agent_id": row.agent_id, "user_id": row.user_id}
-    values = {**whose, "id": secrets.token_hex(6), **draft.model_dump()}
-    await connection.execute(insert(signal).values(values).on_conflict_do_nothing())

@@ -1,5 +1,6 @@
 """FB1, FB3: signals over HTTP: reported, read back newest first, bounded in time, gone with their session."""
 
+import secrets
 from datetime import timedelta
 from typing import Any
 
@@ -8,7 +9,7 @@ from sqlalchemy import func, select, update
 
 from shared.feedback import signal as signals
 from shared.feedback import store
-from shared.feedback.record import SignalType
+from shared.feedback.record import SignalDraft, SignalType
 from shared.feedback.table import signal
 from shared.scope import Scope
 from tests.conftest import Gateway
@@ -121,6 +122,23 @@ async def test_the_same_request_twice_is_one_signal(gateway: Gateway) -> None:
     other = await gateway.client.post("/v1/sessions/s/feedback", json=DOWN | {"detail": "x"}, headers=headers)
     assert other.status_code == 409
     assert len((await _list(gateway))["results"]) == 1
+
+
+async def test_a_signal_whose_id_is_taken_draws_another_whoever_adds_it(
+    gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await _open(gateway, "s", user_id="ada")
+    taken = (await _report(gateway, "s", "first"))["id"]
+    draw, draws = secrets.token_hex, [taken]
+    monkeypatch.setattr(secrets, "token_hex", lambda size: draws.pop() if size == 6 and draws else draw(size))
+    draft = SignalDraft(type=SignalType.SESSION_SUMMARY, summary="by a dream")
+    async with gateway.resources.postgres.tenant(gateway.tenant) as connection:
+        await store.add_by_id(connection, gateway.tenant, "s", draft)
+    assert draws == []
+    draws.append(taken)
+    await _report(gateway, "s", "by a caller")
+    assert draws == []
+    assert await _summaries(gateway, user_id="ada") == ["by a caller", "by a dream", "first"]
 
 
 async def test_fb3_the_newest_n_of_the_last_d_days_are_listed_newest_first(gateway: Gateway) -> None:
