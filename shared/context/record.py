@@ -1,9 +1,7 @@
 """What a context is asked with, and what it is made of."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
 
 from shared.conversation.record import RecalledLine, Turn
 from shared.longterm.search import Result
@@ -96,8 +94,3 @@ class Shaped:
     withheld: list[str]
     tokens: int
     cut: list[str]
-
-
-def names(values: Sequence[Any]) -> list[str]:
-    """Return values once each, in order."""
-    return list(dict.fromkeys(str(value) for value in values))

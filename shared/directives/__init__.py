@@ -18,7 +18,7 @@ from shared.directives import store
 from shared.directives.files import look_up, names
 from shared.directives.record import Directive
 
-__all__ = ["current", "names", "read"]
+__all__ = ["current", "names"]
 
 
 async def current(connection: AsyncConnection, settings: Settings, tenant: str, name: str) -> Directive:
@@ -26,8 +26,3 @@ async def current(connection: AsyncConnection, settings: Settings, tenant: str, 
     from_file = look_up(settings, tenant, name)
     newest = await store.newest(connection, tenant, name)
     return from_file if newest is None or newest.is_blank else newest.in_force()
-
-
-def read(settings: Settings, tenant: str, name: str) -> str:
-    """Return the text that the files have for a tenant, for those who ask without a database."""
-    return look_up(settings, tenant, name).text

@@ -36,18 +36,10 @@ class Evaluation(BaseModel):
     overall_quality: Quality
 
     def signal(self) -> SignalDraft:
-        """Return the signal that keeps it: the judgement as JSON is its detail, for `of_detail` to read."""
+        """Return the signal that keeps it: its detail is the judgement as JSON."""
         return SignalDraft(
             type=SignalType.SESSION_SUMMARY, summary=self.summary, detail=self.model_dump_json()
         ).checked()
-
-
-def of_detail(detail: str | None) -> Evaluation | None:
-    """Return the judgement that a signal's detail holds; None for a detail that somebody else wrote."""
-    try:
-        return Evaluation.model_validate_json(detail or "")
-    except ValueError:
-        return None
 
 
 def parse(reply: str) -> Evaluation:

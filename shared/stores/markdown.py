@@ -15,19 +15,10 @@ Metadata is JSON in ASCII: it holds neither a line break nor a NUL as such.
 import json
 import re
 from collections.abc import Iterable
-from datetime import datetime
 
-from shared.conversation.record import Role
 from shared.stores.record import Entry, shown_time
 
-_BREAK = "\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]"
-_LINE_END = re.compile(f"({_BREAK})")
-_MARKED_LINE_END = re.compile(f"({_BREAK})> ")
-_ENTRY = re.compile(
-    r"### (?P<role>[a-z]+) — (?P<time>\S+)(?: — (?P<metadata>\{[^\n]*\}))?"
-    r"\n\n> (?P<content>.*?)\n\n(?=### |\Z)",
-    re.DOTALL,
-)
+_LINE_END = re.compile("(\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029])")
 
 
 def render(entries: Iterable[Entry]) -> str:
@@ -44,16 +35,3 @@ def _head(entry: Entry) -> str:
 
 def _quoted(content: str) -> str:
     return _LINE_END.sub(r"\1> ", content)
-
-
-def parse(text: str) -> list[Entry]:
-    """Read what `render` wrote."""
-    return [
-        Entry(
-            Role(found["role"]),
-            _MARKED_LINE_END.sub(r"\1", found["content"]),
-            json.loads(found["metadata"] or "{}"),
-            datetime.fromisoformat(found["time"]),
-        )
-        for found in _ENTRY.finditer(text)
-    ]

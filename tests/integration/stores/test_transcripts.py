@@ -8,8 +8,8 @@ import pytest
 from shared.conversation.record import Role
 from shared.scope import Caller
 from shared.sessions.state import open_state
-from shared.stores import markdown
 from shared.stores.record import Draft
+from tests import transcript_reader
 from tests.badinput import problem
 from tests.conftest import Gateway
 from tests.integration.stores.conftest import Held
@@ -73,7 +73,7 @@ async def test_the_markdown_of_a_transcript_reads_back_as_what_was_said(held: He
         await _add(held, content, metadata={"a": "### b"})
     answer = await held.ask("GET", "/files/transcript.md")
     assert answer.headers["content-type"].startswith("text/markdown")
-    entries = markdown.parse(answer.text)
+    entries = transcript_reader.parse(answer.text)
     assert [entry.content for entry in entries] == said
     assert [entry.shown() for entry in entries] == (await held.read("/transcript"))["results"]
 

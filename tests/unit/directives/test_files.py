@@ -21,6 +21,11 @@ def _settings(folder: Path | None) -> config.Settings:
     return config.load(directives_dir=folder, data_dir=Path("/nonexistent"))
 
 
+def _text(name: str) -> str:
+    """Return a built-in directive."""
+    return files.look_up(_settings(None), "acme", name).text
+
+
 def _write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
@@ -41,14 +46,14 @@ def test_a_built_in_directive_is_short_and_calls_its_material_no_orders(name: st
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "memory-rules"])
 def test_a_built_in_directive_shows_a_good_and_a_bad_example(name: str) -> None:
-    text = directives.read(_settings(None), "acme", name)
+    text = _text(name)
     assert "\nGood. " in text
     assert "\nBad. " in text
 
 
 def _answers(name: str) -> list[str]:
     """Return the JSON objects that a directive shows as answers."""
-    answer = directives.read(_settings(None), "acme", name).partition("## Answer")[2]
+    answer = _text(name).partition("## Answer")[2]
     return re.findall(r"^\{.*?\}$", answer, re.DOTALL | re.MULTILINE)
 
 
@@ -73,7 +78,7 @@ def test_the_answers_that_the_directives_show_are_what_the_code_reads() -> None:
 
 @pytest.mark.parametrize("name", ["dream", "anti-patterns", "pref-dream", "episodes"])
 def test_the_answer_for_nothing_found_is_read_as_nothing(name: str) -> None:
-    nothing = re.findall(r"answer\s+(\{.*?\})\.", directives.read(_settings(None), "acme", name))[-1]
+    nothing = re.findall(r"answer\s+(\{.*?\})\.", _text(name))[-1]
     read: dict[str, Callable[[str], object]] = {
         "dream": plan.parse,
         "anti-patterns": antipattern.parse,
@@ -84,7 +89,7 @@ def test_the_answer_for_nothing_found_is_read_as_nothing(name: str) -> None:
 
 
 def test_the_good_example_of_an_anti_pattern_has_the_form_that_the_code_holds() -> None:
-    text = " ".join(directives.read(_settings(None), "acme", "anti-patterns").split())
+    text = " ".join(_text("anti-patterns").split())
     [example] = re.findall(r"Good\. .*?→ \"(.*?)\" in", text)
     assert antipattern.well_formed(example)
 
@@ -117,11 +122,11 @@ def test_a_blank_or_unreadable_file_falls_back_to_the_next(tmp_path: Path) -> No
 
 def test_a_file_is_read_to_its_hundred_thousandth_character(tmp_path: Path) -> None:
     _write(tmp_path / "dream.md", "ä" * (MAX_TEXT + 9))
-    assert len(directives.read(_settings(tmp_path), "acme", "dream")) == MAX_TEXT
+    assert len(files.look_up(_settings(tmp_path), "acme", "dream").text) == MAX_TEXT
 
 
 @pytest.mark.parametrize("name", ["", "dreams", "dream.md", "../dream", "acme/dream", "Dream", "__init__"])
 def test_a_name_that_is_none_of_them_is_not_found_even_if_a_file_is_there(tmp_path: Path, name: str) -> None:
     _write(tmp_path / "dreams.md", "there")
     with pytest.raises(errors.NotFound, match="session-evaluation"):
-        directives.read(_settings(tmp_path), "acme", name)
+        files.look_up(_settings(tmp_path), "acme", name)

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from shared import config, directives, errors, naming
+from shared import config, errors, naming
+from shared.directives import files
 from shared.longterm.fingerprint import folded
 from shared.longterm.record import MAX_CONTENT, Draft
 from tests.unit.context import made
@@ -16,7 +17,7 @@ from tests.unit.replies.corpus import REPLIES
 from tests.unit.replies.test_replies import json_values, spoilt
 from workers.enrichment import items, prompt
 
-RULES = directives.read(config.load(), "t", "memory-rules")
+RULES = files.look_up(config.load(), "t", "memory-rules").text
 DIRECTIVE = prompt.system(RULES)
 RAW = made.entry("0123456789ab", "Ada said: trains!", category="travel").model_copy(
     update={"metadata": {"from": "mail"}, "importance": 0.7, "occurred_at": made.NOON}

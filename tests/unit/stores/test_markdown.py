@@ -9,6 +9,7 @@ from hypothesis import strategies as some
 from shared.conversation.record import Role
 from shared.stores import markdown
 from shared.stores.record import Entry
+from tests import transcript_reader
 
 _TIMES = some.datetimes(timezones=some.just(UTC))
 # Made of what could break out, which is drawn often then.
@@ -33,7 +34,7 @@ _AT = datetime(2026, 5, 4, 8, 15, tzinfo=UTC)
 @example([Entry(Role.USER, "", {}, _AT), Entry(Role.USER, "\n\n", {"": "### x — {}"}, _AT)])
 @example([Entry(Role.USER, "```\n### user", {}, _AT), Entry(Role.ASSISTANT, "\x00\r### user", {}, _AT)])
 def test_a_transcript_reads_back_as_what_was_rendered(entries: list[Entry]) -> None:
-    assert markdown.parse(markdown.render(entries)) == entries
+    assert transcript_reader.parse(markdown.render(entries)) == entries
 
 
 @given(_ENTRIES)

@@ -1,0 +1,28 @@
+"""Reads a transcript's Markdown back, as whoever is given one may."""
+
+import json
+import re
+from datetime import datetime
+
+from shared.conversation.record import Role
+from shared.stores.record import Entry
+
+_MARKED_LINE_END = re.compile("(\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029])> ")
+_ENTRY = re.compile(
+    r"### (?P<role>[a-z]+) — (?P<time>\S+)(?: — (?P<metadata>\{[^\n]*\}))?"
+    r"\n\n> (?P<content>.*?)\n\n(?=### |\Z)",
+    re.DOTALL,
+)
+
+
+def parse(text: str) -> list[Entry]:
+    """Return the entries of a transcript that `shared.stores.markdown` wrote."""
+    return [
+        Entry(
+            Role(found["role"]),
+            _MARKED_LINE_END.sub(r"\1", found["content"]),
+            json.loads(found["metadata"] or "{}"),
+            datetime.fromisoformat(found["time"]),
+        )
+        for found in _ENTRY.finditer(text)
+    ]
