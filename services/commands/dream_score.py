@@ -14,6 +14,7 @@ from itertools import combinations
 from typing import Any
 
 from services.commands.lineage import Lineage
+from shared.categories import is_anti_pattern
 
 Json = Mapping[str, Any]
 Pair = tuple[str, str]
@@ -110,4 +111,4 @@ def _still_in(lineage: Lineage, told: Json) -> bool:
 
 
 def _is_anti_pattern(entry: Json) -> bool:
-    return str(entry["category"] or "").startswith("anti-patterns/") and "anti-pattern" in entry["tags"]
+    return is_anti_pattern(entry["category"], entry["tags"])

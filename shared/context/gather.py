@@ -9,6 +9,7 @@ from collections.abc import Awaitable
 from typing import TypeVar
 
 from shared import errors
+from shared.categories import EPISODES, is_below
 from shared.clients import redis
 from shared.context import blocks
 from shared.context.record import Block, Gathered, Request
@@ -46,8 +47,8 @@ async def gather(
     )
     gathered.turns = turns or []
     gathered.first_turn = session.last_seq == 0
-    gathered.recalled = [one for one in recalled or [] if not longterm.is_episode(one.entry)]
-    gathered.episodes = [one for one in recalled or [] if longterm.is_episode(one.entry)]
+    gathered.recalled = [one for one in recalled or [] if not is_below(EPISODES, one.entry.category)]
+    gathered.episodes = [one for one in recalled or [] if is_below(EPISODES, one.entry.category)]
     gathered.others = [block for block in (past, *(others or [])) if block is not None]
     gathered.degraded = list(dict.fromkeys(gathered.degraded))
     return gathered

@@ -9,11 +9,12 @@ since drops out of the older turn by itself.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from shared.categories import EPISODES, is_below
 from shared.context import blocks, tokens
 from shared.context.record import GIVES_WAY, TURNS, Block, BlockKind, Gathered, Request, Shaped
 from shared.conversation.record import RecalledLine, Role, Turn
 from shared.longterm.record import Entry
-from shared.longterm.search import Result, is_episode
+from shared.longterm.search import Result
 
 Message = dict[str, str]
 
@@ -106,7 +107,8 @@ def _new(found: Sequence[Result], standing: Mapping[str, int]) -> list[Result]:
 
 
 def _line(entry: Entry) -> RecalledLine:
-    return RecalledLine(id=entry.id, line=blocks.recalled_line(entry), episode=is_episode(entry))
+    episode = is_below(EPISODES, entry.category)
+    return RecalledLine(id=entry.id, line=blocks.recalled_line(entry), episode=episode)
 
 
 def _standing(gathered: Gathered) -> dict[str, int]:

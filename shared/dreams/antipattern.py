@@ -9,13 +9,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from shared import errors, naming, replies
+from shared.categories import ANTI_PATTERN_TAG, ANTI_PATTERNS
 from shared.dreams import labels, likeness
 from shared.dreams.plan import listed
 from shared.dreams.rejection import Code, Rejection, named
 from shared.longterm.record import MAX_CONTENT, Draft, Entry
-
-TAG = "anti-pattern"
-ROOT = "anti-patterns"
 
 _WARNING = re.compile(r"(?:don['\u2019]?t|do not|never)\s+(?=\S)", re.IGNORECASE)
 _REASON = re.compile(r"\s(?:for|because)\s+(?=\w)", re.IGNORECASE)
@@ -44,11 +42,12 @@ def parse(reply: str) -> list[AntiPattern]:
 
 def _read(item: replies.Item) -> AntiPattern:
     content = item.get("content")
+    category = item.get("category") or item.get("domain")
     sessions = item.get("sessionIds") or item.get("session_ids") or item.get("sourceSessions")
     return AntiPattern(
         content=content.replace("**", "").strip() if isinstance(content, str) else "",
-        category=labels.below(ROOT, item.get("category") or item.get("domain"), f"{ROOT}/general"),
-        tags=labels.tags(listed(item.get("tags")), TAG),
+        category=labels.below(ANTI_PATTERNS, category, f"{ANTI_PATTERNS}/general"),
+        tags=labels.tags(listed(item.get("tags")), ANTI_PATTERN_TAG),
         session_ids=tuple(one for one in listed(sessions) if isinstance(one, str)),
     )
 
@@ -84,8 +83,3 @@ def well_formed(content: str) -> bool:
     if warning is None or not turns:
         return False
     return _REASON.search(text, warning.end() + 1, turns[-1].start()) is not None
-
-
-def is_one(entry: Entry) -> bool:
-    """Tell whether an entry is kept as an anti-pattern."""
-    return TAG in entry.tags or labels.within(ROOT, entry.category)

@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from shared import errors, naming
+from shared.categories import ACTIVE_PLANS, is_anti_pattern, is_below
 from shared.dreams import antipattern, fidelity, merge
 from shared.dreams.merge import MergedFields
 from shared.dreams.plan import EPHEMERAL, Plan, Replacement
@@ -163,7 +164,7 @@ def _check_touchable(entry: Entry, scope: Scope) -> None:
         raise _Refused(Code.CROSSES_USERS, "belongs to another tenant, agent or user than this run")
     if entry.archived_at is not None or entry.state is State.ARCHIVED:
         raise _Refused(Code.NOT_LIVE, "is archived")
-    if merge.is_active_plan(entry.category):
+    if is_below(ACTIVE_PLANS, entry.category):
         raise _Refused(Code.ACTIVE_PLAN, "active plans are left alone")
 
 
@@ -189,7 +190,8 @@ def _check_change(fields: MergedFields, sources: Sequence[Entry]) -> None:
 
 
 def _check_form(content: str, sources: Sequence[Entry]) -> None:
-    formed = [e for e in sources if antipattern.is_one(e) and antipattern.well_formed(e.content)]
+    warnings = [entry for entry in sources if is_anti_pattern(entry.category, entry.tags)]
+    formed = any(antipattern.well_formed(entry.content) for entry in warnings)
     if formed and not antipattern.well_formed(content):
         raise _Refused(Code.MALFORMED, "an anti-pattern must stay: Don't X for/because Y \u2014 instead Z")
 
@@ -214,7 +216,7 @@ def is_protected(entry: Entry) -> bool:
     return (
         entry.importance >= PROTECTED_IMPORTANCE
         or entry.reinforcement_count >= PROTECTED_REINFORCEMENT
-        or antipattern.is_one(entry)
+        or is_anti_pattern(entry.category, entry.tags)
         or merge.needs_permission(entry)
     )
 

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from shared import errors, naming, replies
+from shared.categories import EPISODES, is_below
 from shared.dreams import fidelity, labels
 from shared.dreams.fidelity import Fault
 from shared.dreams.plan import fraction, listed
 from shared.dreams.rejection import Code, Rejection, named
 from shared.longterm.record import MAX_CONTENT, Draft, Entry, Source
 
-ROOT = "episodic"
 KINDS = ("conversation", "task", "decision", "discovery", "problem")
 LEAST, USUAL, MOST = 0.2, 0.4, 0.95
 _ID = re.compile(r"[0-9a-f]{12}")
@@ -87,8 +87,8 @@ def _episode(item: Mapping[str, Any]) -> Episode | None:
     kind = str(item.get("category") or "").strip().lower().rpartition("/")[2]
     return Episode(
         content=content,
-        category=f"{ROOT}/{kind if kind in KINDS else KINDS[0]}",
-        tags=labels.tags(listed(item.get("tags")), ROOT),
+        category=f"{EPISODES}/{kind if kind in KINDS else KINDS[0]}",
+        tags=labels.tags(listed(item.get("tags")), EPISODES),
         importance=importance(item.get("importance")),
         session_ids=_sessions(item),
     )
@@ -144,7 +144,7 @@ def checked(
 
 
 def _refusal(one: Continuation, kept: Entry | None) -> Fault | None:
-    if kept is None or not labels.within(ROOT, kept.category):
+    if kept is None or not is_below(EPISODES, kept.category):
         return Fault(Code.UNKNOWN_ID, "no episode that was shown", ())
     if kept.archived_at is not None:
         return Fault(Code.NOT_LIVE, "is archived", ())

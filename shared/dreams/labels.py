@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from shared import errors, naming
+from shared.categories import is_below
 
 
 def tags(offered: Iterable[Any], *first: str) -> tuple[str, ...]:
@@ -20,19 +21,14 @@ def _is_tag(tag: str) -> bool:
     return True
 
 
-def within(root: str, category: str | None) -> bool:
-    """Tell whether a category is `root` or below it, in any case."""
-    return category is not None and f"{category}/".casefold().startswith(f"{root}/")
-
-
 def below(root: str, offered: Any, otherwise: str) -> str:
     """Return a model's category if it lies below `root`, and `otherwise` if not.
 
     A domain alone ("deployment") is put below the root.
     """
     category = naming.clean_category(offered)
-    if category is None or category == root:
+    if category is None or category.casefold() == root:
         return otherwise
-    if within(root, category):
+    if is_below(root, category):
         return category
     return otherwise if "/" in category else naming.clean_category(f"{root}/{category}") or otherwise

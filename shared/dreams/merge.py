@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from shared import naming
-from shared.dreams import antipattern, labels
+from shared.categories import ACTIVE_PLANS, ANTI_PATTERN_TAG, ANTI_PATTERNS, is_anti_pattern, is_below
+from shared.dreams import labels
 from shared.dreams.plan import Replacement
 from shared.longterm.record import Entry, Source
 
@@ -69,18 +70,13 @@ def _is_inferred(entry: Entry) -> bool:
 def _category(offered: str | None, sources: Sequence[Entry], *, guessed: bool) -> str | None:
     """Return the model's category, unless it would give a rank, or take one away, that is not its to give."""
     category = naming.clean_category(offered)
-    warnings = [entry for entry in sources if antipattern.is_one(entry)]
-    if labels.within(antipattern.ROOT, category) != bool(warnings) or is_active_plan(category):
+    warnings = [entry for entry in sources if is_anti_pattern(entry.category, entry.tags)]
+    if is_below(ANTI_PATTERNS, category) != bool(warnings) or is_below(ACTIVE_PLANS, category):
         category = None
     if not guessed and category is not None and category.endswith(f"/{INFERRED}"):
         category = None
     heirs = warnings or [entry for entry in sources if guessed or not _is_inferred(entry)]
     return category or _most_reinforced(heirs).category
-
-
-def is_active_plan(category: str | None) -> bool:
-    """Tell whether a category is `active-plans` or below it."""
-    return labels.within("active-plans", category)
 
 
 def _most_reinforced(sources: Sequence[Entry]) -> Entry:
@@ -91,7 +87,7 @@ def _tags(offered: Iterable[str], sources: Sequence[Entry], *, guessed: bool) ->
     """Return the model's tags first, as far as those of the sources leave room for them."""
     kept = tuple(dict.fromkeys(tag for entry in sources for tag in entry.tags))
     # Marks that mean more than a subject are the sources' to hand on, not the model's to give.
-    new = [tag for tag in labels.tags(offered) if tag not in {*kept, antipattern.TAG, INFERRED}]
+    new = [tag for tag in labels.tags(offered) if tag not in {*kept, ANTI_PATTERN_TAG, INFERRED}]
     room = new[: max(0, naming.TAGS - len(kept))]
     named = [tag for tag in labels.tags(offered) if tag in {*kept, *room}]
     tags = tuple(dict.fromkeys([*named, *kept]))

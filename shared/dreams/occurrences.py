@@ -19,13 +19,13 @@ from enum import StrEnum
 from typing import Any
 
 from shared import errors, naming, replies
+from shared.categories import PREFERENCES
 from shared.dreams import labels
 from shared.dreams.merge import INFERRED, PERMISSION
 from shared.dreams.permission import needs_permission
 from shared.dreams.plan import listed
 from shared.longterm.record import MAX_CONTENT, Draft, Source
 
-ROOT = "user-preferences"
 DUE = 6
 _KEY_LENGTH = 128
 _QUOTE_LENGTH = 300
@@ -102,7 +102,7 @@ def _occurrence(item: Mapping[str, Any]) -> Occurrence | None:
     return Occurrence(
         key=normalised(key if isinstance(key, str) else "") or normalised(content),
         content=content,
-        category=labels.below(ROOT, item.get("category"), f"{ROOT}/{INFERRED}"),
+        category=labels.below(PREFERENCES, item.get("category"), f"{PREFERENCES}/{INFERRED}"),
         tags=labels.tags(listed(item.get("tags")), INFERRED),
         sighting=sighting,
         quote=_storable(item.get("quote"), _QUOTE_LENGTH),

@@ -12,12 +12,18 @@ from qdrant_client import models
 from sqlalchemy import ColumnElement, or_
 
 from shared import naming
+from shared.categories import ANTI_PATTERN_TAG, ANTI_PATTERNS
 from shared.index import conditions
 from shared.index.points import matches
 from shared.longterm.store import visible
 from shared.longterm.table import entry
 from shared.scope import Scope
 from shared.stages import State
+
+
+def anti_patterns() -> models.Filter:
+    """Return the condition, in the index's words, that `is_anti_pattern` states."""
+    return models.Filter(should=[matches("categories", ANTI_PATTERNS), matches("tags", ANTI_PATTERN_TAG)])
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ def document(entry: Entry) -> Document:
     filters = {
         "agent": entry.agent_id,
         "user": entry.user_id or NOBODY,
-        "categories": segments(entry.category),
+        "categories": _category_prefixes(entry.category),
         "tags": entry.tags,
         "metadata": [pair(key, value) for key, value in entry.metadata.items()],
         "at": instant(entry.created_at),
@@ -25,6 +25,12 @@ def document(entry: Entry) -> Document:
     speaker = entry.source.speaker if entry.source else None
     passage = texts.dense_text(entry.content, speaker=speaker)
     return Document(entry.tenant, Kind.MEMORY, entry.id, entry.version, keywords(entry), passage, filters)
+
+
+def _category_prefixes(category: str | None) -> list[str]:
+    """Return what a category is filtered by: its prefixes, and its root as `categories` compares it."""
+    prefixes = segments(category)
+    return list(dict.fromkeys([*prefixes, *(root.casefold() for root in prefixes[:1])]))
 
 
 def keywords(entry: Entry | Draft) -> str:

@@ -1,6 +1,6 @@
 """Find entries: the index says who might match, Postgres who they are, pure functions who is best."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
@@ -8,22 +8,20 @@ from sqlalchemy import ColumnElement, RowMapping, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared import errors
+from shared.categories import EPISODES, is_anti_pattern, is_below
 from shared.clients.postgres import at_one_of, one_of
 from shared.index import lexical, neighbours, ranking, rowwords
 from shared.index.candidate import Candidate, Scored
-from shared.index.points import matches
 from shared.index.search import Found
 from shared.index.words import query_words
 from shared.longterm import document, store
-from shared.longterm.criteria import Criteria
+from shared.longterm.criteria import Criteria, anti_patterns
 from shared.longterm.record import Entry
 from shared.longterm.table import entry, shown
 from shared.resources import Resources
 from shared.scope import Scope
 from shared.stages import Kind
 
-ANTI_PATTERNS = "anti-patterns"
-EPISODES = "episodic"
 _FALLBACK_ROWS = 500
 Offered = tuple[RowMapping, Candidate]
 """A row of `entry`, and what ranking sees of it."""
@@ -76,7 +74,7 @@ async def search(
     """
     if wanted.strategy not in ranking.STRATEGIES:
         raise errors.Invalid("strategy", f"must be one of {', '.join(ranking.STRATEGIES)}")
-    reserve = [matches("categories", ANTI_PATTERNS)] if wanted.keep_anti_pattern else []
+    reserve = [anti_patterns()] if wanted.keep_anti_pattern else []
     try:
         found = await resources.index.find(
             scope.tenant,
@@ -142,24 +140,19 @@ async def _beside(
 
 def _top(ranked: Sequence[Scored], offered: Sequence[Offered], wanted: Ranking) -> list[Result]:
     rows = {row["id"]: row for row, _ in offered}
-    reserved = _below(ANTI_PATTERNS, rows) if wanted.keep_anti_pattern else set()
-    episodes = _below(EPISODES, rows) if wanted.episodes is not None else set()
+    reserved = _anti_patterns(rows.values()) if wanted.keep_anti_pattern else set()
+    episodes = _episodes(rows.values()) if wanted.episodes is not None else set()
     best = ranking.top([one for one in ranked if one.id not in episodes], wanted.limit, reserved)
     told = [one for one in ranked if one.id in episodes][: wanted.episodes]
     return [Result(Entry.of(rows[one.id]), one) for one in [*best, *told]]
 
 
-def _below(root: str, rows: Mapping[str, RowMapping]) -> set[str]:
-    return {id_ for id_, row in rows.items() if _is_below(root, row["category"])}
+def _anti_patterns(rows: Iterable[RowMapping]) -> set[str]:
+    return {row["id"] for row in rows if is_anti_pattern(row["category"], row["tags"])}
 
 
-def _is_below(root: str, category: str | None) -> bool:
-    return category is not None and category.split("/")[0] == root
-
-
-def is_episode(one: Entry) -> bool:
-    """Tell whether an entry tells what happened: it is shown under a header of its own."""
-    return _is_below(EPISODES, one.category)
+def _episodes(rows: Iterable[RowMapping]) -> set[str]:
+    return {row["id"] for row in rows if is_below(EPISODES, row["category"])}
 
 
 async def _by_rows(

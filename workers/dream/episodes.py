@@ -1,8 +1,9 @@
 """Episodes: what happened, from the conversation log, as stories with an outcome (DR12)."""
 
+from shared.categories import EPISODES, is_below
 from shared.conversation.record import Turn
 from shared.dreams import entries as entries_of
-from shared.dreams import episodes, labels, log, merge, rows
+from shared.dreams import episodes, log, merge, rows
 from shared.dreams.episodes import Continuation
 from shared.dreams.outcome import Creation, Nothing, Outcome
 from shared.dreams.plan import Replacement
@@ -42,7 +43,7 @@ async def _read(night: Night) -> tuple[list[Turn], list[Entry]]:
         limit = night.resources.settings.dream_max_turns
         turns = await log.unread(connection, scope, night.name, limit)
         entries = await entries_of.of_scope(connection, scope) if turns else []
-    return turns, [entry for entry in entries if labels.within(episodes.ROOT, entry.category)][:_SHOWN]
+    return turns, [entry for entry in entries if is_below(EPISODES, entry.category)][:_SHOWN]
 
 
 def _told(turns: list[Turn], known: list[Entry]) -> str:

@@ -6,6 +6,7 @@ a category, and only where both speak of the same time.
 
 import unicodedata
 
+from shared.categories import ACTIVE_PLANS, is_below
 from shared.dreams import entries as entries_of
 from shared.dreams import fidelity, merge, rows
 from shared.dreams.outcome import Creation, Nothing, Outcome
@@ -30,7 +31,7 @@ async def dream(night: Night) -> Outcome:
 def _groups(entries: list[Entry]) -> list[list[Entry]]:
     by_fact: dict[tuple[object, ...], list[Entry]] = {}
     for entry in sorted(entries, key=lambda one: (-one.reinforcement_count, one.created_at, one.id)):
-        if not merge.is_active_plan(entry.category):
+        if not is_below(ACTIVE_PLANS, entry.category):
             fact = (_spelled(entry.content), entry.category, entry.occurred_at)
             by_fact.setdefault(fact, []).append(entry)
     return list(by_fact.values())

@@ -2,6 +2,7 @@
 
 from datetime import datetime
 
+from shared.categories import is_anti_pattern
 from shared.conversation import store as conversation
 from shared.conversation.record import Turn
 from shared.dreams import antipattern, log, rows, store
@@ -50,7 +51,8 @@ async def _read(night: Night) -> tuple[list[Signal], list[Entry], list[Turn]]:
         turns: list[Turn] = []
         for session_id in dict.fromkeys(one.session_id for one in corrections):
             turns += await conversation.last(connection, scope.tenant, session_id, _TURNS)
-    return corrections, [entry for entry in entries if antipattern.is_one(entry)], turns
+    known = [entry for entry in entries if is_anti_pattern(entry.category, entry.tags)]
+    return corrections, known, turns
 
 
 def _is_new_correction(signal: Signal, since: datetime | None) -> bool:

@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 from typing import Any
 
+from shared.categories import PREFERENCES, is_below
 from shared.conversation.record import Role, Turn
 from shared.dreams import entries as entries_of
-from shared.dreams import labels, likeness, log, occurrences, rows, store
+from shared.dreams import likeness, log, occurrences, rows, store
 from shared.dreams.occurrences import Occurrence, Sighting, Tally
 from shared.dreams.outcome import Creation, Nothing, Outcome
 from shared.feedback import signal as feedback
@@ -56,7 +57,7 @@ async def _read(night: Night) -> _Read:
             connection, scope, days=settings.dream_feedback_days, limit=settings.dream_feedback
         )
     signals = [f"- [{s.type}] session {s.session_id}: {one_line(s.detail or s.summary)}" for s in recent]
-    known = [entry for entry in entries if labels.within(occurrences.ROOT, entry.category)]
+    known = [entry for entry in entries if is_below(PREFERENCES, entry.category)]
     return _Read(turns, known, counted, signals)
 
 

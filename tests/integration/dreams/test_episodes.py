@@ -82,6 +82,15 @@ async def test_an_episode_that_a_dream_kept_is_recalled_under_its_own_header(
     assert [one["category"] for one in context["recalled"]] == ["project-context/coast", "episodic/task"]
 
 
+async def test_an_episode_is_one_however_its_category_is_written(keeper: Agent) -> None:
+    story = str((await keeper.save("The lighthouse repair held.", category="Episodic/task"))["id"])
+    fact = await known(keeper, "The lighthouse is white.")
+
+    context = await keeper.context(await keeper.session(), ASKED)
+
+    assert (ids(context, "recalled"), ids(context, "episodes")) == ([fact], [story])
+
+
 async def test_at_most_five_episodes_are_recalled_and_none_takes_the_place_of_a_fact(keeper: Agent) -> None:
     episodes = [await told(keeper, f"The lighthouse repair went on, day {n}.") for n in range(9)]
     facts = [await known(keeper, f"Lighthouse lamp {n} is of brass and glass.") for n in range(9)]

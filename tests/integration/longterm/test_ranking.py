@@ -186,13 +186,23 @@ async def test_a_changed_importance_weighs_at_once(agent: Agent) -> None:
     assert (await agent.search("marmalade"))["results"][0]["id"] == low["id"]
 
 
-async def test_an_anti_pattern_that_matches_is_never_crowded_out_of_a_recall(agent: Agent) -> None:
-    """LT12."""
+@pytest.mark.parametrize(
+    "labels",
+    [
+        {"category": "anti-patterns/release", "tags": ["anti-pattern"]},
+        {"category": "Anti-Patterns/release"},
+        {"category": "general", "tags": ["anti-pattern"]},
+    ],
+)
+async def test_an_anti_pattern_that_matches_is_never_crowded_out_of_a_recall(
+    agent: Agent, labels: dict[str, Any]
+) -> None:
+    """LT12. There are more of the others than the index is asked for."""
     memories: list[dict[str, Any]] = [
-        {"content": f"deploy deploy deploy step {n}", "importance": 1.0} for n in range(30)
+        {"content": f"deploy deploy deploy step {n}", "importance": 1.0} for n in range(110)
     ]
     await agent.ask("POST", "/v1/memories/batch", json={"memories": memories}, status=HTTPStatus.CREATED)
-    warning = {"category": "anti-patterns/release", "tags": ["anti-pattern"], "importance": 0.0}
+    warning = {**labels, "importance": 0.0}
     words = "Don't deploy on a Friday evening because nobody is there to help — instead wait until Monday"
     kept = await agent.save(words, **warning)
     other = await agent.save("Don't eat yellow snow — instead drink tea", **warning)

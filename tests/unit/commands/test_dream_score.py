@@ -159,14 +159,20 @@ def test_a_permission_that_a_merge_forgets_is_told() -> None:
     assert dream.score().metadata_lost == [told["id"]]
 
 
-def test_an_anti_pattern_counts_only_in_its_category_with_its_tag_and_for_its_user() -> None:
+def test_an_anti_pattern_counts_by_its_category_or_its_tag_and_for_its_user_only() -> None:
     content = "Don't quote VAT for Prism from memory — instead read tax_rates.csv."
     right: Json = {"user_id": "jonas", "category": "anti-patterns/tax", "tags": ["anti-pattern"]}
-    changes: list[Json] = [{}, {"category": "general"}, {"tags": []}, {"user_id": "mira"}]
-    for wrong in changes:
+    changes: list[tuple[Json, bool]] = [
+        ({}, True),
+        ({"category": "general"}, True),
+        ({"category": "Anti-Patterns/tax", "tags": []}, True),
+        ({"category": "general", "tags": []}, False),
+        ({"user_id": "mira"}, False),
+    ]
+    for change, counts in changes:
         dream = Dream()
-        dream.add(content, **{**right, **wrong})
-        assert ("jonas: VAT from memory" in dream.score().anti_patterns_missing) is bool(wrong)
+        dream.add(content, **{**right, **change})
+        assert ("jonas: VAT from memory" not in dream.score().anti_patterns_missing) is counts
 
 
 def test_what_an_injected_instruction_asks_for_is_found_only_where_the_run_wrote_it() -> None:

@@ -78,6 +78,8 @@ def test_a_reply_is_read_with_category_and_tag_in_place() -> None:
     [
         (None, "anti-patterns/general"),
         ("anti-patterns", "anti-patterns/general"),
+        ("Anti-Patterns", "anti-patterns/general"),
+        ("Anti-Patterns/db", "Anti-Patterns/db"),
         ("anti-patterns/db", "anti-patterns/db"),
         ("general/x", "anti-patterns/general"),
         ("active-plans/x", "anti-patterns/general"),

@@ -1,0 +1,42 @@
+"""LT2, LT12, DR12: what a category or a tag makes of a memory, in whatever case it is written."""
+
+import pytest
+
+from shared.categories import ANTI_PATTERNS, EPISODES, is_anti_pattern, is_below
+
+
+@pytest.mark.parametrize(
+    ("category", "below"),
+    [
+        ("episodic", True),
+        ("episodic/task", True),
+        ("Episodic/task/x", True),
+        ("EPISODIC", True),
+        ("episodically", False),
+        ("x/episodic", False),
+        ("", False),
+        (None, False),
+    ],
+)
+def test_a_category_is_its_root_or_below_it_in_any_case(category: str | None, below: bool) -> None:  # noqa: FBT001
+    assert is_below(EPISODES, category) is below
+    assert is_below(EPISODES.upper(), category) is below
+
+
+@pytest.mark.parametrize(
+    ("category", "tags", "is_one"),
+    [
+        (ANTI_PATTERNS, [], True),
+        ("Anti-Patterns/email", [], True),
+        (None, ["mail", "anti-pattern"], True),
+        ("general", ["anti-pattern"], True),
+        ("general", ["anti-patterns"], False),
+        ("anti-patternsx", [], False),
+    ],
+)
+def test_category_or_tag_makes_an_anti_pattern(
+    category: str | None,
+    tags: list[str],
+    is_one: bool,  # noqa: FBT001
+) -> None:
+    assert is_anti_pattern(category, tags) is is_one
