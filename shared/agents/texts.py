@@ -9,24 +9,26 @@ from shared.agents import store
 from shared.agents.record import AgentText, TextDraft
 from shared.agents.root import owner
 from shared.idempotency import store as idempotency
-from shared.idempotency.store import RequestKey
+from shared.idempotency.store import RequestKey, idempotent
 from shared.resources import Resources
 from shared.scope import Caller
 
 
 async def push(
-    resources: Resources, caller: Caller, agent_id: str, draft: TextDraft, request: RequestKey | None = None
+    resources: Resources, caller: Caller, agent_id: str, draft: TextDraft, key: RequestKey | None = None
 ) -> dict[str, Any]:
     """Add a checked text and return it as JSON."""
     whose = owner(caller, agent_id)
-    async with resources.postgres.tenant(whose.tenant) as connection:
-        known = await idempotency.recall(connection, whose.tenant, request)
-        if known is not None:
-            return dict(known)
+    async with (
+        resources.postgres.tenant(whose.tenant) as connection,
+        idempotent(connection, whose.tenant, key) as request,
+    ):
+        if request.stored is not None:
+            return dict(request.stored)
         root = await store.hold(connection, whose.tenant, whose.agent_id)
         (added,) = await store.add_texts(connection, root, [draft])
         answer = added.model_dump(mode="json")
-        await idempotency.keep(connection, whose.tenant, request, answer, refs=[added.id])
+        await request.store(answer, record_ids=[added.id])
     return answer
 
 

@@ -16,8 +16,7 @@ from shared.context.record import Gathered, Request, Shaped
 from shared.conversation import append
 from shared.conversation import store as conversation
 from shared.conversation.record import Role, Turn, TurnDraft
-from shared.idempotency import store as idempotency
-from shared.idempotency.store import RequestKey
+from shared.idempotency.store import RequestKey, find_stored, idempotent
 from shared.resources import Resources
 from shared.scope import Caller
 from shared.sessions import open as sessions
@@ -33,9 +32,9 @@ async def build_context(
     """Return {messages, blocks, recalled, first_turn, tokens, stages, degraded, seq, explain?}."""
     started = time.perf_counter()
     async with resources.postgres.tenant(caller.tenant) as connection:
-        known = await idempotency.recall(connection, caller.tenant, key)
-        if known is not None:
-            return dict(known)
+        stored = await find_stored(connection, caller.tenant, key)
+        if stored is not None:
+            return dict(stored)
         session = await _session(resources, connection, caller, session_id)
         marks = await _marks(resources, connection, session)
     gathered = await gather(resources, session, marks, request)
@@ -86,10 +85,12 @@ async def _record(
     key: RequestKey | None,
     started: float,
 ) -> tuple[Answer, Session, list[Turn], list[Claim]]:
-    async with resources.postgres.tenant(caller.tenant) as connection:
-        known = await idempotency.recall(connection, caller.tenant, key)
-        if known is not None:
-            return dict(known), seen, [], []
+    async with (
+        resources.postgres.tenant(caller.tenant) as connection,
+        idempotent(connection, caller.tenant, key) as keyed,
+    ):
+        if keyed.stored is not None:
+            return dict(keyed.stored), seen, [], []
         session = await _session(resources, connection, caller, seen.id, lock=True)
         if session.last_seq != seen.last_seq:
             await _catch_up(resources, connection, session, gathered)
@@ -99,8 +100,8 @@ async def _record(
         shown = {one.entry.id: one.entry.content_version for one in shaped.new}
         await conversation.mark(connection, session, turns[0].seq, shown)
         answer = _answer(request, gathered, shaped, started) | {"seq": turns[0].seq}
-        refs = [session.id, *_repeated(shaped, gathered)]
-        await idempotency.keep(connection, caller.tenant, key, answer, refs=refs, user_id=session.user_id)
+        record_ids = [session.id, *_repeated(shaped, gathered)]
+        await keyed.store(answer, record_ids=record_ids, user_id=session.user_id)
     return answer, session, turns, claims
 
 

@@ -12,8 +12,7 @@ from shared.conversation import document, store, window
 from shared.conversation.record import Turn, TurnDraft
 from shared.dreams import begin as dreams
 from shared.feedback import signal
-from shared.idempotency import store as idempotency
-from shared.idempotency.store import RequestKey
+from shared.idempotency.store import RequestKey, idempotent
 from shared.index.writer import HEAD_START
 from shared.resources import Resources
 from shared.scope import Caller
@@ -32,23 +31,23 @@ async def append(
     caller: Caller,
     session_id: str,
     drafts: Sequence[TurnDraft],
-    request: RequestKey | None = None,
+    key: RequestKey | None = None,
     refused: Mapping[int, Answer] | None = None,
 ) -> list[Answer]:
     """Append checked turns and return {seq} for each, with the `refused` answers in their places."""
-    async with resources.postgres.tenant(caller.tenant) as connection:
-        known = await idempotency.recall(connection, caller.tenant, request)
-        if known is not None:
-            return list(known)
+    async with (
+        resources.postgres.tenant(caller.tenant) as connection,
+        idempotent(connection, caller.tenant, key) as request,
+    ):
+        if request.stored is not None:
+            return list(request.stored)
         idle = resources.settings.window_idle
         session = await sessions.find(connection, caller, session_id, idle, lock=True)
         turns, claims = await record(connection, session, drafts)
         await notice(connection, resources.settings, session, turns)
         await book.accumulate(connection, resources.settings, session, _used(turns, drafts))
         answer = batch.placed([{"seq": turn.seq} for turn in turns], refused or {})
-        await idempotency.keep(
-            connection, caller.tenant, request, answer, refs=[session_id], user_id=session.user_id
-        )
+        await request.store(answer, record_ids=[session_id], user_id=session.user_id)
     await publish(resources, session, turns, claims)
     return answer
 

@@ -14,8 +14,7 @@ from shared import errors, stages
 from shared.config import Settings
 from shared.dreams import store
 from shared.dreams.record import PassName, Run, RunState
-from shared.idempotency import store as idempotency
-from shared.idempotency.store import RequestKey
+from shared.idempotency.store import RequestKey, idempotent
 from shared.resources import Resources
 from shared.scope import Scope
 from shared.stages import Kind
@@ -29,18 +28,20 @@ async def on_demand(
     passes: Sequence[PassName],
     *,
     dry_run: bool,
-    request: RequestKey | None = None,
+    key: RequestKey | None = None,
 ) -> dict[str, Any]:
     """Begin a run now and return it as JSON; errors.Conflict while the scope has one."""
-    async with resources.postgres.tenant(scope.tenant) as connection:
-        known = await idempotency.recall(connection, scope.tenant, request)
-        if known is not None:
-            return dict(known)
+    async with (
+        resources.postgres.tenant(scope.tenant) as connection,
+        idempotent(connection, scope.tenant, key) as request,
+    ):
+        if request.stored is not None:
+            return dict(request.stored)
         begun = await begin(connection, resources.settings, scope, actor, passes, dry_run=dry_run)
         if begun is None:
             raise errors.Conflict("this scope is being dreamed over already")
         answer = begun.model_dump(mode="json")
-        await idempotency.keep(connection, scope.tenant, request, answer, user_id=scope.user_id)
+        await request.store(answer, user_id=scope.user_id)
     resources.bell.ring(stages.DREAM_PASS)
     return answer
 

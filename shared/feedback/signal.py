@@ -14,8 +14,7 @@ from shared.conversation.record import Role, Turn
 from shared.feedback import store
 from shared.feedback.detect import is_correction
 from shared.feedback.record import Signal, SignalDraft, SignalType
-from shared.idempotency import store as idempotency
-from shared.idempotency.store import RequestKey
+from shared.idempotency.store import RequestKey, idempotent
 from shared.resources import Resources
 from shared.scope import Caller, Scope
 from shared.sessions import open as sessions
@@ -32,23 +31,23 @@ async def report(
     caller: Caller,
     session_id: str,
     draft: SignalDraft,
-    request: RequestKey | None = None,
+    key: RequestKey | None = None,
 ) -> dict[str, Any]:
     """Keep a checked signal of a session and return it as JSON.
 
     Raises errors.NotFound when there is no such session that the caller may see.
     """
     idle = resources.settings.window_idle
-    async with resources.postgres.tenant(caller.tenant) as connection:
-        known = await idempotency.recall(connection, caller.tenant, request)
-        if known is not None:
-            return dict(known)
+    async with (
+        resources.postgres.tenant(caller.tenant) as connection,
+        idempotent(connection, caller.tenant, key) as request,
+    ):
+        if request.stored is not None:
+            return dict(request.stored)
         session = await sessions.find(connection, caller, session_id, idle)
         [kept] = await store.add(connection, session, [draft])
         answer = kept.model_dump(mode="json")
-        await idempotency.keep(
-            connection, caller.tenant, request, answer, refs=[session_id], user_id=session.user_id
-        )
+        await request.store(answer, record_ids=[session_id], user_id=session.user_id)
     return answer
 
 

@@ -10,8 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared import batch, stages
 from shared.dreams import begin as dreams
-from shared.idempotency import store as idempotency
-from shared.idempotency.store import RequestKey
+from shared.idempotency.store import RequestKey, idempotent
 from shared.index.writer import HEAD_START
 from shared.longterm import document, history, rows, store, tombstones
 from shared.longterm.fingerprint import fingerprint
@@ -27,10 +26,10 @@ Answer = dict[str, Any]
 
 
 async def save(
-    resources: Resources, scope: Scope, actor: str, draft: Draft, request: RequestKey | None = None
+    resources: Resources, scope: Scope, actor: str, draft: Draft, key: RequestKey | None = None
 ) -> Answer:
     """Save one checked draft and return the entry as JSON: the new one, or the one it reinforced."""
-    return (await save_all(resources, scope.tenant, actor, [(scope, draft)], request))[0]
+    return (await save_all(resources, scope.tenant, actor, [(scope, draft)], key))[0]
 
 
 async def save_all(
@@ -38,16 +37,16 @@ async def save_all(
     tenant: str,
     actor: str,
     offers: Sequence[Offer],
-    request: RequestKey | None = None,
+    key: RequestKey | None = None,
     refused: Mapping[int, Answer] | None = None,
 ) -> list[Answer]:
     """Save checked drafts in one transaction; return an entry for each, in order.
 
     Drafts that say the same fold into one entry. `refused` are answers that stand already, by
-    their place among the answers. With a `request` key that was seen before nothing is saved
+    their place among the answers. With a `key` that was seen before nothing is done at all
     and the stored answer is returned.
     """
-    save_once = partial(_commit, resources, tenant, actor, offers, request, refused or {})
+    save_once = partial(_commit, resources, tenant, actor, offers, key, refused or {})
     try:
         answer, saved, claims = await save_once()
     except IntegrityError:  # an id of 48 random bits was taken; the next draw will not be
@@ -63,13 +62,15 @@ async def _commit(
     tenant: str,
     actor: str,
     offers: Sequence[Offer],
-    request: RequestKey | None,
+    key: RequestKey | None,
     refused: Mapping[int, Answer],
 ) -> tuple[list[Answer], list[Entry], list[Claim]]:
-    async with resources.postgres.tenant(tenant) as connection:
-        known = await idempotency.recall(connection, tenant, request)
-        if known is not None:
-            return known, *await _left_unwritten(connection, tenant, known)
+    async with (
+        resources.postgres.tenant(tenant) as connection,
+        idempotent(connection, tenant, key) as request,
+    ):
+        if request.stored is not None:
+            return request.stored, [], []
         enriching = resources.language_model is not None
         by_scope = {
             scope: await _record(connection, scope, actor, drafts, enriching=enriching)
@@ -81,18 +82,9 @@ async def _commit(
         claims = await hand_on(connection, tenant, changed)
         entries = [by_scope[scope][_fact(draft)][0].model_dump(mode="json") for scope, draft in offers]
         answer = batch.placed(entries, refused)
-        refs, user = sorted({entry["id"] for entry in entries}), offers[0][0].user_id if offers else None
-        await idempotency.keep(connection, tenant, request, answer, refs=refs, user_id=user)
+        ids, user = sorted({entry["id"] for entry in entries}), offers[0][0].user_id if offers else None
+        await request.store(answer, record_ids=ids, user_id=user)
     return answer, changed, claims
-
-
-async def _left_unwritten(
-    connection: AsyncConnection, tenant: str, answer: Sequence[Answer]
-) -> tuple[list[Entry], list[Claim]]:
-    """Return what a first try that was cut off after its commit has left to write through."""
-    ids = [entry["id"] for entry in answer if "id" in entry]
-    claims = await work.unwritten(connection, tenant, Kind.MEMORY, ids)
-    return await store.read(connection, tenant, [claim.ref for claim in claims]) if claims else [], claims
 
 
 def _grouped(offers: Sequence[Offer]) -> dict[Scope, list[Draft]]:

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from shared.idempotency import store as idempotency
-from shared.idempotency.store import RequestKey
+from shared.idempotency.store import RequestKey, idempotent
 from shared.index.writer import HEAD_START
 from shared.observations import document, store
 from shared.observations.record import ObservationDraft
@@ -20,13 +19,15 @@ async def observe(
     caller: Caller,
     session_id: str,
     draft: ObservationDraft,
-    request: RequestKey | None = None,
+    key: RequestKey | None = None,
 ) -> dict[str, Any]:
     """Attach a checked observation to a session and return it as JSON."""
-    async with resources.postgres.tenant(caller.tenant) as connection:
-        known = await idempotency.recall(connection, caller.tenant, request)
-        if known is not None:
-            return dict(known)
+    async with (
+        resources.postgres.tenant(caller.tenant) as connection,
+        idempotent(connection, caller.tenant, key) as request,
+    ):
+        if request.stored is not None:
+            return dict(request.stored)
         idle = resources.settings.window_idle
         session = await sessions.find(connection, caller, session_id, idle, lock=True)
         observed = await store.add(connection, session, draft)
@@ -36,8 +37,6 @@ async def observe(
             connection, caller.tenant, Kind.OBSERVATION, versions, delay=HEAD_START
         )
         answer = observed.model_dump(mode="json")
-        await idempotency.keep(
-            connection, caller.tenant, request, answer, refs=[session_id], user_id=session.user_id
-        )
+        await request.store(answer, record_ids=[session_id], user_id=session.user_id)
     await resources.writer.write_through([document.document(observed)], claims)
     return answer

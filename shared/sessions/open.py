@@ -12,7 +12,7 @@ from shared.agents import store as agents
 from shared.conversation import store as conversation
 from shared.conversation import window
 from shared.idempotency import store as idempotency
-from shared.idempotency.store import RequestKey
+from shared.idempotency.store import RequestKey, idempotent
 from shared.index import vectors
 from shared.observations import document as observation_document
 from shared.observations import store as observations
@@ -60,7 +60,7 @@ async def open_session(  # noqa: PLR0913
     name: str | None = None,
     store_types: list[str] | None = None,
     ttl_seconds: int | None = None,
-    request: RequestKey | None = None,
+    key: RequestKey | None = None,
 ) -> dict[str, Any]:
     """Open a session and return it as JSON; its agent's root says which stores it has if none are named.
 
@@ -82,13 +82,15 @@ async def open_session(  # noqa: PLR0913
         "ttl_seconds": ttl_seconds,
         "last_agent": scope.agent_id,
     }
-    async with resources.postgres.tenant(scope.tenant) as connection:
-        known = await idempotency.recall(connection, scope.tenant, request)
-        if known is not None:
-            return dict(known)
+    async with (
+        resources.postgres.tenant(scope.tenant) as connection,
+        idempotent(connection, scope.tenant, key) as request,
+    ):
+        if request.stored is not None:
+            return dict(request.stored)
         opened = await _open(connection, caller, values, resources.settings.window_idle)
         answer = opened.model_dump(mode="json")
-        await idempotency.keep(connection, scope.tenant, request, answer, user_id=scope.user_id)
+        await request.store(answer, user_id=scope.user_id)
     return answer
 
 

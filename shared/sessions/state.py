@@ -11,8 +11,7 @@ from typing import Any
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from shared.idempotency import store as idempotency
-from shared.idempotency.store import RequestKey
+from shared.idempotency.store import RequestKey, idempotent
 from shared.resources import Resources
 from shared.scope import Caller
 from shared.sessions import open as sessions
@@ -57,23 +56,23 @@ def store_of(resources: Resources, connection: AsyncConnection, session: Session
 
 
 async def append_entry(
-    resources: Resources, caller: Caller, session_id: str, draft: Draft, request: RequestKey | None
+    resources: Resources, caller: Caller, session_id: str, draft: Draft, key: RequestKey | None
 ) -> dict[str, Any]:
     """Add to a session's transcript, once for each request; return {role, timestamp}.
 
     The answer leaves out what was said, because the answers to requests are kept durably, and what
     a `tmp` session holds is not.
     """
-    async with resources.postgres.tenant(caller.tenant) as connection:
-        known = await idempotency.recall(connection, caller.tenant, request)
-        if known is not None:
-            return dict(known)
+    async with (
+        resources.postgres.tenant(caller.tenant) as connection,
+        idempotent(connection, caller.tenant, key) as request,
+    ):
+        if request.stored is not None:
+            return dict(request.stored)
         session = await _find(resources, connection, caller, session_id, write=True)
         entry = await store_of(resources, connection, session).append(draft)
         answer = {name: entry.shown()[name] for name in ("role", "timestamp")}
-        await idempotency.keep(
-            connection, caller.tenant, request, answer, refs=[session_id], user_id=session.user_id
-        )
+        await request.store(answer, record_ids=[session_id], user_id=session.user_id)
     return answer
 
 

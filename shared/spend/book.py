@@ -12,8 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared import errors
 from shared.config import Settings
-from shared.idempotency import store as idempotency
-from shared.idempotency.store import RequestKey
+from shared.idempotency.store import RequestKey, idempotent
 from shared.resources import Resources
 from shared.scope import Caller
 from shared.sessions import open as sessions
@@ -24,21 +23,22 @@ from shared.spend.record import Charge, ChargeState, Purpose, Reported, columns_
 
 
 async def report(
-    resources: Resources, caller: Caller, session_id: str, told: Reported, request: RequestKey | None = None
+    resources: Resources, caller: Caller, session_id: str, told: Reported, key: RequestKey | None = None
 ) -> dict[str, Any]:
     """Add one usage to a session; return its totals and the charge, as JSON.
 
     The same usage id with the same numbers adds nothing; with others it is errors.Conflict.
     """
-    async with resources.postgres.tenant(caller.tenant) as connection:
+    async with (
+        resources.postgres.tenant(caller.tenant) as connection,
+        idempotent(connection, caller.tenant, key) as request,
+    ):
         # The answer is made anew: what is asked for is done once by its usage id.
-        known = await idempotency.recall(connection, caller.tenant, request)
         idle = resources.settings.window_idle
         session = await sessions.find(connection, caller, session_id, idle, lock=True)
         [charge] = await accumulate(connection, resources.settings, session, [told])
-        if known is None:
-            kept = {"usage_id": charge.usage_id}
-            await idempotency.keep(connection, caller.tenant, request, kept, user_id=session.user_id)
+        if request.stored is None:
+            await request.store({"usage_id": charge.usage_id}, user_id=session.user_id)
         after = await sessions.find(connection, caller, session_id, idle)
     return {**(totals.shown(after.spend) or {}), "charge": charge.shown()}
 

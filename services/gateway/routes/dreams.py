@@ -33,9 +33,7 @@ class DreamBody(Body):
 async def begin_dream(opened: Opened, caller: Writer, body: DreamBody, once: Once) -> Json:
     """Begin a run over exactly one scope: an agent's common memory, or one user's."""
     scope = caller.scope(body.agent_id, body.user_id)
-    begun = await begin.on_demand(
-        opened, scope, caller.key_id, body.passes, dry_run=body.dry_run, request=once
-    )
+    begun = await begin.on_demand(opened, scope, caller.key_id, body.passes, dry_run=body.dry_run, key=once)
     return Json(begun, HTTPStatus.CREATED)
 
 

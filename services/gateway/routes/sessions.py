@@ -109,7 +109,7 @@ async def open_session(opened: Opened, caller: Writer, body: SessionBody, once: 
         name=body.name,
         store_types=body.store_types,
         ttl_seconds=body.ttl_seconds,
-        request=once,
+        key=once,
     )
     return Json(session, HTTPStatus.CREATED)
 

@@ -1,0 +1,107 @@
+"""API conventions: a request is done once; what its first try left to do is a worker's."""
+
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from sqlalchemy import select
+
+from services.local import ports
+from shared import errors
+from shared.idempotency.store import RequestKey, idempotent
+from shared.work.table import work
+from tests.conftest import Gateway
+from tests.draining import drain, make_due
+from tests.integration.longterm.conftest import beside
+
+KEY = RequestKey("POST /v1/things", "k", b"digest")
+RESPONSE = {"id": "0123456789ab"}
+keyed_or_not = pytest.mark.parametrize("key", [KEY, None], ids=["keyed", "without a key"])
+
+
+async def _do(
+    gateway: Gateway, key: RequestKey | None, *responses: Any, failure: Exception | None = None
+) -> Any | None:
+    """Do a request in a transaction of its own and return the response that was stored before."""
+    async with (
+        gateway.resources.postgres.tenant(gateway.tenant) as connection,
+        idempotent(connection, gateway.tenant, key) as request,
+    ):
+        for response in responses:
+            await request.store(response, record_ids=["a"], user_id="ada")
+        if failure is not None:
+            raise failure
+        return request.stored
+
+
+async def test_a_response_is_stored_with_the_work_and_found_when_it_is_asked_for_again(
+    gateway: Gateway,
+) -> None:
+    assert await _do(gateway, KEY, RESPONSE) is None
+    assert await _do(gateway, KEY) == RESPONSE
+    assert await _do(gateway, RequestKey(KEY.route, "another", KEY.digest), RESPONSE) is None
+    with pytest.raises(errors.Conflict, match="another body"):
+        await _do(gateway, RequestKey(KEY.route, KEY.key, b"other"), RESPONSE)
+
+
+async def test_without_a_key_every_request_is_done(gateway: Gateway) -> None:
+    assert [await _do(gateway, None, RESPONSE) for _ in range(2)] == [None, None]
+
+
+@keyed_or_not
+async def test_a_request_that_ends_without_a_response_is_a_programming_error(
+    gateway: Gateway, key: RequestKey | None
+) -> None:
+    with pytest.raises(RuntimeError, match="without a response"):
+        await _do(gateway, key)
+    assert await _do(gateway, key, RESPONSE) is None, "the key stays free"
+
+
+@keyed_or_not
+async def test_a_request_has_one_response(gateway: Gateway, key: RequestKey | None) -> None:
+    with pytest.raises(RuntimeError, match="already"):
+        await _do(gateway, key, RESPONSE, RESPONSE)
+
+
+@pytest.mark.parametrize("responses", [(), (RESPONSE,)], ids=["nothing stored", "stored"])
+async def test_a_failure_passes_through_and_leaves_the_key_free(
+    gateway: Gateway, responses: tuple[Any, ...]
+) -> None:
+    with pytest.raises(errors.LimitReached, match="full"):
+        await _do(gateway, KEY, *responses, failure=errors.LimitReached("full"))
+    assert await _do(gateway, KEY, RESPONSE) is None
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("memories", {"content": "Ada likes trains."}),
+        ("memories/batch", {"memories": [{"content": "Ada likes trains."}]}),
+        ("sessions/s/turns", {"role": "user", "content": "Ada likes trains."}),
+        ("sessions/s/context", {"message": "Ada likes trains."}),
+        ("sessions/s/observations", {"kind": "fact", "content": "Ada likes trains."}),
+    ],
+)
+async def test_what_the_first_try_could_not_index_is_left_to_the_worker_by_a_repeated_one(
+    gateway: Gateway, path: str, body: dict[str, Any]
+) -> None:
+    await gateway.client.post("/v1/sessions", json={"id": "s"})
+    sent: dict[str, Any] = {"json": body, "headers": {"idempotency-key": uuid4().hex}}
+    async with beside(gateway, qdrant_url=f"http://127.0.0.1:{ports.free()}") as cut_off:
+        first = await cut_off.client.post(f"/v1/{path}", **sent)
+    assert first.is_success, first.text
+    assert await _unindexed(gateway) == 1
+    again = await gateway.client.post(f"/v1/{path}", **sent)
+    assert (again.status_code, again.json()) == (first.status_code, first.json())
+    await gateway.resources.writer.close()
+    assert await _unindexed(gateway) == 1
+    await make_due(gateway.resources)
+    await drain(gateway.resources)
+    assert await _unindexed(gateway) == 0
+
+
+async def _unindexed(gateway: Gateway) -> int:
+    """Count the records whose points are still to be written."""
+    async with gateway.resources.postgres.tenant(gateway.tenant) as connection:
+        waiting = select(work.c.id).where(work.c.tenant == gateway.tenant, work.c.stage == "index")
+        return len((await connection.execute(waiting)).all())
