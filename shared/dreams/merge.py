@@ -8,15 +8,21 @@ users said themselves is not `inferred` for being merged with a guess. A model m
 but not to where entries can no longer be pruned: a text inside a memory could ask it to.
 """
 
+import secrets
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from shared import naming
 from shared.categories import ACTIVE_PLANS, ANTI_PATTERN_TAG, ANTI_PATTERNS, is_anti_pattern, is_below
 from shared.dreams import labels
 from shared.dreams.plan import Replacement
+from shared.index import texts
+from shared.longterm import store
+from shared.longterm.fingerprint import fingerprint
 from shared.longterm.record import Entry, Source
+from shared.stages import State
 
 PERMISSION = "requires_user_permission"
 INFERRED = "inferred"
@@ -116,3 +122,24 @@ def needs_permission(entry: Entry) -> bool:
 def _importance(offered: float | None, sources: Sequence[Entry]) -> float:
     highest = max(entry.importance for entry in sources)
     return max(highest, min(offered or 0.0, HIGHEST_RAISE))
+
+
+def row_from_merge(fields: MergedFields) -> dict[str, Any]:
+    """Return the row of an entry that takes the place of its sources."""
+    return store.row_of(
+        secrets.token_hex(6),
+        content=fields.content,
+        fingerprint=fingerprint(fields.content, fields.occurred_at),
+        indexed_text=texts.keyword_text(fields.content, category=fields.category, tags=fields.tags),
+        state=State.FINAL,
+        category=fields.category,
+        tags=list(fields.tags),
+        metadata=fields.metadata,
+        importance=fields.importance,
+        occurred_at=fields.occurred_at,
+        sources=[source.model_dump() for source in fields.sources],
+        derived_from=list(fields.derived_from),
+        reinforcement_count=fields.reinforcement_count,
+        created_at=fields.created_at,
+        last_seen_at=fields.last_seen_at,
+    )

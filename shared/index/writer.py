@@ -107,4 +107,4 @@ class Writer:
                 return
             if waiting:
                 self._bell.ring(stages.EMBED, waiting)
-            await freshness.count(self._postgres, "keyword", ages)
+            await freshness.observe_time_to_searchable(self._postgres, "keyword", ages)

@@ -1,11 +1,12 @@
 """Drafts as rows for `store.upsert`: how a new entry is put together, whoever makes it."""
 
 import secrets
+from collections.abc import Iterable
 from typing import Any
 
 from shared.longterm import document, store
 from shared.longterm.fingerprint import fingerprint
-from shared.longterm.record import Draft
+from shared.longterm.record import Draft, Source
 from shared.stages import State
 
 
@@ -22,3 +23,9 @@ def of_draft(draft: Draft, state: State = State.FINAL, **more: Any) -> dict[str,
         "occurred_at": draft.occurred_at,
     }
     return store.row_of(secrets.token_hex(6), state=state, **(said | more))
+
+
+def row_from_learned_draft(draft: Draft, session_ids: Iterable[str] = ()) -> dict[str, Any]:
+    """Return the row of an entry that a pass learned in these sessions."""
+    sources = [Source(session_id=one).model_dump() for one in session_ids]
+    return of_draft(draft, sources=sources)

@@ -19,7 +19,7 @@ BOUNDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 60.0, 300.0, 3600.0)
 By = Literal["keyword", "vector"]
 
 
-async def count(postgres: Postgres, by: By, ages: Sequence[float]) -> None:
+async def observe_time_to_searchable(postgres: Postgres, by: By, ages: Sequence[float]) -> None:
     """Add what is found from now on, so many seconds after it was written."""
     if ages:
         buckets = Counter(f"{by}:{_bound(age)}" for age in ages)

@@ -145,7 +145,7 @@ async def test_a_process_that_froze_while_it_counted_holds_up_nobodys_work(
         async with resources.postgres.fleet() as frozen:
             await tallies.count(frozen, freshness.NAME, {"keyword:0.05": 1})
             async with asyncio.timeout(5):
-                await freshness.count(resources.postgres, "keyword", [0.01])
+                await freshness.observe_time_to_searchable(resources.postgres, "keyword", [0.01])
         told = _samples(await _told(gateway))
     assert told['loci_searchable_seconds_count{by="keyword"}'] == 1
 

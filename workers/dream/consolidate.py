@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 from shared.dreams import entries as entries_of
 from shared.dreams import plan as plans
-from shared.dreams import rows, store
+from shared.dreams import store
 from shared.dreams.check import Checked, Snapshot, check
+from shared.dreams.merge import row_from_merge
 from shared.dreams.outcome import Creation, Nothing, Outcome, Removal
 from shared.dreams.plan import Plan
 from shared.dreams.rejection import REPAIRABLE, Rejection
@@ -105,7 +106,7 @@ async def _repair(
 def _add(outcome: Outcome, plan: Plan, checked: Checked, known: dict[str, Entry]) -> None:
     for merge in checked.merges:
         sources = tuple(known[ref] for ref in merge.source_ids)
-        outcome.creations.append(Creation(rows.of_merge(merge.fields), sources))
+        outcome.creations.append(Creation(row_from_merge(merge.fields), sources))
     outcome.removals += [Removal(known[prune.id], prune.reason) for prune in checked.prunes]
     outcome.rejections += [
         {"code": one.code, "detail": one.detail, "words": list(one.words), **one.item}

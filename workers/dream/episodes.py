@@ -3,11 +3,12 @@
 from shared.categories import EPISODES, is_below
 from shared.conversation.record import Turn
 from shared.dreams import entries as entries_of
-from shared.dreams import episodes, log, merge, rows
+from shared.dreams import episodes, log, merge
 from shared.dreams.episodes import Continuation
 from shared.dreams.outcome import Creation, Nothing, Outcome
 from shared.dreams.plan import Replacement
 from shared.hygiene import one_line
+from shared.longterm import rows
 from shared.longterm.record import Entry
 from workers.dream.night import Night
 
@@ -30,7 +31,7 @@ async def dream(night: Night) -> Outcome:
         proposed=[*(one.content for one in found.new), *(one.content for one in found.continued)],
         rejections=[{"code": r.code, "detail": r.detail, **r.item} for r in rejections],
         creations=[
-            *(Creation(rows.of_draft(one.draft, there)) for one, there in told),
+            *(Creation(rows.row_from_learned_draft(one.draft, there)) for one, there in told),
             *(_continued(one, shown[one.id]) for one in continued),
         ],
         turns=[(turn.session_id, turn.seq) for turn in turns],
@@ -53,4 +54,4 @@ def _told(turns: list[Turn], known: list[Entry]) -> str:
 
 def _continued(one: Continuation, entry: Entry) -> Creation:
     anew = Replacement(one.content, entry.category, (), (entry.id,), one.importance)
-    return Creation(rows.of_merge(merge.merged(anew, [entry])), (entry,))
+    return Creation(merge.row_from_merge(merge.merged(anew, [entry])), (entry,))

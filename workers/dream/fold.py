@@ -8,7 +8,7 @@ import unicodedata
 
 from shared.categories import ACTIVE_PLANS, is_below
 from shared.dreams import entries as entries_of
-from shared.dreams import fidelity, merge, rows
+from shared.dreams import fidelity, merge
 from shared.dreams.outcome import Creation, Nothing, Outcome
 from shared.dreams.plan import Replacement
 from shared.longterm.record import Entry
@@ -51,4 +51,4 @@ def _is_faithful(group: list[Entry]) -> bool:
 def _folded(group: list[Entry]) -> Creation:
     ids = tuple(entry.id for entry in group)
     kept = Replacement(group[0].content, group[0].category, (), ids, None)
-    return Creation(rows.of_merge(merge.merged(kept, group)), tuple(group))
+    return Creation(merge.row_from_merge(merge.merged(kept, group)), tuple(group))

@@ -5,12 +5,13 @@ from datetime import datetime
 from shared.categories import is_anti_pattern
 from shared.conversation import store as conversation
 from shared.conversation.record import Turn
-from shared.dreams import antipattern, log, rows, store
+from shared.dreams import antipattern, log, store
 from shared.dreams import entries as entries_of
 from shared.dreams.outcome import Creation, Nothing, Outcome
 from shared.feedback import signal as feedback
 from shared.feedback.record import Signal, SignalType
 from shared.hygiene import one_line
+from shared.longterm import rows
 from shared.longterm.record import Entry
 from workers.dream.night import Night
 
@@ -32,7 +33,9 @@ async def dream(night: Night) -> Outcome:
         proposed=[one.content for one in found],
         rejections=[{"code": r.code, "detail": r.detail, **r.item} for r in rejections],
         creations=[
-            Creation(rows.of_draft(one.draft, tuple(s for s in one.session_ids if s in sessions)))
+            Creation(
+                rows.row_from_learned_draft(one.draft, tuple(s for s in one.session_ids if s in sessions))
+            )
             for one in accepted
         ],
         turns=[(one.session_id, one.seq) for one in turns],

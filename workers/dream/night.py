@@ -4,7 +4,8 @@ import time
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from shared import directives, errors
+from shared import errors
+from shared.directives import resolve
 from shared.dreams import store
 from shared.dreams.outcome import Nothing
 from shared.dreams.record import PassName, Run
@@ -56,7 +57,7 @@ class Night:
         if model is None:
             raise Nothing("no language model is configured")
         async with self.resources.postgres.tenant(self.run.tenant) as connection:
-            rules = await directives.current(connection, self.resources.settings, self.run.tenant, directive)
+            rules = await resolve.current(connection, self.resources.settings, self.run.tenant, directive)
             self.directive = f"{directive}@{rules.version}"
             await work.extend(connection, self.claim, self.resources.settings.dream_lease)
         payer = Payer(self.run.tenant, self.run.agent_id, self.run.user_id, self.name)

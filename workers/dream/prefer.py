@@ -6,11 +6,12 @@ from typing import Any
 from shared.categories import PREFERENCES, is_below
 from shared.conversation.record import Role, Turn
 from shared.dreams import entries as entries_of
-from shared.dreams import likeness, log, occurrences, rows, store
+from shared.dreams import likeness, log, occurrences, store
 from shared.dreams.occurrences import Occurrence, Sighting, Tally
 from shared.dreams.outcome import Creation, Nothing, Outcome
 from shared.feedback import signal as feedback
 from shared.hygiene import one_line
+from shared.longterm import rows
 from shared.longterm.record import Entry
 from workers.dream.night import Night
 
@@ -85,7 +86,7 @@ def _new(due: list[Tally], known: list[Entry]) -> tuple[list[Tally], list[dict[s
 
 def _row(tally: Tally) -> dict[str, Any]:
     draft = occurrences.inferred(tally)
-    return rows.of_draft(draft, (tally.occurrence.sighting.session_id,))
+    return rows.row_from_learned_draft(draft, (tally.occurrence.sighting.session_id,))
 
 
 def _rows(one: Occurrence) -> list[dict[str, Any]]:

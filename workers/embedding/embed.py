@@ -157,7 +157,7 @@ async def _add(
     else:
         async with resources.postgres.fleet() as connection:
             ages = await work.confirm_embedded(connection, claims)
-        await freshness.count(resources.postgres, "vector", ages)
+        await freshness.observe_time_to_searchable(resources.postgres, "vector", ages)
 
 
 async def _reschedule_refused(resources: Resources, claims: Sequence[Claim], refusal: RequestRefused) -> None:

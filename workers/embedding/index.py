@@ -49,7 +49,7 @@ async def _index(resources: Resources, generation: Generation | None, claims: li
         waiting, ages = await work.confirm_indexed(connection, claims)
     if waiting:
         resources.bell.ring(stages.EMBED, waiting)
-    await freshness.count(resources.postgres, "keyword", ages)
+    await freshness.observe_time_to_searchable(resources.postgres, "keyword", ages)
 
 
 async def _write(resources: Resources, generation: Generation, claims: list[Claim]) -> None:

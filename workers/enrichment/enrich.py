@@ -6,8 +6,9 @@ from typing import Any
 import structlog
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from shared import directives, errors
+from shared import errors
 from shared.clients.language_model import LanguageModel
+from shared.directives import resolve
 from shared.longterm import document, history, rows, save, store, tombstones
 from shared.longterm.record import Draft, Entry
 from shared.resources import Resources
@@ -38,7 +39,7 @@ async def enrich(resources: Resources, claim: Claim, free: Free) -> None:
     model = resources.language_model
     async with resources.postgres.tenant(claim.tenant) as connection:
         raw = next(iter(await store.read(connection, claim.tenant, [claim.ref])), None)
-        rules = await directives.current(connection, resources.settings, claim.tenant, "memory-rules")
+        rules = await resolve.current(connection, resources.settings, claim.tenant, "memory-rules")
     if raw is None or raw.state is not State.PENDING:
         await _drop(resources, claim)
         return

@@ -8,8 +8,7 @@ from services.gateway import answer
 from services.gateway.answer import Json
 from services.gateway.body import Body, example
 from services.gateway.dependencies import Admin, Cursor, Limit, Opened, Reader
-from shared import directives
-from shared.directives import files, replace, store
+from shared.directives import files, resolve, store
 from shared.directives.record import Directive
 
 router = APIRouter(prefix="/v1/directives", tags=["directives"])
@@ -28,8 +27,7 @@ async def list_directives(opened: Opened, caller: Reader) -> Json:
     """List the directives in force, without their texts."""
     async with opened.postgres.tenant(caller.tenant) as connection:
         found = [
-            await directives.current(connection, opened.settings, caller.tenant, name)
-            for name in directives.names()
+            await resolve.current(connection, opened.settings, caller.tenant, name) for name in files.names()
         ]
     shown = [one.model_dump(mode="json", exclude={"text"}) for one in found]
     return Json({"results": shown, "next_cursor": None})
@@ -39,14 +37,14 @@ async def list_directives(opened: Opened, caller: Reader) -> Json:
 async def get_directive(opened: Opened, caller: Reader, name: str) -> Json:
     """Read a directive as it is in force, and where its text comes from."""
     async with opened.postgres.tenant(caller.tenant) as connection:
-        found = await directives.current(connection, opened.settings, caller.tenant, name)
+        found = await resolve.current(connection, opened.settings, caller.tenant, name)
     return Json(found.model_dump(mode="json"))
 
 
 @router.put("/{name}", response_model=Directive)
 async def put_directive(opened: Opened, caller: Admin, name: str, body: DirectiveBody) -> Json:
     """Set the tenant's own text and return what is in force now; runs follow it from their next start."""
-    kept = await replace.replace(opened.settings, opened.postgres, caller, name, body.text)
+    kept = await resolve.replace(opened.settings, opened.postgres, caller, name, body.text)
     return Json(kept.model_dump(mode="json"), HTTPStatus.OK)
 
 

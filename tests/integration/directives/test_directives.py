@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from shared import config, directives
+from shared import config
+from shared.directives import files
 from tests.conftest import Gateway, serving
 from tests.draining import drain
 from tests.standins.models import ModelServer
@@ -107,7 +108,7 @@ async def test_the_list_names_every_directive_and_where_its_text_comes_from(hous
     await _put(house, MINE, "pref-dream")
     listed = (await house.client.get("/v1/directives")).json()["results"]
     origins = {one["name"]: one["origin"] for one in listed}
-    assert list(origins) == directives.names()
+    assert list(origins) == files.names()
     assert (origins["dream"], origins["pref-dream"], origins["episodes"]) == ("file", "tenant", "built-in")
     assert "text" not in listed[0]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from shared import config, directives, errors
+from shared import config, errors
 from shared.directives import files
 from shared.directives.record import MAX_TEXT, Origin
 from shared.dreams import antipattern, episodes, occurrences, plan
@@ -32,7 +32,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def test_the_directives_that_come_with_loci_are_those_of_the_requirements() -> None:
-    assert directives.names() == NAMES
+    assert files.names() == NAMES
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -1,11 +1,21 @@
-"""Replace a directive for a tenant, or take the replacement back."""
+"""Read the directive that holds for a tenant, and replace it or take the replacement back."""
 
-from shared import directives, errors, naming
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from shared import errors, naming
 from shared.clients.postgres import Postgres
 from shared.config import Settings
 from shared.directives import files, store
+from shared.directives.files import look_up
 from shared.directives.record import MAX_TEXT, Directive
 from shared.scope import Caller
+
+
+async def current(connection: AsyncConnection, settings: Settings, tenant: str, name: str) -> Directive:
+    """Return a directive as it stands for a tenant now; raise errors.NotFound for an unknown name."""
+    from_file = look_up(settings, tenant, name)
+    newest = await store.newest(connection, tenant, name)
+    return from_file if newest is None or newest.is_blank else newest.in_force()
 
 
 async def replace(settings: Settings, postgres: Postgres, caller: Caller, name: str, text: str) -> Directive:
@@ -24,7 +34,7 @@ async def replace(settings: Settings, postgres: Postgres, caller: Caller, name: 
         if kept != (newest.text if newest else ""):
             number = newest.version + 1 if newest else 1
             await store.add(connection, caller.tenant, name, number, kept, caller.key_id)
-        return await directives.current(connection, settings, caller.tenant, name)
+        return await current(connection, settings, caller.tenant, name)
 
 
 def _check_unbound(caller: Caller) -> None:
