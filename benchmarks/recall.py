@@ -16,9 +16,9 @@ from typing import Annotated, Any
 
 import typer
 
-from benchmarks import evidence, machine, stand, table
+from benchmarks import evidence, local_stack, machine, table
 from benchmarks.evidence import Conversation, DataSet, Question, Ranking
-from benchmarks.wire import Connection
+from benchmarks.raw_http import Connection
 
 LIMIT = 60
 """Results asked for: enough to fill the largest budget with short turns."""
@@ -44,7 +44,7 @@ def main(
         for one in (strategy.split(",") if way == "memories" else ["blend"])
     ]
     rows: list[list[str]] = []
-    with stand.running(embedder) as running:
+    with local_stack.running(embedder) as running:
         keys = [running.key_of(f"bench-{place}") for place in range(len(asked.conversations))]
         known: set[str] = set()
         for through, chosen in ways:

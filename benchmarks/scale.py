@@ -21,12 +21,12 @@ from typing import Annotated, Any
 import asyncpg
 import typer
 
-from benchmarks import machine, stand, table
-from benchmarks.crew import Crew
-from benchmarks.stand import Stand
-from benchmarks.wire import Connection
+from benchmarks import local_stack, machine, table
+from benchmarks.local_stack import Stand
+from benchmarks.raw_http import Connection
+from benchmarks.worker_pool import Crew
 from services.local.programs import LOCI, Programs, loci
-from shared import config
+from shared.foundation import config
 from tests.standins.behaviours import Reply, Slow
 from tests.standins.models import ModelServer
 from tests.standins.wire import CHAT, Call
@@ -77,7 +77,7 @@ def main(
             "llm_concurrency": concurrency,
             "dream_enabled": False,
         }
-        with stand.running(commands=_without_enrichment(), **given) as running:
+        with local_stack.running(commands=_without_enrichment(), **given) as running:
             run = Run(running, model, concurrency, seconds)
             parts, faults = asyncio.run(run.through(entries, [int(one) for one in workers.split(",")]))
     table.show(_HEAD, [_row(part, concurrency) for part in parts])

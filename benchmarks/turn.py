@@ -13,12 +13,12 @@ from typing import Annotated
 
 import typer
 
-from benchmarks import floor, machine, stand, table
+from benchmarks import baseline, local_stack, machine, table
+from benchmarks.baseline import Floor
+from benchmarks.closed_loop import Pace, drive
 from benchmarks.corpus import Corpus
-from benchmarks.floor import Floor
-from benchmarks.pace import Pace, drive
-from benchmarks.stand import Stand
-from benchmarks.wire import Connection
+from benchmarks.local_stack import Stand
+from benchmarks.raw_http import Connection
 
 _TURNS, _DESK = 20, 10
 _BATCH = 1000
@@ -38,7 +38,7 @@ def main(
     """Measure contexts, searches and saves beside the floor and print a table."""
     sizes, counts = [int(one) for one in entries.split(",")], [int(one) for one in clients.split(",")]
     print(machine.described())
-    with stand.running(embedder) as running:
+    with local_stack.running(embedder) as running:
         print(asyncio.run(running.durability()))
         rows = asyncio.run(_measured(running, sizes, counts, seconds))
     print(f"embedder: {embedder or 'none'}; {seconds:g} s a line\n")
@@ -56,7 +56,7 @@ async def _measured(running: Stand, sizes: list[int], counts: list[int], seconds
         for size in sizes:
             await _fill(connections[0], corpus, size - held)
             held = size
-            bare = await floor.note(
+            bare = await baseline.note(
                 running.settings, running.key, sessions[0], [corpus.message() for _ in range(_NOTED)]
             )
             for count in counts:

@@ -1,1 +1,1 @@
-"""The schema of Postgres, as steps. Its address comes from `shared.config`."""
+"""The schema of Postgres, as steps. Its address comes from `shared.foundation.config`."""

@@ -10,8 +10,8 @@ from alembic import context
 from sqlalchemy import Connection, text
 
 from migrations.schema import metadata
-from shared import config
-from shared.clients.postgres import create_engine
+from shared.foundation import config
+from shared.infra.postgres import create_engine
 
 _ONE_AT_A_TIME = 0x10C1_0000
 

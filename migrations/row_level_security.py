@@ -6,7 +6,7 @@ worded otherwise.
 
 from alembic import op
 
-from shared import config
+from shared.foundation import config
 
 _MINE = "tenant = nullif(current_setting('loci.tenant', true), '')"
 _FLEET = "current_setting('loci.tenant', true) = '*'"

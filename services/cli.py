@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from services.commands import entry_point
-from services.commands.dream_group import dreams
+from services.commands.dreams_group import dreams
 from services.commands.options import Agent, Tenant, User
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
@@ -25,7 +25,7 @@ app.add_typer(dreams, name="dreams")
 def up() -> None:
     """Run the whole of Loci on this machine until Ctrl-C."""
     from services.local.stack import Stack
-    from shared import config
+    from shared.foundation import config
 
     raise typer.Exit(Stack(config.load()).run())
 

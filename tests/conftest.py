@@ -25,9 +25,9 @@ from services.gateway.app import create_app
 from services.local.postgres import Postgres
 from services.local.qdrant import Qdrant
 from services.local.redis import Redis
-from shared import config
-from shared.access import keys
-from shared.resources import Resources
+from shared.foundation import config
+from shared.platform.auth import api_keys
+from shared.platform.resources import Resources
 from tests.standins.models import ModelServer
 
 # These start processes and watch their clocks: two of them at once would disturb each other.
@@ -127,8 +127,8 @@ class Gateway:
 
     async def another(self, tenant: str | None = None, **bound: Any) -> httpx.AsyncClient:
         """Return a client with a new key, of this tenant or another, with all rights unless told."""
-        bound.setdefault("rights", keys.RIGHTS)
-        key = await keys.issue(self.resources.postgres, tenant or self.tenant, **bound)
+        bound.setdefault("rights", api_keys.RIGHTS)
+        key = await api_keys.issue(self.resources.postgres, tenant or self.tenant, **bound)
         return httpx.AsyncClient(
             transport=self.client._transport,
             base_url="http://gateway",
@@ -142,7 +142,7 @@ async def serving(settings: config.Settings, tenant: str) -> AsyncIterator[Gatew
     app = create_app(settings)
     async with app.router.lifespan_context(app):
         resources: Resources = app.state.resources
-        key = await keys.issue(resources.postgres, tenant, rights=keys.RIGHTS)
+        key = await api_keys.issue(resources.postgres, tenant, rights=api_keys.RIGHTS)
         async with httpx.AsyncClient(
             transport=httpx.ASGITransport(app),
             base_url="http://gateway",

@@ -2,13 +2,13 @@
 
 from sqlalchemy import func, update
 
-from shared.resources import Resources
-from shared.stages import EMBED, INDEX
-from shared.work.table import work
-from workers import claims
+from shared.foundation.stages import EMBED, INDEX
+from shared.jobs.table import work
+from shared.platform.resources import Resources
 from workers.embedding import embed, index
 from workers.enrichment import enrich
-from workers.sweep.hand_on import hand_on
+from workers.runtime import drain as job_drain
+from workers.sweep.jobs import hand_on
 
 _BATCHES = ((INDEX, index.index_batch), (EMBED, embed.embed_batch))
 
@@ -24,7 +24,7 @@ async def drain(resources: Resources) -> None:
 async def _work_once(resources: Resources) -> int:
     worked = await enrich.enrich_all(resources)
     for stage, batch in _BATCHES:
-        worked += await claims.drain(resources, stage, batch)
+        worked += await job_drain.drain(resources, stage, batch)
     return worked.total()
 
 

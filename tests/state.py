@@ -12,7 +12,7 @@ import asyncpg
 import redis.asyncio
 from qdrant_client import AsyncQdrantClient, models
 
-from shared import config
+from shared.foundation import config
 
 State = dict[str, str]
 

@@ -4,8 +4,8 @@ import json
 import re
 from datetime import datetime
 
-from shared.conversation.record import Role
-from shared.stores.record import Entry
+from shared.conversation.state.types import Entry
+from shared.conversation.turns.turn import Role
 
 _MARKED_LINE_END = re.compile("(\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029])> ")
 _ENTRY = re.compile(
@@ -16,7 +16,7 @@ _ENTRY = re.compile(
 
 
 def parse(text: str) -> list[Entry]:
-    """Return the entries of a transcript that `shared.stores.markdown` wrote."""
+    """Return the entries of a transcript that `shared.conversation.state.markdown` wrote."""
     return [
         Entry(
             Role(found["role"]),

@@ -17,14 +17,16 @@ from celery import Celery, current_task
 from celery.schedules import schedule
 from celery.signals import setup_logging, worker_init, worker_shutdown, worker_shutting_down
 
-from shared import config, stages, telemetry
-from shared.clients.broker import celery_app
-from shared.config import Settings
-from shared.reindex import rebuild
-from shared.resources import Resources, open_resources
-from shared.spend import prices
-from shared.telemetry import traces
-from workers import claims, failures, followed, heart
+from shared.foundation import config, stages
+from shared.foundation.config import Settings
+from shared.infra import telemetry
+from shared.infra.broker import celery_app
+from shared.infra.telemetry import traces
+from shared.lifecycle.reindex import rebuild as rebuild_index
+from shared.platform.resources import Resources, open_resources
+from shared.platform.spend import prices
+from workers.runtime import drain as job_drain
+from workers.runtime import error_privacy, liveness, tracing
 
 Work = Callable[[Resources], Awaitable[Any]]
 
@@ -45,12 +47,12 @@ class _Process:
 
     async def _open(self) -> None:
         self.resources = await self.closing.enter_async_context(open_resources(self.settings))
-        await rebuild.prepare(self.resources)
+        await rebuild_index.prepare(self.resources)
         prices.listed(self.settings)  # a file that can't be read ends the process here
 
     def wind_up(self) -> None:
         """Claim no more, and give back what is not finished in a moment."""
-        claims.stopping.set()
+        job_drain.stopping.set()
         self.loop.call_soon_threadsafe(self.loop.call_later, self.settings.shutdown_grace, self._cancel)
 
     def _cancel(self) -> None:
@@ -83,11 +85,11 @@ def _create() -> Celery:
                 "options": {"expires": settings.sweep_every},
             },
         },
-        beat_scheduler="workers.clock:Clock",
+        beat_scheduler="workers.runtime.beat:Clock",
         # However far apart the rings: a clock that is seen seldom can't be told from a dead one.
         beat_max_loop_interval=30,
     )
-    created.steps["worker"].add(heart.made_of(_canary, settings.heartbeat_file))
+    created.steps["worker"].add(liveness.made_of(_canary, settings.heartbeat_file))
     return created
 
 
@@ -111,7 +113,7 @@ def run(work: Work, lease: Callable[[Settings], float] = attrgetter("lease")) ->
     if _process is None or _process.resources is None:
         raise RuntimeError("the worker has not started")
     deadline = lease(_process.settings) * 1.5
-    with followed.task(current_task), failures.without_messages():
+    with tracing.task(current_task), error_privacy.without_messages():
         waiting = asyncio.run_coroutine_threadsafe(_bounded(work, _process, deadline), _process.loop)
         return waiting.result(deadline + 5)
 

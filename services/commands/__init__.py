@@ -5,7 +5,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
-from shared import errors
+from shared.foundation import errors
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -5,8 +5,9 @@ file that is set for it, the gateway and Flower answer HTTP. No store is asked: 
 with the broker would have every process restarted at once, and none would be any better for it.
 """
 
-from services.local import readiness
-from shared import config, errors, heartbeat
+from services.local import http_probe
+from shared.foundation import config, errors
+from shared.infra import heartbeat
 
 _PATIENCE = 5.0  # seconds for an answer
 
@@ -23,4 +24,4 @@ def examine(max_age: float) -> None:
 
 def _answers(settings: config.Settings) -> bool:
     asked = ((settings.port, "/healthz"), (settings.flower_port, "/healthcheck"))
-    return any(readiness.answers("127.0.0.1", port, path, _PATIENCE) for port, path in asked)
+    return any(http_probe.answers("127.0.0.1", port, path, _PATIENCE) for port, path in asked)

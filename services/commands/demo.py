@@ -19,7 +19,7 @@ from rich.text import Text
 
 from services.local import ports
 from services.local.stack import Running, Stack
-from shared import config, errors
+from shared.foundation import config, errors
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "two-sessions.json"
 _SYSTEM = "You are the agent of this conversation."

@@ -7,11 +7,12 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from services.commands.opened import with_resources
-from shared import errors, status
-from shared.clients import redis
-from shared.index import generations
-from shared.resources import Resources
+from services.commands.resources import with_resources
+from shared.foundation import errors
+from shared.infra import redis as redis_client
+from shared.jobs import status
+from shared.platform.resources import Resources
+from shared.search.index import generations
 
 _LIMIT = 10.0
 
@@ -45,7 +46,7 @@ async def _told(check: Awaitable[Any]) -> tuple[bool, str]:
 
 
 async def _redis(resources: Resources) -> str:
-    with redis.translated():
+    with redis_client.translated():
         info = await resources.redis.info("server")
         policy = await resources.redis.config_get("appendonly")
     kept = (

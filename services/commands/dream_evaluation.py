@@ -15,7 +15,7 @@ from rich.console import Console
 from services.commands.dream_score import Score, score
 from services.local import ports
 from services.local.stack import Running, Stack
-from shared import config, errors
+from shared.foundation import config, errors
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "dream"
 _PASSES = ["fold_duplicates", "consolidate", "mine_anti_patterns"]

@@ -14,7 +14,7 @@ from itertools import combinations
 from typing import Any
 
 from services.commands.lineage import Lineage
-from shared.categories import is_anti_pattern
+from shared.foundation.categories import is_anti_pattern
 
 Json = Mapping[str, Any]
 Pair = tuple[str, str]

@@ -7,13 +7,14 @@ import orjson
 from rich.console import Console
 from rich.table import Table
 
-from services.commands.opened import with_resources
-from shared import errors
-from shared.dreams import begin, store
-from shared.dreams import undo as undoing
-from shared.dreams.record import Pass, PassState, Run, RunState
-from shared.resources import Resources
-from shared.scope import DEFAULT_AGENT, Caller, Scope
+from services.commands.resources import with_resources
+from shared.dreams.runs import queries as dream_queries
+from shared.dreams.runs import start
+from shared.dreams.runs import undo as undo_run
+from shared.dreams.runs.dream_run import Pass, PassState, Run, RunState
+from shared.foundation import errors
+from shared.foundation.scope import DEFAULT_AGENT, Caller, Scope
+from shared.platform.resources import Resources
 
 _POLL = 0.3
 _ACTOR = "command-line"
@@ -35,7 +36,7 @@ def show_all(tenant: str, agent: str | None, user: str | None) -> None:
 
 async def _runs(resources: Resources, tenant: str, wanted: dict[str, str]) -> list[Run]:
     async with resources.postgres.tenant(tenant) as connection:
-        return await store.page(connection, _caller(tenant), wanted, 50, None)
+        return await dream_queries.page(connection, _caller(tenant), wanted, 50, None)
 
 
 def _caller(tenant: str) -> Caller:
@@ -49,7 +50,7 @@ def follow(tenant: str, agent: str | None, user: str | None, *, dry_run: bool) -
 
 
 async def _follow(resources: Resources, scope: Scope, *, dry_run: bool) -> None:
-    begun = await begin.on_demand(resources, scope, _ACTOR, (), dry_run=dry_run)
+    begun = await start.on_demand(resources, scope, _ACTOR, (), dry_run=dry_run)
     sys.stdout.write(f"run {begun['id']}\n")
     told: set[str] = set()
     while True:
@@ -66,7 +67,7 @@ async def _follow(resources: Resources, scope: Scope, *, dry_run: bool) -> None:
 
 async def _get(resources: Resources, tenant: str, run_id: str) -> Run:
     async with resources.postgres.tenant(tenant) as connection:
-        run = await store.get(connection, tenant, run_id)
+        run = await dream_queries.get(connection, tenant, run_id)
     if run is None:
         raise errors.NotFound(f"no dream run '{run_id}'")
     return run
@@ -91,10 +92,10 @@ def show(tenant: str, run_id: str) -> None:
 async def _whole(resources: Resources, tenant: str, run_id: str) -> tuple[Run, list[dict[str, object]]]:
     run = await _get(resources, tenant, run_id)
     async with resources.postgres.tenant(tenant) as connection:
-        return run, await store.changes(connection, tenant, run_id)
+        return run, await dream_queries.changes(connection, tenant, run_id)
 
 
 def undo(tenant: str, run_id: str) -> None:
     """Undo a run and print what came of it, as JSON."""
-    told = with_resources(lambda resources: undoing.undo(resources, _caller(tenant), run_id))
+    told = with_resources(lambda resources: undo_run.undo(resources, _caller(tenant), run_id))
     sys.stdout.write(orjson.dumps(told, option=orjson.OPT_INDENT_2).decode() + "\n")

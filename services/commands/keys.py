@@ -11,9 +11,10 @@ from typing import Any, TypeVar
 from rich.console import Console
 from rich.table import Table
 
-from shared import config, errors
-from shared.access import keys, store
-from shared.clients.postgres import Postgres
+from shared.foundation import config, errors
+from shared.infra.postgres import Postgres
+from shared.platform.auth import api_keys
+from shared.platform.auth import queries as auth_queries
 
 T = TypeVar("T")
 DEV_TENANT = "default"
@@ -26,7 +27,7 @@ def create(
     expires = None if days is None else datetime.now(UTC) + timedelta(days=days)
     rights = [right.strip() for right in scope.split(",") if right.strip()]
     bound: dict[str, Any] = {"agent_id": agent, "user_id": user, "namespace": namespace}
-    key = _ask(lambda postgres: keys.issue(postgres, tenant, rights=rights, expires_at=expires, **bound))
+    key = _ask(lambda postgres: api_keys.issue(postgres, tenant, rights=rights, expires_at=expires, **bound))
     sys.stderr.write(f"tenant {tenant}; rights {', '.join(rights)}. This key is shown once:\n")
     sys.stdout.write(key + "\n")
 
@@ -65,13 +66,13 @@ async def _keys(postgres: Postgres, tenant: str | None) -> list[Any]:
     found: list[Any] = []
     for name in [tenant] if tenant else await _tenants(postgres):
         async with postgres.tenant(name) as connection:
-            found += await store.keys_of(connection, name)
+            found += await auth_queries.keys_of(connection, name)
     return found
 
 
 async def _tenants(postgres: Postgres) -> list[str]:
     async with postgres.fleet() as connection:
-        return await store.tenants(connection)
+        return await auth_queries.tenants(connection)
 
 
 def revoke(key: str) -> None:
@@ -85,11 +86,11 @@ def revoke(key: str) -> None:
 
 async def _revoke(postgres: Postgres, key_id: str) -> bool:
     async with postgres.fleet() as connection:
-        row = await store.find_key(connection, key_id)
+        row = await auth_queries.find_key(connection, key_id)
     if row is None:
         return False
     async with postgres.tenant(row["tenant"]) as connection:
-        return await store.revoke(connection, row["tenant"], key_id)
+        return await auth_queries.revoke(connection, row["tenant"], key_id)
 
 
 def ensure_dev() -> None:
@@ -97,13 +98,13 @@ def ensure_dev() -> None:
     path = config.load().data_dir / "dev-key"
     if path.exists() and _ask(lambda postgres: _works(postgres, path.read_text().strip())):
         return
-    key = _ask(lambda postgres: keys.issue(postgres, DEV_TENANT, rights=keys.RIGHTS))
+    key = _ask(lambda postgres: api_keys.issue(postgres, DEV_TENANT, rights=api_keys.RIGHTS))
     _write_private(path, key + "\n")
 
 
 async def _works(postgres: Postgres, key: str) -> bool:
     try:
-        await keys.recognise(postgres, key)
+        await api_keys.recognise(postgres, key)
     except errors.Unauthenticated:
         return False
     return True

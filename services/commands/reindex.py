@@ -4,13 +4,13 @@ import asyncio
 import sys
 from collections.abc import Sequence
 
-from services.commands.opened import with_resources
-from shared import errors
-from shared.index import generations
-from shared.index.generations import Generation
-from shared.reindex import rebuild as index
-from shared.resources import Resources
-from shared.stages import INDEXED, Kind
+from services.commands.resources import with_resources
+from shared.foundation import errors
+from shared.foundation.stages import INDEXED, Kind
+from shared.lifecycle.reindex import rebuild as rebuild_index
+from shared.platform.resources import Resources
+from shared.search.index import generations
+from shared.search.index.generations import Generation
 
 _POLL = 0.5
 
@@ -28,12 +28,12 @@ def _kind(name: str) -> Kind:
 
 
 async def _rebuild(resources: Resources, kinds: Sequence[Kind], *, wait: bool) -> None:
-    begun = await index.reindex(resources, kinds)
-    await index.create_collections(resources)
+    begun = await rebuild_index.reindex(resources, kinds)
+    await rebuild_index.create_collections(resources)
     for generation in begun:
         sys.stderr.write(f"building {generation.collection} (model {generation.model or 'none'})\n")
     while wait and (left := await _not_live(resources, begun)):
-        await index.advance(resources)
+        await rebuild_index.advance(resources)
         behind = sum(left.values())
         sys.stderr.write(f"\r{behind} records behind   ")
         sys.stderr.flush()

@@ -1,6 +1,6 @@
 """Become one of Loci's processes."""
 
-from shared import config
+from shared.foundation import config
 
 
 def gateway() -> None:

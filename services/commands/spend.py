@@ -8,13 +8,13 @@ from typing import Any
 from rich.console import Console, JustifyMethod
 from rich.table import Column, Table
 
-from services.commands.opened import with_resources
-from shared import naming
-from shared.resources import Resources
-from shared.scope import Caller
-from shared.spend import limits, money, report
-from shared.spend.budget import Budget
-from shared.spend.report import Criteria, Row
+from services.commands.resources import with_resources
+from shared.foundation import validation
+from shared.foundation.scope import Caller
+from shared.platform.resources import Resources
+from shared.platform.spend import budget_admin, money, report
+from shared.platform.spend.budget import Budget
+from shared.platform.spend.report import Criteria, Row
 
 _SUMS = ("charges", "input_tokens", "output_tokens", "cached_tokens", "cost_usd", "unpriced", "lost")
 
@@ -30,7 +30,9 @@ def show(
     groups = report.check_groups(by)
     wanted = {name: value for name, value in asked.items() if value is not None}
     criteria = Criteria(
-        wanted, since and naming.check_time(since, "since"), until and naming.check_time(until, "until")
+        wanted,
+        since and validation.check_time(since, "since"),
+        until and validation.check_time(until, "until"),
     )
     rows, budgets = with_resources(lambda resources: _read(resources, tenant, groups, criteria))
     printed(groups, rows, budgets)
@@ -41,7 +43,7 @@ async def _read(
 ) -> tuple[list[Row], list[Budget]]:
     caller = Caller("command-line", tenant, frozenset({"read"}))
     rows = await report.report(resources, caller, groups, criteria)
-    return rows, await limits.read_budgets(resources, caller)
+    return rows, await budget_admin.read_budgets(resources, caller)
 
 
 def printed(groups: Sequence[str], rows: Sequence[Row], budgets: Sequence[Budget]) -> None:

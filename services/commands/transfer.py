@@ -6,11 +6,11 @@ from typing import Any, BinaryIO
 
 import orjson
 
-from services.commands.opened import with_resources
-from shared.access import store as access
-from shared.resources import Resources
-from shared.scope import DEFAULT_AGENT, Caller, Scope
-from shared.transfer import transfer
+from services.commands.resources import with_resources
+from shared.foundation.scope import DEFAULT_AGENT, Caller, Scope
+from shared.lifecycle.transfer import transfer
+from shared.platform.auth import queries as auth_queries
+from shared.platform.resources import Resources
 
 
 def write_out(tenant: str, agent: str | None, user: str | None, output: Path | None) -> None:
@@ -40,5 +40,5 @@ async def _take(
     resources: Resources, caller: Caller, scope: Scope, path: Path, *, restore: bool
 ) -> dict[str, Any]:
     async with resources.postgres.tenant(scope.tenant) as connection:
-        await access.add_tenant(connection, scope.tenant)
+        await auth_queries.add_tenant(connection, scope.tenant)
     return await transfer.import_path(resources, caller, scope, path, restore=restore)

@@ -15,8 +15,8 @@ from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
 from services.commands.migrate import configuration
-from shared import config, errors
-from shared.clients.postgres import Postgres, create_engine
+from shared.foundation import config, errors
+from shared.infra.postgres import Postgres, create_engine
 
 _PAUSE = 1.0
 _NOT_YET = (errors.Unavailable, DBAPIError, asyncpg.PostgresError, OSError)

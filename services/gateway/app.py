@@ -22,21 +22,22 @@ from services.gateway.routes import (
     memories,
     observations,
     operations,
+    scratch_stores,
     sessions,
     spend,
-    stores,
     transcript,
     transfer,
     turns,
     users,
     working,
 )
-from services.gateway.traced import Traced
-from shared import config, telemetry
-from shared.reindex import rebuild
-from shared.resources import open_resources
-from shared.spend import prices
-from shared.telemetry import traces
+from services.gateway.tracing import Traced
+from shared.foundation import config
+from shared.infra import telemetry
+from shared.infra.telemetry import traces
+from shared.lifecycle.reindex import rebuild as rebuild_index
+from shared.platform.resources import open_resources
+from shared.platform.spend import prices
 
 _ABOUT = "The memory of a fleet of agents: conversation, desk and long-term memory behind one door."
 
@@ -49,7 +50,7 @@ def create_app(settings: config.Settings | None = None) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         async with open_resources(settings) as resources:
-            await rebuild.prepare(resources)
+            await rebuild_index.prepare(resources)
             prices.listed(settings)  # a file that can't be read ends the process here
             app.state.resources = resources
             yield
@@ -73,7 +74,7 @@ def create_app(settings: config.Settings | None = None) -> FastAPI:
         transcript,
         collections,
         files,
-        stores,
+        scratch_stores,
         turns,
         feedback,
         directives,

@@ -7,11 +7,11 @@ from typing import Annotated
 from fastapi import Depends, Header, Query, Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from shared import errors
-from shared.access import keys
-from shared.idempotency.store import RequestKey
-from shared.resources import Resources
-from shared.scope import Caller, Right, Scope
+from shared.foundation import errors
+from shared.foundation.scope import Caller, Right, Scope
+from shared.platform.auth import api_keys
+from shared.platform.idempotency.queries import RequestKey
+from shared.platform.resources import Resources
 
 _bearer = HTTPBearer(auto_error=False, description="A key from `loci keys create`.")
 MAX_KEY = 255
@@ -31,7 +31,7 @@ async def _caller(
 ) -> Caller:
     if credentials is None:
         raise errors.Unauthenticated("send a key as 'Authorization: Bearer <key>'")
-    return await keys.recognise(opened.postgres, credentials.credentials)
+    return await api_keys.recognise(opened.postgres, credentials.credentials)
 
 
 def _with(right: Right) -> Callable[..., Awaitable[Caller]]:

@@ -16,7 +16,7 @@ from fastapi import FastAPI
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from shared.config import Settings
+from shared.foundation.config import Settings
 
 # Longer than balancers keep an idle connection: else they send into one that is just being closed.
 _KEEP_ALIVE = 75

@@ -10,9 +10,9 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from services.gateway.answer import Json
-from shared import errors
-from shared.telemetry.logs import place_of
+from services.gateway.responses import Json
+from shared.foundation import errors
+from shared.infra.telemetry.logs import place_of
 
 log = structlog.get_logger()
 _UNREAD = errors.Violation("body", "must be JSON in UTF-8, of ordinary depth and numbers")

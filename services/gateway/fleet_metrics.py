@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from sqlalchemy import RowMapping
 
-from shared import stages
-from shared.spend import budgets
-from shared.work import freshness
+from shared.foundation import stages
+from shared.jobs import counters as fleet_counters
+from shared.platform.spend import budget_queries
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ TALLIES: Mapping[str, Tally] = {
     "spend_cost_usd": Tally("What models cost in USD.", ("purpose", "model")),
     "over_budget": Tally("Calls of a model that a budget refused.", ("purpose",)),
     # Budgets go by an id that was drawn for them: whoever reads metrics need not know the tenants.
-    budgets.RATIO: Tally(
+    budget_queries.RATIO: Tally(
         "Part of a budget that its window has used.", ("scope", "period", "budget"), GaugeMetricFamily
     ),
 }
@@ -86,7 +86,7 @@ def of_tallies(rows: Sequence[RowMapping], alert: float) -> list[Metric]:
         if name in families:
             values = row["label"].split(":", len(TALLIES[name].labels) - 1)
             families[name].add_metric(values, float(row["total"]))
-    return [*families.values(), _alerts(families[budgets.RATIO], alert), _freshness(rows)]
+    return [*families.values(), _alerts(families[budget_queries.RATIO], alert), _freshness(rows)]
 
 
 def _family(name: str) -> CounterMetricFamily | GaugeMetricFamily:
@@ -102,12 +102,12 @@ def _alerts(ratios: Metric, alert: float) -> Metric:
 
 def _freshness(rows: Iterable[RowMapping]) -> Metric:
     told = "Seconds from a write's commit until it is found, by its keywords and by its vector."
-    family = HistogramMetricFamily(f"loci_{freshness.NAME}", told, labels=["by"])
+    family = HistogramMetricFamily(f"loci_{fleet_counters.NAME}", told, labels=["by"])
     totals = {(row["name"], row["label"]): float(row["total"]) for row in rows}
     for by in ("keyword", "vector"):
         seen, buckets = 0.0, []
-        for bound in (*freshness.BOUNDS, float("inf")):
-            seen += totals.get((freshness.NAME, f"{by}:{bound}"), 0.0)
+        for bound in (*fleet_counters.BOUNDS, float("inf")):
+            seen += totals.get((fleet_counters.NAME, f"{by}:{bound}"), 0.0)
             buckets.append(("+Inf" if bound == float("inf") else str(bound), seen))
-        family.add_metric([by], buckets, totals.get((freshness.TOTAL, by), 0.0))
+        family.add_metric([by], buckets, totals.get((fleet_counters.TOTAL, by), 0.0))
     return family

@@ -9,8 +9,8 @@ from urllib.parse import unquote_to_bytes
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from services.gateway import errors as problems
-from services.gateway.answer import Json
-from shared.errors import Violation
+from services.gateway.responses import Json
+from shared.foundation.errors import Violation
 
 MAX_BODY = 1024 * 1024
 MAX_BULK = 32 * 1024 * 1024

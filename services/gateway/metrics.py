@@ -17,9 +17,10 @@ from prometheus_client.registry import Collector
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from services.gateway import fleet_metrics
-from shared import errors
-from shared.resources import Resources
-from shared.work import backlog, tallies
+from shared.foundation import errors
+from shared.jobs import backlog
+from shared.jobs import counters as fleet_counters
+from shared.platform.resources import Resources
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 disable_created_metrics()  # type: ignore[no-untyped-call]
@@ -81,7 +82,7 @@ async def text(resources: Resources) -> bytes:
     own = generate_latest(_registry)
     try:
         async with resources.postgres.fleet() as connection:
-            rows, counters = await backlog.pending(connection), await tallies.every(connection)
+            rows, counters = await backlog.pending(connection), await fleet_counters.every(connection)
     except errors.Unavailable:
         return own
     shared = CollectorRegistry()

@@ -13,7 +13,7 @@ from typing import Annotated
 from fastapi import Path
 from starlette.convertors import Convertor, register_url_convertor
 
-from shared.sessions.open import HELD_NAMES
+from shared.conversation.sessions.open import HELD_NAMES
 
 
 def _id_before(held_names: Iterable[str]) -> str:

@@ -6,7 +6,7 @@ Found by path, for importing those packages would bring their own ways of starti
 from importlib.util import find_spec
 from pathlib import Path
 
-from shared import errors
+from shared.foundation import errors
 
 
 def find(package: str, pattern: str, variable: str) -> Path:

@@ -14,8 +14,8 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from services.local import private_file, record
-from shared import config, errors
+from services.local import private_file, process_record
+from shared.foundation import config, errors
 
 _FROM_THE_STACK = {"postgres_url", "redis_url", "qdrant_url", "flower_password"}
 
@@ -46,8 +46,8 @@ class DataDir:
 
     def stop_leftovers(self) -> None:
         """Stop what a killed stack left in this directory: programs first, then their stores."""
-        record.stop_leftovers(list((self.root / "run").glob("*.json")))
-        record.stop_leftovers(list(self.root.glob("*/process.json")))
+        process_record.stop_leftovers(list((self.root / "run").glob("*.json")))
+        process_record.stop_leftovers(list(self.root.glob("*/process.json")))
 
     def log(self, name: str) -> Path:
         """Return the log of a child, with what it held until now moved aside as `.1`."""

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from services.local import private_file
-from shared import errors
+from shared.foundation import errors
 
 HOST = "127.0.0.1"
 _LOWEST, _HIGHEST = 10_000, 65_535

@@ -14,10 +14,10 @@ import subprocess
 import time
 from pathlib import Path
 
-from services.local import binaries, ports, private_file, record, unprivileged
+from services.local import binaries, ports, private_file, process_record, unprivileged
 from services.local.process import Process, StartFailed
 from services.local.signals import Signals
-from shared import errors
+from shared.foundation import errors
 
 USER = DATABASE = "loci"
 _READY_WITHIN = 60.0  # seconds; recovery after a crash replays up to a GB of log
@@ -79,7 +79,7 @@ class Postgres:
         Started again, it has the same port and data. Raises StartFailed, PortTaken, StillOwned.
         """
         private_file.folder(self._dir)
-        record.stop_leftovers([self._record])
+        process_record.stop_leftovers([self._record])
         prefix = unprivileged.prefix(self._dir, _program("initdb"))
         if not self._cluster.exists():
             self._create(prefix)
@@ -169,7 +169,7 @@ class Postgres:
             pid = int(lock.read_text().splitlines()[0])
         except (FileNotFoundError, ValueError, IndexError):
             return
-        if record.birth(pid) is not None and not record.anyone_in(self._cluster):
+        if process_record.birth(pid) is not None and not process_record.anyone_in(self._cluster):
             lock.unlink()
 
     def _ready(self) -> bool:

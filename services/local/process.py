@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from services.local import record
+from services.local import process_record
 from services.local.signals import Signals
-from shared import errors
+from shared.foundation import errors
 
 _LAST_LINES = 20
 _PAUSE = 0.02
@@ -64,7 +64,7 @@ class Process:
 
         Raises StillOwned when the record's process belongs to another that is alive.
         """
-        record.stop_leftovers([self._record])
+        process_record.stop_leftovers([self._record])
         with self._log.open("ab") as log:
             self._child = subprocess.Popen(
                 self._argv,
@@ -74,7 +74,7 @@ class Process:
                 env=self._env,
                 start_new_session=True,
             )
-        record.write(self._record, self._child.pid, self._stop_signal)
+        process_record.write(self._record, self._child.pid, self._stop_signal)
 
     def wait_until(self, ready: Callable[[], bool], within: float) -> None:
         """Wait for the condition.

@@ -8,10 +8,10 @@ import signal
 import sys
 from pathlib import Path
 
-from services.local import ports, private_file, readiness, record
+from services.local import http_probe, ports, private_file, process_record
 from services.local.process import Process
 from services.local.signals import Signals
-from shared import errors
+from shared.foundation import errors
 
 _READY_WITHIN = 60.0  # seconds
 
@@ -53,7 +53,7 @@ class Qdrant:
         Started again, it has the same port and data. Raises StartFailed, PortTaken, StillOwned.
         """
         private_file.folder(self._dir)
-        record.stop_leftovers([self._record])
+        process_record.stop_leftovers([self._record])
         self._port = ports.claim(self._dir / "port", self._port)
         self._process = self._new_process(self._port)
         self._process.start()
@@ -97,4 +97,4 @@ class Qdrant:
         )
 
     def _ready(self) -> bool:
-        return readiness.answers(ports.HOST, self._port or 0)
+        return http_probe.answers(ports.HOST, self._port or 0)

@@ -8,10 +8,10 @@ import signal
 import socket
 from pathlib import Path
 
-from services.local import binaries, ports, private_file, record
+from services.local import binaries, ports, private_file, process_record
 from services.local.process import Process
 from services.local.signals import Signals
-from shared import errors
+from shared.foundation import errors
 
 _READY_WITHIN = 60.0  # seconds; a long append-only file is replayed first
 _PATIENCE = 1.0  # seconds for one greeting
@@ -54,7 +54,7 @@ class Redis:
         Started again, it has the same port and data. Raises StartFailed, PortTaken, StillOwned.
         """
         private_file.folder(self._dir)
-        record.stop_leftovers([self._record])
+        process_record.stop_leftovers([self._record])
         self._port = ports.claim(self._dir / "port", self._port)
         self._process = self._new_process()
         self._process.start()

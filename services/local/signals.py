@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from shared import errors
+from shared.foundation import errors
 
 
 class Stopped(errors.LociError):

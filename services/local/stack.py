@@ -17,13 +17,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from services.local import data_dir, ports, programs, readiness, signals
+from services.local import data_dir, http_probe, ports, programs, signals
 from services.local.postgres import Postgres
 from services.local.process import Process
 from services.local.qdrant import Qdrant
 from services.local.redis import Redis
-from services.local.watch import Watch, watch
-from shared import config, errors
+from services.local.supervisor import Watch, watch
+from shared.foundation import config, errors
 
 _PREPARED_WITHIN = 600.0  # seconds; a migration of a grown database takes its time
 _READY_WITHIN = 90.0
@@ -152,7 +152,7 @@ class Stack:
         for process in self._beside:
             if not process.alive:
                 raise process.failed("ended at once")
-        return readiness.answers(self._host.strip("[]"), self._settings.port)
+        return http_probe.answers(self._host.strip("[]"), self._settings.port)
 
     @property
     def _host(self) -> str:

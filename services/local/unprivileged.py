@@ -12,7 +12,7 @@ import pwd
 import subprocess
 from pathlib import Path
 
-from shared import errors
+from shared.foundation import errors
 
 _NAME = "nobody"
 _CAPABILITY = "-all,+dac_override"

@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
-from shared import hygiene
-from shared.context.record import Block, BlockKind, Line
-from shared.conversation.record import RecalledLine, Turn
-from shared.longterm.record import Entry
-from shared.longterm.search import Result
-from shared.working import inventory
-from shared.working.record import DeskListing
+from shared.context.types import Block, BlockKind, Line
+from shared.conversation.turns.turn import RecalledLine, Turn
+from shared.foundation import prompt_safety
+from shared.memory.longterm.memory import Entry
+from shared.memory.longterm.search import Result
+from shared.memory.working import render
+from shared.memory.working.working_entry import DeskListing
 
 RECALLED = "Recalled from long-term memory (relevant to this message):"
 SUMMARY = "Summary of the conversation so far:"
@@ -22,7 +22,7 @@ _PAST_TURN_CHARS = 600
 
 def recalled_line(entry: Entry) -> str:
     """Return `- [id] (category or general): content`."""
-    return f"- [{entry.id}] ({entry.category or 'general'}): {hygiene.one_line(entry.content)}"
+    return f"- [{entry.id}] ({entry.category or 'general'}): {prompt_safety.one_line(entry.content)}"
 
 
 def recalled(results: Sequence[Result]) -> Block | None:
@@ -44,7 +44,9 @@ def replayed(lines: Sequence[RecalledLine]) -> list[str]:
     """Return the texts of the blocks that an earlier turn was given, less what is gone since."""
     facts = [one.line for one in lines if not one.episode]
     told = [one.line for one in lines if one.episode]
-    return [hygiene.fenced(header, held) for header, held in ((RECALLED, facts), (EPISODES, told)) if held]
+    return [
+        prompt_safety.fenced(header, held) for header, held in ((RECALLED, facts), (EPISODES, told)) if held
+    ]
 
 
 def desk(listings: Sequence[DeskListing]) -> Block | None:
@@ -64,7 +66,7 @@ def subagents(chosen: Sequence[DeskListing], others: int) -> Block | None:
 
 
 def _inventory(kind: BlockKind, header: str, listings: Sequence[DeskListing], note: str = "") -> Block | None:
-    lines = tuple(Line(one.key, hygiene.one_line(inventory.line(one))) for one in listings)
+    lines = tuple(Line(one.key, prompt_safety.one_line(render.line(one))) for one in listings)
     return Block(kind, header, lines, note) if lines else None
 
 
@@ -75,13 +77,13 @@ def past_turns(turns: Sequence[Turn]) -> Block | None:
 
 
 def _past_turn(turn: Turn) -> str:
-    said = hygiene.one_line(turn.content)
+    said = prompt_safety.one_line(turn.content)
     shown = said if len(said) <= _PAST_TURN_CHARS else said[: _PAST_TURN_CHARS - 1] + "…"
-    who = hygiene.one_line(turn.speaker or turn.role)
+    who = prompt_safety.one_line(turn.speaker or turn.role)
     return f"- [{turn.session_id} #{turn.seq}, {turn.created_at:%Y-%m-%d %H:%M}] {who}: {shown}"
 
 
 def text(block: Block) -> str:
     """Return a block as the model reads it."""
     lines = [line.text for line in block.lines]
-    return hygiene.fenced(block.header, [*lines, block.note] if block.note else lines)
+    return prompt_safety.fenced(block.header, [*lines, block.note] if block.note else lines)

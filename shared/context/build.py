@@ -10,18 +10,18 @@ from typing import Any
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from shared.context import blocks, shape
+from shared.context import assemble, blocks
 from shared.context.gather import gather
-from shared.context.record import Gathered, Request, Shaped
-from shared.conversation import append
-from shared.conversation import store as conversation
-from shared.conversation.record import Role, Turn, TurnDraft
-from shared.idempotency.store import RequestKey, find_stored, idempotent
-from shared.resources import Resources
-from shared.scope import Caller
-from shared.sessions import open as sessions
-from shared.sessions.record import Session
-from shared.work.store import Claim
+from shared.context.types import Gathered, Request, Shaped
+from shared.conversation.sessions.open import find
+from shared.conversation.sessions.session import Session
+from shared.conversation.turns import append
+from shared.conversation.turns import queries as turn_queries
+from shared.conversation.turns.turn import Role, Turn, TurnDraft
+from shared.foundation.scope import Caller
+from shared.jobs.queries import Claim
+from shared.platform.idempotency.queries import RequestKey, find_stored, idempotent
+from shared.platform.resources import Resources
 
 Answer = dict[str, Any]
 
@@ -39,7 +39,7 @@ async def build_context(
         marks = await _marks(resources, connection, session)
     gathered = await gather(resources, session, marks, request)
     if not request.record_turn:
-        shaped = shape.shape(_before_message(gathered, request.message), request)
+        shaped = assemble.shape(_before_message(gathered, request.message), request)
         return _answer(request, gathered, shaped, started)
     answer, session, turns, claims = await _record(
         resources, caller, session, gathered, request, key, started
@@ -53,7 +53,7 @@ async def _session(
     resources: Resources, connection: AsyncConnection, caller: Caller, session_id: str, *, lock: bool = False
 ) -> Session:
     idle = resources.settings.window_idle
-    return await sessions.find(connection, caller, session_id, idle, lock=lock)
+    return await find(connection, caller, session_id, idle, lock=lock)
 
 
 async def _marks(
@@ -61,7 +61,7 @@ async def _marks(
 ) -> dict[str, tuple[int, int]]:
     """Return what the turns that can be replayed have shown: an older mark withholds nothing."""
     oldest = session.last_seq - resources.settings.window_replay
-    return await conversation.marks(connection, session.tenant, session.id, oldest)
+    return await turn_queries.marks(connection, session.tenant, session.id, oldest)
 
 
 def _before_message(gathered: Gathered, message: str) -> Gathered:
@@ -94,11 +94,11 @@ async def _record(
         session = await _session(resources, connection, caller, seen.id, lock=True)
         if session.last_seq != seen.last_seq:
             await _catch_up(resources, connection, session, gathered)
-        shaped = shape.shape(gathered, request)
+        shaped = assemble.shape(gathered, request)
         turns, claims = await append.record(connection, session, [_turn(request, shaped)])
         await append.notice(connection, resources.settings, session, turns)
         shown = {one.entry.id: one.entry.content_version for one in shaped.new}
-        await conversation.mark(connection, session, turns[0].seq, shown)
+        await turn_queries.mark(connection, session, turns[0].seq, shown)
         answer = _answer(request, gathered, shaped, started) | {"seq": turns[0].seq}
         record_ids = [session.id, *_repeated(shaped, gathered)]
         await keyed.store(answer, record_ids=record_ids, user_id=session.user_id)
@@ -109,7 +109,7 @@ async def _catch_up(
     resources: Resources, connection: AsyncConnection, session: Session, gathered: Gathered
 ) -> None:
     count = resources.settings.window_replay
-    gathered.turns = await conversation.last(connection, session.tenant, session.id, count)
+    gathered.turns = await turn_queries.last(connection, session.tenant, session.id, count)
     gathered.marks = await _marks(resources, connection, session)
     gathered.first_turn = False
 

@@ -8,27 +8,27 @@ import time
 from collections.abc import Awaitable
 from typing import TypeVar
 
-from shared import errors
-from shared.categories import EPISODES, is_below
-from shared.clients import redis
 from shared.context import blocks
-from shared.context.record import Block, Gathered, Request
-from shared.conversation import search as turn_search
-from shared.conversation import window
-from shared.conversation.record import Turn
-from shared.conversation.search import TurnCriteria
-from shared.index import lexical
-from shared.longterm import search as longterm
-from shared.longterm.criteria import Criteria
-from shared.longterm.search import Ranking, Result, Results
-from shared.resources import Resources
-from shared.scope import Scope
-from shared.sessions import store as sessions
-from shared.sessions.record import Session, SessionKind
-from shared.working import keys
-from shared.working import store as desk
-from shared.working.record import DeskListing
-from shared.working.store import Desk
+from shared.context.types import Block, Gathered, Request
+from shared.conversation.sessions import queries as session_queries
+from shared.conversation.sessions.session import Session, SessionKind
+from shared.conversation.turns import search as turn_search
+from shared.conversation.turns import window
+from shared.conversation.turns.search import TurnCriteria
+from shared.conversation.turns.turn import Turn
+from shared.foundation import errors
+from shared.foundation.categories import EPISODES, is_below
+from shared.foundation.scope import Scope
+from shared.infra import redis as redis_client
+from shared.memory.longterm import search as memory_search
+from shared.memory.longterm.filters import Criteria
+from shared.memory.longterm.search import Ranking, Result, Results
+from shared.memory.working import keys
+from shared.memory.working import queries as working_queries
+from shared.memory.working.queries import Desk
+from shared.memory.working.working_entry import DeskListing
+from shared.platform.resources import Resources
+from shared.search.text import bm25
 
 T = TypeVar("T")
 _OUTLINES_READ = 8
@@ -74,7 +74,7 @@ async def _recall(resources: Resources, session: Session, message: str, gathered
         keep_anti_pattern=True,
         episodes=settings.recall_episodes,
     )
-    found: Results = await longterm.search(resources, session.scope, message, Criteria(), wanted)
+    found: Results = await memory_search.search(resources, session.scope, message, Criteria(), wanted)
     gathered.stages += found.stages
     gathered.degraded += found.degraded
     if found.results or session.last_seq > 0:
@@ -84,7 +84,7 @@ async def _recall(resources: Resources, session: Session, message: str, gathered
 
 async def _newest(resources: Resources, scope: Scope, gathered: Gathered) -> list[Result]:
     """On a session's first turn, something is better than nothing: the newest entries."""
-    entries = await longterm.newest(resources, scope, Criteria(), resources.settings.recall_fallback)
+    entries = await memory_search.newest(resources, scope, Criteria(), resources.settings.recall_fallback)
     gathered.stages.append("newest")
     return [Result.unscored(entry) for entry in entries]
 
@@ -115,8 +115,8 @@ async def _desks(resources: Resources, session: Session, message: str) -> list[B
     own = session.namespace
     shared = ["patrol", "subagent"] if session.kind is SessionKind.SESSION else []
     table = Desk(resources.redis, resources.settings, session.tenant)
-    with redis.translated():
-        found = await desk.inventories(table, own, *shared, include_views=True)
+    with redis_client.translated():
+        found = await working_queries.inventories(table, own, *shared, include_views=True)
     mine = blocks.desk([one for one in found[own] if not keys.view_of(one.key).is_part])
     if not shared:
         return [mine]
@@ -132,7 +132,7 @@ async def _visible(resources: Resources, session: Session, listings: list[DeskLi
     if not names:
         return []
     async with resources.postgres.tenant(session.tenant) as connection:
-        owners = await sessions.owners_of(connection, session.tenant, sorted(names))
+        owners = await session_queries.owners_of(connection, session.tenant, sorted(names))
     foreign = {name for name in names if name in owners and not _ours(session, owners[name])}
     return [one for one in listings if keys.namespace_of(one.key) not in foreign]
 
@@ -146,10 +146,10 @@ async def _best_outlines(table: Desk, outlines: list[DeskListing], message: str)
     newest_first = sorted(outlines, key=lambda one: one.stored_at, reverse=True)
     chosen, others = newest_first[:1], newest_first[1 : 1 + _OUTLINES_READ]
     if others:
-        with redis.translated():
-            texts = await desk.read_many(table, [one.key for one in others])
+        with redis_client.translated():
+            texts = await working_queries.read_many(table, [one.key for one in others])
         readable = [one for one in others if one.key in texts]
-        scores = lexical.score(message, [f"{one.key}\n{texts[one.key].value}" for one in readable])
+        scores = bm25.score(message, [f"{one.key}\n{texts[one.key].value}" for one in readable])
         if scores and max(scores) > 0:
             chosen.append(readable[scores.index(max(scores))])
     return blocks.subagents(chosen, len(outlines) - len(chosen))

@@ -5,7 +5,7 @@ import sys
 
 from celery import Celery
 
-from shared import stages
+from shared.foundation import stages
 from workers.app import app
 
 

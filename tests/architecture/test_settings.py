@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from shared.config import Settings
+from shared.foundation.config import Settings
 
 _NAME = re.compile(r"`(LOCI_[A-Z0-9_]+)`")
 

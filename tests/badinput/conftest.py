@@ -10,7 +10,7 @@ from uuid import uuid4
 import httpx
 import pytest_asyncio
 
-from shared import config
+from shared.foundation import config
 from tests import state
 from tests.conftest import Gateway, serving
 from tests.state import Eye

@@ -5,7 +5,8 @@ from datetime import UTC, datetime, timedelta
 import httpx
 import pytest
 
-from shared.access import keys, store
+from shared.platform.auth import api_keys
+from shared.platform.auth import queries as auth_queries
 from tests.badinput import problem
 from tests.badinput.conftest import Door
 
@@ -50,12 +51,12 @@ async def test_a_missing_or_malformed_key_is_a_401(door: Door, authorization: by
 
 async def test_a_key_is_refused_from_the_moment_it_expires_or_is_revoked(door: Door) -> None:
     postgres, tenant = door.gateway.resources.postgres, door.gateway.tenant
-    expired = await keys.issue(postgres, tenant, expires_at=datetime.now(UTC) - timedelta(seconds=1))
-    revoked = await keys.issue(postgres, tenant)
+    expired = await api_keys.issue(postgres, tenant, expires_at=datetime.now(UTC) - timedelta(seconds=1))
+    revoked = await api_keys.issue(postgres, tenant)
     assert (await _ask(door, f"Bearer {revoked}".encode())).status_code == 201
     async with postgres.tenant(tenant) as connection:
-        assert await store.revoke(connection, tenant, revoked.split("_")[1])
-    valid = await keys.issue(postgres, tenant)
+        assert await auth_queries.revoke(connection, tenant, revoked.split("_")[1])
+    valid = await api_keys.issue(postgres, tenant)
     forged = valid[:-1] + ("a" if valid[-1] != "a" else "b")
     async with door.unchanged():
         answers = [await _ask(door, f"Bearer {key}".encode()) for key in (expired, revoked, forged)]

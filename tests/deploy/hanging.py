@@ -7,7 +7,7 @@ import signal
 import threading
 
 from services.commands import run
-from shared import heartbeat
+from shared.infra import heartbeat
 from workers import app
 
 heartbeat.EVERY = 0.1

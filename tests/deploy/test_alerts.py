@@ -4,8 +4,8 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from shared import config
-from shared.work import tallies
+from shared.foundation import config
+from shared.jobs import counters as fleet_counters
 from tests.conftest import serving
 from tests.deploy.kustomize import Object
 from tests.deploy.variants import objects
@@ -37,7 +37,7 @@ async def test_every_metric_that_an_alert_asks_for_is_told_by_the_gateway(
         await gateway.client.post("/v1/memories", json={"content": "There is work."})
         async with gateway.resources.postgres.fleet() as connection:
             for name in tallied:
-                await tallies.count(connection, name, {"kind": 1})
+                await fleet_counters.count(connection, name, {"kind": 1})
         text = (await gateway.client.get("/metrics")).text
     assert asked
     assert asked <= set(re.findall(r"^(loci_\w+)", text, re.MULTILINE))

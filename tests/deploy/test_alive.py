@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from services.local import ports, readiness
+from services.local import http_probe, ports
 from services.local.redis import Redis
-from shared import config, heartbeat
+from shared.foundation import config
+from shared.infra import heartbeat
 from tests.conftest import Stores
 
 WITHIN = 120.0
@@ -143,6 +144,6 @@ def test_a_process_that_answers_http_lives_by_its_answers(
     assert _alive(60, **told).returncode == 1
     port = int(str(told["port" if command == "serve" else "flower_port"]))
     with process("services.cli", command, **told):
-        _until(lambda: readiness.answers("127.0.0.1", port, path), "an answer")
+        _until(lambda: http_probe.answers("127.0.0.1", port, path), "an answer")
         assert _alive(60, **told).returncode == 0
     assert not (tmp_path / "none").exists()

@@ -11,9 +11,9 @@ import pytest
 
 from services.local import binaries
 from services.local.postgres import Postgres
-from shared import config
-from shared.access import keys
-from shared.clients.postgres import Postgres as Pool
+from shared.foundation import config
+from shared.infra.postgres import Postgres as Pool
+from shared.platform.auth import api_keys
 from tests.deploy.variants import KUBERNETES, objects
 
 PASSWORDS = {f"LOCI_{name}_PASSWORD": f"{name.lower()}-secret" for name in ("OWNER", "LOGIN", "SCALER")}
@@ -117,7 +117,7 @@ async def test_the_processes_login_works_and_may_act_as_their_role_alone(server:
     _loci("wait-for-schema", _as("login", server))
     pool = Pool(settings)
     try:
-        assert await keys.issue(pool, "acme")
+        assert await api_keys.issue(pool, "acme")
     finally:
         await pool.close()
     async with _connected(_as("login", server)) as plain:

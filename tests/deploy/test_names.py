@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 
 from services.cli import app as cli
 from services.gateway.app import create_app
-from shared import config, stages
+from shared.foundation import config, stages
 from tests.deploy.kustomize import Object, containers, pod_spec
 from tests.deploy.variants import VARIANTS, objects
 

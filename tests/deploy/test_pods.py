@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from shared import config
+from shared.foundation import config
 from tests.deploy.kustomize import Object, containers, pod_spec
 from tests.deploy.variants import objects
 

@@ -31,7 +31,7 @@ _WARMED = (
     "celery.fixups.django",
     "celery.worker.consumer",
     "kombu.transport.redis",
-    "shared.reindex.rebuild",
+    "shared.lifecycle.reindex.rebuild",
     "uvicorn.loops.uvloop",
     "uvicorn.protocols.http.httptools_impl",
 )

@@ -16,10 +16,10 @@ from typing import Any
 
 import httpx
 
-from services.local import ports, readiness
-from shared import config
-from shared.access import keys
-from shared.clients.postgres import Postgres
+from services.local import http_probe, ports
+from shared.foundation import config
+from shared.infra.postgres import Postgres
+from shared.platform.auth import api_keys
 
 QUICK: dict[str, Any] = {
     "lease": 3,
@@ -117,7 +117,7 @@ class Fleet:
         """Start the gateway and wait until it serves."""
         gateway = self.start("serve")
         deadline = time.monotonic() + _READY_WITHIN
-        while not readiness.answers("127.0.0.1", int(self._values["port"]), "/healthz"):
+        while not http_probe.answers("127.0.0.1", int(self._values["port"]), "/healthz"):
             assert gateway.code is None, self.log[-3000:]
             assert time.monotonic() < deadline, self.log[-3000:]
             time.sleep(0.005)
@@ -126,7 +126,7 @@ class Fleet:
     async def key(self, tenant: str) -> str:
         postgres = Postgres(self.settings)
         try:
-            return await keys.issue(postgres, tenant, rights=keys.RIGHTS)
+            return await api_keys.issue(postgres, tenant, rights=api_keys.RIGHTS)
         finally:
             await postgres.close()
 

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from shared import config
+from shared.foundation import config
 from tests.conftest import Gateway, Stores, serving
 from tests.faults.proxy import Mode, Proxy
 

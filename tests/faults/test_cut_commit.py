@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from shared import config
+from shared.foundation import config
 from tests.conftest import Stores, serving
 from tests.draining import drain
 from tests.faults.history import History, Tally

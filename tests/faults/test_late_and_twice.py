@@ -5,8 +5,8 @@ import signal
 from collections.abc import Callable
 from typing import Any
 
-from shared import config
-from shared.stages import ENRICH, INDEX, Kind
+from shared.foundation import config
+from shared.foundation.stages import ENRICH, INDEX, Kind
 from tests.conftest import serving
 from tests.draining import drain, make_due
 from tests.faults.history import History, Tally, split_in_two
@@ -14,10 +14,10 @@ from tests.faults.processes import Fleet
 from tests.standins.behaviours import Hang, Reply
 from tests.standins.models import ModelServer
 from tests.standins.wire import CHAT
-from workers import claims
 from workers.embedding import index
 from workers.enrichment import enrich
-from workers.slots import Slots
+from workers.runtime import drain as job_drain
+from workers.runtime.concurrent_drain import Slots
 from workers.sweep.sweep import sweep_once
 
 Make = Callable[..., config.Settings]
@@ -31,7 +31,7 @@ async def test_a_message_delivered_eight_times_at_once_is_applied_once(
         history = History(gateway.client)
         await history.save_batch(24)
         deliveries = [enrich.enrich_all(gateway.resources) for _ in range(8)]
-        deliveries += [claims.drain(gateway.resources, INDEX, index.index_batch) for _ in range(8)]
+        deliveries += [job_drain.drain(gateway.resources, INDEX, index.index_batch) for _ in range(8)]
         await asyncio.gather(*deliveries)
         await drain(gateway.resources)
         await history.check("")

@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 import pytest_asyncio
 
-from shared import config
+from shared.foundation import config
 from tests import state
 from tests.conftest import Gateway, serving
 from tests.isolation import by_hand, planted, tenant_filter

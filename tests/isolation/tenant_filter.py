@@ -1,6 +1,6 @@
 """The application's own tenant filter, switched off where no statement can slip past: at the driver.
 
-`shared.clients.postgres.owned_by` builds the filter, and a few statements of text write it out.
+`shared.infra.postgres.owned_by` builds the filter, and a few statements of text write it out.
 All of them reach the driver as `tenant = $n`; there the comparison is replaced by one that always
 holds. What still keeps tenants apart is row-level security alone.
 """

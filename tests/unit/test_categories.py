@@ -2,7 +2,7 @@
 
 import pytest
 
-from shared.categories import ANTI_PATTERNS, EPISODES, is_anti_pattern, is_below
+from shared.foundation.categories import ANTI_PATTERNS, EPISODES, is_anti_pattern, is_below
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr, ValidationError
 
-from shared import config, errors
+from shared.foundation import config, errors
 
 
 @pytest.fixture(autouse=True)

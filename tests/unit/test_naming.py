@@ -2,12 +2,12 @@
 
 import pytest
 
-from shared import errors, naming
+from shared.foundation import errors, validation
 
 
 @pytest.mark.parametrize("value", ["general", "user-preferences/inferred", "a/b/c_d-9", "A", "x" * 256])
 def test_a_category_of_plain_segments_is_kept(value: str) -> None:
-    assert naming.check_category(value) == value
+    assert validation.check_category(value) == value
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_a_category_of_plain_segments_is_kept(value: str) -> None:
 )
 def test_a_bad_category_is_refused_with_the_rule_it_breaks(value: str, rule: str) -> None:
     with pytest.raises(errors.Invalid) as caught:
-        naming.check_category(value)
+        validation.check_category(value)
     (violation,) = caught.value.violations
     assert violation.field == "category"
     assert rule in violation.rule
@@ -39,9 +39,9 @@ def test_a_bad_category_is_refused_with_the_rule_it_breaks(value: str, rule: str
 
 
 def test_an_identifier_ends_at_128_characters() -> None:
-    assert naming.check_identifier("a" * 128, "agent_id") == "a" * 128
+    assert validation.check_identifier("a" * 128, "agent_id") == "a" * 128
     with pytest.raises(errors.TooLarge, match="agent_id: must be at most 128"):
-        naming.check_identifier("a" * 129, "agent_id")
+        validation.check_identifier("a" * 129, "agent_id")
 
 
 @pytest.mark.parametrize(
@@ -65,18 +65,18 @@ def test_an_identifier_ends_at_128_characters() -> None:
     ],
 )
 def test_a_models_category_is_cleaned_or_dropped(written: str | None, cleaned: str | None) -> None:
-    assert naming.clean_category(written) == cleaned
+    assert validation.clean_category(written) == cleaned
 
 
 @pytest.mark.parametrize("written", ["a" * 300, "a" * 200 + "/" + "b" * 100, "é" * 400, "a/" * 200 + "a"])
 def test_a_cleaned_category_is_always_a_valid_one(written: str) -> None:
-    cleaned = naming.clean_category(written)
+    cleaned = validation.clean_category(written)
     assert cleaned is not None
-    assert naming.check_category(cleaned) == cleaned
+    assert validation.check_category(cleaned) == cleaned
 
 
 def test_an_overlong_category_loses_whole_segments() -> None:
-    assert naming.clean_category("a" * 200 + "/" + "b" * 100) == "a" * 200
+    assert validation.clean_category("a" * 200 + "/" + "b" * 100) == "a" * 200
 
 
 @pytest.mark.parametrize(
@@ -84,17 +84,17 @@ def test_an_overlong_category_loses_whole_segments() -> None:
 )
 def test_a_text_that_some_store_would_lose_is_refused(value: str, rule: str) -> None:
     with pytest.raises(errors.Invalid, match=rule) as caught:
-        naming.check_text(value, "content", 5)
+        validation.check_text(value, "content", 5)
     assert caught.value.violations[0].field == "content"
 
 
 def test_a_text_is_returned_as_it_came() -> None:
-    assert naming.check_text(" 日本 🎉\n", "content", 6) == " 日本 🎉\n"
-    assert naming.check_text("", "value", allow_blank=True) == ""
+    assert validation.check_text(" 日本 🎉\n", "content", 6) == " 日本 🎉\n"
+    assert validation.check_text("", "value", allow_blank=True) == ""
 
 
 def test_tags_lose_repeats_and_keep_their_order() -> None:
-    assert naming.check_tags(["b", "a", "b", "日本 語"]) == ("b", "a", "日本 語")
+    assert validation.check_tags(["b", "a", "b", "日本 語"]) == ("b", "a", "日本 語")
 
 
 @pytest.mark.parametrize(
@@ -110,19 +110,19 @@ def test_tags_lose_repeats_and_keep_their_order() -> None:
 )
 def test_a_bad_tag_is_refused_by_its_position(tags: list[str], field: str) -> None:
     with pytest.raises(errors.Invalid) as caught:
-        naming.check_tags(tags)
+        validation.check_tags(tags)
     assert caught.value.violations[0].field == field
 
 
 def test_sixty_four_tags_of_sixty_four_characters_are_allowed() -> None:
     tags = [str(n).rjust(64, "x") for n in range(64)]
-    assert naming.check_tags([*tags, *tags]) == tuple(tags)
+    assert validation.check_tags([*tags, *tags]) == tuple(tags)
 
 
 def test_metadata_within_its_limits_is_kept() -> None:
     pairs = {f"{n}".rjust(64, "k"): "v" * 1024 for n in range(64)}
-    assert naming.check_metadata(pairs) == pairs
-    assert naming.check_metadata({"note": ""}) == {"note": ""}
+    assert validation.check_metadata(pairs) == pairs
+    assert validation.check_metadata({"note": ""}) == {"note": ""}
 
 
 @pytest.mark.parametrize(
@@ -137,5 +137,5 @@ def test_metadata_within_its_limits_is_kept() -> None:
 )
 def test_bad_metadata_is_refused_by_its_place(pairs: dict[str, str], field: str) -> None:
     with pytest.raises(errors.Invalid) as caught:
-        naming.check_metadata(pairs)
+        validation.check_metadata(pairs)
     assert caught.value.violations[0].field == field

@@ -2,8 +2,8 @@
 
 import pytest
 
-from shared import errors
-from shared.scope import DEFAULT_AGENT, Caller, Right, Scope
+from shared.foundation import errors
+from shared.foundation.scope import DEFAULT_AGENT, Caller, Right, Scope
 
 ALL: frozenset[Right] = frozenset({"read", "write", "admin"})
 FREE = Caller("k", "t", ALL)

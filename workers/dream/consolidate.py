@@ -8,20 +8,20 @@ or money for stays changed, and the scope is due again.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from shared.dreams import entries as entries_of
-from shared.dreams import plan as plans
-from shared.dreams import store
-from shared.dreams.check import Checked, Snapshot, check
-from shared.dreams.merge import row_from_merge
-from shared.dreams.outcome import Creation, Nothing, Outcome, Removal
-from shared.dreams.plan import Plan
-from shared.dreams.rejection import REPAIRABLE, Rejection
-from shared.feedback import signal as feedback
-from shared.feedback.record import Signal
-from shared.hygiene import one_line
-from shared.longterm.record import Entry
-from workers.dream import offer
-from workers.dream.night import Night
+from shared.conversation.feedback import report as feedback_report
+from shared.conversation.feedback.feedback_signal import Signal
+from shared.dreams.runs import queries as dream_queries
+from shared.dreams.runs.outcome import Creation, Nothing, Outcome, Removal
+from shared.dreams.verification import plan as dream_plan
+from shared.dreams.verification.check import Checked, Snapshot, check
+from shared.dreams.verification.merge import row_from_merge
+from shared.dreams.verification.plan import Plan
+from shared.dreams.verification.rejection import REPAIRABLE, Rejection
+from shared.foundation.prompt_safety import one_line
+from shared.memory.longterm import scope_queries
+from shared.memory.longterm.memory import Entry
+from workers.dream import memory_batches
+from workers.dream.pass_context import Night
 
 DIRECTIVE = "dream"
 
@@ -42,7 +42,7 @@ async def dream(night: Night) -> Outcome:
         raise Nothing("nothing has changed since the last consolidation")
     outcome = Outcome(proposed=[])
     versions = {entry.id: entry.version for entry in read.entries}
-    pruned, groups = 0, await offer.groups(night, read.entries, read.changed)
+    pruned, groups = 0, await memory_batches.groups(night, read.entries, read.changed)
     for group in groups:
         try:
             checked = await _consolidate(night, read, group, pruned, outcome)
@@ -62,9 +62,9 @@ async def dream(night: Night) -> Outcome:
 async def _read(night: Night) -> _Read:
     settings, scope = night.resources.settings, night.run.scope
     async with night.resources.postgres.tenant(night.run.tenant) as connection:
-        entries = await entries_of.of_scope(connection, scope)
-        seen = await store.reviewed(connection, scope, [entry.id for entry in entries])
-        signals = await feedback.recent(
+        entries = await scope_queries.of_scope(connection, scope)
+        seen = await dream_queries.reviewed(connection, scope, [entry.id for entry in entries])
+        signals = await feedback_report.recent(
             connection, scope, days=settings.dream_feedback_days, limit=settings.dream_feedback
         )
     changed = {entry.id for entry in entries if seen.get(entry.id) != entry.version}
@@ -79,7 +79,7 @@ async def _consolidate(
     offered = {ref: known[ref] for ref in group}
     told = _told(read.signals, list(offered.values()))
     snapshot = Snapshot(night.run.scope, offered, len(read.entries), pruned)
-    plan = plans.parse((await night.ask(DIRECTIVE, told)).text)
+    plan = dream_plan.parse((await night.ask(DIRECTIVE, told)).text)
     checked = check(plan, snapshot)
     _add(outcome, plan, checked, known)
     mendable = [one for one in checked.rejections if one.code in REPAIRABLE]
@@ -98,7 +98,7 @@ async def _repair(
 ) -> None:
     """Let the model mend what lost something, once; ids that are merged already are no longer offered."""
     again = await night.ask(DIRECTIVE, f"{told}\n\n{_asked_again(mendable)}")
-    mended = Plan((), plans.parse(again.text).replacements)
+    mended = Plan((), dream_plan.parse(again.text).replacements)
     left = snapshot.left_after(checked)
     _add(outcome, mended, check(mended, left), dict(left.entries))
 
@@ -112,7 +112,7 @@ def _add(outcome: Outcome, plan: Plan, checked: Checked, known: dict[str, Entry]
         {"code": one.code, "detail": one.detail, "words": list(one.words), **one.item}
         for one in checked.rejections
     ]
-    outcome.proposed.append(plans.as_json(plan))
+    outcome.proposed.append(dream_plan.as_json(plan))
 
 
 def _told(signals: Sequence[Signal], entries: Sequence[Entry]) -> str:

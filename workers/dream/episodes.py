@@ -1,16 +1,17 @@
 """Episodes: what happened, from the conversation log, as stories with an outcome (DR12)."""
 
-from shared.categories import EPISODES, is_below
-from shared.conversation.record import Turn
-from shared.dreams import entries as entries_of
-from shared.dreams import episodes, log, merge
-from shared.dreams.episodes import Continuation
-from shared.dreams.outcome import Creation, Nothing, Outcome
-from shared.dreams.plan import Replacement
-from shared.hygiene import one_line
-from shared.longterm import rows
-from shared.longterm.record import Entry
-from workers.dream.night import Night
+from shared.conversation.turns.turn import Turn
+from shared.dreams.passes import episodes
+from shared.dreams.passes.episodes import Continuation
+from shared.dreams.runs import unread_turns
+from shared.dreams.runs.outcome import Creation, Nothing, Outcome
+from shared.dreams.verification import merge
+from shared.dreams.verification.plan import Replacement
+from shared.foundation.categories import EPISODES, is_below
+from shared.foundation.prompt_safety import one_line
+from shared.memory.longterm import new_rows, scope_queries
+from shared.memory.longterm.memory import Entry
+from workers.dream.pass_context import Night
 
 DIRECTIVE = "episodes"
 _SHOWN = 100
@@ -31,7 +32,7 @@ async def dream(night: Night) -> Outcome:
         proposed=[*(one.content for one in found.new), *(one.content for one in found.continued)],
         rejections=[{"code": r.code, "detail": r.detail, **r.item} for r in rejections],
         creations=[
-            *(Creation(rows.row_from_learned_draft(one.draft, there)) for one, there in told),
+            *(Creation(new_rows.row_from_learned_draft(one.draft, there)) for one, there in told),
             *(_continued(one, shown[one.id]) for one in continued),
         ],
         turns=[(turn.session_id, turn.seq) for turn in turns],
@@ -42,14 +43,14 @@ async def _read(night: Night) -> tuple[list[Turn], list[Entry]]:
     scope = night.run.scope
     async with night.resources.postgres.tenant(scope.tenant) as connection:
         limit = night.resources.settings.dream_max_turns
-        turns = await log.unread(connection, scope, night.name, limit)
-        entries = await entries_of.of_scope(connection, scope) if turns else []
+        turns = await unread_turns.unread(connection, scope, night.name, limit)
+        entries = await scope_queries.of_scope(connection, scope) if turns else []
     return turns, [entry for entry in entries if is_below(EPISODES, entry.category)][:_SHOWN]
 
 
 def _told(turns: list[Turn], known: list[Entry]) -> str:
     shown = [f"- [ID:{entry.id}] {one_line(entry.content)}" for entry in known] or ["- none"]
-    return "\n".join(["Episodes so far:", *shown, "", log.as_text(turns)])
+    return "\n".join(["Episodes so far:", *shown, "", unread_turns.as_text(turns)])
 
 
 def _continued(one: Continuation, entry: Entry) -> Creation:

@@ -7,22 +7,21 @@ the same to the code.
 from operator import attrgetter
 from typing import Any
 
-from shared.dreams.record import PassName
+from shared.dreams.runs.dream_run import PassName
 from workers.app import app, run
-from workers.dream import begin_due as scopes
-from workers.dream import walk
+from workers.dream import run_pass, start_due_runs
 
 
 @app.task(name="dream.begin_due")
 def begin_due(*, due: int | None = None) -> dict[str, Any]:  # noqa: ARG001
     """Begin runs for scopes whose time has come."""
-    return dict(run(scopes.begin_due).told())
+    return dict(run(start_due_runs.begin_due).told())
 
 
 @app.task(name="dream.go_on")
 def go_on(*, due: int | None = None) -> int:  # noqa: ARG001
     """Ring for the next pass of each run that waits."""
-    return int(run(walk.go_on))
+    return int(run(run_pass.go_on))
 
 
 @app.task(name="dream.fold_duplicates")
@@ -63,5 +62,5 @@ def extract_episodes(*, tenant: str, agent: str, user: str | None, run: str) -> 
 
 def _do(tenant: str, run_id: str, name: PassName) -> str:
     return str(
-        run(lambda resources: walk.do_pass(resources, tenant, run_id, name), attrgetter("dream_lease"))
+        run(lambda resources: run_pass.do_pass(resources, tenant, run_id, name), attrgetter("dream_lease"))
     )

@@ -2,20 +2,20 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 
-from shared.clients import redis
-from shared.conversation import document as turn_document
-from shared.conversation import store as conversation
-from shared.index.points import Document
-from shared.longterm import document as longterm_document
-from shared.longterm import store as longterm
-from shared.observations import document as observation_document
-from shared.observations import store as observations
-from shared.resources import Resources
-from shared.stages import Kind
-from shared.work.store import Claim
-from shared.working import document as desk_document
-from shared.working import store as desk
-from shared.working.store import Desk
+from shared.conversation.observations import index_document as observation_document
+from shared.conversation.observations import queries as observation_queries
+from shared.conversation.turns import index_document as turn_document
+from shared.conversation.turns import queries as turn_queries
+from shared.foundation.stages import Kind
+from shared.infra import redis as redis_client
+from shared.jobs.queries import Claim
+from shared.memory.longterm import index_document as memory_document
+from shared.memory.longterm import queries as memory_queries
+from shared.memory.working import index_document as working_document
+from shared.memory.working import queries as working_queries
+from shared.memory.working.queries import Desk
+from shared.platform.resources import Resources
+from shared.search.index.points import Document
 
 Load = Callable[[Resources, str, Sequence[str]], Awaitable[list[Document]]]
 
@@ -38,25 +38,25 @@ def _grouped(claims: Sequence[Claim]) -> dict[tuple[str, Kind], list[str]]:
 
 async def _memories(resources: Resources, tenant: str, refs: Sequence[str]) -> list[Document]:
     async with resources.postgres.tenant(tenant) as connection:
-        entries = await longterm.read(connection, tenant, refs)
-    return [longterm_document.document(entry) for entry in entries]
+        entries = await memory_queries.read(connection, tenant, refs)
+    return [memory_document.document(entry) for entry in entries]
 
 
 async def _turns(resources: Resources, tenant: str, refs: Sequence[str]) -> list[Document]:
     async with resources.postgres.tenant(tenant) as connection:
-        rows = await conversation.documents(connection, tenant, refs)
+        rows = await turn_queries.documents(connection, tenant, refs)
     return [turn_document.of_row(row) for row in rows]
 
 
 async def _desk(resources: Resources, tenant: str, refs: Sequence[str]) -> list[Document]:
-    with redis.translated():
-        entries = await desk.read_many(Desk(resources.redis, resources.settings, tenant), refs)
-    return [desk_document.document(tenant, entry) for entry in entries.values()]
+    with redis_client.translated():
+        entries = await working_queries.read_many(Desk(resources.redis, resources.settings, tenant), refs)
+    return [working_document.document(tenant, entry) for entry in entries.values()]
 
 
 async def _observations(resources: Resources, tenant: str, refs: Sequence[str]) -> list[Document]:
     async with resources.postgres.tenant(tenant) as connection:
-        found = await observations.read(connection, tenant, refs)
+        found = await observation_queries.read(connection, tenant, refs)
     return [observation_document.document(observed) for observed in found]
 
 

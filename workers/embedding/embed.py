@@ -5,21 +5,22 @@ from operator import attrgetter
 
 import structlog
 
-from shared import errors, stages
-from shared.clients.embedder import Embedder, Vector
-from shared.clients.qdrant import MissingCollection, PointNotFound, RequestRefused
-from shared.index import generations, points, vectors
-from shared.index.generations import Generation
-from shared.index.points import Document
-from shared.resources import Resources
-from shared.spend import ask as spend
-from shared.spend.record import Payer, Purpose
-from shared.stages import EMBED, Kind, ReasonCode
-from shared.work import dead_jobs, freshness
-from shared.work import store as work
-from shared.work.store import Claim
-from workers import claims as loop
+from shared.foundation import errors, stages
+from shared.foundation.stages import EMBED, Kind, ReasonCode
+from shared.infra.embedder import Embedder, Vector
+from shared.infra.qdrant import MissingCollection, PointNotFound, RequestRefused
+from shared.jobs import counters as fleet_counters
+from shared.jobs import dead_jobs
+from shared.jobs import queries as job_queries
+from shared.jobs.queries import Claim
+from shared.platform.resources import Resources
+from shared.platform.spend import metered_calls
+from shared.platform.spend.charge import Payer, Purpose
+from shared.search.index import embedding_cache, generations, points
+from shared.search.index.generations import Generation
+from shared.search.index.points import Document
 from workers.embedding import documents
+from workers.runtime import drain as job_drain
 
 Found = dict[tuple[str, Kind, str], Document]
 Place = tuple[str, str]  # a tenant and a passage of it
@@ -39,7 +40,7 @@ async def embed_batch(resources: Resources, claims: Sequence[Claim]) -> None:
         found = await documents.load(resources, mine)
         by_tenant, refused = await _vectors(resources, embedder, list(found.values()))
     except errors.Unavailable as away:
-        await loop.put_off(resources, EMBED, mine, away)
+        await job_drain.put_off(resources, EMBED, mine, away)
         return
     waiting = await _put_off(resources, mine, found, refused)
     for number in {claim.generation for claim in mine}:
@@ -56,7 +57,7 @@ async def _embeds(generation: Generation | None, embedder: Embedder | None) -> b
 
 async def _finish(resources: Resources, claims: Sequence[Claim]) -> None:
     async with resources.postgres.fleet() as connection:
-        await work.finish(connection, claims)
+        await job_queries.finish(connection, claims)
 
 
 async def _vectors(
@@ -70,12 +71,16 @@ async def _vectors(
     dimension = await embedder.dimension()
     for tenant, texts in passages.items():
         async with resources.postgres.tenant(tenant) as connection:
-            cached = await vectors.known(connection, tenant, embedder.model, dimension, sorted(set(texts)))
+            cached = await embedding_cache.known(
+                connection, tenant, embedder.model, dimension, sorted(set(texts))
+            )
         known |= {(tenant, passage): vector for passage, vector in cached.items()}
     refused: dict[Place, errors.OverBudget] = {}
     lacking = {(d.tenant, d.passage): _payer(d) for d in found if (d.tenant, d.passage) not in known}
     for asked in _batches(list(lacking), embedder.batch):
-        answers = await spend.embed(resources, embedder, [(lacking[place], place[1]) for place in asked])
+        answers = await metered_calls.embed(
+            resources, embedder, [(lacking[place], place[1]) for place in asked]
+        )
         told = dict(zip(asked, answers, strict=True))
         refused |= {place: one for place, one in told.items() if isinstance(one, errors.OverBudget)}
         fresh = {place: one for place, one in told.items() if not isinstance(one, errors.OverBudget)}
@@ -108,7 +113,7 @@ async def _put_off(
     if waiting:
         async with resources.postgres.fleet() as connection:
             for claim, over in sorted(waiting, key=_in_order):
-                await work.postpone(
+                await job_queries.postpone(
                     connection,
                     claim,
                     str(over),
@@ -129,7 +134,7 @@ async def _cache(resources: Resources, embedder: Embedder, fresh: Mapping[Place,
     for tenant in {tenant for tenant, _ in fresh}:
         mine = {passage: vector for (owner, passage), vector in fresh.items() if owner == tenant}
         async with resources.postgres.tenant(tenant) as connection:
-            await vectors.keep(connection, tenant, embedder.model, mine)
+            await embedding_cache.keep(connection, tenant, embedder.model, mine)
 
 
 async def _add(
@@ -145,9 +150,9 @@ async def _add(
         if pairs:
             await points.add_vectors(resources.qdrant, generation.collection, pairs)
     except MissingCollection as lost:
-        await loop.put_off(resources, EMBED, claims, errors.Unavailable("qdrant", str(lost)))
+        await job_drain.put_off(resources, EMBED, claims, errors.Unavailable("qdrant", str(lost)))
     except errors.Unavailable as away:
-        await loop.put_off(resources, EMBED, claims, away)
+        await job_drain.put_off(resources, EMBED, claims, away)
     except RequestRefused as refusal:
         await _reschedule_refused(resources, claims, refusal)
     except PointNotFound:
@@ -156,8 +161,8 @@ async def _add(
         await _write_again(resources, claims)
     else:
         async with resources.postgres.fleet() as connection:
-            ages = await work.confirm_embedded(connection, claims)
-        await freshness.observe_time_to_searchable(resources.postgres, "vector", ages)
+            ages = await job_queries.confirm_embedded(connection, claims)
+        await fleet_counters.observe_time_to_searchable(resources.postgres, "vector", ages)
 
 
 async def _reschedule_refused(resources: Resources, claims: Sequence[Claim], refusal: RequestRefused) -> None:
@@ -167,8 +172,8 @@ async def _reschedule_refused(resources: Resources, claims: Sequence[Claim], ref
     retried = [claim for claim in claims if claim not in exhausted]
     async with resources.postgres.fleet() as connection:
         for claim in sorted(retried, key=attrgetter("tenant", "kind", "ref", "generation")):
-            delay = loop.backoff(resources, claim.attempts)
-            await work.postpone(
+            delay = job_drain.backoff(resources, claim.attempts)
+            await job_queries.postpone(
                 connection, claim, str(refusal), delay, reason_code=ReasonCode.REJECTED, refund=False
             )
         for claim in sorted(exhausted, key=attrgetter("tenant", "kind", "ref", "generation")):
@@ -178,5 +183,5 @@ async def _reschedule_refused(resources: Resources, claims: Sequence[Claim], ref
 async def _write_again(resources: Resources, claims: Sequence[Claim]) -> None:
     log.warning("points_missing", rows=len(claims))
     async with resources.postgres.fleet() as connection:
-        await work.back_to_index(connection, claims)
+        await job_queries.back_to_index(connection, claims)
     resources.bell.ring(stages.INDEX, len(claims))

@@ -7,19 +7,19 @@ that. So it does not matter how often or in what order rows are worked.
 import asyncio
 from collections.abc import Sequence
 
-from shared import errors, stages
-from shared.clients.qdrant import MissingCollection
-from shared.index import generations, points
-from shared.index.generations import Generation
-from shared.index.points import Document
-from shared.reindex import rebuild
-from shared.resources import Resources
-from shared.stages import INDEX
-from shared.work import freshness
-from shared.work import store as work
-from shared.work.store import Claim
-from workers import claims as loop
+from shared.foundation import errors, stages
+from shared.foundation.stages import INDEX
+from shared.infra.qdrant import MissingCollection
+from shared.jobs import counters as fleet_counters
+from shared.jobs import queries as job_queries
+from shared.jobs.queries import Claim
+from shared.lifecycle.reindex import rebuild as rebuild_index
+from shared.platform.resources import Resources
+from shared.search.index import generations, points
+from shared.search.index.generations import Generation
+from shared.search.index.points import Document
 from workers.embedding import documents
+from workers.runtime import drain as job_drain
 
 
 async def index_batch(resources: Resources, claims: Sequence[Claim]) -> None:
@@ -39,17 +39,17 @@ async def _index(resources: Resources, generation: Generation | None, claims: li
             await _write(resources, generation, claims)
     except MissingCollection as lost:
         # Qdrant is new or was emptied, so everything else is lost too: make it, and all of it due.
-        await loop.put_off(resources, INDEX, claims, errors.Unavailable("qdrant", str(lost)))
-        await rebuild.prepare(resources)
+        await job_drain.put_off(resources, INDEX, claims, errors.Unavailable("qdrant", str(lost)))
+        await rebuild_index.prepare(resources)
         return
     except errors.Unavailable as away:
-        await loop.put_off(resources, INDEX, claims, away)
+        await job_drain.put_off(resources, INDEX, claims, away)
         return
     async with resources.postgres.fleet() as connection:
-        waiting, ages = await work.confirm_indexed(connection, claims)
+        waiting, ages = await job_queries.confirm_indexed(connection, claims)
     if waiting:
         resources.bell.ring(stages.EMBED, waiting)
-    await freshness.observe_time_to_searchable(resources.postgres, "keyword", ages)
+    await fleet_counters.observe_time_to_searchable(resources.postgres, "keyword", ages)
 
 
 async def _write(resources: Resources, generation: Generation, claims: list[Claim]) -> None:

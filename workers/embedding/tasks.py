@@ -5,19 +5,19 @@
 
 from typing import Any
 
-from shared.stages import EMBED, INDEX
-from workers import claims
+from shared.foundation.stages import EMBED, INDEX
 from workers.app import app, run
 from workers.embedding import embed, index
+from workers.runtime import drain as job_drain
 
 
 @app.task(name="embedding.index_pending")
 def index_pending(*, due: int | None = None) -> dict[str, Any]:  # noqa: ARG001
     """Write the keyword points that are due."""
-    return dict(run(lambda resources: claims.drain(resources, INDEX, index.index_batch)).told())
+    return dict(run(lambda resources: job_drain.drain(resources, INDEX, index.index_batch)).told())
 
 
 @app.task(name="embedding.embed_pending")
 def embed_pending(*, due: int | None = None) -> dict[str, Any]:  # noqa: ARG001
     """Add the vectors that are due."""
-    return dict(run(lambda resources: claims.drain(resources, EMBED, embed.embed_batch)).told())
+    return dict(run(lambda resources: job_drain.drain(resources, EMBED, embed.embed_batch)).told())

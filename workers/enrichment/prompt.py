@@ -2,7 +2,7 @@
 
 import json
 
-from shared.longterm.record import Entry
+from shared.memory.longterm.memory import Entry
 
 _ANSWER = """
 ---

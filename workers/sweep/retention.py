@@ -2,18 +2,20 @@
 
 from datetime import timedelta
 
-from shared.conversation import store as conversation
-from shared.dreams import store as dreams
-from shared.feedback import store as feedback
-from shared.idempotency import store as idempotency
-from shared.index import vectors
-from shared.longterm import forget, history, store
-from shared.resources import Resources
-from shared.sessions import open as sessions
-from shared.sessions import store as session_store
-from shared.stages import Kind
-from shared.work import store as work
-from shared.working import write
+from shared.conversation.feedback import queries as feedback_queries
+from shared.conversation.sessions import queries as session_queries
+from shared.conversation.sessions.open import discard, drop_cached
+from shared.conversation.turns import queries as turn_queries
+from shared.dreams.runs import queries as dream_queries
+from shared.foundation.stages import Kind
+from shared.jobs import queries as job_queries
+from shared.lifecycle import delete_memory as delete_memory_everywhere
+from shared.memory.longterm import history
+from shared.memory.longterm import queries as memory_queries
+from shared.memory.working import write
+from shared.platform.idempotency import queries as idempotency_queries
+from shared.platform.resources import Resources
+from shared.search.index import embedding_cache
 
 _BATCH = 500
 
@@ -21,14 +23,14 @@ _BATCH = 500
 async def sessions_over(resources: Resources, tenant: str) -> int:
     """Delete sessions whose time is over, with all they hold and their desk; their points follow."""
     async with resources.postgres.tenant(tenant) as connection:
-        over = await session_store.expired(connection, tenant, _BATCH)
+        over = await session_queries.expired(connection, tenant, _BATCH)
         gone = [one for one, _ in over]
-        claims = await sessions.discard(connection, tenant, gone) if gone else []
+        claims = await discard(connection, tenant, gone) if gone else []
         desks = {namespace for _, namespace in over}
         # Patrols and subagents of one name share a desk: it stays as long as one of them is there.
-        shared = await session_store.owners_of(connection, tenant, sorted(desks))
+        shared = await session_queries.owners_of(connection, tenant, sorted(desks))
     await resources.writer.write_through([], claims)
-    await sessions.drop_cached(resources, tenant, gone)
+    await drop_cached(resources, tenant, gone)
     for namespace in sorted(desks):
         if namespace.lower() not in shared:
             await write.clear(resources, tenant, namespace)
@@ -39,9 +41,9 @@ async def archived(resources: Resources, tenant: str) -> int:
     """Purge entries archived long enough ago."""
     age = timedelta(days=resources.settings.archive_days)
     async with resources.postgres.tenant(tenant) as connection:
-        ids = await store.archived_before(connection, tenant, age, _BATCH)
-        gone = await store.lock(connection, tenant, ids)
-        claims, _ = await forget.erase(connection, tenant, gone)
+        ids = await memory_queries.archived_before(connection, tenant, age, _BATCH)
+        gone = await memory_queries.lock(connection, tenant, ids)
+        claims, _ = await delete_memory_everywhere.erase(connection, tenant, gone)
     await resources.writer.write_through([], claims)
     return len(gone)
 
@@ -52,9 +54,9 @@ async def turns(resources: Resources, tenant: str) -> int:
     if days is None:
         return 0
     async with resources.postgres.tenant(tenant) as connection:
-        gone = await conversation.expired(connection, tenant, timedelta(days=days), _BATCH)
-        versions = dict.fromkeys(gone, conversation.VERSION + 1)
-        claims = await work.enqueue_index(connection, tenant, Kind.TURN, versions) if gone else []
+        gone = await turn_queries.expired(connection, tenant, timedelta(days=days), _BATCH)
+        versions = dict.fromkeys(gone, turn_queries.VERSION + 1)
+        claims = await job_queries.enqueue_index(connection, tenant, Kind.TURN, versions) if gone else []
     await resources.writer.write_through([], claims)
     return len(gone)
 
@@ -66,10 +68,12 @@ async def rows(resources: Resources, tenant: str) -> dict[str, int]:
         answers = timedelta(hours=settings.idempotency_hours)
         unused = timedelta(days=settings.embedding_cache_days)
         gone = {
-            "answers": await idempotency.expire(connection, tenant, answers),
-            "vectors": await vectors.expire(connection, tenant, unused),
-            "signals": await feedback.expire(connection, tenant, timedelta(days=settings.feedback_days)),
-            "dreams": await dreams.expire(connection, tenant, timedelta(days=settings.dream_days)),
+            "answers": await idempotency_queries.expire(connection, tenant, answers),
+            "vectors": await embedding_cache.expire(connection, tenant, unused),
+            "signals": await feedback_queries.expire(
+                connection, tenant, timedelta(days=settings.feedback_days)
+            ),
+            "dreams": await dream_queries.expire(connection, tenant, timedelta(days=settings.dream_days)),
             "history": 0,
         }
         if settings.history_days is not None:

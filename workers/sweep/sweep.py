@@ -8,13 +8,14 @@ from dataclasses import asdict, dataclass
 
 import structlog
 
-from shared import errors
-from shared.access import store as access
-from shared.reindex import rebuild
-from shared.resources import Resources
-from shared.spend import limits, reserve
-from shared.work import tallies, ticks
-from workers.sweep import abandoned, retention, strays
+from shared.foundation import errors
+from shared.jobs import counters as fleet_counters
+from shared.jobs import periodic
+from shared.lifecycle.reindex import rebuild as rebuild_index
+from shared.platform.auth import queries as auth_queries
+from shared.platform.resources import Resources
+from shared.platform.spend import budget_admin, reserve
+from workers.sweep import index_drift, jobs, retention
 
 log = structlog.get_logger()
 
@@ -50,7 +51,7 @@ _WINDOW = 0.9
 async def follow_ring(resources: Resources) -> Counts:
     """Sweep, unless another clock's ring for the same window has been followed; count what was mended."""
     async with resources.postgres.fleet() as connection:
-        first = await ticks.claim(connection, "sweep", resources.settings.sweep_every * _WINDOW)
+        first = await periodic.claim(connection, "sweep", resources.settings.sweep_every * _WINDOW)
     return await sweep_once(resources) if first else Counts()
 
 
@@ -66,25 +67,25 @@ async def sweep_once(resources: Resources) -> Counts:
     if mended:
         log.info("swept", **mended)
         async with resources.postgres.fleet() as connection:
-            await tallies.count(connection, "sweep_repairs", mended)
+            await fleet_counters.count(connection, "sweep_repairs", mended)
     return counts
 
 
 async def _generations(resources: Resources, counts: Counts) -> None:
     """The configured model has changed, or a first start found the endpoint away."""
-    counts.generations_begun = len(await rebuild.ensure(resources))
-    await rebuild.create_collections(resources)
+    counts.generations_begun = len(await rebuild_index.ensure(resources))
+    await rebuild_index.create_collections(resources)
 
 
 async def _abandoned(resources: Resources, counts: Counts) -> None:
     """A row's worker died with it as often as it may: it would take the next one down too."""
-    counts.abandoned = await abandoned.end(resources)
+    counts.abandoned = await jobs.end(resources)
 
 
 async def _retention(resources: Resources, counts: Counts) -> None:
     """Rows have outlived what the settings allow."""
     async with resources.postgres.fleet() as connection:
-        tenants = await access.tenants(connection)
+        tenants = await auth_queries.tenants(connection)
     for tenant in tenants:
         counts.expired_sessions += await retention.sessions_over(resources, tenant)
         counts.purged_archived += await retention.archived(resources, tenant)
@@ -100,17 +101,17 @@ async def _retention(resources: Resources, counts: Counts) -> None:
 async def _spend(resources: Resources, counts: Counts) -> None:
     """Reservations whose worker died with them hold money back; budgets' windows have turned unseen."""
     async with resources.postgres.fleet() as connection:
-        tenants = await access.tenants(connection)
+        tenants = await auth_queries.tenants(connection)
     for tenant in tenants:
         counts.lost_reservations += await reserve.lose_overdue(resources, tenant)
-        counts.turned_budgets += await limits.refresh(resources, tenant)
+        counts.turned_budgets += await budget_admin.refresh(resources, tenant)
 
 
 async def _desk_points(resources: Resources, counts: Counts) -> None:
     """Desk entries ended by their own time to live; Redis forgot them, the index did not."""
-    counts.expired_desk_points = await strays.expired_desk_points(resources)
+    counts.expired_desk_points = await index_drift.expired_desk_points(resources)
 
 
 async def _strays(resources: Resources, counts: Counts) -> None:
     """Points without a record, or of another version than the record's; records without their point."""
-    counts.orphan_points, counts.missing_points = await strays.reconcile(resources)
+    counts.orphan_points, counts.missing_points = await index_drift.reconcile(resources)

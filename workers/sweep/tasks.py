@@ -4,14 +4,13 @@ from dataclasses import asdict
 from typing import Any
 
 from workers.app import app, run
-from workers.sweep import hand_on as doorbell
-from workers.sweep import sweep
+from workers.sweep import jobs, sweep
 
 
 @app.task(name="sweep.hand_on")
 def hand_on() -> dict[str, int]:
     """Ring for every stage that has something due."""
-    return dict(run(doorbell.hand_on))
+    return dict(run(jobs.hand_on))
 
 
 @app.task(name="sweep.sweep_once")

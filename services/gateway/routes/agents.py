@@ -7,17 +7,17 @@ from fastapi import APIRouter, Path, Request
 from pydantic import Field
 from starlette.responses import Response
 
-from services.gateway import answer
-from services.gateway.answer import Json
-from services.gateway.body import Body, example
+from services.gateway import responses
+from services.gateway.api_model import Body, example
 from services.gateway.dependencies import Cursor, Limit, Once, Opened, Reader, Writer
 from services.gateway.paths import RootId
+from services.gateway.responses import Json
 from services.gateway.routes.kv import Key, KeyAnswer, ValueBody, found, page_of_keys
-from shared.agents import files, root, texts
-from shared.agents.keys import open_keys
-from shared.agents.record import Agent, AgentText, Proof, TextDraft
-from shared.sessions.record import checked_stores
-from shared.values import wire
+from shared.conversation.sessions.session import checked_stores
+from shared.conversation.state.agent_keys import open_keys
+from shared.conversation.values import json_codec
+from shared.platform.agents import files, profile, texts
+from shared.platform.agents.agent import Agent, AgentText, Proof, TextDraft
 
 router = APIRouter(prefix="/v1/agents", tags=["agents"])
 TextId = Annotated[str, Path(examples=["01890a5d-ac96-774b-bcce-b302099a8057"])]
@@ -80,7 +80,7 @@ async def list_keys(
 @router.put("/{agent_id:agent}/kv/{key:path}", response_model=KeyAnswer)
 async def set_key(opened: Opened, caller: Writer, agent_id: RootId, key: Key, body: ValueBody) -> Json:
     """Write a key; over the cap, the key that was written least recently goes."""
-    value = wire.decode(body.value)
+    value = json_codec.decode(body.value)
     async with open_keys(opened, caller, agent_id, write=True) as store:
         entry = await store.set_key(key, value)
     return Json(entry.shown())
@@ -112,8 +112,8 @@ async def list_texts(
     opened: Opened, caller: Reader, agent_id: RootId, limit: Limit = 20, cursor: Cursor = None
 ) -> Json:
     """List texts in the order they came."""
-    rows = await texts.page(opened, caller, agent_id, limit + 1, answer.place_of(cursor))
-    return answer.page(
+    rows = await texts.page(opened, caller, agent_id, limit + 1, responses.place_of(cursor))
+    return responses.page(
         rows, limit, lambda row: row.model_dump(mode="json"), lambda row: (row.created_at, row.id)
     )
 
@@ -185,11 +185,11 @@ async def delete_file(opened: Opened, caller: Writer, agent_id: RootId, name: Fi
 async def put_agent(opened: Opened, caller: Writer, agent_id: RootId, body: RootBody) -> Json:
     """Make or change a root. Another key or document than the identity was made of is a 409."""
     proof = Proof.of(body.public_key, body.document)
-    written = await root.put(opened, caller, agent_id, proof, body.changes())
+    written = await profile.put(opened, caller, agent_id, proof, body.changes())
     return Json(written.model_dump(mode="json"))
 
 
 @router.get("/{agent_id:agent}", response_model=Agent)
 async def get_agent(opened: Opened, caller: Reader, agent_id: RootId) -> Json:
     """Read a root."""
-    return Json((await root.get(opened, caller, agent_id)).model_dump(mode="json"))
+    return Json((await profile.get(opened, caller, agent_id)).model_dump(mode="json"))

@@ -6,12 +6,12 @@ from typing import Annotated
 from fastapi import APIRouter, Path
 from pydantic import Field
 
-from services.gateway.answer import Json
-from services.gateway.body import Body, Count, Flag, example
+from services.gateway.api_model import Body, Count, Flag, example
 from services.gateway.dependencies import Admin, Opened, Reader
-from shared import errors
-from shared.spend import limits
-from shared.spend.budget import Period
+from services.gateway.responses import Json
+from shared.foundation import errors
+from shared.platform.spend import budget_admin
+from shared.platform.spend.budget import Period
 
 router = APIRouter(prefix="/v1/budgets", tags=["spend"])
 MOST_USD, MOST_TOKENS = 10**9, 10**15
@@ -35,7 +35,7 @@ class BudgetBody(Body):
 @router.get("")
 async def list_budgets(opened: Opened, caller: Reader) -> Json:
     """List budgets with what the windows of now have used, reserved and left."""
-    found = await limits.read_budgets(opened, caller)
+    found = await budget_admin.read_budgets(opened, caller)
     return Json({"results": [one.shown() for one in found], "next_cursor": None})
 
 
@@ -44,7 +44,7 @@ async def get_budget(
     opened: Opened, caller: Reader, scope: BudgetScope, period: Period | None = None
 ) -> Json:
     """Read a scope's budget; of two, that of the day unless the other is asked for."""
-    found = await limits.read_budgets(opened, caller, scope)
+    found = await budget_admin.read_budgets(opened, caller, scope)
     for one in found:
         if period in (None, one.period):
             return Json(one.shown())
@@ -54,7 +54,7 @@ async def get_budget(
 @router.put("/{scope:path}")
 async def put_budget(opened: Opened, caller: Admin, scope: BudgetScope, body: BudgetBody) -> Json:
     """Set a scope's budget of a period; what its window has spent so far counts from the start."""
-    kept = await limits.set_budget(
+    kept = await budget_admin.set_budget(
         opened,
         caller,
         scope,
@@ -71,5 +71,5 @@ async def delete_budget(
     opened: Opened, caller: Admin, scope: BudgetScope, period: Period | None = None
 ) -> Json:
     """Take a scope's budgets away, of one period or both; none is no error."""
-    gone = await limits.drop_budget(opened, caller, scope, period)
+    gone = await budget_admin.drop_budget(opened, caller, scope, period)
     return Json({"scope": scope, "deleted": [one.period for one in gone]})

@@ -7,20 +7,20 @@ from fastapi import APIRouter, Path
 from pydantic import Field, Strict
 from starlette.responses import Response
 
-from services.gateway import entity_tag
-from services.gateway.answer import Json
-from services.gateway.body import Body, Count, Flag, example
+from services.gateway import etag
+from services.gateway.api_model import Body, Count, Flag, example
 from services.gateway.dependencies import Opened, Reader, Writer
-from services.gateway.entity_tag import IfMatch, IfNoneMatch
+from services.gateway.etag import IfMatch, IfNoneMatch
 from services.gateway.paths import SessionId
-from shared import errors
-from shared.sessions.state import open_state
-from shared.stores.nearest import nearest
-from shared.stores.protocol import Store
-from shared.stores.record import Listing, Snapshot
-from shared.values import wire
-from shared.values.collection import Collection
-from shared.values.vector import Vec
+from services.gateway.responses import Json
+from shared.conversation.sessions.state import open_state
+from shared.conversation.state.protocol import Store
+from shared.conversation.state.types import Listing, Snapshot
+from shared.conversation.state.vector_search import nearest
+from shared.conversation.values import json_codec
+from shared.conversation.values.collection import Collection
+from shared.conversation.values.vector import Vec
+from shared.foundation import errors
 
 router = APIRouter(prefix="/v1/sessions/{session_id:session}/collections", tags=["session state"])
 Label = Annotated[str, Path(examples=["plans"])]
@@ -37,7 +37,7 @@ class CollectionBody(Body):
 
     def collection(self) -> Collection:
         """Return the collection, checked."""
-        collection = wire.decode_collection(self.type, self.value)
+        collection = json_codec.decode_collection(self.type, self.value)
         if self.index and not isinstance(collection, Vec):
             raise errors.Invalid("index", "can be true of a vec alone")
         return collection
@@ -97,7 +97,7 @@ async def put_collection(
     if_none_match: IfNoneMatch = None,
 ) -> Json:
     """Write a collection as a whole, on condition if the request names one."""
-    collection, expected = body.collection(), entity_tag.expected(if_match, if_none_match)
+    collection, expected = body.collection(), etag.expected(if_match, if_none_match)
     async with open_state(opened, caller, session_id, write=True) as store:
         listing = await store.put_collection(label, collection, index=body.index, expected=expected)
     return put(listing)
@@ -105,7 +105,7 @@ async def put_collection(
 
 def put(listing: Listing) -> Json:
     """Answer what was put, with its entity tag."""
-    return Json(listing.shown(), headers={"etag": entity_tag.tag(listing.version)})
+    return Json(listing.shown(), headers={"etag": etag.tag(listing.version)})
 
 
 @router.get("/{label:path}", response_model=CollectionAnswer)
@@ -129,8 +129,8 @@ async def found(store: Store, label: str) -> Snapshot:
 def told(snapshot: Snapshot, if_none_match: str | None) -> Response:
     """Answer a snapshot, or that the reader has it."""
     version = snapshot.listing.version
-    headers = {"etag": entity_tag.tag(version)}
-    if entity_tag.known(if_none_match, version):
+    headers = {"etag": etag.tag(version)}
+    if etag.known(if_none_match, version):
         return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
     return Json(snapshot.shown(), headers=headers)
 
@@ -140,6 +140,6 @@ async def remove_collection(
     opened: Opened, caller: Writer, session_id: SessionId, label: Label, if_match: IfMatch = None
 ) -> Json:
     """Remove a collection, on condition if the request names one; none there is a no-op that says so."""
-    expected = entity_tag.expected(if_match, None)
+    expected = etag.expected(if_match, None)
     async with open_state(opened, caller, session_id, write=True) as store:
         return Json({"label": label, "deleted": await store.remove_collection(label, expected=expected)})

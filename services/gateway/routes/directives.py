@@ -4,12 +4,13 @@ from http import HTTPStatus
 
 from fastapi import APIRouter
 
-from services.gateway import answer
-from services.gateway.answer import Json
-from services.gateway.body import Body, example
+from services.gateway import responses
+from services.gateway.api_model import Body, example
 from services.gateway.dependencies import Admin, Cursor, Limit, Opened, Reader
-from shared.directives import files, resolve, store
-from shared.directives.record import Directive
+from services.gateway.responses import Json
+from shared.platform.directives import files, resolve
+from shared.platform.directives import queries as directive_queries
+from shared.platform.directives.directive import Directive
 
 router = APIRouter(prefix="/v1/directives", tags=["directives"])
 
@@ -54,9 +55,9 @@ async def list_versions(
 ) -> Json:
     """List what the tenant has set, the newest first; a blank text is where it went back to the file."""
     files.check_name(name)
-    after = answer.place_of(cursor)
+    after = responses.place_of(cursor)
     async with opened.postgres.tenant(caller.tenant) as connection:
-        rows = await store.page(connection, caller.tenant, name, limit + 1, after)
-    return answer.page(
+        rows = await directive_queries.page(connection, caller.tenant, name, limit + 1, after)
+    return responses.page(
         rows, limit, lambda row: row.model_dump(mode="json"), lambda row: (row.created_at, str(row.version))
     )

@@ -6,14 +6,15 @@ from typing import Annotated, Any
 from fastapi import APIRouter
 from pydantic import Field
 
-from services.gateway import answer
-from services.gateway.answer import Json
-from services.gateway.body import Body, Flag, example
+from services.gateway import responses
+from services.gateway.api_model import Body, Flag, example
 from services.gateway.dependencies import AgentId, Cursor, Limit, Once, Opened, Reader, UserId, Writer
-from shared import errors
-from shared.dreams import begin, store
-from shared.dreams import undo as undoing
-from shared.dreams.record import PassName, Run
+from services.gateway.responses import Json
+from shared.dreams.runs import queries as dream_queries
+from shared.dreams.runs import start
+from shared.dreams.runs import undo as undo_run
+from shared.dreams.runs.dream_run import PassName, Run
+from shared.foundation import errors
 
 router = APIRouter(prefix="/v1/dreams", tags=["dreams"])
 
@@ -33,7 +34,7 @@ class DreamBody(Body):
 async def begin_dream(opened: Opened, caller: Writer, body: DreamBody, once: Once) -> Json:
     """Begin a run over exactly one scope: an agent's common memory, or one user's."""
     scope = caller.scope(body.agent_id, body.user_id)
-    begun = await begin.on_demand(opened, scope, caller.key_id, body.passes, dry_run=body.dry_run, key=once)
+    begun = await start.on_demand(opened, scope, caller.key_id, body.passes, dry_run=body.dry_run, key=once)
     return Json(begun, HTTPStatus.CREATED)
 
 
@@ -51,8 +52,8 @@ async def list_dreams(
     asked = {"agent_id": agent_id, "user_id": user_id}
     wanted = {name: value for name, value in asked.items() if value is not None}
     async with opened.postgres.tenant(caller.tenant) as connection:
-        rows = await store.page(connection, caller, wanted, limit + 1, answer.place_of(cursor))
-    return answer.page(rows, limit, _brief, lambda row: (row.created_at, row.id))
+        rows = await dream_queries.page(connection, caller, wanted, limit + 1, responses.place_of(cursor))
+    return responses.page(rows, limit, _brief, lambda row: (row.created_at, row.id))
 
 
 def _brief(run: Run) -> dict[str, Any]:
@@ -70,19 +71,19 @@ async def get_diff(opened: Opened, caller: Reader, run_id: str) -> Json:
     """Read what a run changed, entry by entry."""
     await _found(opened, caller, run_id)
     async with opened.postgres.tenant(caller.tenant) as connection:
-        changes = await store.changes(connection, caller.tenant, run_id)
+        changes = await dream_queries.changes(connection, caller.tenant, run_id)
     return Json({"results": changes, "next_cursor": None})
 
 
 @router.post("/{run_id}/undo")
 async def undo_dream(opened: Opened, caller: Writer, run_id: str) -> Json:
     """Undo a run, and say what could not be undone."""
-    return Json(await undoing.undo(opened, caller, run_id))
+    return Json(await undo_run.undo(opened, caller, run_id))
 
 
 async def _found(opened: Opened, caller: Reader, run_id: str) -> Run:
     async with opened.postgres.tenant(caller.tenant) as connection:
-        run = await store.get(connection, caller.tenant, run_id)
+        run = await dream_queries.get(connection, caller.tenant, run_id)
     if run is None or not caller.may_see(run.agent_id, run.user_id):
         raise errors.NotFound(f"no dream run '{run_id}'")
     return run

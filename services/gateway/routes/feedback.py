@@ -5,15 +5,16 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from services.gateway import answer
-from services.gateway.answer import Json
-from services.gateway.body import Body, example
+from services.gateway import responses
+from services.gateway.api_model import Body, example
 from services.gateway.dependencies import Cursor, Limit, Once, Opened, Reader, Writer
 from services.gateway.paths import SessionId
-from shared import naming
-from shared.feedback import signal, store
-from shared.feedback.record import Signal, SignalDraft, SignalType
-from shared.feedback.signal import DAYS
+from services.gateway.responses import Json
+from shared.conversation.feedback import queries as feedback_queries
+from shared.conversation.feedback import report as feedback_report
+from shared.conversation.feedback.feedback_signal import Signal, SignalDraft, SignalType
+from shared.conversation.feedback.report import DAYS
+from shared.foundation import validation
 
 router = APIRouter(prefix="/v1", tags=["feedback"])
 _EXAMPLE = {"type": "UserThumbsDown", "summary": "The invoice went to the old address."}
@@ -50,14 +51,18 @@ async def report_in_session(
     once: Once,
 ) -> Json:
     """Report a signal of a session."""
-    return Json(await signal.report(opened, caller, session_id, body.draft(), once), HTTPStatus.CREATED)
+    return Json(
+        await feedback_report.report(opened, caller, session_id, body.draft(), once), HTTPStatus.CREATED
+    )
 
 
 @router.post("/feedback", status_code=HTTPStatus.CREATED, response_model=Signal)
 async def report(opened: Opened, caller: Writer, body: SessionSignalBody, once: Once) -> Json:
     """Report a signal, its session named in the body."""
-    session_id = naming.check_identifier(body.session_id, "session_id")
-    return Json(await signal.report(opened, caller, session_id, body.draft(), once), HTTPStatus.CREATED)
+    session_id = validation.check_identifier(body.session_id, "session_id")
+    return Json(
+        await feedback_report.report(opened, caller, session_id, body.draft(), once), HTTPStatus.CREATED
+    )
 
 
 @router.get("/feedback")
@@ -69,16 +74,16 @@ async def list_signals(  # noqa: PLR0913
     days: Annotated[int, Query(ge=1, le=3660)] = DAYS,
     agent_id: str | None = None,
     user_id: str | None = None,
-    limit: Limit = signal.LIMIT,
+    limit: Limit = feedback_report.LIMIT,
     cursor: Cursor = None,
 ) -> Json:
     """List the signals of the last days, the newest first."""
     caller.scope(agent_id, user_id)
     asked = {"session_id": session_id, "type": type, "agent_id": agent_id, "user_id": user_id}
     wanted = {name: value for name, value in asked.items() if value is not None}
-    after = answer.place_of(cursor)
+    after = responses.place_of(cursor)
     async with opened.postgres.tenant(caller.tenant) as connection:
-        rows = await store.page(connection, caller, wanted, days, limit + 1, after)
-    return answer.page(
+        rows = await feedback_queries.page(connection, caller, wanted, days, limit + 1, after)
+    return responses.page(
         rows, limit, lambda row: row.model_dump(mode="json"), lambda row: (row.created_at, row.id)
     )

@@ -3,10 +3,10 @@
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from services.gateway.answer import Json
 from services.gateway.dependencies import Opened, Reader
 from services.gateway.paths import SessionId
-from shared.sessions import files
+from services.gateway.responses import Json
+from shared.conversation.sessions import files
 
 router = APIRouter(prefix="/v1/sessions/{session_id:session}/files", tags=["session state"])
 

@@ -4,16 +4,16 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path
 
-from services.gateway import answer
-from services.gateway.answer import Json
-from services.gateway.body import Body, example
+from services.gateway import responses
+from services.gateway.api_model import Body, example
 from services.gateway.dependencies import Cursor, Limit, Opened, Reader, Writer
 from services.gateway.paths import SessionId
-from shared import errors
-from shared.sessions.state import open_state, working_memory_read
-from shared.stores.protocol import Store
-from shared.stores.record import KeyEntry, time_of, write_of
-from shared.values import wire
+from services.gateway.responses import Json
+from shared.conversation.sessions.state import open_state, working_memory_read
+from shared.conversation.state.protocol import Store
+from shared.conversation.state.types import KeyEntry, time_of, write_of
+from shared.conversation.values import json_codec
+from shared.foundation import errors
 
 router = APIRouter(prefix="/v1/sessions/{session_id:session}", tags=["session state"])
 Key = Annotated[str, Path(examples=["plan"])]
@@ -53,15 +53,15 @@ async def list_keys(
 
 async def page_of_keys(store: Store, limit: int, cursor: str | None) -> Json:
     """Return a page of a store's keys."""
-    place = answer.place_of(cursor)
+    place = responses.place_of(cursor)
     rows = await store.list_keys(limit + 1, 0 if place is None else write_of(place[0]))
-    return answer.page(rows, limit, KeyEntry.shown, lambda row: (time_of(row.written), "key"))
+    return responses.page(rows, limit, KeyEntry.shown, lambda row: (time_of(row.written), "key"))
 
 
 @router.put("/kv/{key:path}", response_model=KeyAnswer)
 async def set_key(opened: Opened, caller: Writer, session_id: SessionId, key: Key, body: ValueBody) -> Json:
     """Write a key; over the cap, the key that was written least recently goes."""
-    value = wire.decode(body.value)
+    value = json_codec.decode(body.value)
     async with open_state(opened, caller, session_id, write=True) as store:
         entry = await store.set_key(key, value)
     return Json(entry.shown())

@@ -7,10 +7,9 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from pydantic import Field
 
-from services.gateway import answer
 from services.gateway import errors as problems
-from services.gateway.answer import Json
-from services.gateway.body import Body, Count, Flag, Fraction, Items, example, parse
+from services.gateway import responses
+from services.gateway.api_model import Body, Count, Flag, Fraction, Items, example, parse
 from services.gateway.dependencies import (
     Cursor,
     Limit,
@@ -20,13 +19,17 @@ from services.gateway.dependencies import (
     ReadingScope,
     Writer,
 )
-from shared import errors
-from shared.index import ranking
-from shared.longterm import catalogue, change, forget, history, save, search, store
-from shared.longterm.criteria import Criteria
-from shared.longterm.record import Draft, Entry, Source
-from shared.longterm.search import Ranking
-from shared.stages import State
+from services.gateway.responses import Json
+from shared.foundation import errors
+from shared.foundation.stages import State
+from shared.lifecycle import delete_memory as delete_memory_everywhere
+from shared.memory.longterm import history, save, scope_queries, update
+from shared.memory.longterm import queries as memory_queries
+from shared.memory.longterm import search as memory_search
+from shared.memory.longterm.filters import Criteria
+from shared.memory.longterm.memory import Draft, Entry, Source
+from shared.memory.longterm.search import Ranking
+from shared.search.ranking import rank as ranking
 
 router = APIRouter(prefix="/v1/memories", tags=["memories"])
 _EXAMPLE = {
@@ -176,8 +179,8 @@ async def list_memories(  # noqa: PLR0913
         created_before=created_before,
         state=state,
     )
-    rows = await search.newest(opened, scope, criteria, limit + 1, answer.place_of(cursor))
-    return answer.page(
+    rows = await memory_search.newest(opened, scope, criteria, limit + 1, responses.place_of(cursor))
+    return responses.page(
         rows, limit, lambda row: row.model_dump(mode="json"), lambda row: (row.last_seen_at, row.id)
     )
 
@@ -187,11 +190,11 @@ async def search_memories(opened: Opened, caller: Reader, body: SearchBody) -> J
     """Find memories by what they say."""
     scope, criteria = caller.scope(body.agent_id, body.user_id), body.criteria()
     if not body.query or not body.query.strip():
-        rows = await search.newest(opened, scope, criteria, body.limit)
+        rows = await memory_search.newest(opened, scope, criteria, body.limit)
         results = [row.model_dump(mode="json") | {"score": 0.0} for row in rows]
         return Json({"results": results, "stages": ["newest"], "degraded": []})
     wanted = Ranking(body.limit, body.strategy, body.min_similarity)
-    found = await search.search(opened, scope, body.query, criteria, wanted)
+    found = await memory_search.search(opened, scope, body.query, criteria, wanted)
     results = [
         one.entry.model_dump(mode="json")
         | {"score": one.scored.score}
@@ -204,13 +207,13 @@ async def search_memories(opened: Opened, caller: Reader, body: SearchBody) -> J
 @router.get("/categories")
 async def list_categories(opened: Opened, scope: ReadingScope) -> Json:
     """List categories with counts; `total` counts what lies beneath too."""
-    return Json({"results": await catalogue.categories(opened, scope), "next_cursor": None})
+    return Json({"results": await scope_queries.categories(opened, scope), "next_cursor": None})
 
 
 @router.get("/tags")
 async def list_tags(opened: Opened, scope: ReadingScope) -> Json:
     """List tags with counts."""
-    return Json({"results": await catalogue.tags(opened, scope), "next_cursor": None})
+    return Json({"results": await scope_queries.tags(opened, scope), "next_cursor": None})
 
 
 @router.get("/{memory_id}", response_model=Entry)
@@ -230,7 +233,7 @@ async def get_history(opened: Opened, caller: Reader, memory_id: str) -> Json:
 
 async def _found(opened: Opened, caller: Reader, memory_id: str) -> Entry:
     async with opened.postgres.tenant(caller.tenant) as connection:
-        entry = await store.get(connection, caller, memory_id)
+        entry = await memory_queries.get(connection, caller, memory_id)
     if entry is None:
         raise errors.NotFound(f"no memory '{memory_id}'")
     return entry
@@ -239,12 +242,12 @@ async def _found(opened: Opened, caller: Reader, memory_id: str) -> Entry:
 @router.patch("/{memory_id}", response_model=Entry)
 async def change_memory(opened: Opened, caller: Writer, memory_id: str, body: ChangeBody) -> Json:
     """Change fields of a memory."""
-    changed = await change.update(opened, caller, memory_id, body.changes())
+    changed = await update.update(opened, caller, memory_id, body.changes())
     return Json(changed.model_dump(mode="json"))
 
 
 @router.delete("/{memory_id}")
 async def delete_memory(opened: Opened, caller: Writer, memory_id: str) -> Json:
     """Forget a memory for good and say what it was; an unknown id is a no-op that says so."""
-    gone = await forget.forget(opened, caller, memory_id)
+    gone = await delete_memory_everywhere.forget(opened, caller, memory_id)
     return Json({"id": memory_id, "deleted": gone is not None, "content": gone.content if gone else None})

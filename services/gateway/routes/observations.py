@@ -7,16 +7,18 @@ from typing import Annotated, Any
 from fastapi import APIRouter
 from pydantic import Field
 
-from services.gateway import answer
-from services.gateway.answer import Json
-from services.gateway.body import Body, Count, Flag, example
+from services.gateway import responses
+from services.gateway.api_model import Body, Count, Flag, example
 from services.gateway.dependencies import Cursor, Limit, Once, Opened, Reader, Writer
 from services.gateway.paths import SessionId
+from services.gateway.responses import Json
 from services.gateway.routes.memories import FoundBody
-from shared.observations import observe, search, store
-from shared.observations.record import Observation, ObservationDraft, ObservationKind
-from shared.observations.search import ObservationCriteria
-from shared.sessions import open as sessions
+from shared.conversation.observations import add
+from shared.conversation.observations import queries as observation_queries
+from shared.conversation.observations import search as observation_search
+from shared.conversation.observations.observation import Observation, ObservationDraft, ObservationKind
+from shared.conversation.observations.search import ObservationCriteria
+from shared.conversation.sessions.open import find
 
 router = APIRouter(prefix="/v1", tags=["observations"])
 
@@ -66,7 +68,7 @@ async def add_observation(
     opened: Opened, caller: Writer, session_id: SessionId, body: ObservationBody, once: Once
 ) -> Json:
     """Attach an observation to a session."""
-    observed = await observe.observe(opened, caller, session_id, body.draft(), once)
+    observed = await add.observe(opened, caller, session_id, body.draft(), once)
     return Json(observed, HTTPStatus.CREATED)
 
 
@@ -80,11 +82,11 @@ async def list_observations(
     cursor: Cursor = None,
 ) -> Json:
     """List the observations of a session, the newest first."""
-    after, idle = answer.place_of(cursor), opened.settings.window_idle
+    after, idle = responses.place_of(cursor), opened.settings.window_idle
     async with opened.postgres.tenant(caller.tenant) as connection:
-        session = await sessions.find(connection, caller, session_id, idle)
-        rows = await store.page(connection, session, limit + 1, after, kind)
-    return answer.page(
+        session = await find(connection, caller, session_id, idle)
+        rows = await observation_queries.page(connection, session, limit + 1, after, kind)
+    return responses.page(
         rows, limit, lambda row: row.model_dump(mode="json"), lambda row: (row.created_at, row.id)
     )
 
@@ -94,7 +96,7 @@ async def search_observations(opened: Opened, caller: Reader, body: ObservationS
     """Find observations by what they say, across sessions."""
     criteria = ObservationCriteria(body.kind, body.session_id)
     scope = caller.scope(body.agent_id, body.user_id)
-    found = await search.search(opened, scope, body.query, criteria, body.limit)
+    found = await observation_search.search(opened, scope, body.query, criteria, body.limit)
     results: list[dict[str, Any]] = [
         observed.model_dump(mode="json")
         | {"score": scored.score}

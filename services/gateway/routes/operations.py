@@ -9,11 +9,12 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from services.gateway import metrics
-from services.gateway.answer import Json
 from services.gateway.dependencies import Opened, Reader
 from services.gateway.drain import is_draining
-from shared import errors, status
-from shared.clients import redis
+from services.gateway.responses import Json
+from shared.foundation import errors
+from shared.infra import redis as redis_client
+from shared.jobs import status
 
 router = APIRouter(tags=["operations"])
 
@@ -40,7 +41,7 @@ async def readyz(request: Request, opened: Opened) -> Json:
 
 
 async def _ping_redis(opened: Opened) -> None:
-    with redis.translated():
+    with redis_client.translated():
         await opened.redis.ping()
 
 

@@ -7,21 +7,21 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from pydantic import Field
 
-from services.gateway import answer
 from services.gateway import errors as problems
-from services.gateway.answer import Json
-from services.gateway.body import Body, Count, Flag, Items, example, parse
+from services.gateway import responses
+from services.gateway.api_model import Body, Count, Flag, Items, example, parse
 from services.gateway.dependencies import Cursor, Limit, Once, Opened, Reader, Writer
 from services.gateway.paths import SessionId
-from shared import errors, naming
+from services.gateway.responses import Json
 from shared.context import build
-from shared.context.record import Request
-from shared.conversation import append, read
-from shared.conversation.record import MAX_CONTENT, Role, Turn, TurnDraft
-from shared.sessions import open as sessions
-from shared.sessions import store
-from shared.sessions.record import Session, SessionKind
-from shared.spend.record import reported_with_turn
+from shared.context.types import Request
+from shared.conversation.sessions import open as session_open
+from shared.conversation.sessions import queries as session_queries
+from shared.conversation.sessions.session import Session, SessionKind
+from shared.conversation.turns import append, window
+from shared.conversation.turns.turn import MAX_CONTENT, Role, Turn, TurnDraft
+from shared.foundation import errors, validation
+from shared.platform.spend.charge import reported_with_turn
 
 router = APIRouter(prefix="/v1/sessions", tags=["sessions"])
 
@@ -79,7 +79,7 @@ class ContextBody(Body):
 
     def request(self) -> Request:
         """Return the request, checked."""
-        naming.check_text(self.message, "message", MAX_CONTENT)
+        validation.check_text(self.message, "message", MAX_CONTENT)
         return Request(self.message, self.system, self.record_turn, self.max_tokens, self.explain)
 
 
@@ -100,7 +100,7 @@ class ContextAnswer(Body):
 @router.post("", status_code=HTTPStatus.CREATED, response_model=Session)
 async def open_session(opened: Opened, caller: Writer, body: SessionBody, once: Once) -> Json:
     """Open a session; the same id with the same properties answers the one that is there."""
-    session = await sessions.open_session(
+    session = await session_open.open_session(
         opened,
         caller,
         caller.scope(body.agent_id, body.user_id),
@@ -128,10 +128,10 @@ async def list_sessions(
     caller.scope(agent_id, user_id)
     asked = {"agent_id": agent_id, "user_id": user_id, "kind": kind}
     wanted = {name: value for name, value in asked.items() if value is not None}
-    after, idle = answer.place_of(cursor), opened.settings.window_idle
+    after, idle = responses.place_of(cursor), opened.settings.window_idle
     async with opened.postgres.tenant(caller.tenant) as connection:
-        rows = await store.page(connection, caller, idle, limit + 1, after, wanted)
-    return answer.page(
+        rows = await session_queries.page(connection, caller, idle, limit + 1, after, wanted)
+    return responses.page(
         rows, limit, lambda row: row.model_dump(mode="json"), lambda row: (row.created_at, row.id)
     )
 
@@ -169,7 +169,7 @@ async def list_turns(
     last: Annotated[int, Query(ge=1, le=100)] = 20,
 ) -> Json:
     """Read the conversation window: the last turns, none when the session has lain idle."""
-    turns = await read.last_turns(opened, caller, session_id, last)
+    turns = await window.last_turns(opened, caller, session_id, last)
     return Json({"results": [_shown(turn) for turn in turns], "next_cursor": None})
 
 
@@ -189,12 +189,12 @@ async def build_context(
 async def get_session(opened: Opened, caller: Reader, session_id: SessionId) -> Json:
     """Read a session."""
     async with opened.postgres.tenant(caller.tenant) as connection:
-        session = await sessions.find(connection, caller, session_id, opened.settings.window_idle)
+        session = await session_open.find(connection, caller, session_id, opened.settings.window_idle)
     return Json(session.model_dump(mode="json"))
 
 
 @router.delete("/{session_id:session}")
 async def close_session(opened: Opened, caller: Writer, session_id: SessionId) -> Json:
     """Delete a session with its turns."""
-    await sessions.close(opened, caller, session_id)
+    await session_open.close(opened, caller, session_id)
     return Json({"id": session_id, "deleted": True})

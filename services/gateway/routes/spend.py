@@ -9,15 +9,16 @@ from fastapi import APIRouter, Path, Query
 from pydantic import Field
 from starlette.responses import Response
 
-from services.gateway.answer import Json
-from services.gateway.body import Body, example
+from services.gateway.api_model import Body, example
 from services.gateway.dependencies import Admin, Once, Opened, Reader, Writer
 from services.gateway.paths import SessionId
-from shared import naming
-from shared.spend import book, limits, report
-from shared.spend.prices import DECIMALS, MAX_PRICE, Rates
-from shared.spend.record import Reported, reported
-from shared.spend.report import Criteria
+from services.gateway.responses import Json
+from shared.conversation.sessions import usage as session_usage
+from shared.foundation import validation
+from shared.platform.spend import budget_admin, report
+from shared.platform.spend.charge import Reported, reported
+from shared.platform.spend.prices import DECIMALS, MAX_PRICE, Rates
+from shared.platform.spend.report import Criteria
 
 router = APIRouter(prefix="/v1", tags=["spend"])
 Price = Annotated[Decimal, Field(ge=0, le=MAX_PRICE, decimal_places=DECIMALS)]
@@ -69,14 +70,14 @@ async def report_usage(
     opened: Opened, caller: Writer, session_id: SessionId, body: UsageBody, once: Once
 ) -> Json:
     """Add a usage to a session's totals; the same usage_id again adds nothing."""
-    told = await book.report(opened, caller, session_id, body.reported(), once)
+    told = await session_usage.report(opened, caller, session_id, body.reported(), once)
     return Json(told, HTTPStatus.CREATED)
 
 
 @router.get("/sessions/{session_id:session}/spend")
 async def read_totals(opened: Opened, caller: Reader, session_id: SessionId) -> Json:
     """Read the totals of what was reported of a session."""
-    return Json(await book.of_session(opened, caller, session_id))
+    return Json(await session_usage.of_session(opened, caller, session_id))
 
 
 @router.get("/spend")
@@ -101,8 +102,8 @@ async def read_report(  # noqa: PLR0913
     asked = {"agent_id": agent_id, "user_id": user_id, "session_id": session_id}
     asked |= {"purpose": purpose, "model": model}
     wanted = {name: value for name, value in asked.items() if value is not None}
-    since = since and naming.check_time(since, "since")
-    until = until and naming.check_time(until, "until")
+    since = since and validation.check_time(since, "since")
+    until = until and validation.check_time(until, "until")
     groups = report.check_groups(group_by)
     rows = await report.report(opened, caller, groups, Criteria(wanted, since, until))
     if format == "csv":
@@ -113,17 +114,17 @@ async def read_report(  # noqa: PLR0913
 @router.get("/prices")
 async def list_prices(opened: Opened, caller: Reader) -> Json:
     """List the prices that count, and where each is from: the tenant, the operator's file, or built in."""
-    return Json({"results": await limits.read_prices(opened, caller), "next_cursor": None})
+    return Json({"results": await budget_admin.read_prices(opened, caller), "next_cursor": None})
 
 
 @router.put("/prices/{model:path}")
 async def put_price(opened: Opened, caller: Admin, model: Model, body: PriceBody) -> Json:
     """Set the tenant's own price of a model; what was booked before keeps its cost."""
-    rates = await limits.set_price(opened, caller, model, body.rates())
+    rates = await budget_admin.set_price(opened, caller, model, body.rates())
     return Json(rates.shown(model))
 
 
 @router.delete("/prices/{model:path}")
 async def delete_price(opened: Opened, caller: Admin, model: Model) -> Json:
     """Go back to the listed price of a model, if it has one."""
-    return Json({"model": model, "deleted": await limits.drop_price(opened, caller, model)})
+    return Json({"model": model, "deleted": await budget_admin.drop_price(opened, caller, model)})

@@ -5,13 +5,13 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from services.gateway.answer import Json
-from services.gateway.body import Body, example
+from services.gateway.api_model import Body, example
 from services.gateway.dependencies import Once, Opened, Reader, Writer
 from services.gateway.paths import SessionId
-from shared.conversation.record import Role
-from shared.sessions.state import append_entry, open_state
-from shared.stores.record import Draft
+from services.gateway.responses import Json
+from shared.conversation.sessions.state import append_entry, open_state
+from shared.conversation.state.types import Draft
+from shared.conversation.turns.turn import Role
 
 router = APIRouter(prefix="/v1/sessions/{session_id:session}/transcript", tags=["session state"])
 

@@ -6,9 +6,9 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from starlette.responses import StreamingResponse
 
-from services.gateway.answer import Json
 from services.gateway.dependencies import AgentId, Opened, Reader, UserId, Writer
-from shared.transfer import transfer
+from services.gateway.responses import Json
+from shared.lifecycle.transfer import transfer
 
 router = APIRouter(prefix="/v1/memories", tags=["memories"])
 

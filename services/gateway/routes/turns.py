@@ -6,12 +6,12 @@ from typing import Annotated, Any
 from fastapi import APIRouter
 from pydantic import Field
 
-from services.gateway.answer import Json
-from services.gateway.body import Body, Count, Flag, example
+from services.gateway.api_model import Body, Count, Flag, example
 from services.gateway.dependencies import Opened, Reader
+from services.gateway.responses import Json
 from services.gateway.routes.memories import FoundBody
-from shared.conversation import search
-from shared.conversation.search import TurnCriteria
+from shared.conversation.turns import search as turn_search
+from shared.conversation.turns.search import TurnCriteria
 
 router = APIRouter(prefix="/v1/turns", tags=["sessions"])
 
@@ -36,7 +36,7 @@ async def search_turns(opened: Opened, caller: Reader, body: TurnSearchBody) -> 
     """Find turns by what was said, who said it and when."""
     criteria = TurnCriteria(body.session_id, None, body.created_after, body.created_before)
     scope = caller.scope(body.agent_id, body.user_id)
-    found = await search.search(opened, scope, body.query, criteria, body.limit)
+    found = await turn_search.search(opened, scope, body.query, criteria, body.limit)
     results: list[dict[str, Any]] = [
         turn.model_dump(mode="json")
         | {"score": scored.score}

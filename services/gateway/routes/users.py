@@ -2,10 +2,10 @@
 
 from fastapi import APIRouter
 
-from services.gateway.answer import Json
 from services.gateway.dependencies import Admin, Opened
-from shared import erasure
-from shared.scope import Scope
+from services.gateway.responses import Json
+from shared.foundation.scope import Scope
+from shared.lifecycle import erase_user as erase_user_everywhere
 
 router = APIRouter(prefix="/v1/users", tags=["users"])
 
@@ -14,4 +14,4 @@ router = APIRouter(prefix="/v1/users", tags=["users"])
 async def erase_user(opened: Opened, caller: Admin, user_id: str) -> Json:
     """Erase everything of a user, of every agent, and say what it was."""
     asked: Scope = caller.scope(None, user_id)
-    return Json(await erasure.erase_user(opened, caller, asked.user_id or user_id))
+    return Json(await erase_user_everywhere.erase_user(opened, caller, asked.user_id or user_id))

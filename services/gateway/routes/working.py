@@ -5,14 +5,16 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from pydantic import Field
 
-from services.gateway.answer import Json
-from services.gateway.body import Body, Count, Seconds, example
+from services.gateway.api_model import Body, Count, Seconds, example
 from services.gateway.dependencies import Opened, Reader, Writer
-from shared.clients import redis
-from shared.working import access, keys, preview, search, store, write
-from shared.working.record import DeskEntry
-from shared.working.search import DeskCriteria
-from shared.working.store import Desk
+from services.gateway.responses import Json
+from shared.infra import redis as redis_client
+from shared.memory.working import access, keys, render, write
+from shared.memory.working import queries as working_queries
+from shared.memory.working import search as working_search
+from shared.memory.working.queries import Desk
+from shared.memory.working.search import DeskCriteria
+from shared.memory.working.working_entry import DeskEntry
 
 router = APIRouter(prefix="/v1/working", tags=["working memory"])
 Namespace = Annotated[
@@ -52,8 +54,8 @@ async def list_entries(opened: Opened, caller: Reader, prefix: str = "", namespa
     """List entries under a prefix, without their values."""
     bound = access.bound_namespace(caller, namespace)
     desk = Desk(opened.redis, opened.settings, caller.tenant)
-    with redis.translated():
-        listed = await store.listings(desk, keys.resolve_prefix(prefix, bound))
+    with redis_client.translated():
+        listed = await working_queries.listings(desk, keys.resolve_prefix(prefix, bound))
     seen = await access.visible(opened.postgres, caller, [one.key for one in listed])
     shown = [one.model_dump(mode="json") for one in listed if keys.namespace_of(one.key) in seen]
     return Json({"results": shown, "next_cursor": None})
@@ -74,13 +76,13 @@ async def search_entries(
     """Find entries by their words, tags and category; values are shortened."""
     prefix = keys.resolve_prefix(body.prefix, access.bound_namespace(caller, namespace))
     criteria = DeskCriteria(prefix, body.category, tuple(body.tags))
-    found = await search.search(opened, caller, body.query, criteria, body.limit)
+    found = await working_search.search(opened, caller, body.query, criteria, body.limit)
     results = [_previewed(one) | {"score": score} for one, score in found.results]
     return Json({"results": results, "stages": found.stages, "degraded": found.degraded})
 
 
 def _previewed(entry: DeskEntry) -> dict[str, Any]:
-    return entry.model_dump(mode="json") | {"value": preview.preview(entry.value)}
+    return entry.model_dump(mode="json") | {"value": render.preview(entry.value)}
 
 
 @router.put("/{key:path}", response_model=DeskEntry)
@@ -106,8 +108,8 @@ async def get_entry(
     """Read an entry, the outline of a large one, or a part of it."""
     path = keys.resolve(key, access.bound_namespace(caller, namespace))
     await access.check(opened.postgres, caller, path)
-    with redis.translated():
-        entry = await store.get(Desk(opened.redis, opened.settings, caller.tenant), path, full=full)
+    with redis_client.translated():
+        entry = await working_queries.get(Desk(opened.redis, opened.settings, caller.tenant), path, full=full)
     return Json(entry.model_dump(mode="json"))
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from services.local.embeddings import serve
-from shared import errors
+from shared.foundation import errors
 
 
 def main(

@@ -11,7 +11,7 @@ from pathlib import Path
 import typer
 import uvicorn
 
-from shared import config, errors
+from shared.foundation import config, errors
 
 _EXTRA = ("onnx", "onnxruntime", "safetensors", "tokenizers")
 

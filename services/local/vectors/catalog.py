@@ -16,7 +16,7 @@ import orjson
 
 from services.local.vectors import schema, shape
 from services.local.vectors.collection import Collection
-from shared import errors
+from shared.foundation import errors
 
 _NAME = re.compile(r'[^<>:"/\\|?*\x00-\x1f]{1,255}')
 _ACTIONS = {

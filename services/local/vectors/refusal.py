@@ -8,7 +8,7 @@ and becomes a 500, the rest is the caller's mistake.
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from shared import errors
+from shared.foundation import errors
 
 _MISSING = "No point with id"
 _OWN_FAULT = ("Service", "Out of memory", "Inconsistent", "Operation is cancelled")

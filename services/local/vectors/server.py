@@ -14,9 +14,9 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from services.local.vectors import housekeeping, queries, schema, writes
+from services.local.vectors import flush, queries, schema, writes
 from services.local.vectors.catalog import Catalog
-from shared import errors
+from shared.foundation import errors
 
 # The version whose protocol is spoken (the client compares it with its own), then who speaks it.
 VERSION = f"1.20.0+loci-on-edge.{metadata.version('qdrant-edge-py')}"
@@ -36,8 +36,8 @@ def create_app(data: Path) -> Starlette:
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         app.state.catalog = catalog = Catalog(data)
-        app.state.rest = rest = housekeeping.Rest()
-        keeper = asyncio.create_task(housekeeping.keep(catalog, rest))
+        app.state.rest = rest = flush.Rest()
+        keeper = asyncio.create_task(flush.keep(catalog, rest))
         yield
         keeper.cancel()
         with suppress(asyncio.CancelledError):

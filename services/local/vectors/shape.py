@@ -6,7 +6,7 @@ A null counts as absent, as it does in the protocol.
 from collections.abc import Collection
 from typing import Any, NoReturn
 
-from shared import errors
+from shared.foundation import errors
 
 
 def mapping(value: Any, at: str, known: Collection[str], required: Collection[str] = ()) -> dict[str, Any]:

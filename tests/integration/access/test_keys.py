@@ -8,9 +8,10 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import text
 
-from shared import errors
-from shared.access import keys, store
-from shared.scope import Caller
+from shared.foundation import errors
+from shared.foundation.scope import Caller
+from shared.platform.auth import api_keys
+from shared.platform.auth import queries as auth_queries
 from tests.conftest import Gateway
 
 Postgres = Any
@@ -23,24 +24,24 @@ def postgres(gateway: Gateway) -> Postgres:
 
 
 async def recognised(postgres: Postgres, key: str) -> Caller:
-    return await keys.recognise(postgres, key)
+    return await api_keys.recognise(postgres, key)
 
 
 async def test_a_key_is_recognised_as_what_it_was_issued_for(postgres: Postgres, tenant: str) -> None:
     bound: dict[str, Any] = {"agent_id": "a", "user_id": "u", "namespace": "session/s"}
-    key = await keys.issue(postgres, tenant, rights=["read"], **bound)
+    key = await api_keys.issue(postgres, tenant, rights=["read"], **bound)
     caller = await recognised(postgres, key)
     assert caller == Caller(key.split("_")[1], tenant, frozenset({"read"}), "a", "u", "session/s")
 
 
 async def test_rights_are_read_and_write_by_default(postgres: Postgres, tenant: str) -> None:
-    caller = await recognised(postgres, await keys.issue(postgres, tenant))
+    caller = await recognised(postgres, await api_keys.issue(postgres, tenant))
     assert caller.rights == {"read", "write"}
     assert (caller.agent_id, caller.user_id, caller.namespace) == (None, None, None)
 
 
 async def test_the_secret_is_not_in_the_database(postgres: Postgres, tenant: str) -> None:
-    key = await keys.issue(postgres, tenant)
+    key = await api_keys.issue(postgres, tenant)
     _, key_id, secret = key.split("_", 2)
     async with postgres.tenant(tenant) as connection:
         rows = (await connection.execute(text("SELECT k::text AS row FROM api_key k"))).scalars().all()
@@ -50,7 +51,7 @@ async def test_the_secret_is_not_in_the_database(postgres: Postgres, tenant: str
 
 
 async def test_no_two_keys_are_alike(postgres: Postgres, tenant: str) -> None:
-    issued = [await keys.issue(postgres, tenant) for _ in range(5)]
+    issued = [await api_keys.issue(postgres, tenant) for _ in range(5)]
     assert len({*issued}) == len({key.split("_")[1] for key in issued}) == 5
 
 
@@ -74,7 +75,7 @@ SPOILT: dict[str, Callable[[str], str]] = {
 
 @pytest.mark.parametrize("how", SPOILT)
 async def test_a_spoilt_key_is_refused_with_the_one_answer(postgres: Postgres, tenant: str, how: str) -> None:
-    key = await keys.issue(postgres, tenant)
+    key = await api_keys.issue(postgres, tenant)
     with pytest.raises(errors.Unauthenticated, match=REFUSED):
         await recognised(postgres, SPOILT[how](key))
 
@@ -83,8 +84,8 @@ async def test_an_expired_key_is_refused_and_one_that_will_expire_is_not(
     postgres: Postgres, tenant: str
 ) -> None:
     now = datetime.now(UTC)
-    past = await keys.issue(postgres, tenant, expires_at=now - timedelta(seconds=1))
-    future = await keys.issue(postgres, tenant, expires_at=now + timedelta(hours=1))
+    past = await api_keys.issue(postgres, tenant, expires_at=now - timedelta(seconds=1))
+    future = await api_keys.issue(postgres, tenant, expires_at=now + timedelta(hours=1))
     with pytest.raises(errors.Unauthenticated, match=REFUSED):
         await recognised(postgres, past)
     assert (await recognised(postgres, future)).tenant == tenant
@@ -95,18 +96,18 @@ async def test_a_revoked_key_is_refused_by_the_very_next_request(gateway: Gatewa
         assert (await client.get("/v1/status")).status_code == 200
         key_id = client.headers["authorization"].split("_")[1]
         async with gateway.resources.postgres.tenant(gateway.tenant) as connection:
-            assert await store.revoke(connection, gateway.tenant, key_id)
-            assert not await store.revoke(connection, gateway.tenant, key_id)
+            assert await auth_queries.revoke(connection, gateway.tenant, key_id)
+            assert not await auth_queries.revoke(connection, gateway.tenant, key_id)
         answer = await client.get("/v1/status")
         assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer")
 
 
 async def test_a_tenant_revokes_and_lists_its_own_keys_only(postgres: Postgres, tenant: str) -> None:
-    mine, other = await keys.issue(postgres, tenant), f"t-{uuid4().hex[:12]}"
-    theirs = await keys.issue(postgres, other)
+    mine, other = await api_keys.issue(postgres, tenant), f"t-{uuid4().hex[:12]}"
+    theirs = await api_keys.issue(postgres, other)
     async with postgres.tenant(other) as connection:
-        assert not await store.revoke(connection, other, mine.split("_")[1])
-        listed = await store.keys_of(connection, other)
+        assert not await auth_queries.revoke(connection, other, mine.split("_")[1])
+        listed = await auth_queries.keys_of(connection, other)
     assert [row["id"] for row in listed] == [theirs.split("_")[1]]
     assert "digest" not in listed[0]
     assert (await recognised(postgres, mine)).tenant == tenant
@@ -129,12 +130,12 @@ async def test_a_key_for_what_can_not_be_is_not_issued(
     postgres: Postgres, tenant: str, field: str, more: dict[str, Any]
 ) -> None:
     with pytest.raises(errors.Invalid, match=f"^{field}: "):
-        await keys.issue(postgres, **({"tenant": tenant} | more))
+        await api_keys.issue(postgres, **({"tenant": tenant} | more))
 
 
 async def test_a_key_may_be_bound_to_any_account_that_others_hand_out(
     postgres: Postgres, tenant: str
 ) -> None:
     """As users are named elsewhere: an e-mail address is one."""
-    key = await keys.issue(postgres, tenant, user_id="ada@example.org")
+    key = await api_keys.issue(postgres, tenant, user_id="ada@example.org")
     assert (await recognised(postgres, key)).user_id == "ada@example.org"

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
-from shared import config
+from shared.foundation import config
 from tests.conftest import Gateway, serving
 from tests.journey.agent import Agent
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from shared.agents.identity import identity_of
+from shared.platform.agents.profile import identity_of
 from tests.badinput import problem
 from tests.conftest import Gateway
 from tests.integration.agents.conftest import ROOT

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from shared import config
-from shared.directives import files
+from shared.foundation import config
+from shared.platform.directives import files
 from tests.conftest import Gateway, serving
 from tests.draining import drain
 from tests.standins.models import ModelServer

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from shared import config
-from shared.dreams import store
-from shared.dreams.record import Run
-from shared.resources import Resources
+from shared.dreams.runs import queries as dream_queries
+from shared.dreams.runs.dream_run import Run
+from shared.foundation import config
+from shared.platform.resources import Resources
 from tests.conftest import Gateway, serving
 from tests.draining import drain, make_due
 from tests.standins.behaviours import Reply
 from tests.standins.models import ModelServer
-from workers.dream import walk
+from workers.dream import run_pass
 
 ENTRIES = (
     {"content": "Ada lives in Lyon at 12 Rue Neuve.", "category": "user/home", "tags": ["home"]},
@@ -69,13 +69,13 @@ async def night(resources: Resources, tenant: str, run_id: str, most: int = 60) 
             await drain(resources)
             return
         await make_due(resources)
-        await walk.do_pass(resources, tenant, run_id, run.next_pass.name)
+        await run_pass.do_pass(resources, tenant, run_id, run.next_pass.name)
     raise AssertionError("the run does not end")
 
 
 async def run_of(resources: Resources, tenant: str, run_id: str) -> Run:
     async with resources.postgres.tenant(tenant) as connection:
-        run = await store.get(connection, tenant, run_id)
+        run = await dream_queries.get(connection, tenant, run_id)
     assert run is not None
     return run
 

@@ -8,17 +8,17 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select
 
-from shared import config
-from shared.dreams.record import PassName
-from shared.stages import DREAM_PASS
-from shared.work.table import work
+from shared.dreams.runs.dream_run import PassName
+from shared.foundation import config
+from shared.foundation.stages import DREAM_PASS
+from shared.jobs.table import work
 from tests.conftest import Gateway, serving
 from tests.integration.dreams.conftest import proposing, run_of, saved
 from tests.journey.agent import until
 from tests.standins.behaviours import Hang, Slow
 from tests.standins.models import ModelServer
 from tests.standins.wire import CHAT
-from workers.dream import walk
+from workers.dream import run_pass
 
 LEASE = 1.0
 
@@ -92,7 +92,9 @@ async def test_a_pass_that_is_cancelled_gives_its_claim_back_at_once(
     await saved(house)
     models.chat_default = Hang()
     run_id = await begun(house)
-    at_work = asyncio.create_task(walk.do_pass(house.resources, house.tenant, run_id, PassName.CONSOLIDATE))
+    at_work = asyncio.create_task(
+        run_pass.do_pass(house.resources, house.tenant, run_id, PassName.CONSOLIDATE)
+    )
     await asyncio.to_thread(models.wait_for_calls, 1, 10, CHAT)
     token, attempts, due = await claim_of(house)
     assert (token is not None, attempts, due) == (True, 1, False)
@@ -129,4 +131,4 @@ async def test_a_worker_that_is_told_to_stop_leaves_the_run_due_for_another(
     assert [type(one).__name__ for one in ended] == ["Ignore"]
     assert await claim_of(house) == (None, 0, True)
     models.chat_default = proposing(ids)
-    assert await walk.do_pass(house.resources, house.tenant, run_id, PassName.CONSOLIDATE) == "done"
+    assert await run_pass.do_pass(house.resources, house.tenant, run_id, PassName.CONSOLIDATE) == "done"

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from services.local import ports
-from shared import config
 from shared.context import blocks
+from shared.foundation import config
 from tests.conftest import Gateway, serving
 from tests.integration.dreams.conftest import dreamt
 from tests.integration.longterm.conftest import beside

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from shared.clients.postgres import Postgres
-from shared.dreams.record import PassName
+from shared.dreams.runs.dream_run import PassName
+from shared.infra.postgres import Postgres
 from tests.conftest import Gateway
 from tests.draining import make_due
 from tests.integration.dreams.conftest import live, night, proposing, run_of, saved
 from tests.standins.models import ModelServer
-from workers.dream import walk
+from workers.dream import run_pass
 
 
 class Killed(BaseException):
@@ -81,7 +81,7 @@ async def test_a_kill_at_any_step_leaves_old_or_new_and_the_next_night_goes_on(
 async def _work_until_death(house: Gateway, run_id: str) -> bool:
     try:
         for name in ("fold_duplicates", "consolidate"):
-            await walk.do_pass(house.resources, house.tenant, run_id, PassName(name))
+            await run_pass.do_pass(house.resources, house.tenant, run_id, PassName(name))
     except Killed:
         return True
     return False
@@ -95,7 +95,7 @@ async def test_a_run_is_never_done_twice_at_once(house: Gateway, models: ModelSe
     run_id = begun.json()["id"]
 
     told = await asyncio.gather(
-        *(walk.do_pass(house.resources, house.tenant, run_id, PassName.CONSOLIDATE) for _ in range(8))
+        *(run_pass.do_pass(house.resources, house.tenant, run_id, PassName.CONSOLIDATE) for _ in range(8))
     )
 
     assert sorted(told) == sorted(["done"] + ["not due"] * 7)

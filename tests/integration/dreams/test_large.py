@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from shared import config
-from shared.clients.embedder import Vector
+from shared.foundation import config
+from shared.infra.embedder import Vector
 from tests.conftest import Gateway, serving
 from tests.draining import drain, make_due
 from tests.integration.dreams.conftest import dreamt, live, night
@@ -22,7 +22,7 @@ from tests.standins import vectors
 from tests.standins.behaviours import Reply, Vectors
 from tests.standins.models import ModelServer
 from tests.standins.wire import Call, Wire
-from workers.dream.begin_due import begin_due
+from workers.dream.start_due_runs import begin_due
 
 MakeSettings = Callable[..., config.Settings]
 NOTHING = Reply(json.dumps({"toDelete": [], "toSave": []}))

@@ -4,9 +4,9 @@ import asyncio
 import json
 from typing import Any
 
-from shared.dreams import log
-from shared.dreams.record import PassName
-from shared.scope import Scope
+from shared.dreams.runs import unread_turns
+from shared.dreams.runs.dream_run import PassName
+from shared.foundation.scope import Scope
 from tests.conftest import Gateway
 from tests.integration.dreams.conftest import dreamt, live
 from tests.standins.behaviours import Reply, Status
@@ -30,7 +30,7 @@ async def _say(house: Gateway, session: str, *said: str) -> None:
 async def _unread(house: Gateway, name: PassName) -> list[str]:
     scope = Scope(house.tenant)
     async with house.resources.postgres.tenant(house.tenant) as connection:
-        return [turn.content for turn in await log.unread(connection, scope, name, 1000)]
+        return [turn.content for turn in await unread_turns.unread(connection, scope, name, 1000)]
 
 
 async def test_turns_that_arrive_while_a_pass_thinks_stay_due_for_it(
@@ -68,9 +68,9 @@ async def test_a_skipped_or_failing_pass_marks_nothing_until_its_last_try(
     await _session(house, "I like short answers.")
     models.chat_default = Status(500)
     run = (await house.client.post("/v1/dreams", json={"passes": ["infer_preferences"]})).json()
-    from workers.dream import walk
+    from workers.dream import run_pass
 
-    await walk.do_pass(house.resources, house.tenant, run["id"], PassName.PREFERENCES)
+    await run_pass.do_pass(house.resources, house.tenant, run["id"], PassName.PREFERENCES)
     assert await _unread(house, PassName.PREFERENCES) == ["I like short answers."]
 
     from tests.integration.dreams.conftest import night

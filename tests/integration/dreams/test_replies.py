@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from shared import config
+from shared.foundation import config
 from tests.conftest import Gateway, serving
 from tests.integration.dreams.conftest import dreamt, live, proposing, saved
 from tests.standins.behaviours import EmptyChoices, Fenced, Hang, Refusal, Reply, Thinking, Truncated

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from shared import config
-from shared.dreams import begin
-from shared.stages import DREAM, ReasonCode
-from shared.work.table import work
+from shared.dreams.runs import start
+from shared.foundation import config
+from shared.foundation.stages import DREAM, ReasonCode
+from shared.jobs.table import work
 from tests.conftest import Gateway, serving
 from tests.draining import make_due
 from tests.journey.agent import Agent
-from workers.dream.begin_due import begin_due
+from workers.dream.start_due_runs import begin_due
 
 MakeSettings = Callable[..., config.Settings]
 Active = Callable[..., Any]
@@ -58,7 +58,7 @@ async def test_with_a_cron_expression_an_active_scope_is_due_at_its_next_time(ac
     before = datetime.now(UTC)
     async with active(dream_cron="17 3 * * *", dream_every=1, dream_first_after=0) as house:
         assert await due_at(house) in {
-            begin.next_hour("17 3 * * *", moment) for moment in (before, datetime.now(UTC))
+            start.next_hour("17 3 * * *", moment) for moment in (before, datetime.now(UTC))
         }
         await begin_due(house.resources)
         assert await runs(house) == []

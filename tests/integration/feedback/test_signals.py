@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select, update
 
-from shared.feedback import signal as signals
-from shared.feedback import store
-from shared.feedback.record import SignalDraft, SignalType
-from shared.feedback.table import signal
-from shared.scope import Scope
+from shared.conversation.feedback import queries as feedback_queries
+from shared.conversation.feedback import report as feedback_report
+from shared.conversation.feedback.feedback_signal import SignalDraft, SignalType
+from shared.conversation.feedback.table import signal
+from shared.foundation.scope import Scope
 from tests.conftest import Gateway
 
 Json = dict[str, Any]
@@ -133,7 +133,7 @@ async def test_a_signal_whose_id_is_taken_draws_another_whoever_adds_it(
     monkeypatch.setattr(secrets, "token_hex", lambda size: draws.pop() if size == 6 and draws else draw(size))
     draft = SignalDraft(type=SignalType.SESSION_SUMMARY, summary="by a dream")
     async with gateway.resources.postgres.tenant(gateway.tenant) as connection:
-        await store.add_by_id(connection, gateway.tenant, "s", draft)
+        await feedback_queries.add_by_id(connection, gateway.tenant, "s", draft)
     assert draws == []
     draws.append(taken)
     await _report(gateway, "s", "by a caller")
@@ -166,10 +166,10 @@ async def test_fb3_recent_reads_one_scope_and_drops_the_oldest_when_there_are_to
     async with gateway.resources.postgres.tenant(gateway.tenant) as connection:
         for user_id, name in (("ada", "adas"), (None, "common")):
             scope = Scope(gateway.tenant, "a", user_id)
-            found = [one.summary for one in await signals.recent(connection, scope)]
+            found = [one.summary for one in await feedback_report.recent(connection, scope)]
             assert found == [f"{name} 2", f"{name} 1", f"{name} 0"]
-            assert len(await signals.recent(connection, scope, limit=2)) == 2
-        older = await signals.recent(connection, Scope(gateway.tenant, "a", "ada"), days=8)
+            assert len(await feedback_report.recent(connection, scope, limit=2)) == 2
+        older = await feedback_report.recent(connection, Scope(gateway.tenant, "a", "ada"), days=8)
         assert [one.summary for one in older][-1] == "too old"
 
 
@@ -256,6 +256,6 @@ async def test_signals_past_their_time_are_deleted_and_others_stay(gateway: Gate
     for days, one in told.items():
         await _age(gateway, one["id"], days)
     async with gateway.resources.postgres.tenant(gateway.tenant) as connection:
-        assert await store.expire(connection, gateway.tenant, timedelta(days=30)) == 1
+        assert await feedback_queries.expire(connection, gateway.tenant, timedelta(days=30)) == 1
         kept = (await connection.scalars(select(signal.c.summary))).all()
     assert kept == ["29"]

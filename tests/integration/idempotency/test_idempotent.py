@@ -7,9 +7,9 @@ import pytest
 from sqlalchemy import select
 
 from services.local import ports
-from shared import errors
-from shared.idempotency.store import RequestKey, idempotent
-from shared.work.table import work
+from shared.foundation import errors
+from shared.jobs.table import work
+from shared.platform.idempotency.queries import RequestKey, idempotent
 from tests.conftest import Gateway
 from tests.draining import drain, make_due
 from tests.integration.longterm.conftest import beside

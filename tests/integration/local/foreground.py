@@ -4,7 +4,7 @@ import json
 import sys
 
 from services.local.stack import Stack
-from shared import config
+from shared.foundation import config
 from tests.integration.local import programs
 
 if __name__ == "__main__":

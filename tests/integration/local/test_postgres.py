@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import asyncpg
 import pytest
 
-from services.local import ports, record, unprivileged
+from services.local import ports, process_record, unprivileged
 from services.local.postgres import Postgres
 from tests.integration.local.conditions import until
 
@@ -127,7 +127,7 @@ def test_a_port_that_is_taken_is_named(folder: Path) -> None:
 
 def test_a_second_server_on_the_same_folder_is_refused(server: Postgres, folder: Path) -> None:
     url = server.start()
-    with pytest.raises(record.StillOwned):
+    with pytest.raises(process_record.StillOwned):
         Postgres(folder).start()
     assert ask(url, "SELECT 1") == 1
 
@@ -144,9 +144,9 @@ os.kill(os.getpid(), 9)
 def test_a_server_that_outlived_a_killed_owner_is_replaced(server: Postgres, folder: Path) -> None:
     owner = subprocess.run([sys.executable, "-c", LEAVE, str(folder)], check=False, stdout=subprocess.PIPE)
     left = json.loads((folder / "process.json").read_text())["pid"]
-    assert record.birth(left) is not None
+    assert process_record.birth(left) is not None
     assert server.start() == owner.stdout.decode().strip()
-    assert record.birth(left) is None
+    assert process_record.birth(left) is None
 
 
 def test_the_log_never_holds_the_values_of_a_failing_statement(server: Postgres, folder: Path) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from qdrant_client import QdrantClient, models
 
-from services.local import record
+from services.local import process_record
 from services.local.qdrant import Qdrant
 
 
@@ -46,6 +46,6 @@ def test_data_and_address_outlive_a_stop_and_a_kill(server: Qdrant, tmp_path: Pa
 
 def test_a_second_server_on_the_same_folder_is_refused(server: Qdrant, tmp_path: Path) -> None:
     server.start()
-    with pytest.raises(record.StillOwned):
+    with pytest.raises(process_record.StillOwned):
         Qdrant(tmp_path / "qdrant").start()
     assert server.alive

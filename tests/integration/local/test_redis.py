@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import pytest
 import redis
 
-from services.local import ports, record
+from services.local import ports, process_record
 from services.local.redis import Redis
 
 
@@ -76,6 +76,6 @@ def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
 
 def test_a_second_server_on_the_same_folder_is_refused(server: Redis, tmp_path: Path) -> None:
     with client(server.start()) as desk:
-        with pytest.raises(record.StillOwned):
+        with pytest.raises(process_record.StillOwned):
             Redis(tmp_path / "redis").start()
         assert desk.ping()

@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
-from services.local import ports, record
+from services.local import ports, process_record
 from services.local.process import StartFailed
 from services.local.stack import Stack
-from shared import config, errors
+from shared.foundation import config, errors
 from tests.integration.local import foreground, programs
 from tests.integration.local.conditions import until
 
@@ -90,11 +90,11 @@ def up(settings: config.Settings) -> Iterator[Callable[..., Up]]:
         one.process.kill()
         one.process.communicate()
     for data in {one.data for one in started}:
-        record.stop_leftovers([*data.glob("run/*.json"), *data.glob("*/process.json")], within=5)
+        process_record.stop_leftovers([*data.glob("run/*.json"), *data.glob("*/process.json")], within=5)
 
 
 def gone(children: dict[str, int]) -> bool:
-    return all(record.birth(pid) is None for pid in children.values())
+    return all(process_record.birth(pid) is None for pid in children.values())
 
 
 def answers(port: int) -> bool:
@@ -185,7 +185,7 @@ def test_children_that_are_killed_come_back_and_a_line_says_so(
     after = stack.children()
     assert after.keys() == before.keys()
     assert not set(after.values()) & set(before.values())
-    assert all(record.birth(pid) is not None for pid in after.values())
+    assert all(process_record.birth(pid) is not None for pid in after.values())
     assert (stack.data / "addresses.json").read_text() == addresses
     for name in ("postgres", "redis"):
         assert (stack.data / name / "port").read_text() in addresses
@@ -200,7 +200,7 @@ def test_what_a_killed_stack_left_is_stopped_by_the_next_one(
     left = first.children()
     first.process.kill()
     first.end()
-    assert not any(record.birth(pid) is None for pid in left.values())
+    assert not any(process_record.birth(pid) is None for pid in left.values())
     second = up()
     assert second.line() == f"ready http://127.0.0.1:{settings.port}\n"
     assert gone(left)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from shared import config
+from shared.foundation import config
 from tests.conftest import Gateway, serving
 from tests.journey.agent import Agent
 

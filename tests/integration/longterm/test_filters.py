@@ -8,8 +8,10 @@ from uuid import uuid4
 
 import pytest
 
-from shared import config
-from shared.longterm import document, save, store
+from shared.foundation import config
+from shared.memory.longterm import index_document as memory_document
+from shared.memory.longterm import queries as memory_queries
+from shared.memory.longterm import save
 from tests.conftest import Gateway, serving
 from tests.integration.longterm.conftest import beside
 from tests.integration.longterm.test_saving import sql
@@ -82,9 +84,9 @@ async def filled(make_settings: Callable[..., config.Settings]) -> AsyncIterator
 async def _index_anew(gateway: Gateway, entry_id: str) -> None:
     """Write the point of an entry that was changed by SQL."""
     async with gateway.resources.postgres.tenant(gateway.tenant) as connection:
-        rows = await store.read(connection, gateway.tenant, [entry_id])
+        rows = await memory_queries.read(connection, gateway.tenant, [entry_id])
         claims = await save.hand_on(connection, gateway.tenant, rows)
-    await gateway.resources.writer.write_through([document.document(row) for row in rows], claims)
+    await gateway.resources.writer.write_through([memory_document.document(row) for row in rows], claims)
 
 
 def names(entries: list[dict[str, Any]]) -> set[str]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from shared import config
+from shared.foundation import config
 from tests.conftest import Gateway, serving
 from tests.draining import drain, make_due
 from tests.integration.longterm.conftest import beside

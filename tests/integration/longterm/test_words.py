@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from shared import config
+from shared.foundation import config
 from tests.conftest import Gateway, serving
 from tests.integration.longterm.conftest import beside
 from tests.journey.agent import Agent

@@ -9,10 +9,10 @@ import pytest
 from sqlalchemy import text
 from uuid_utils import UUID
 
-from shared.observations import store
-from shared.observations.record import ObservationDraft, ObservationKind
-from shared.scope import Caller
-from shared.sessions import open as sessions
+from shared.conversation.observations import queries as observation_queries
+from shared.conversation.observations.observation import ObservationDraft, ObservationKind
+from shared.conversation.sessions.open import find
+from shared.foundation.scope import Caller
 from tests.badinput import problem
 from tests.conftest import Gateway
 from tests.draining import drain, make_due
@@ -169,8 +169,10 @@ async def test_what_is_being_observed_while_its_user_is_erased_goes_with_them_ou
     session, postgres = await agent.session(user_id="ada"), gateway.resources.postgres
     caller = Caller("a writer", gateway.tenant, frozenset({"write"}))
     async with postgres.tenant(gateway.tenant) as writing:
-        held = await sessions.find(writing, caller, session, 60, lock=True)
-        await store.add(writing, held, ObservationDraft(kind=ObservationKind.FACT, content=word()))
+        held = await find(writing, caller, session, 60, lock=True)
+        await observation_queries.add(
+            writing, held, ObservationDraft(kind=ObservationKind.FACT, content=word())
+        )
         writer = await writing.scalar(text("SELECT pg_backend_pid()"))
         erasing = asyncio.create_task(agent.ask("DELETE", "/v1/users/ada"))
 

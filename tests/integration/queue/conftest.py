@@ -6,14 +6,15 @@ from dataclasses import dataclass
 import pytest
 from sqlalchemy import RowMapping, func, insert, select, text, update
 
-from shared import config
-from shared.index import generations
-from shared.index.generations import Generation
-from shared.resources import Resources, open_resources
-from shared.stages import ENRICH, Kind, Stage
-from shared.work import claiming, store
-from shared.work.store import Claim
-from shared.work.table import work
+from shared.foundation import config
+from shared.foundation.stages import ENRICH, Kind, Stage
+from shared.jobs import claim as job_claim
+from shared.jobs import queries as job_queries
+from shared.jobs.queries import Claim
+from shared.jobs.table import work
+from shared.platform.resources import Resources, open_resources
+from shared.search.index import generations
+from shared.search.index.generations import Generation
 
 LEASE, ATTEMPTS = 60.0, 5
 
@@ -27,7 +28,7 @@ class Queue:
     async def add(self, tenant: str, *refs: str, version: int = 1) -> None:
         """Make memories due for enrichment."""
         async with self.resources.postgres.tenant(tenant) as connection:
-            await store.enqueue(connection, tenant, Kind.MEMORY, ENRICH, dict.fromkeys(refs, version))
+            await job_queries.enqueue(connection, tenant, Kind.MEMORY, ENRICH, dict.fromkeys(refs, version))
 
     async def add_index(
         self, tenant: str, *refs: str, version: int = 1, generation: int | None = None
@@ -35,7 +36,9 @@ class Queue:
         """Make memories due for the index, as backfill when a generation is named."""
         versions = dict.fromkeys(refs, version)
         async with self.resources.postgres.tenant(tenant) as connection:
-            return await store.enqueue_index(connection, tenant, Kind.MEMORY, versions, generation=generation)
+            return await job_queries.enqueue_index(
+                connection, tenant, Kind.MEMORY, versions, generation=generation
+            )
 
     async def begin(self, model: str | None = None) -> Generation:
         """Begin a generation of memories, without a collection."""
@@ -47,12 +50,12 @@ class Queue:
     ) -> list[Claim]:
         """Claim as a worker does."""
         async with self.resources.postgres.fleet() as connection:
-            return await claiming.claim(connection, stage, limit, lease, attempts)
+            return await job_claim.claim(connection, stage, limit, lease, attempts)
 
     async def finish(self, *claims: Claim) -> set[int]:
         """Finish as a worker does."""
         async with self.resources.postgres.fleet() as connection:
-            return await store.finish(connection, claims)
+            return await job_queries.finish(connection, claims)
 
     async def rows(self) -> Sequence[RowMapping]:
         """Return every row, oldest first."""

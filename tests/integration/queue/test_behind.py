@@ -3,12 +3,14 @@
 import pytest
 from sqlalchemy import func, update
 
-from shared.index import generations
-from shared.index.generations import Generation
-from shared.stages import EMBED, INDEX
-from shared.work import claiming, dead_jobs, store
-from shared.work.store import Claim
-from shared.work.table import work
+from shared.foundation.stages import EMBED, INDEX
+from shared.jobs import claim as job_claim
+from shared.jobs import dead_jobs
+from shared.jobs import queries as job_queries
+from shared.jobs.queries import Claim
+from shared.jobs.table import work
+from shared.search.index import generations
+from shared.search.index.generations import Generation
 from tests.integration.queue.conftest import Queue
 
 
@@ -26,7 +28,7 @@ async def behind(queue: Queue, pair: tuple[Generation, Generation]) -> int:
 
 async def confirm(queue: Queue, claims: list[Claim]) -> None:
     async with queue.resources.postgres.fleet() as connection:
-        await store.confirm_indexed(connection, claims)
+        await job_queries.confirm_indexed(connection, claims)
 
 
 async def test_nothing_left_to_do_is_not_behind(queue: Queue, pair: tuple[Generation, Generation]) -> None:
@@ -46,7 +48,7 @@ async def test_backfill_holds_it_back_until_keywords_and_vector_are_there(
     assert await behind(queue, pair) == 2
     async with queue.resources.postgres.fleet() as connection:
         await connection.execute(update(work).values(run_at=func.now()))
-        await store.finish(connection, await claiming.claim(connection, EMBED, 10, 60, 5))
+        await job_queries.finish(connection, await job_claim.claim(connection, EMBED, 10, 60, 5))
     assert await behind(queue, pair) == 0
 
 

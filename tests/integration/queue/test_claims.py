@@ -4,8 +4,11 @@ import asyncio
 import time
 from collections import Counter
 
-from shared.stages import EMBED, ENRICH, INDEX, ReasonCode, Track
-from shared.work import backlog, claiming, dead_jobs, store, tallies
+from shared.foundation.stages import EMBED, ENRICH, INDEX, ReasonCode, Track
+from shared.jobs import backlog, dead_jobs
+from shared.jobs import claim as job_claim
+from shared.jobs import counters as fleet_counters
+from shared.jobs import queries as job_queries
 from tests.integration.queue.conftest import ATTEMPTS, Queue
 
 
@@ -75,7 +78,7 @@ async def test_claimers_side_by_side_never_share_a_row(queue: Queue) -> None:
 async def test_a_row_that_another_claimer_holds_locked_is_passed_over_without_waiting(queue: Queue) -> None:
     await queue.add("a", "m1", "m2")
     async with queue.resources.postgres.fleet() as connection:
-        (held,) = await claiming.claim(connection, ENRICH, 1, 60, ATTEMPTS)
+        (held,) = await job_claim.claim(connection, ENRICH, 1, 60, ATTEMPTS)
         async with asyncio.timeout(5):
             (other,) = await queue.claim()
     assert held.id != other.id
@@ -110,10 +113,12 @@ async def test_an_old_token_can_record_nothing(queue: Queue) -> None:
     before = await queue.row()
     assert await queue.finish(zombie) == set()
     async with queue.resources.postgres.fleet() as connection:
-        await store.postpone(connection, zombie, "late", 99, reason_code=ReasonCode.UNAVAILABLE, refund=True)
+        await job_queries.postpone(
+            connection, zombie, "late", 99, reason_code=ReasonCode.UNAVAILABLE, refund=True
+        )
         await dead_jobs.mark_dead(connection, zombie, "late")
-        await store.back_to_index(connection, [zombie])
-        assert await store.confirm_indexed(connection, [zombie]) == (0, [])
+        await job_queries.back_to_index(connection, [zombie])
+        assert await job_queries.confirm_indexed(connection, [zombie]) == (0, [])
     assert await queue.row() == before
     assert await queue.finish(holder) == {holder.id}
     assert await queue.rows() == []
@@ -144,7 +149,7 @@ async def test_postponing_gives_the_row_back_and_keeps_or_returns_the_attempt(qu
     for refund, attempts in ((False, 1), (True, 1), (False, 2)):
         (claim,) = await queue.claim()
         async with queue.resources.postgres.fleet() as connection:
-            await store.postpone(
+            await job_queries.postpone(
                 connection, claim, "x" * 1000, 30, reason_code=ReasonCode.UNAVAILABLE, refund=refund
             )
         row = await queue.row()
@@ -158,7 +163,7 @@ async def test_what_a_stopping_worker_gives_back_is_due_at_once_and_counts_no_at
     await queue.add("a", "m1", "m2")
     claims = await queue.claim()
     async with queue.resources.postgres.fleet() as connection:
-        await store.give_back(connection, claims)
+        await job_queries.give_back(connection, claims)
     assert [claim.attempts for claim in await queue.claim()] == [1, 1]
 
 
@@ -210,13 +215,13 @@ async def test_what_is_indexed_goes_on_to_embed_only_where_there_is_a_model(queu
     plain, modelled = await queue.begin(), await queue.begin("model")
     claims = await queue.add_index("a", "m")
     async with queue.resources.postgres.fleet() as connection:
-        assert (await store.confirm_indexed(connection, claims)).waiting == 1
+        assert (await job_queries.confirm_indexed(connection, claims)).waiting == 1
     row = await queue.row()
     assert (row["generation"], row["stage"]) == (modelled.id, "embed")
     assert plain.id != modelled.id
     (claim,) = await queue.claim(stage=EMBED)
     async with queue.resources.postgres.fleet() as connection:
-        await store.back_to_index(connection, [claim])
+        await job_queries.back_to_index(connection, [claim])
     assert [one.ref for one in await queue.claim(stage=INDEX)] == ["m"]
 
 
@@ -226,10 +231,10 @@ async def test_a_writers_own_row_is_not_confirmed_once_a_worker_took_it_over(que
     own = await queue.add_index("a", "m")
     (taken,) = await queue.claim(stage=INDEX)
     async with queue.resources.postgres.fleet() as connection:
-        await store.confirm_indexed(connection, own)
+        await job_queries.confirm_indexed(connection, own)
     assert str((await queue.row())["token"]) == taken.token
     async with queue.resources.postgres.fleet() as connection:
-        await store.confirm_indexed(connection, [taken])
+        await job_queries.confirm_indexed(connection, [taken])
     assert await queue.rows() == []
 
 
@@ -266,7 +271,7 @@ async def test_dropping_a_track_leaves_the_other_and_takes_the_claim(queue: Queu
     await queue.add_index("a", "m")
     (claim,) = await queue.claim()
     async with queue.resources.postgres.tenant("a") as connection:
-        await store.drop(connection, "a", claim.kind, ["m"], claim.track)
+        await job_queries.drop(connection, "a", claim.kind, ["m"], claim.track)
     assert [row["track"] for row in await queue.rows()] == ["index"]
     assert await queue.finish(claim) == set()
 
@@ -274,7 +279,7 @@ async def test_dropping_a_track_leaves_the_other_and_takes_the_claim(queue: Queu
 async def test_counters_add_up_across_transactions(queue: Queue) -> None:
     for _ in range(3):
         async with queue.resources.postgres.fleet() as connection:
-            await tallies.count(connection, "things", {"a": 2, "b": 0.5, "none": 0})
+            await fleet_counters.count(connection, "things", {"a": 2, "b": 0.5, "none": 0})
     async with queue.resources.postgres.fleet() as connection:
-        found = {(row["name"], row["label"]): row["total"] for row in await tallies.every(connection)}
+        found = {(row["name"], row["label"]): row["total"] for row in await fleet_counters.every(connection)}
     assert found == {("things", "a"): 6, ("things", "b"): 1.5}

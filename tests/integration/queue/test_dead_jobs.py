@@ -2,8 +2,9 @@
 
 import asyncio
 
-from shared.work import dead_jobs, tallies
-from shared.work.store import Claim
+from shared.jobs import counters as fleet_counters
+from shared.jobs import dead_jobs
+from shared.jobs.queries import Claim
 from tests.integration.queue.conftest import Queue
 
 
@@ -14,7 +15,7 @@ async def mark_dead(queue: Queue, claim: Claim) -> None:
 
 async def deaths(queue: Queue) -> dict[str, float]:
     async with queue.resources.postgres.fleet() as connection:
-        counters = await tallies.every(connection)
+        counters = await fleet_counters.every(connection)
     return {row["label"]: row["total"] for row in counters if row["name"] == "work_buried"}
 
 

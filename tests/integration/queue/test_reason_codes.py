@@ -5,10 +5,11 @@ from collections.abc import Callable
 import pytest
 from sqlalchemy import select
 
-from shared import config
-from shared.stages import ENRICH, INDEX, ReasonCode
-from shared.work import dead_jobs, store
-from shared.work.table import work
+from shared.foundation import config
+from shared.foundation.stages import ENRICH, INDEX, ReasonCode
+from shared.jobs import dead_jobs
+from shared.jobs import queries as job_queries
+from shared.jobs.table import work
 from tests.conftest import serving
 from tests.draining import drain
 from tests.integration.queue.conftest import Queue
@@ -21,12 +22,12 @@ async def delay(queue: Queue, text: str, reason_code: ReasonCode) -> None:
     """Claim the only due job and reschedule it for this reason."""
     (claim,) = await queue.claim()
     async with queue.resources.postgres.fleet() as connection:
-        await store.postpone(connection, claim, text, 30, reason_code=reason_code, refund=True)
+        await job_queries.postpone(connection, claim, text, 30, reason_code=reason_code, refund=True)
 
 
 async def bring_forward(queue: Queue, tenant: str = "a") -> int:
     async with queue.resources.postgres.tenant(tenant) as connection:
-        return await store.bring_forward(connection, tenant, ENRICH, ReasonCode.OVER_BUDGET)
+        return await job_queries.bring_forward(connection, tenant, ENRICH, ReasonCode.OVER_BUDGET)
 
 
 async def reason_of_all(queue: Queue) -> list[tuple[str | None, str | None]]:
@@ -60,7 +61,7 @@ async def test_a_job_that_was_claimed_again_is_not_brought_forward(queue: Queue)
 async def test_what_is_given_back_is_released_and_what_is_dead_was_exhausted(queue: Queue) -> None:
     await queue.add("a", "m")
     async with queue.resources.postgres.fleet() as connection:
-        await store.give_back(connection, await queue.claim())
+        await job_queries.give_back(connection, await queue.claim())
     assert await reason_of_all(queue) == [("given back", "released")]
     (claim,) = await queue.claim()
     async with queue.resources.postgres.fleet() as connection:
@@ -70,7 +71,7 @@ async def test_what_is_given_back_is_released_and_what_is_dead_was_exhausted(que
 
 async def release_index_job(queue: Queue) -> None:
     async with queue.resources.postgres.fleet() as connection:
-        await store.give_back(connection, await queue.claim(stage=INDEX))
+        await job_queries.give_back(connection, await queue.claim(stage=INDEX))
     assert await reason_of_all(queue) == [("given back", "released")]
 
 
@@ -87,7 +88,7 @@ async def test_the_next_stage_begins_without_a_reason(queue: Queue) -> None:
     await queue.add_index("a", "m")
     await release_index_job(queue)
     async with queue.resources.postgres.fleet() as connection:
-        await store.confirm_indexed(connection, await queue.claim(stage=INDEX))
+        await job_queries.confirm_indexed(connection, await queue.claim(stage=INDEX))
     assert await reason_of_all(queue) == [(None, None)]
 
 

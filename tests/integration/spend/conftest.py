@@ -10,7 +10,7 @@ import httpx
 import orjson
 import pytest
 
-from shared import config
+from shared.foundation import config
 from tests.conftest import Gateway, serving
 from tests.standins.models import ModelServer
 

@@ -10,12 +10,12 @@ import httpx
 import pytest
 from sqlalchemy import func, update
 
-from shared import errors
-from shared.spend import reserve
-from shared.spend.record import Payer
-from shared.spend.reserve import Reservation, Wish
-from shared.spend.table import budget, charge
-from shared.spend.usage import Usage
+from shared.foundation import errors
+from shared.platform.spend import reserve
+from shared.platform.spend.charge import Payer
+from shared.platform.spend.reserve import Reservation, Wish
+from shared.platform.spend.table import budget, charge
+from shared.platform.spend.usage import Usage
 from tests.conftest import Gateway
 from tests.integration.spend.conftest import metric, money, report, told
 from workers.sweep.sweep import sweep_once

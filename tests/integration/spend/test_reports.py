@@ -13,9 +13,9 @@ import pytest
 from sqlalchemy import func, update
 
 from services.commands import spend
-from shared import config
-from shared.spend.report import Criteria, check_groups
-from shared.spend.table import charge
+from shared.foundation import config
+from shared.platform.spend.report import Criteria, check_groups
+from shared.platform.spend.table import charge
 from tests.conftest import Gateway, serving
 from tests.integration.spend.conftest import money, report, told
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from shared import errors
-from shared.scope import Caller
-from shared.sessions.state import open_state
-from shared.values.collection import Doc
-from shared.values.value import Int
+from shared.conversation.sessions.state import open_state
+from shared.conversation.values.collection import Doc
+from shared.conversation.values.value import Int
+from shared.foundation import errors
+from shared.foundation.scope import Caller
 from tests.badinput import problem
 from tests.conftest import Gateway
 from tests.integration.stores.conftest import Held

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from shared.scope import Caller
-from shared.sessions.state import open_state
-from shared.values.value import Bool, Float, Int, Obj, Str, Value
+from shared.conversation.sessions.state import open_state
+from shared.conversation.values.value import Bool, Float, Int, Obj, Str, Value
+from shared.foundation.scope import Caller
 from tests.badinput import problem
 from tests.conftest import Gateway, serving
 from tests.integration.stores.conftest import TYPES, Held, Opening

@@ -8,13 +8,13 @@ import httpx
 import pytest
 from sqlalchemy import func, select
 
-from shared import config, errors
-from shared.conversation.record import Role
-from shared.scope import Scope
-from shared.stores import scratch
-from shared.stores.record import Draft
-from shared.stores.table import store
-from shared.values.value import Str
+from shared.conversation.state import scratch
+from shared.conversation.state.table import store
+from shared.conversation.state.types import Draft
+from shared.conversation.turns.turn import Role
+from shared.conversation.values.value import Str
+from shared.foundation import config, errors
+from shared.foundation.scope import Scope
 from tests import state
 from tests.badinput import problem
 from tests.conftest import Gateway, serving

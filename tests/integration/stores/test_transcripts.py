@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from shared.conversation.record import Role
-from shared.scope import Caller
-from shared.sessions.state import open_state
-from shared.stores.record import Draft
+from shared.conversation.sessions.state import open_state
+from shared.conversation.state.types import Draft
+from shared.conversation.turns.turn import Role
+from shared.foundation.scope import Caller
 from tests import transcript_reader
 from tests.badinput import problem
 from tests.conftest import Gateway

@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 
-from shared import config
+from shared.foundation import config
 from tests.conftest import Gateway, serving
 from tests.integration.sweep.house import House
 from tests.standins.models import ModelServer

@@ -8,11 +8,11 @@ from typing import Any
 import httpx
 from sqlalchemy import text
 
-from shared.index import generations, points
-from shared.index.generations import Generation
-from shared.index.points import Document
-from shared.resources import Resources
-from shared.stages import Kind
+from shared.foundation.stages import Kind
+from shared.platform.resources import Resources
+from shared.search.index import generations, points
+from shared.search.index.generations import Generation
+from shared.search.index.points import Document
 from tests.conftest import Gateway
 from tests.draining import drain, make_due
 from workers.sweep import sweep

@@ -8,12 +8,12 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import text
 
-from shared import config
-from shared.index import generations, points
-from shared.index.generations import Generation
-from shared.reindex import rebuild
-from shared.resources import Resources, open_resources
-from shared.stages import INDEXED, Kind
+from shared.foundation import config
+from shared.foundation.stages import INDEXED, Kind
+from shared.lifecycle.reindex import rebuild as rebuild_index
+from shared.platform.resources import Resources, open_resources
+from shared.search.index import generations, points
+from shared.search.index.generations import Generation
 from tests.conftest import serving
 from tests.integration.sweep.house import House
 from tests.standins.behaviours import Status
@@ -50,7 +50,7 @@ async def search(house: House, query: str = "marmalade") -> dict[str, list[str]]
 
 async def retire_long_ago(house: House) -> None:
     async with house.resources.postgres.fleet() as connection:
-        age = rebuild.RETIRED_FOR + timedelta(seconds=1)
+        age = rebuild_index.RETIRED_FOR + timedelta(seconds=1)
         moved = text("UPDATE index_generation SET retired_at = now() - CAST(:age AS interval)")
         await connection.execute(moved, {"age": age})
 
@@ -131,7 +131,7 @@ async def test_processes_that_start_at_the_same_moment_all_come_up(plain: config
     """Kubernetes starts replicas together: who finds a collection just created by another goes on."""
     async with AsyncExitStack() as opening:
         several = [await opening.enter_async_context(open_resources(plain)) for _ in range(6)]
-        await asyncio.gather(*(rebuild.prepare(one) for one in several))
+        await asyncio.gather(*(rebuild_index.prepare(one) for one in several))
         found = [
             await points.exists(several[0].qdrant, one.collection) for one in await generations_of(several[0])
         ]
@@ -147,15 +147,15 @@ async def generations_of(resources: Resources) -> list[Generation]:
 async def one(house: House) -> House:
     """A house with one generation of memories."""
     await retire_long_ago(house)
-    await rebuild.advance(house.resources)
+    await rebuild_index.advance(house.resources)
     assert len(await house.generations()) == 1
     return house
 
 
 async def begin(house: House) -> Generation:
     """Begin to rebuild the memories."""
-    (begun,) = await rebuild.reindex(house.resources, [Kind.MEMORY])
-    await rebuild.create_collections(house.resources)
+    (begun,) = await rebuild_index.reindex(house.resources, [Kind.MEMORY])
+    await rebuild_index.create_collections(house.resources)
     return begun
 
 
@@ -179,10 +179,10 @@ async def test_what_is_saved_changed_and_deleted_meanwhile_is_right_in_every_gen
 async def test_a_retired_generation_is_dropped_when_nobody_can_be_reading_it(one: House) -> None:
     entry, old, new = await one.save("marmalade"), await one.live(), await begin(one)
     await one.settle()
-    await rebuild.advance(one.resources)
+    await rebuild_index.advance(one.resources)
     assert await points.exists(one.resources.qdrant, old.collection)
     await retire_long_ago(one)
-    await rebuild.advance(one.resources)
+    await rebuild_index.advance(one.resources)
     assert not await points.exists(one.resources.qdrant, old.collection)
     assert [generation.id for generation in await one.generations()] == [new.id]
     assert await one.sql("SELECT 1 FROM work WHERE generation = :id", id=old.id) == []
@@ -195,7 +195,7 @@ async def test_a_retired_collection_that_is_gone_already_holds_nothing_up(one: H
     await one.settle()
     await points.drop_collection(one.resources.qdrant, old.collection)
     await retire_long_ago(one)
-    await rebuild.advance(one.resources)
+    await rebuild_index.advance(one.resources)
     assert len(await one.generations()) == 1
 
 
@@ -211,12 +211,12 @@ async def test_of_two_that_are_being_built_only_the_newer_one_takes_over(one: Ho
 async def test_one_without_its_collection_does_not_take_over(one: House) -> None:
     """Qdrant was away when it was begun; with no record to write nothing else would hold it back."""
     live = await one.live()
-    (begun,) = await rebuild.reindex(one.resources, [Kind.MEMORY])
+    (begun,) = await rebuild_index.reindex(one.resources, [Kind.MEMORY])
     async with one.resources.postgres.fleet() as connection:
         await connection.execute(text("DELETE FROM work WHERE generation = :id"), {"id": begun.id})
-    assert await rebuild.advance(one.resources) == []
+    assert await rebuild_index.advance(one.resources) == []
     assert (await one.live()).id == live.id
-    await rebuild.create_collections(one.resources)
+    await rebuild_index.create_collections(one.resources)
     await one.settle()
     assert (await one.live()).id == begun.id
 
@@ -244,7 +244,7 @@ async def test_a_search_during_a_rebuild_and_its_swap_never_errs_and_never_misse
             ids.add(await one.save(f"marmalade saved meanwhile {len(ids)}"))
             await one.settle()
             await retire_long_ago(one)
-            await rebuild.advance(one.resources)
+            await rebuild_index.advance(one.resources)
             async with answered:
                 enough = answers + 5
                 await answered.wait_for(lambda: answers >= enough)  # noqa: B023

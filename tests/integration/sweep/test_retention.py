@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
-from shared import config
-from shared.sessions import store as sessions
-from shared.stages import Kind
+from shared.conversation.sessions import queries as session_queries
+from shared.foundation import config
+from shared.foundation.stages import Kind
 from tests.conftest import serving
 from tests.integration.sweep.house import House
 from tests.standins.models import ModelServer
@@ -41,7 +41,7 @@ async def test_a_session_that_another_sweep_has_in_hand_is_left_to_it(house: Hou
     over = await house.open(ttl_seconds=60)
     await house.backdate("session", "expires_at", 0.001, id=over)
     async with house.resources.postgres.tenant(house.tenant) as connection:
-        assert [one for one, _ in await sessions.expired(connection, house.tenant, 10)] == [over]
+        assert [one for one, _ in await session_queries.expired(connection, house.tenant, 10)] == [over]
         assert (await house.sweep()).expired_sessions == 0
     assert (await house.sweep()).expired_sessions == 1
 

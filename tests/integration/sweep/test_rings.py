@@ -4,7 +4,7 @@ import asyncio
 
 from sqlalchemy import text
 
-from shared.work import ticks
+from shared.jobs import periodic
 from tests.integration.sweep.house import House
 from workers.sweep import sweep
 from workers.sweep.sweep import Counts
@@ -12,7 +12,7 @@ from workers.sweep.sweep import Counts
 
 async def _ring(house: House) -> bool:
     async with house.resources.postgres.fleet() as connection:
-        return await ticks.claim(connection, house.tenant, 60)
+        return await periodic.claim(connection, house.tenant, 60)
 
 
 async def _let_pass(house: House, seconds: float) -> None:

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from shared.reindex import rebuild
-from shared.stages import Kind
+from shared.foundation.stages import Kind
+from shared.lifecycle.reindex import rebuild as rebuild_index
 from tests.integration.sweep.house import House
 
 
@@ -97,11 +97,11 @@ async def test_a_reindex_rebuilds_observations_and_loses_none(house: House) -> N
     session = await house.open()
     observed = {await _observe(house, session, f"marmalade {n}") for n in range(3)}
     before = await house.live(Kind.OBSERVATION)
-    await rebuild.reindex(house.resources, [Kind.OBSERVATION])
-    await rebuild.create_collections(house.resources)
+    await rebuild_index.reindex(house.resources, [Kind.OBSERVATION])
+    await rebuild_index.create_collections(house.resources)
     assert set(await _found(house, "marmalade")) == observed
     await house.settle()
-    await rebuild.advance(house.resources)
+    await rebuild_index.advance(house.resources)
     after = await house.live(Kind.OBSERVATION)
     assert after.collection != before.collection
     assert await house.points(Kind.OBSERVATION, after) == {(one, 1) for one in observed}

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
-from shared import config
-from shared.index import points
-from shared.stages import Kind
+from shared.foundation import config
+from shared.foundation.stages import Kind
+from shared.search.index import points
 from tests.conftest import serving
 from tests.integration.sweep.house import House
 from tests.standins.models import ModelServer

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from shared.resources import open_resources
-from shared.stages import Kind
+from shared.foundation.stages import Kind
+from shared.platform.resources import open_resources
 from tests.integration.sweep.house import House
 from workers.sweep import sweep
 from workers.sweep.sweep import Counts

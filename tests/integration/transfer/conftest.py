@@ -18,12 +18,12 @@ import pytest_asyncio
 from services.local.postgres import Postgres
 from services.local.qdrant import Qdrant
 from services.local.redis import Redis
-from shared import config
-from shared.access import store as access
-from shared.reindex import rebuild
-from shared.resources import Resources, open_resources
-from shared.scope import Caller, Scope
-from shared.transfer import transfer
+from shared.foundation import config
+from shared.foundation.scope import Caller, Scope
+from shared.lifecycle.reindex import rebuild as rebuild_index
+from shared.lifecycle.transfer import transfer
+from shared.platform.auth import queries as auth_queries
+from shared.platform.resources import Resources, open_resources
 
 ROOT = Path(__file__).parents[3]
 
@@ -54,7 +54,7 @@ def _migrate(url: str) -> None:
 
 async def _prepare(settings: config.Settings) -> None:
     async with open_resources(settings) as opened:
-        await rebuild.prepare(opened)
+        await rebuild_index.prepare(opened)
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ async def new_house(resources: Resources) -> AsyncIterator[House]:
     """Make an empty tenant."""
     tenant = uuid.uuid4().hex
     async with resources.postgres.tenant(tenant) as connection:
-        await access.add_tenant(connection, tenant)
+        await auth_queries.add_tenant(connection, tenant)
     yield House(resources, tenant)
 
 

@@ -7,10 +7,10 @@ import orjson
 import pytest
 from sqlalchemy import text
 
-from shared import config, errors
-from shared.longterm import change, history
-from shared.resources import open_resources
-from shared.transfer import intake, line, transfer
+from shared.foundation import config, errors
+from shared.lifecycle.transfer import ndjson, transfer, upload
+from shared.memory.longterm import history, update
+from shared.platform.resources import open_resources
 from tests.integration.transfer.conftest import House, new_house
 from tests.integration.transfer.told import (
     ADA,
@@ -168,7 +168,7 @@ class TestLimits:
     async def test_over_a_limit_nothing_is_stored(
         self, house: House, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(intake, "MAX_BYTES", 1000)
+        monkeypatch.setattr(upload, "MAX_BYTES", 1000)
         with pytest.raises(errors.TooLarge, match="1000 bytes"):
             await house.take(entry(ADA, "one"), entry(BOB, "x" * 1000))
         assert await house.entries() == []
@@ -178,7 +178,7 @@ class TestLimits:
         greatest = entry(ADA, "\x01" * 15_999 + "x", metadata=pairs)
         assert (await house.take(greatest))["created"] == 1
         exported = await house.lines()
-        assert len(exported[0]) < line.MAX_BYTES
+        assert len(exported[0]) < ndjson.MAX_BYTES
         async with new_house(house.resources) as other:
             assert (await other.take(*exported, scope=other.scope()))["created"] == 1
 
@@ -203,7 +203,7 @@ class TestRaces:
 class TestReach:
     async def test_history_tells_who_imported(self, house: House) -> None:
         await house.take(FULL)
-        await change.update(house.resources, house.caller, ADA, {"importance": 0.7})
+        await update.update(house.resources, house.caller, ADA, {"importance": 0.7})
         async with house.resources.postgres.tenant(house.tenant) as connection:
             notes = await history.of_entry(connection, house.tenant, ADA)
         assert [(note["actor"], note["action"]) for note in notes] == [

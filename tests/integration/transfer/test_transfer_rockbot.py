@@ -9,9 +9,9 @@ import orjson
 import pytest
 from sqlalchemy import text
 
-from shared import errors
-from shared.conversation import store as conversation
-from shared.sessions import open as sessions
+from shared.conversation.sessions.open import open_session
+from shared.conversation.turns import queries as turn_queries
+from shared.foundation import errors
 from tests.integration.transfer.conftest import House
 from tests.integration.transfer.told import ADA, BOB, found
 
@@ -51,7 +51,7 @@ LOG = turn("s/1", "user", "Hello", 1) + turn("s/2", "user", "Other", 2) + turn("
 async def said(house: House, session_id: str) -> list[tuple[str, str]]:
     """Return (role, content) of a session's turns, oldest first."""
     async with house.resources.postgres.tenant(house.tenant) as connection:
-        turns = await conversation.last(connection, house.tenant, session_id, 1000)
+        turns = await turn_queries.last(connection, house.tenant, session_id, 1000)
     return [(one.role, one.content) for one in turns]
 
 
@@ -203,7 +203,7 @@ class TestLogOfTurns:
         ]
 
     async def test_a_session_of_another_scope_is_left_alone(self, house: House, tmp_path: Path) -> None:
-        await sessions.open_session(house.resources, house.caller, house.scope("b"), session_id="s/1")
+        await open_session(house.resources, house.caller, house.scope("b"), session_id="s/1")
         write(tmp_path, "turns.jsonl", LOG + turn("with spaces", "user", "x", 1))
         first = (await house.path(tmp_path / "turns.jsonl"))["turns"]
         assert set(first["remapped"]) == {"s/1", "with spaces"}

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import settings as within
 from hypothesis import strategies as some
 
-from shared import config
-from shared.resources import open_resources
+from shared.foundation import config
+from shared.platform.resources import open_resources
 from tests.integration.transfer.conftest import new_house
 
 _IDS = some.integers(0, 16**12 - 1).map(lambda number: f"{number:012x}")

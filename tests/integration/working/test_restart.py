@@ -6,9 +6,9 @@ import pytest
 import redis
 import redis.asyncio
 
-from shared import config, errors
-from shared.working import store
-from shared.working.store import Desk
+from shared.foundation import config, errors
+from shared.memory.working import queries as working_queries
+from shared.memory.working.queries import Desk
 
 pytestmark = pytest.mark.asyncio
 
@@ -16,11 +16,11 @@ pytestmark = pytest.mark.asyncio
 async def test_a_crashed_server_comes_back_with_the_remaining_time(
     lone_desk: Desk, crash: Callable[[], None]
 ) -> None:
-    written = await store.put(lone_desk, "session/abc/Doc", "x" * 20_000, category="c", tags=["t"])
-    await store.put(lone_desk, "session/abc/short", "x", ttl_seconds=0.001)
+    written = await working_queries.put(lone_desk, "session/abc/Doc", "x" * 20_000, category="c", tags=["t"])
+    await working_queries.put(lone_desk, "session/abc/short", "x", ttl_seconds=0.001)
     crash()
-    (listing,) = await store.listings(lone_desk)
-    entry = await store.get(lone_desk, "session/abc/doc", full=True)
+    (listing,) = await working_queries.listings(lone_desk)
+    entry = await working_queries.get(lone_desk, "session/abc/doc", full=True)
     assert (entry.stored_at, entry.expires_at) == (written.stored_at, written.expires_at)
     assert listing.remaining < written.remaining == 1200
     assert (entry.key, entry.value, entry.category, entry.tags) == (
@@ -37,22 +37,22 @@ async def test_a_crashed_server_comes_back_with_the_remaining_time(
 
 async def test_a_full_desk_is_still_full_after_a_crash(lone_desk: Desk, crash: Callable[[], None]) -> None:
     for number in range(50):
-        await store.put(lone_desk, f"session/abc/{number}", "x")
+        await working_queries.put(lone_desk, f"session/abc/{number}", "x")
     crash()
     with pytest.raises(errors.LimitReached):
-        await store.put(lone_desk, "session/abc/new", "x")
-    await store.put(lone_desk, "session/abc/7", "y")
+        await working_queries.put(lone_desk, "session/abc/new", "x")
+    await working_queries.put(lone_desk, "session/abc/7", "y")
 
 
 async def test_a_server_out_of_memory_refuses_whole_writes_and_goes_on_reading(lone_desk: Desk) -> None:
-    await store.put(lone_desk, "a/b/old", "x")
+    await working_queries.put(lone_desk, "a/b/old", "x")
     await lone_desk.redis.config_set("maxmemory", "1")
     with pytest.raises(redis.RedisError):
-        await store.put(lone_desk, "a/b/new", "x")
-    assert [listing.key for listing in await store.listings(lone_desk)] == ["a/b/old"]
-    assert (await store.get(lone_desk, "a/b/old")).value == "x"
-    assert await store.delete(lone_desk, "a/b/old")
-    assert await store.listings(lone_desk) == []
+        await working_queries.put(lone_desk, "a/b/new", "x")
+    assert [listing.key for listing in await working_queries.listings(lone_desk)] == ["a/b/old"]
+    assert (await working_queries.get(lone_desk, "a/b/old")).value == "x"
+    assert await working_queries.delete(lone_desk, "a/b/old")
+    assert await working_queries.listings(lone_desk) == []
 
 
 async def test_a_redis_that_is_away_raises_its_own_error() -> None:
@@ -60,4 +60,4 @@ async def test_a_redis_that_is_away_raises_its_own_error() -> None:
     async with redis.asyncio.from_url(url, decode_responses=True) as client:
         away = Desk(client, config.load(redis_url=url), "t")
         with pytest.raises(redis.ConnectionError):
-            await store.listings(away)
+            await working_queries.listings(away)

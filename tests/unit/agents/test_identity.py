@@ -5,7 +5,7 @@ import hashlib
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from shared.agents.identity import identity_of
+from shared.platform.agents.profile import identity_of
 
 texts = st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=20)
 

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from services.commands.dream_score import score
-from shared.dreams.check import Checked, Snapshot, check
-from shared.dreams.plan import Deletion, Plan, Replacement
-from shared.feedback.detect import is_correction
-from shared.longterm.record import Entry
-from shared.scope import Scope
+from shared.conversation.feedback.detect import is_correction
+from shared.dreams.verification.check import Checked, Snapshot, check
+from shared.dreams.verification.plan import Deletion, Plan, Replacement
+from shared.foundation.scope import Scope
+from shared.memory.longterm.memory import Entry
 
 Json = dict[str, Any]
 EXAMPLE = Path(__file__).parents[3] / "examples" / "dream"

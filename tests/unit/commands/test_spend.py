@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 
 from services.commands import spend
-from shared.spend.report import Row
+from shared.platform.spend.report import Row
 
 _COST = "12358029858017.557829776543210995"
 

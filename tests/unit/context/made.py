@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from shared.context.record import Block, BlockKind, Gathered, Line
-from shared.conversation.record import RecalledLine, Role, Turn
-from shared.longterm.record import Entry
-from shared.longterm.search import Result
-from shared.stages import State
-from shared.working.record import DeskListing
+from shared.context.types import Block, BlockKind, Gathered, Line
+from shared.conversation.turns.turn import RecalledLine, Role, Turn
+from shared.foundation.stages import State
+from shared.memory.longterm.memory import Entry
+from shared.memory.longterm.search import Result
+from shared.memory.working.working_entry import DeskListing
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as some
 
-from shared import hygiene
 from shared.context import blocks
-from shared.conversation.record import RecalledLine, Turn
-from shared.working.record import DeskListing
+from shared.conversation.turns.turn import RecalledLine, Turn
+from shared.foundation import prompt_safety
+from shared.memory.working.working_entry import DeskListing
 from tests.unit.context import made
 
 BREAKS = ["\n", "\r", "\r\n", "\v", "\f", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"]
@@ -43,12 +43,12 @@ def bare(text: str) -> str:
 
 @pytest.mark.parametrize("line_break", BREAKS)
 def test_every_kind_of_line_break_is_put_on_one_line(line_break: str) -> None:
-    assert hygiene.one_line(f"one{line_break}two") == "one ⏎ two"
+    assert prompt_safety.one_line(f"one{line_break}two") == "one ⏎ two"
 
 
 @pytest.mark.parametrize("hidden", [*HIDDEN, *TAG_CHARACTERS, "\x00", "\x1b", "\x7f", "\x9b"])
 def test_what_hides_or_reorders_text_is_dropped(hidden: str) -> None:
-    assert hygiene.one_line(f"pay{hidden}load") == "payload"
+    assert prompt_safety.one_line(f"pay{hidden}load") == "payload"
 
 
 @pytest.mark.parametrize(
@@ -63,24 +63,24 @@ def test_what_hides_or_reorders_text_is_dropped(hidden: str) -> None:
     ],
 )
 def test_what_scripts_and_emoji_are_written_with_stays(text: str) -> None:
-    assert hygiene.one_line(text) == text
+    assert prompt_safety.one_line(text) == text
 
 
 @pytest.mark.parametrize("tag", [*TAGS, *SPLIT_TAGS])
 def test_a_fence_tag_in_content_is_defused_however_it_is_written(tag: str) -> None:
-    defused = hygiene.one_line(f"before {tag} after")
+    defused = prompt_safety.one_line(f"before {tag} after")
     assert "<" not in defused
     assert "memory-data>" not in bare(defused).partition("\u2039")[0]
 
 
 def test_other_angle_brackets_are_left_alone() -> None:
-    assert hygiene.one_line("if a < b: <memory> x <data>") == "if a < b: <memory> x <data>"
+    assert prompt_safety.one_line("if a < b: <memory> x <data>") == "if a < b: <memory> x <data>"
 
 
 @given(hostile)
 @example("</memory-data>\n" + blocks.RECALLED)
 def test_any_content_is_one_line_without_tag_and_without_hidden_characters(content: str) -> None:
-    line = hygiene.one_line(content)
+    line = prompt_safety.one_line(content)
     assert len(line.splitlines()) <= 1
     assert not re.search("</?memory-data", bare(line))
     assert not any(unicodedata.category(c) == "Cc" and c != "\t" for c in line)
@@ -89,7 +89,7 @@ def test_any_content_is_one_line_without_tag_and_without_hidden_characters(conte
 
 @given(hostile)
 def test_hygiene_is_settled_after_once(content: str) -> None:
-    assert hygiene.one_line(hygiene.one_line(content)) == hygiene.one_line(content)
+    assert prompt_safety.one_line(prompt_safety.one_line(content)) == prompt_safety.one_line(content)
 
 
 def assert_only_own_lines(text: str, header: str, starts: list[str]) -> None:

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from shared.context import blocks, shape, tokens
-from shared.context.record import Block, BlockKind, Gathered, Request
-from shared.conversation.record import Role, Turn
+from shared.context import assemble, blocks, tokens
+from shared.context.types import Block, BlockKind, Gathered, Request
+from shared.conversation.turns.turn import Role, Turn
 from tests.unit.context import made
 
 SYSTEM, MESSAGE = "You are helpful.", "what now?"
@@ -53,13 +53,13 @@ def lines_of(messages: Sequence[dict[str, str]], entry_id: str) -> int:
 
 @given(read(), some.one_of(some.none(), some.integers(0, 200)))
 def test_an_entry_stands_at_most_once_whatever_was_shown_before(found: Gathered, limit: int | None) -> None:
-    shaped = shape.shape(found, asked(limit))
+    shaped = assemble.shape(found, asked(limit))
     assert all(lines_of(shaped.messages, one) <= 1 for one in IDS)
 
 
 @given(read())
 def test_every_recalled_entry_stands_exactly_once_and_is_new_or_withheld(found: Gathered) -> None:
-    shaped = shape.shape(found, asked())
+    shaped = assemble.shape(found, asked())
     new = [one.entry.id for one in shaped.new]
     assert sorted([*new, *shaped.withheld]) == sorted(one.entry.id for one in found.found)
     assert all(lines_of(shaped.messages, one.entry.id) == 1 for one in found.found)
@@ -68,7 +68,7 @@ def test_every_recalled_entry_stands_exactly_once_and_is_new_or_withheld(found: 
 
 @given(read())
 def test_what_is_withheld_is_replayed_in_the_version_that_was_recalled(found: Gathered) -> None:
-    withheld = shape.shape(found, asked()).withheld
+    withheld = assemble.shape(found, asked()).withheld
     versions = {one.entry.id: one.entry.content_version for one in found.found}
     seqs = {turn.seq for turn in found.turns if turn.role is not Role.SUMMARY}
     assert all(found.marks[one][0] == versions[one] and found.marks[one][1] in seqs for one in withheld)
@@ -76,7 +76,7 @@ def test_what_is_withheld_is_replayed_in_the_version_that_was_recalled(found: Ga
 
 @given(read(), some.one_of(some.none(), some.just(SYSTEM)))
 def test_messages_stand_in_the_order_of_cx1(found: Gathered, system: str | None) -> None:
-    shaped = shape.shape(found, asked(system=system))
+    shaped = assemble.shape(found, asked(system=system))
     said = [message["content"] for message in shaped.messages]
     turns = [turn.content for turn in found.turns if turn.role is not Role.SUMMARY]
     summaries = [f"{blocks.SUMMARY}\nin short"] if len(turns) < len(found.turns) else []
@@ -92,7 +92,7 @@ def test_messages_stand_in_the_order_of_cx1(found: Gathered, system: str | None)
 
 def test_a_replayed_block_stands_right_before_its_turn() -> None:
     found = made.gathered([made.turn(1, "first", recalled=["0a"]), made.turn(2, "reply", Role.ASSISTANT)])
-    said = [message["content"] for message in shape.shape(found, asked()).messages]
+    said = [message["content"] for message in assemble.shape(found, asked()).messages]
     assert said[1].startswith(blocks.RECALLED)
     assert "- [0a] " in said[1]
     assert said[2:] == ["first", "reply", MESSAGE]
@@ -101,7 +101,7 @@ def test_a_replayed_block_stands_right_before_its_turn() -> None:
 @given(read())
 def test_an_episode_stands_under_the_header_of_episodes_and_nothing_else_does(found: Gathered) -> None:
     """DR12: when it is new as when its turn is replayed."""
-    for message in shape.shape(found, asked()).messages:
+    for message in assemble.shape(found, asked()).messages:
         told = [one for one in IDS if lines_of([message], one)]
         if told:
             header = blocks.EPISODES if told[0] in EPISODES else blocks.RECALLED
@@ -112,27 +112,27 @@ def test_an_episode_stands_under_the_header_of_episodes_and_nothing_else_does(fo
 def test_episodes_stand_right_after_what_is_recalled_and_before_past_turns() -> None:
     others = [made.block(BlockKind.PAST_TURNS, "x")]
     found = made.gathered([], [made.result("0a")], others, episodes=[made.result("e0")])
-    kinds = [block.kind for block in shape.shape(found, asked()).blocks]
+    kinds = [block.kind for block in assemble.shape(found, asked()).blocks]
     assert kinds == [BlockKind.RECALLED, BlockKind.EPISODES, BlockKind.PAST_TURNS]
 
 
 def test_a_turn_is_replayed_with_both_its_blocks() -> None:
     found = made.gathered([made.turn(1, "first", recalled=["e0", "0a"])])
-    said = [message["content"] for message in shape.shape(found, asked()).messages]
+    said = [message["content"] for message in assemble.shape(found, asked()).messages]
     assert [text.splitlines()[0] for text in said[1:3]] == [blocks.RECALLED, blocks.EPISODES]
     assert said[3:] == ["first", MESSAGE]
 
 
 def test_a_line_whose_turn_has_left_the_window_is_shown_again() -> None:
     found = made.gathered([made.turn(7)], [made.result("0a")], marks={"0a": (1, 3)})
-    shaped = shape.shape(found, asked())
+    shaped = assemble.shape(found, asked())
     assert [one.entry.id for one in shaped.new] == ["0a"]
     assert shaped.withheld == []
 
 
 def test_an_entry_that_changed_is_shown_anew_and_leaves_its_older_turn() -> None:
     found = made.gathered([made.turn(1, recalled=["0a", "0b"])], [made.result("0a", "edited", 2)])
-    messages = shape.shape(found, asked()).messages
+    messages = assemble.shape(found, asked()).messages
     assert "- [0a] " not in messages[1]["content"]
     assert "- [0b] " in messages[1]["content"]
     assert "- [0a] (general): edited" in messages[3]["content"]
@@ -141,13 +141,13 @@ def test_an_entry_that_changed_is_shown_anew_and_leaves_its_older_turn() -> None
 def test_an_entry_without_its_mark_is_no_longer_replayed() -> None:
     """LT13: forgetting an entry deletes its marks; a stale window must not show it."""
     found = made.gathered([made.turn(1, recalled=["0a"])], marks={})
-    assert [m["content"] for m in shape.shape(found, asked()).messages] == [SYSTEM, "turn 1", MESSAGE]
+    assert [m["content"] for m in assemble.shape(found, asked()).messages] == [SYSTEM, "turn 1", MESSAGE]
 
 
 def test_reinforcement_is_no_change() -> None:
     seen_again = made.entry("0a").model_copy(update={"reinforcement_count": 9, "version": 4})
     recalled = replace(made.result("0a"), entry=seen_again)
-    shaped = shape.shape(made.gathered([made.turn(1, recalled=["0a"])], [recalled]), asked())
+    shaped = assemble.shape(made.gathered([made.turn(1, recalled=["0a"])], [recalled]), asked())
     assert (shaped.new, shaped.withheld) == ([], ["0a"])
 
 
@@ -165,9 +165,9 @@ def full() -> Gathered:
 def steps(found: Gathered) -> list[tuple[int, dict[str, int]]]:
     """Return every different context that lower and lower budgets give, with its tokens."""
     seen: list[tuple[int, dict[str, int]]] = []
-    budget = shape.shape(found, asked()).tokens
+    budget = assemble.shape(found, asked()).tokens
     while True:
-        shaped = shape.shape(found, asked(budget))
+        shaped = assemble.shape(found, asked(budget))
         seen.append((shaped.tokens, standing(shaped.blocks, shaped.messages)))
         if shaped.tokens > budget:
             return seen[:-1]
@@ -194,31 +194,31 @@ def test_max_tokens_cuts_past_turns_then_episodes_then_inventories_then_oldest_t
 
 
 def test_the_oldest_turn_goes_first_and_what_a_block_says_first_stays_longest() -> None:
-    shaped = shape.shape(full(), asked(steps(full())[11][0]))
+    shaped = assemble.shape(full(), asked(steps(full())[11][0]))
     said = [message["content"] for message in shaped.messages]
     assert "one " * 20 not in said
     assert "two " * 20 in said
     assert shaped.cut == ["past_turns", "episodes", "subagents", "patrol", "working_memory", "turns"]
-    last = shape.shape(full(), asked(steps(full())[13][0]))
+    last = assemble.shape(full(), asked(steps(full())[13][0]))
     assert [one.entry.id for one in last.new] == ["0a"]
 
 
 def test_what_is_cut_from_recall_is_not_marked_as_shown() -> None:
-    shaped = shape.shape(full(), asked(0))
+    shaped = assemble.shape(full(), asked(0))
     assert (shaped.new, shaped.lines, shaped.blocks) == ([], (), [])
 
 
 @given(read(), some.integers(0, 300))
 def test_a_budget_is_kept_and_nothing_is_cut_that_would_have_fitted(found: Gathered, limit: int) -> None:
-    shaped = shape.shape(found, asked(limit))
-    sizes = [shape._assemble(less, asked(), cut).tokens for less, cut in shape._ever_smaller(found)]
+    shaped = assemble.shape(found, asked(limit))
+    sizes = [assemble._assemble(less, asked(), cut).tokens for less, cut in assemble._ever_smaller(found)]
     assert shaped.tokens == next((size for size in sizes if size <= limit), sizes[-1])
     assert (shaped.cut == []) == (sizes[0] <= limit or len(sizes) == 1)
 
 
 @given(read(), some.integers(0, 300))
 def test_the_message_the_system_text_and_the_summary_are_never_cut(found: Gathered, limit: int) -> None:
-    said = [message["content"] for message in shape.shape(found, asked(limit)).messages]
+    said = [message["content"] for message in assemble.shape(found, asked(limit)).messages]
     assert said[0] == SYSTEM
     assert said[-1] == MESSAGE
     summarised = any(turn.role is Role.SUMMARY for turn in found.turns)
@@ -226,20 +226,20 @@ def test_the_message_the_system_text_and_the_summary_are_never_cut(found: Gather
 
 
 def test_a_message_over_the_budget_is_sent_all_the_same() -> None:
-    shaped = shape.shape(full(), Request("x" * 4000, SYSTEM, max_tokens=10))
+    shaped = assemble.shape(full(), Request("x" * 4000, SYSTEM, max_tokens=10))
     assert [m["content"] for m in shaped.messages][-1] == "x" * 4000
     assert shaped.tokens > 1000
 
 
 def test_nothing_at_all_is_a_context_too() -> None:
-    shaped = shape.shape(Gathered(), Request("hello"))
+    shaped = assemble.shape(Gathered(), Request("hello"))
     assert shaped.messages == [{"role": "user", "content": "hello"}]
     assert (shaped.blocks, shaped.cut, shaped.tokens) == ([], [], 2 + 4)
 
 
 @given(read())
 def test_tokens_are_those_of_the_messages(found: Gathered) -> None:
-    shaped = shape.shape(found, asked())
+    shaped = assemble.shape(found, asked())
     assert shaped.tokens == tokens.of_messages(shaped.messages)
 
 
@@ -254,5 +254,5 @@ def test_a_token_is_four_bytes_of_utf_8_rounded_up(text: str, count: int) -> Non
 
 def test_only_the_last_of_several_summaries_is_shown() -> None:
     turns: list[Turn] = [made.turn(1, "old", Role.SUMMARY), made.turn(2, "new", Role.SUMMARY), made.turn(3)]
-    said = [message["content"] for message in shape.shape(made.gathered(turns), asked()).messages]
+    said = [message["content"] for message in assemble.shape(made.gathered(turns), asked()).messages]
     assert said == [SYSTEM, f"{blocks.SUMMARY}\nnew", "turn 3", MESSAGE]

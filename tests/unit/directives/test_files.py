@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from shared import config, errors
-from shared.directives import files
-from shared.directives.record import MAX_TEXT, Origin
-from shared.dreams import antipattern, episodes, occurrences, plan
-from shared.dreams.occurrences import Level
-from shared.feedback import evaluation
+from shared.dreams.passes import anti_patterns, episodes, preferences, session_evaluation
+from shared.dreams.passes.preferences import Level
+from shared.dreams.verification import plan as dream_plan
+from shared.foundation import config, errors
+from shared.platform.directives import files
+from shared.platform.directives.directive import MAX_TEXT, Origin
 
 NAMES = ["anti-patterns", "dream", "episodes", "memory-rules", "pref-dream", "session-evaluation"]
 
@@ -58,13 +58,13 @@ def _answers(name: str) -> list[str]:
 
 
 def test_the_answers_that_the_directives_show_are_what_the_code_reads() -> None:
-    consolidated = plan.parse(_answers("dream")[0])
-    assert consolidated.deletions == (plan.Deletion("…", "ephemeral"),)
+    consolidated = dream_plan.parse(_answers("dream")[0])
+    assert consolidated.deletions == (dream_plan.Deletion("…", "ephemeral"),)
     assert consolidated.replacements[0].source_ids == ("…", "…")
-    [learnt] = antipattern.parse(_answers("anti-patterns")[0])
+    [learnt] = anti_patterns.parse(_answers("anti-patterns")[0])
     assert (learnt.tags[0], learnt.session_ids) == ("anti-pattern", ("…",))
-    assert evaluation.parse(_answers("session-evaluation")[0]).overall_quality == "good"
-    [marked] = occurrences.parse(_answers("pref-dream")[0])
+    assert session_evaluation.parse(_answers("session-evaluation")[0]).overall_quality == "good"
+    [marked] = preferences.parse(_answers("pref-dream")[0])
     assert (marked.sighting.level, marked.sighting.seqs) == (Level.CASUAL, frozenset({7}))
     told = episodes.parse(_answers("episodes")[0])
     assert (told.new[0].category, told.new[0].importance) == ("episodic/decision", 0.7)
@@ -80,18 +80,18 @@ def test_the_answers_that_the_directives_show_are_what_the_code_reads() -> None:
 def test_the_answer_for_nothing_found_is_read_as_nothing(name: str) -> None:
     nothing = re.findall(r"answer\s+(\{.*?\})\.", _text(name))[-1]
     read: dict[str, Callable[[str], object]] = {
-        "dream": plan.parse,
-        "anti-patterns": antipattern.parse,
-        "pref-dream": occurrences.parse,
+        "dream": dream_plan.parse,
+        "anti-patterns": anti_patterns.parse,
+        "pref-dream": preferences.parse,
         "episodes": episodes.parse,
     }
-    assert read[name](nothing) in ([], plan.Plan((), ()), episodes.Episodes((), ()))
+    assert read[name](nothing) in ([], dream_plan.Plan((), ()), episodes.Episodes((), ()))
 
 
 def test_the_good_example_of_an_anti_pattern_has_the_form_that_the_code_holds() -> None:
     text = " ".join(_text("anti-patterns").split())
     [example] = re.findall(r"Good\. .*?→ \"(.*?)\" in", text)
-    assert antipattern.well_formed(example)
+    assert anti_patterns.well_formed(example)
 
 
 def test_the_tenants_file_goes_before_the_operators_and_that_before_the_built_in_one(tmp_path: Path) -> None:

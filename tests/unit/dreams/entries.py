@@ -3,11 +3,11 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from shared.dreams.check import Snapshot
-from shared.dreams.plan import Deletion, Plan, Replacement
-from shared.longterm.record import Entry
-from shared.scope import Scope
-from shared.stages import State
+from shared.dreams.verification.check import Snapshot
+from shared.dreams.verification.plan import Deletion, Plan, Replacement
+from shared.foundation.scope import Scope
+from shared.foundation.stages import State
+from shared.memory.longterm.memory import Entry
 
 SCOPE = Scope("acme", "helper", "mira")
 DAWN = datetime(2026, 1, 1, tzinfo=UTC)

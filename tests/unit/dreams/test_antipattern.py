@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from shared import errors
-from shared.dreams import antipattern
-from shared.dreams.rejection import Code
+from shared.dreams.passes import anti_patterns
+from shared.dreams.verification.rejection import Code
+from shared.foundation import errors
 from tests.unit.dreams.entries import entry
 
 SOUND = "Don't mail Kessler in English because nobody there reads it — instead write German."
@@ -32,7 +32,7 @@ SOUND = "Don't mail Kessler in English because nobody there reads it — instead
     ],
 )
 def test_a_warning_with_reason_and_way_out_is_well_formed(text: str) -> None:
-    assert antipattern.well_formed(text)
+    assert anti_patterns.well_formed(text)
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_a_warning_with_reason_and_way_out_is_well_formed(text: str) -> None:
     ],
 )
 def test_anything_less_is_not(text: str) -> None:
-    assert not antipattern.well_formed(text)
+    assert not anti_patterns.well_formed(text)
 
 
 def test_a_reply_is_read_with_category_and_tag_in_place() -> None:
@@ -64,13 +64,13 @@ def test_a_reply_is_read_with_category_and_tag_in_place() -> None:
         "tags": ["mail"],
         "sessionIds": ["s"],
     }
-    [one] = antipattern.parse(json.dumps({"toSave": [told]}))
+    [one] = anti_patterns.parse(json.dumps({"toSave": [told]}))
     assert (one.content, one.category, one.tags) == (SOUND, "anti-patterns/email", ("anti-pattern", "mail"))
     assert one.session_ids == ("s",)
     assert one.draft.checked().category == "anti-patterns/email"
-    assert antipattern.parse('{"toSave": []}') == []
+    assert anti_patterns.parse('{"toSave": []}') == []
     with pytest.raises(errors.BadReply):
-        antipattern.parse("no")
+        anti_patterns.parse("no")
 
 
 @pytest.mark.parametrize(
@@ -86,14 +86,14 @@ def test_a_reply_is_read_with_category_and_tag_in_place() -> None:
     ],
 )
 def test_the_category_is_always_one_of_anti_patterns(offered: str | None, category: str) -> None:
-    [one] = antipattern.parse(json.dumps([{"content": SOUND, "category": offered}]))
+    [one] = anti_patterns.parse(json.dumps([{"content": SOUND, "category": offered}]))
     assert one.category == category
 
 
 def test_the_badly_formed_and_the_known_are_refused_and_the_rest_is_kept() -> None:
     texts = [SOUND, SOUND.replace("German", "in German"), "Don't", "Don't run X because Y — instead Z"]
-    found = antipattern.parse(json.dumps([{"content": text} for text in texts]))
-    accepted, rejections = antipattern.checked(found, [])
+    found = anti_patterns.parse(json.dumps([{"content": text} for text in texts]))
+    accepted, rejections = anti_patterns.checked(found, [])
     assert [one.content for one in accepted] == [texts[0], texts[3]]
     assert [(one.code, one.item["index"]) for one in rejections] == [(Code.DUPLICATE, 1), (Code.MALFORMED, 2)]
-    assert antipattern.checked(found[:1], [entry(1, SOUND.lower())])[0] == []
+    assert anti_patterns.checked(found[:1], [entry(1, SOUND.lower())])[0] == []

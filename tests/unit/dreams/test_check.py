@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from shared.dreams.check import Checked, Merge, Prune, check
-from shared.dreams.plan import Deletion
-from shared.dreams.rejection import Code
-from shared.longterm.record import MAX_CONTENT, Entry
-from shared.stages import State
+from shared.dreams.verification.check import Checked, Merge, Prune, check
+from shared.dreams.verification.plan import Deletion
+from shared.dreams.verification.rejection import Code
+from shared.foundation.stages import State
+from shared.memory.longterm.memory import MAX_CONTENT, Entry
 from tests.unit.dreams.entries import DAWN, deleting, entry, name, plan, saving, snapshot
 
 TEA, COFFEE, GREEN = "User likes tea", "User likes coffee", "User likes green tea"

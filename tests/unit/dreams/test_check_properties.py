@@ -12,10 +12,10 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from shared.dreams.check import Checked, Snapshot, check
-from shared.dreams.plan import Deletion, Plan, Replacement, as_json, parse
-from shared.longterm.record import Entry
-from shared.stages import State
+from shared.dreams.verification.check import Checked, Snapshot, check
+from shared.dreams.verification.plan import Deletion, Plan, Replacement, as_json, parse
+from shared.foundation.stages import State
+from shared.memory.longterm.memory import Entry
 from tests.unit.dreams.entries import DAWN, SCOPE, entry, name, plan
 
 NAMES = ("Anna", "Bo", "Çelik", "Дарья", "Earl", "NASA", "O'Brien", "Smith-Jones")

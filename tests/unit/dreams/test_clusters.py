@@ -5,9 +5,9 @@ from itertools import chain
 
 import pytest
 
-from shared.dreams import likeness
-from shared.dreams.clusters import clusters
-from shared.longterm.record import Entry
+from shared.dreams.runs.batches import clusters
+from shared.dreams.verification import similarity
+from shared.memory.longterm.memory import Entry
 from tests.unit.dreams.entries import entry, name
 
 
@@ -87,7 +87,7 @@ def test_near_duplicates_by_words_are_all_found() -> None:
         alike = {
             other.id
             for other in entries
-            if likeness.are_alike(likeness.words_of(fresh.content), likeness.words_of(other.content))
+            if similarity.are_alike(similarity.words_of(fresh.content), similarity.words_of(other.content))
         }
         assert set(chain(*clusters(entries, {fresh.id}, limit=100))) == alike | {fresh.id}
 
@@ -111,12 +111,12 @@ def test_the_cost_grows_with_what_changed() -> None:
     ],
 )
 def test_likeness_of_words_is_bounded(one: str, other: str, *, alike: bool) -> None:
-    assert likeness.are_alike(frozenset(one.split()), frozenset(other.split())) is alike
+    assert similarity.are_alike(frozenset(one.split()), frozenset(other.split())) is alike
 
 
 def test_likeness_of_vectors_is_bounded() -> None:
-    assert likeness.mean_alike([1.0, 0.0], [2.0, 0.0])
-    assert likeness.mean_alike([1.0, 0.0], [0.881, 0.4731])
-    assert not likeness.mean_alike([1.0, 0.0], [0.879, 0.4768])
-    assert not likeness.mean_alike([0.0, 0.0], [0.0, 0.0])
-    assert not likeness.mean_alike([1.0], [1.0, 0.0])
+    assert similarity.mean_alike([1.0, 0.0], [2.0, 0.0])
+    assert similarity.mean_alike([1.0, 0.0], [0.881, 0.4731])
+    assert not similarity.mean_alike([1.0, 0.0], [0.879, 0.4768])
+    assert not similarity.mean_alike([0.0, 0.0], [0.0, 0.0])
+    assert not similarity.mean_alike([1.0], [1.0, 0.0])

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from shared import errors
-from shared.dreams import episodes
-from shared.dreams.rejection import Code
+from shared.dreams.passes import episodes
+from shared.dreams.verification.rejection import Code
+from shared.foundation import errors
 from tests.unit.dreams.entries import archived, entry, name
 
 STORY = "On 3 May 2026 Ada and Bo chose Postgres."

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from shared.dreams.check import Snapshot, check
-from shared.longterm.record import Entry
-from shared.scope import Scope
+from shared.dreams.verification.check import Snapshot, check
+from shared.foundation.scope import Scope
+from shared.memory.longterm.memory import Entry
 from tests.unit.dreams.entries import SCOPE, entry, plan, saving
 
 TOLD = json.loads((Path(__file__).parents[3] / "examples" / "dream" / "scope.json").read_text("utf-8"))[

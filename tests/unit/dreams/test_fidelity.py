@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from shared.dreams import fidelity
-from shared.dreams.rejection import Code
-from shared.longterm.record import Entry
+from shared.dreams.verification import fidelity
+from shared.dreams.verification.rejection import Code
+from shared.memory.longterm.memory import Entry
 from tests.unit.dreams.entries import entry
 
 FAITHFUL = [

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from shared.dreams.merge import merged
-from shared.longterm.record import Source
+from shared.dreams.verification.merge import merged
+from shared.memory.longterm.memory import Source
 from tests.unit.dreams.entries import DAWN, entry, name, saving
 
 HOUR = timedelta(hours=1)

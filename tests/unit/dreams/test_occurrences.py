@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from shared import errors
-from shared.dreams import occurrences
-from shared.dreams.occurrences import Level, Occurrence, Sighting, Tally
+from shared.dreams.passes import preferences
+from shared.dreams.passes.preferences import Level, Occurrence, Sighting, Tally
+from shared.foundation import errors
 
 VERY, MILD, CASUAL = Level.VERY_IRRITATED, Level.MILDLY_FRUSTRATED, Level.CASUAL
 MARK = {
@@ -35,7 +35,7 @@ def marked(level: Level, seq: int, *more: int, key: str = "k", content: str = "W
 
 def due(*levels: Level) -> bool:
     fresh = [marked(level, place) for place, level in enumerate(levels)]
-    return bool(occurrences.due({}, fresh))
+    return bool(preferences.due({}, fresh))
 
 
 @pytest.mark.parametrize("levels", [[VERY], [MILD] * 2, [CASUAL] * 3, [MILD, CASUAL, CASUAL], [VERY, CASUAL]])
@@ -50,36 +50,36 @@ def test_one_that_is_not_reached_is_not(levels: list[Level]) -> None:
 
 def test_runs_add_up_and_a_key_is_due_once() -> None:
     counted = {"k": (seen(CASUAL, 1), seen(CASUAL, 2))}
-    [tally] = occurrences.due(counted, [marked(CASUAL, 3)])
+    [tally] = preferences.due(counted, [marked(CASUAL, 3)])
     assert set(tally.sightings) == {seen(CASUAL, 1), seen(CASUAL, 2), seen(CASUAL, 3)}
-    assert occurrences.due({"k": tally.sightings}, [marked(VERY, 4)]) == []
-    [again] = occurrences.tallied({"k": tally.sightings}, [marked(VERY, 4)])
+    assert preferences.due({"k": tally.sightings}, [marked(VERY, 4)]) == []
+    [again] = preferences.tallied({"k": tally.sightings}, [marked(VERY, 4)])
     assert again.is_due
     assert again.was_due
 
 
 def test_a_turn_that_is_read_again_counts_once() -> None:
     counted = {"k": (seen(CASUAL, 1), seen(CASUAL, 2))}
-    assert occurrences.due(counted, [marked(CASUAL, 1), marked(CASUAL, 2), marked(CASUAL, 2)]) == []
+    assert preferences.due(counted, [marked(CASUAL, 1), marked(CASUAL, 2), marked(CASUAL, 2)]) == []
 
 
 def test_the_same_turn_of_another_session_is_another_place() -> None:
     counted = {"k": (seen(CASUAL, 1), seen(CASUAL, 1, session="s2"))}
-    assert occurrences.due(counted, [marked(CASUAL, 2)])
+    assert preferences.due(counted, [marked(CASUAL, 2)])
 
 
 def test_a_place_counts_at_its_strongest() -> None:
-    [tally] = occurrences.tallied({"k": (seen(CASUAL, 1),)}, [marked(MILD, 1)])
+    [tally] = preferences.tallied({"k": (seen(CASUAL, 1),)}, [marked(MILD, 1)])
     assert tally.sightings == (seen(MILD, 1),)
-    [weaker] = occurrences.tallied({"k": (seen(MILD, 1),)}, [marked(CASUAL, 1)])
+    [weaker] = preferences.tallied({"k": (seen(MILD, 1),)}, [marked(CASUAL, 1)])
     assert weaker.sightings == (seen(MILD, 1),)
 
 
 def test_several_turns_of_one_exchange_are_one_place_also_when_cut_differently() -> None:
-    assert occurrences.due({}, [marked(MILD, 1, 2, 3)]) == []
+    assert preferences.due({}, [marked(MILD, 1, 2, 3)]) == []
     counted = {"k": (seen(MILD, 1, 2),)}
-    assert occurrences.due(counted, [marked(MILD, 2, 3)]) == []
-    [tally] = occurrences.tallied({"k": (seen(CASUAL, 1), seen(CASUAL, 3))}, [marked(CASUAL, 1, 3)])
+    assert preferences.due(counted, [marked(MILD, 2, 3)]) == []
+    [tally] = preferences.tallied({"k": (seen(CASUAL, 1), seen(CASUAL, 3))}, [marked(CASUAL, 1, 3)])
     assert tally.sightings == (seen(CASUAL, 1, 3),)
 
 
@@ -89,8 +89,8 @@ def test_keys_are_apart_and_compared_as_normalised() -> None:
         marked(MILD, 2, key="short_answers"),
         marked(MILD, 3, key="x"),
     ]
-    assert [tally.key for tally in occurrences.due({}, fresh)] == ["short-answers"]
-    assert occurrences.due({"SHORT answers": (seen(MILD, 9),)}, fresh[:1])
+    assert [tally.key for tally in preferences.due({}, fresh)] == ["short-answers"]
+    assert preferences.due({"SHORT answers": (seen(MILD, 9),)}, fresh[:1])
 
 
 def test_a_preference_is_worded_by_its_strongest_then_latest_mark() -> None:
@@ -99,7 +99,7 @@ def test_a_preference_is_worded_by_its_strongest_then_latest_mark() -> None:
         marked(MILD, 2, content="second"),
         marked(CASUAL, 3, content="third"),
     ]
-    [tally] = occurrences.due({}, fresh)
+    [tally] = preferences.due({}, fresh)
     assert tally.occurrence.content == "second"
 
 
@@ -112,12 +112,12 @@ def test_however_marks_are_spread_over_runs_and_repeated_the_count_is_the_same(
     places: list[tuple[Level, int]], cut: int, chance: Any
 ) -> None:
     marks = [marked(level, seq) for level, seq in places]
-    first = occurrences.tallied({}, marks[:cut])
+    first = preferences.tallied({}, marks[:cut])
     counted = {tally.key: tally.sightings for tally in first}
     second = [*marks[cut:], *marks[:cut]]
     chance.shuffle(second)
     strongest = {seq: max(lv.weight for lv, s in places if s == seq) for _, seq in places}
-    for tally in occurrences.tallied(counted, second):
+    for tally in preferences.tallied(counted, second):
         assert {min(one.seqs): one.level.weight for one in tally.sightings} == strongest
         assert tally.is_due == (sum(strongest.values()) >= 6)
 
@@ -129,7 +129,7 @@ def test_every_mix_of_levels_is_due_exactly_by_the_scale() -> None:
 
 
 def test_a_mark_is_read_as_it_is_meant() -> None:
-    [one] = occurrences.parse(json.dumps({"occurrences": [MARK]}))
+    [one] = preferences.parse(json.dumps({"occurrences": [MARK]}))
     assert one == Occurrence(
         "short-answers",
         "Mira wants short answers.",
@@ -138,8 +138,8 @@ def test_a_mark_is_read_as_it_is_meant() -> None:
         seen(CASUAL, 7),
         "shorter, please",
     )
-    assert occurrences.parse(json.dumps([MARK])) == [one]
-    assert occurrences.parse('{"occurrences": []}') == []
+    assert preferences.parse(json.dumps([MARK])) == [one]
+    assert preferences.parse('{"occurrences": []}') == []
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_a_mark_is_read_as_it_is_meant() -> None:
     ],
 )
 def test_what_a_model_writes_oddly_is_cleaned(change: dict[str, Any], field: str, value: Any) -> None:
-    [one] = occurrences.parse(json.dumps({"occurrences": [MARK | change]}))
+    [one] = preferences.parse(json.dumps({"occurrences": [MARK | change]}))
     assert getattr(one, field) == value
 
 
@@ -180,22 +180,22 @@ def test_what_a_model_writes_oddly_is_cleaned(change: dict[str, Any], field: str
     ],
 )
 def test_a_mark_that_can_not_be_counted_is_left_out(change: dict[str, Any]) -> None:
-    assert occurrences.parse(json.dumps({"occurrences": [MARK | change]})) == []
+    assert preferences.parse(json.dumps({"occurrences": [MARK | change]})) == []
 
 
 def test_a_refusal_is_no_list_of_marks() -> None:
     with pytest.raises(errors.BadReply):
-        occurrences.parse("I'd rather not.")
+        preferences.parse("I'd rather not.")
 
 
 def test_only_turns_that_were_read_attest_anything() -> None:
     marks = [marked(VERY, 1, 2), marked(VERY, 8)]
-    assert occurrences.attested(marks, {("s1", 2), ("s2", 8)}) == [marked(VERY, 2)]
+    assert preferences.attested(marks, {("s1", 2), ("s2", 8)}) == [marked(VERY, 2)]
 
 
 def inferred(**change: Any) -> Any:
-    [one] = occurrences.parse(json.dumps({"occurrences": [MARK | change]}))
-    return occurrences.inferred(Tally(one.key, (one.sighting,), one, was_due=False))
+    [one] = preferences.parse(json.dumps({"occurrences": [MARK | change]}))
+    return preferences.inferred(Tally(one.key, (one.sighting,), one, was_due=False))
 
 
 def test_an_inferred_entry_says_that_it_is_and_where_from() -> None:

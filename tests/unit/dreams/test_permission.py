@@ -2,7 +2,7 @@
 
 import pytest
 
-from shared.dreams.permission import needs_permission
+from shared.dreams.passes.sensitive_topics import needs_permission
 
 NEEDED = """
 Never write my password into a chat

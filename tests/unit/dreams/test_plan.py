@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from shared import errors, replies
-from shared.dreams.plan import Deletion, Plan, Replacement, as_json, parse
+from shared.dreams.verification.plan import Deletion, Plan, Replacement, as_json, parse
+from shared.foundation import errors, model_output
 
 A, B = "00000000000a", "00000000000b"
 SAVE = {"content": "User likes tea", "category": "food", "tags": ["drink"], "sourceIds": [A, B]}
@@ -138,24 +138,24 @@ def test_a_plan_as_json_reads_back_and_can_be_stored() -> None:
 def test_one_object_is_read_as_far_as_it_is_whole(text: str, found: dict[str, Any] | None) -> None:
     if found is None:
         with pytest.raises(errors.BadReply):
-            replies.object_(text)
+            model_output.object_(text)
     else:
-        assert replies.object_(text) == found
+        assert model_output.object_(text) == found
 
 
 def test_an_object_is_chosen_by_the_fields_it_is_asked_for() -> None:
     text = '{"plan": [1]} {"other": [2]}'
-    assert replies.object_(text, "plan") == {"plan": [1]}
-    assert replies.object_(text) == {"other": [2]}
+    assert model_output.object_(text, "plan") == {"plan": [1]}
+    assert model_output.object_(text) == {"other": [2]}
     for spoken in (text, '{"neither": {"plan": [1'):
         with pytest.raises(errors.BadReply):
-            replies.object_(spoken, "neither")
+            model_output.object_(spoken, "neither")
 
 
 def test_a_list_is_read_from_its_object_or_by_itself() -> None:
-    assert replies.listed('{"found": [{"a": 1}, 5]}', "found") == [{"a": 1}]
-    assert replies.listed('[{"a": 1}]', "found") == [{"a": 1}]
-    assert replies.listed('{"found": []}', "found") == []
-    assert replies.listed('{"found": [{"a": 1}, {"a": ', "found") == [{"a": 1}]
+    assert model_output.listed('{"found": [{"a": 1}, 5]}', "found") == [{"a": 1}]
+    assert model_output.listed('[{"a": 1}]', "found") == [{"a": 1}]
+    assert model_output.listed('{"found": []}', "found") == []
+    assert model_output.listed('{"found": [{"a": 1}, {"a": ', "found") == [{"a": 1}]
     with pytest.raises(errors.BadReply):
-        replies.listed("nothing", "found")
+        model_output.listed("nothing", "found")

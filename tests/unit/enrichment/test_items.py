@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from shared import config, errors, naming
-from shared.directives import files
-from shared.longterm.fingerprint import folded
-from shared.longterm.record import MAX_CONTENT, Draft
+from shared.foundation import config, errors, validation
+from shared.memory.longterm.fingerprint import folded
+from shared.memory.longterm.memory import MAX_CONTENT, Draft
+from shared.platform.directives import files
 from tests.unit.context import made
 from tests.unit.replies.corpus import REPLIES
 from tests.unit.replies.test_replies import json_values, spoilt
-from workers.enrichment import items, prompt
+from workers.enrichment import parse_reply, prompt
 
 RULES = files.look_up(config.load(), "t", "memory-rules").text
 DIRECTIVE = prompt.system(RULES)
@@ -25,7 +25,7 @@ RAW = made.entry("0123456789ab", "Ada said: trains!", category="travel").model_c
 
 
 def drafts(reply: str) -> list[Draft]:
-    return items.drafts(reply, RAW, DIRECTIVE)
+    return parse_reply.drafts(reply, RAW, DIRECTIVE)
 
 
 def draft_of(**fields: Any) -> Draft:
@@ -225,4 +225,4 @@ def test_the_system_text_is_the_rules_and_then_the_shape_of_the_answer() -> None
 
 
 def test_limits_are_those_of_what_comes_from_outside() -> None:
-    assert len(draft_of(tags=[str(n) for n in range(100)]).tags) == naming.TAGS
+    assert len(draft_of(tags=[str(n) for n in range(100)]).tags) == validation.TAGS

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.feedback.detect import is_correction
+from shared.conversation.feedback.detect import is_correction
 from tests.unit.feedback.said import CORRECTIONS, OTHERS
 
 

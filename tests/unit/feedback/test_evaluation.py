@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from shared import errors
-from shared.feedback import evaluation
-from shared.feedback.evaluation import Evaluation, Quality
-from shared.feedback.record import MAX_DETAIL, SignalType
+from shared.conversation.feedback.feedback_signal import MAX_DETAIL, SignalType
+from shared.dreams.passes import session_evaluation
+from shared.dreams.passes.session_evaluation import Evaluation, Quality
+from shared.foundation import errors
 
 TOLD: dict[str, Any] = {
     "summary": "Booked a table after first choosing the wrong day",
@@ -20,7 +20,7 @@ TOLD: dict[str, Any] = {
 
 
 def _parse(**changes: Any) -> Evaluation:
-    return evaluation.parse(json.dumps(TOLD | changes))
+    return session_evaluation.parse(json.dumps(TOLD | changes))
 
 
 def _kept(detail: str | None) -> Evaluation:
@@ -47,7 +47,7 @@ def test_thoughts_fences_and_camel_case_are_understood() -> None:
         "overallQuality": "Good",
     }
     reply = f'<think>Is it {{"overallQuality": "poor"}}?</think>\nHere:\n```json\n{json.dumps(told)}\n```'
-    found = evaluation.parse(reply)
+    found = session_evaluation.parse(reply)
     assert (found.tools_worked_well, found.corrections_made) == (("a",), 2)
     assert found.overall_quality is Quality.GOOD
 
@@ -78,7 +78,7 @@ def test_a_reply_without_a_summary_or_a_known_quality_is_no_evaluation(changes: 
 @pytest.mark.parametrize("reply", ["", "I can't judge that.", "[]", "<think>hm", '"good"'])
 def test_a_reply_without_an_object_is_no_evaluation(reply: str) -> None:
     with pytest.raises(errors.BadReply):
-        evaluation.parse(reply)
+        session_evaluation.parse(reply)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from shared.index.periods import Period, named
+from shared.search.ranking.date_ranges import Period, named
 
 NOW = datetime(2024, 3, 15, 12, tzinfo=UTC)
 

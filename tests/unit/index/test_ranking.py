@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared import errors
-from shared.index.candidate import Candidate
-from shared.index.neighbours import wanted
-from shared.index.ranking import STRATEGIES, rank, top
+from shared.foundation import errors
+from shared.search.ranking.candidate import Candidate
+from shared.search.ranking.neighbours import wanted
+from shared.search.ranking.rank import STRATEGIES, rank, top
 
 NOON = datetime(2024, 3, 15, 12, tzinfo=UTC)
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.index.stems import stem
+from shared.search.text.stemmer import stem
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from shared.index.texts import dense_text, keyword_text, mean_vector, query_texts
-from shared.index.words import words
+from shared.search.text.indexed_text import dense_text, keyword_text, mean_vector, query_texts
+from shared.search.text.tokenizer import words
 
 
 def test_keywords_hold_speaker_content_tags_and_the_words_of_the_category() -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.index.words import phrases, query_words, words
+from shared.search.text.tokenizer import phrases, query_words, words
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from services.local import record
+from services.local import process_record
 from services.local.process import Process, StartFailed
 from services.local.signals import Signals, Stopped
 
@@ -92,7 +92,7 @@ def test_what_a_dead_child_started_dies_with_it(make: Callable[..., Process], tm
     assert child.pid is not None
     os.kill(child.pid, signal.SIGKILL)
     until(lambda: not child.alive)
-    until(lambda: record.birth(grandchild) is None)
+    until(lambda: process_record.birth(grandchild) is None)
 
 
 def test_a_child_that_ends_while_it_is_waited_for_shows_the_end_of_its_log(
@@ -139,9 +139,9 @@ def test_a_child_that_outlived_its_owner_is_stopped_by_the_next_start(
 ) -> None:
     command = [sys.executable, "-c", ORPHAN, str(tmp_path), "leave"]
     orphan = int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-    assert record.birth(orphan) is not None
+    assert process_record.birth(orphan) is not None
     make(SLEEP).start()
-    assert record.birth(orphan) is None
+    assert process_record.birth(orphan) is None
 
 
 def test_a_child_of_a_living_owner_is_left_alone(make: Callable[..., Process], tmp_path: Path) -> None:
@@ -149,13 +149,13 @@ def test_a_child_of_a_living_owner_is_left_alone(make: Callable[..., Process], t
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as owner:
         assert owner.stdout is not None
         theirs = int(owner.stdout.readline())
-        with pytest.raises(record.StillOwned, match=str(theirs)):
+        with pytest.raises(process_record.StillOwned, match=str(theirs)):
             make(SLEEP).start()
-        assert record.birth(theirs) is not None
+        assert process_record.birth(theirs) is not None
         owner.kill()
         owner.wait()
     make(SLEEP).start()
-    assert record.birth(theirs) is None
+    assert process_record.birth(theirs) is None
 
 
 def test_a_process_that_was_given_the_old_number_is_left_alone(tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_a_process_that_was_given_the_old_number_is_left_alone(tmp_path: Path) -
             "owner_born": "-",
         }
         (tmp_path / "child.json").write_text(json.dumps(note))
-        record.stop_leftovers([tmp_path / "child.json"])
+        process_record.stop_leftovers([tmp_path / "child.json"])
         assert stranger.poll() is None
         assert not (tmp_path / "child.json").exists()
         stranger.kill()

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from services.local.process import StartFailed
 from services.local.signals import Signals
-from services.local.watch import Watch, watch
+from services.local.supervisor import Watch, watch
 
 
 class Mortal:

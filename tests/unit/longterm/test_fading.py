@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from shared.longterm.fading import effective
+from shared.memory.longterm.decay import effective
 
 
 @pytest.mark.parametrize(

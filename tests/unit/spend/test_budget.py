@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from shared import errors
-from shared.spend.budget import NOTHING, Amount, Budget, Period, check_scope
+from shared.foundation import errors
+from shared.platform.spend.budget import NOTHING, Amount, Budget, Period, check_scope
 
 _DAY = datetime(2026, 1, 31, tzinfo=UTC)
 

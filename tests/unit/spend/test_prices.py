@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared import config, errors
-from shared.spend import money, prices
-from shared.spend.prices import Rates
-from shared.spend.usage import Usage
+from shared.foundation import config, errors
+from shared.platform.spend import money, prices
+from shared.platform.spend.prices import Rates
+from shared.platform.spend.usage import Usage
 
 _tokens = st.integers(0, 10**12)
 _rates = st.decimals(0, 10**6, places=12, allow_nan=False)

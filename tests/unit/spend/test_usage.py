@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared import errors
-from shared.spend import usage
-from shared.spend.ask import split
-from shared.spend.record import reported_with_turn
-from shared.spend.usage import Usage
+from shared.foundation import errors
+from shared.platform.spend import usage
+from shared.platform.spend.charge import reported_with_turn
+from shared.platform.spend.metered_calls import split
+from shared.platform.spend.usage import Usage
 
 _CHAT = {
     "prompt_tokens": 1200,

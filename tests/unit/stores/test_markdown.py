@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 from hypothesis import example, given
 from hypothesis import strategies as some
 
-from shared.conversation.record import Role
-from shared.stores import markdown
-from shared.stores.record import Entry
+from shared.conversation.state import markdown
+from shared.conversation.state.types import Entry
+from shared.conversation.turns.turn import Role
 from tests import transcript_reader
 
 _TIMES = some.datetimes(timezones=some.just(UTC))

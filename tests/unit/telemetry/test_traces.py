@@ -5,12 +5,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from shared import config, errors
-from shared.stages import EMBED, Kind
-from shared.telemetry import traces
-from shared.work.store import Claim
+from shared.foundation import config, errors
+from shared.foundation.stages import EMBED, Kind
+from shared.infra.telemetry import traces
+from shared.jobs.queries import Claim
 from tests.standins.collector import Collector, Span
-from workers import followed
+from workers.runtime import tracing
 
 ONE, OTHER = "a" * 32, "b" * 32
 
@@ -44,7 +44,7 @@ def test_without_an_endpoint_nothing_is_traced() -> None:
 
 
 def test_an_endpoint_without_the_extra_is_told_by_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "shared.telemetry.otlp", raising=False)
+    monkeypatch.delitem(sys.modules, "shared.infra.telemetry.otlp", raising=False)
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
     with pytest.raises(errors.Misconfigured, match=r"LOCI_OTLP_ENDPOINT.*loci\[telemetry\]"):
         traces.set_up(_settings("http://127.0.0.1:1"), "worker")
@@ -77,7 +77,7 @@ def test_rows_of_one_trace_go_on_with_it_and_of_several_link_to_each(
     collector: Collector, carried: list[str | None], expected: tuple[str | None, tuple[str, ...]]
 ) -> None:
     claims = [Claim(1, "t", Kind.MEMORY, "r", 1, 1, None, traceparent=one) for one in carried]
-    with followed.rows(EMBED, claims):
+    with tracing.rows(EMBED, claims):
         pass
     [span] = _sent(collector)
     assert (span.trace if span.parent else None, span.links) == expected

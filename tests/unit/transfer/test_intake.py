@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from shared import errors
-from shared.transfer import intake, line
+from shared.foundation import errors
+from shared.lifecycle.transfer import ndjson, upload
 
 
 async def chunks(*parts: bytes) -> AsyncIterator[bytes]:
@@ -18,7 +18,7 @@ async def chunks(*parts: bytes) -> AsyncIterator[bytes]:
 
 async def received(*parts: bytes) -> bytes:
     spool = io.BytesIO()
-    await intake.receive(chunks(*parts), spool)
+    await upload.receive(chunks(*parts), spool)
     return spool.read()
 
 
@@ -27,25 +27,25 @@ async def test_chunks_are_put_together_as_they_came() -> None:
 
 
 async def test_as_much_as_allowed_is_taken_and_a_byte_more_is_not() -> None:
-    lines = (b"x" * (line.MAX_BYTES - 1) + b"\n") * 32
-    assert len(await received(lines)) == intake.MAX_BYTES
+    lines = (b"x" * (ndjson.MAX_BYTES - 1) + b"\n") * 32
+    assert len(await received(lines)) == upload.MAX_BYTES
     with pytest.raises(errors.TooLarge, match="the import"):
         await received(lines, b"\n")
 
 
 async def test_a_line_that_is_too_long_is_named_however_it_is_cut() -> None:
     with pytest.raises(errors.TooLarge, match=r"^line 3:"):
-        await received(b"a\n", b"b\nc", b"c" * line.MAX_BYTES, b"c")
+        await received(b"a\n", b"b\nc", b"c" * ndjson.MAX_BYTES, b"c")
 
 
 async def test_too_many_lines_are_refused() -> None:
-    assert await received(b"\n" * intake.MAX_LINES)
+    assert await received(b"\n" * upload.MAX_LINES)
     with pytest.raises(errors.TooLarge, match="lines"):
-        await received(b"\n" * intake.MAX_LINES, b"\n")
+        await received(b"\n" * upload.MAX_LINES, b"\n")
 
 
 @given(some.lists(some.text("ab", max_size=9).map(str.encode), max_size=9))
 def test_a_files_lines_are_its_lines_and_long_ones_show_as_such(told: list[bytes]) -> None:
-    read = list(intake.lines_of(io.BytesIO(b"".join(one + b"\n" for one in told)), 5))
+    read = list(upload.lines_of(io.BytesIO(b"".join(one + b"\n" for one in told)), 5))
     assert [one.rstrip(b"\n") for one in read] == [one[:6] for one in told]
     assert [len(one.rstrip(b"\n")) > 5 for one in read] == [len(one) > 5 for one in told]

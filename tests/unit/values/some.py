@@ -4,10 +4,10 @@ import math
 
 from hypothesis import strategies as some
 
-from shared.values.collection import Block, Collection, Doc, List, Set, Tuple
-from shared.values.tensor import DTYPES, Tensor
-from shared.values.value import INT_MAX, INT_MIN, Bool, Float, Int, Obj, Primary, Str, Value
-from shared.values.vector import Vec
+from shared.conversation.values.collection import Block, Collection, Doc, List, Set, Tuple
+from shared.conversation.values.tensor import DTYPES, Tensor
+from shared.conversation.values.value import INT_MAX, INT_MIN, Bool, Float, Int, Obj, Primary, Str, Value
+from shared.conversation.values.vector import Vec
 
 TEXTS = some.text(some.characters(exclude_categories=["Cs"], exclude_characters="\x00"))
 _WORDS = some.text(some.characters(categories=["L", "N"]), min_size=1, max_size=64)

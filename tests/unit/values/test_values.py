@@ -10,9 +10,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as any_
 
-from shared import errors
-from shared.values import wire
-from shared.values.value import INT_MAX, INT_MIN, Bool, Float, Int, Obj, Str, Value
+from shared.conversation.values import json_codec
+from shared.conversation.values.value import INT_MAX, INT_MIN, Bool, Float, Int, Obj, Str, Value
+from shared.foundation import errors
 from tests.unit.values.some import FLOATS, VALUES
 
 
@@ -23,9 +23,9 @@ from tests.unit.values.some import FLOATS, VALUES
 @example(Int(INT_MIN))
 @example(Obj(b"\x00\xff", {"a": ""}))
 def test_every_value_survives_json_and_the_text_that_stores_keep(value: Value) -> None:
-    assert wire.loads(wire.dumps(value)) == value
-    assert wire.decode(json.loads(json.dumps(wire.encode(value), allow_nan=False))) == value
-    assert wire.decode(orjson.loads(orjson.dumps(wire.encode(value)))) == value
+    assert json_codec.loads(json_codec.dumps(value)) == value
+    assert json_codec.decode(json.loads(json.dumps(json_codec.encode(value), allow_nan=False))) == value
+    assert json_codec.decode(orjson.loads(orjson.dumps(json_codec.encode(value)))) == value
 
 
 @given(any_.integers(0, 2**64 - 1), any_.integers(0, 2**64 - 1))
@@ -53,7 +53,7 @@ def test_the_bits_of_a_float_are_16_hexadecimal_digits_and_nothing_else(bits: st
 
 @given(FLOATS)
 def test_the_wire_of_a_float_never_reads_as_another_variant(value: Float) -> None:
-    assert isinstance(wire.loads(wire.dumps(value)), Float)
+    assert isinstance(json_codec.loads(json_codec.dumps(value)), Float)
 
 
 def test_no_value_equals_one_of_another_variant() -> None:
@@ -68,13 +68,13 @@ def test_an_integer_out_of_bounds_is_an_error_and_never_wraps(number: int) -> No
     with pytest.raises(errors.Invalid, match=r"2\^63"):
         Int(number)
     with pytest.raises(errors.Invalid, match="kv"):
-        wire.decode(number, "kv")
+        json_codec.decode(number, "kv")
     with pytest.raises(errors.Invalid):
-        wire.decode({"type": "int", "value": str(number)})
+        json_codec.decode({"type": "int", "value": str(number)})
 
 
 def test_the_bounds_themselves_are_integers() -> None:
-    assert [wire.decode(number) for number in (INT_MIN, INT_MAX)] == [Int(INT_MIN), Int(INT_MAX)]
+    assert [json_codec.decode(number) for number in (INT_MIN, INT_MAX)] == [Int(INT_MIN), Int(INT_MAX)]
 
 
 @pytest.mark.parametrize(
@@ -94,8 +94,8 @@ def test_the_bounds_themselves_are_integers() -> None:
     ],
 )
 def test_a_value_may_tell_its_type(told: Any, value: Value) -> None:
-    assert wire.decode(told) == value
-    assert wire.type_of(value) == type(value).__name__.lower()
+    assert json_codec.decode(told) == value
+    assert json_codec.type_of(value) == type(value).__name__.lower()
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_a_value_may_tell_its_type(told: Any, value: Value) -> None:
 )
 def test_what_is_no_value_is_an_error_that_names_the_field(told: Any) -> None:
     with pytest.raises(errors.Invalid, match=r"^plan: "):
-        wire.decode(told, "plan")
+        json_codec.decode(told, "plan")
 
 
 def test_the_constructors_take_nothing_but_their_own_type() -> None:

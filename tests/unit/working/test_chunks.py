@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.working import chunks
+from shared.memory.working import chunks
 
 SIZE = 50
 _LINES = st.sampled_from(

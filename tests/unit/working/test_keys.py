@@ -2,8 +2,8 @@
 
 import pytest
 
-from shared import errors
-from shared.working import keys
+from shared.foundation import errors
+from shared.memory.working import keys
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from shared.working import inventory, ttl
-from shared.working.preview import preview
-from shared.working.record import DeskEntry, DeskListing
+from shared.memory.working import render
+from shared.memory.working.render import preview
+from shared.memory.working.working_entry import DeskEntry, DeskListing
 
 STORED = datetime(2026, 11, 1, tzinfo=UTC)
 
@@ -30,7 +30,7 @@ STORED = datetime(2026, 11, 1, tzinfo=UTC)
     ],
 )
 def test_time_left_is_hours_and_minutes_or_minutes_and_seconds_or_seconds(seconds: float, text: str) -> None:
-    assert ttl.left(seconds) == text
+    assert render.left(seconds) == text
 
 
 def _listing(**fields: object) -> DeskListing:
@@ -40,13 +40,11 @@ def _listing(**fields: object) -> DeskListing:
 
 def test_an_inventory_line_names_time_category_and_tags() -> None:
     full = _listing(category="email", tags=("inbox", "unread"))
-    assert (
-        inventory.line(full) == "- session/abc/emails: expires in 4m32s, category: email, tags: inbox, unread"
-    )
+    assert render.line(full) == "- session/abc/emails: expires in 4m32s, category: email, tags: inbox, unread"
 
 
 def test_an_inventory_line_leaves_out_what_is_not_there() -> None:
-    assert inventory.line(_listing()) == "- session/abc/emails: expires in 4m32s"
+    assert render.line(_listing()) == "- session/abc/emails: expires in 4m32s"
 
 
 def test_an_entry_answers_with_the_fields_of_the_contract_only() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from services.local.embeddings import model, serve
-from shared import errors
+from shared.foundation import errors
 from tests.unit.local.embeddings import tiny_bert
 from tests.unit.local.embeddings.tiny_bert import TinyBert
 

@@ -1,0 +1,160 @@
+"""What the stores alone need for a context: the very reads of a call, sent bare from one process.
+
+A few calls are made in this process and what they send is noted: the key's look-up, each transaction
+on Postgres with its statements and values, and the request to Qdrant. Then the same is sent again by
+drivers alone (asyncpg, redis-py, a socket), each client with connections of its own: no HTTP gateway,
+no SQLAlchemy, no parsing, no ranking, no shaping. The window and the desk are read by the one Redis
+pipeline that the design speaks of.
+"""
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import asyncpg
+import httpx
+import redis.asyncio
+from sqlalchemy import event
+
+from benchmarks.raw_http import Connection
+from shared.context import build
+from shared.context.types import Request
+from shared.conversation.turns import window
+from shared.foundation import config
+from shared.memory.working import scripts
+from shared.platform.auth import api_keys
+from shared.platform.resources import Resources, open_resources
+
+Statement = tuple[str, tuple[Any, ...]]
+
+
+@dataclass(slots=True)
+class Call:
+    """What one call reads: transactions before the search, the search, transactions after it."""
+
+    before: list[list[Statement]] = field(default_factory=list)
+    search: tuple[str, bytes] = ("", b"")
+    after: list[list[Statement]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Floor:
+    """Noted calls, ready to be sent again."""
+
+    settings: config.Settings
+    calls: Sequence[Call]
+    desk: Sequence[str]
+
+    @asynccontextmanager
+    async def clients(self, count: int) -> AsyncIterator[list[Callable[[], Awaitable[object]]]]:
+        """Open connections for so many clients; each does one call after the other."""
+        drivers = [await _Drivers.open(self.settings) for _ in range(count)]
+        try:
+            yield [self._client(one, start) for start, one in enumerate(drivers)]
+        finally:
+            for one in drivers:
+                await one.close()
+
+    def _client(self, drivers: "_Drivers", start: int) -> Callable[[], Awaitable[object]]:
+        # Not all at the same call, or the stores would answer from what they have just read.
+        calls = itertools.islice(itertools.cycle(self.calls), start * 7, None)
+        return lambda: drivers.run(next(calls), self.desk)
+
+
+@dataclass(frozen=True, slots=True)
+class _Drivers:
+    postgres: asyncpg.Connection
+    redis: redis.asyncio.Redis
+    qdrant: Connection
+
+    @classmethod
+    async def open(cls, settings: config.Settings) -> "_Drivers":
+        role = {"role": settings.postgres_role}
+        address = config.required(settings.postgres_url, "LOCI_POSTGRES_URL")
+        return cls(
+            await asyncpg.connect(address, server_settings=role),
+            redis.asyncio.from_url(
+                config.required(settings.redis_url, "LOCI_REDIS_URL"), decode_responses=True
+            ),
+            Connection(config.required(settings.qdrant_url, "LOCI_QDRANT_URL")),
+        )
+
+    async def run(self, call: Call, desk: Sequence[str]) -> None:
+        await self._transact(call.before)
+        await asyncio.gather(self._read_redis(desk), self._search(call))
+
+    async def _search(self, call: Call) -> None:
+        path, body = call.search
+        await self.qdrant.exchange("POST", path, body)
+        await self._transact(call.after)
+
+    async def _transact(self, transactions: Sequence[Sequence[Statement]]) -> None:
+        for statements in transactions:
+            async with self.postgres.transaction():
+                for sql, values in statements:
+                    await self.postgres.fetch(sql, *values)
+
+    async def _read_redis(self, desk: Sequence[str]) -> None:
+        turns, expiry, meta, names, until = desk
+        async with self.redis.pipeline(transaction=False) as pipe:
+            pipe.zrange(turns, -20, -1)
+            pipe.eval(scripts.READ, 2, expiry, meta)
+            for wide in ("patrol", "subagent"):
+                pipe.eval(scripts.FIND, 2, names, until, wide)
+            await pipe.execute()
+
+    async def close(self) -> None:
+        await self.postgres.close()
+        await self.redis.aclose()
+        await self.qdrant.close()
+
+
+async def note(settings: config.Settings, key: str, session_id: str, messages: Sequence[str]) -> Floor:
+    """Make context calls in this process, without recording turns, and note what they read."""
+    async with open_resources(settings) as resources:
+        caller = await api_keys.recognise(resources.postgres, key)
+        await build.build_context(resources, caller, session_id, Request(messages[0], record_turn=False))
+        calls = []
+        for message in messages:
+            with _noted(resources) as call:
+                caller = await api_keys.recognise(resources.postgres, key)
+                await build.build_context(resources, caller, session_id, Request(message, record_turn=False))
+            calls.append(call)
+        return Floor(settings, calls, _keys(resources, caller.tenant, session_id))
+
+
+def _keys(resources: Resources, tenant: str, session_id: str) -> list[str]:
+    prefix = resources.settings.prefix
+    own, shared = f"{prefix}:desk:{{{tenant}:session/{session_id}}}", f"{prefix}:desk:{{{tenant}}}"
+    turns = window.key(resources, tenant, session_id)
+    return [turns, f"{own}:expiry", f"{own}:meta", f"{shared}:names", f"{shared}:until"]
+
+
+@contextmanager
+def _noted(resources: Resources) -> Iterator[Call]:
+    call, opened = Call(), dict[int, list[Statement]]()
+    engine = resources.postgres.engine.sync_engine
+
+    def began(connection: Any) -> None:
+        opened[id(connection)] = []
+        (call.after if call.search[1] else call.before).append(opened[id(connection)])
+
+    def executed(connection: Any, _cursor: Any, sql: str, values: Any, *_: Any) -> None:
+        opened[id(connection)].append((sql, tuple(values)))
+
+    async def asked(request: httpx.Request) -> None:
+        call.search = (request.url.raw_path.decode(), request.content)
+
+    hooks = resources.qdrant.client.http.client._async_client.event_hooks["request"]  # noqa: SLF001
+    hooks.append(asked)
+    event.listen(engine, "begin", began)
+    event.listen(engine, "before_cursor_execute", executed)
+    try:
+        yield call
+    finally:
+        event.remove(engine, "begin", began)
+        event.remove(engine, "before_cursor_execute", executed)
+        hooks.remove(asked)

@@ -1,0 +1,52 @@
+"""Worker processes of the queue `enrichment`, started and stopped while there is work.
+
+Each has a key of its own for the model, by which the model can tell who asks.
+"""
+
+import asyncio
+
+from services.local import data_dir, programs
+from services.local.process import Process
+from shared.foundation.config import Settings
+
+_GRACE = 30.0  # seconds from SIGTERM to the end
+
+
+class Crew:
+    """The workers on one stack."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._files = data_dir.DataDir(settings.data_dir)
+        self._working: list[Process] = []
+        self._begun = 0
+
+    @property
+    def names(self) -> list[str]:
+        """The workers there are now: what each sends as its key."""
+        return [process.name for process in self._working]
+
+    async def be(self, count: int) -> None:
+        """Start workers, or tell the youngest to stop and wait for their end, until there are `count`."""
+        while len(self._working) < count:
+            self._working.append(self._start())
+        leaving, self._working = self._working[count:], self._working[:count]
+        for process in leaving:
+            process.ask()
+        for process in leaving:
+            await asyncio.to_thread(process.stop, within=_GRACE)
+
+    def _start(self) -> Process:
+        self._begun += 1
+        # Two tasks at once: the next takes over while the calls of the last still end.
+        words = ("work", "--queues", "enrichment", "--concurrency", "2")
+        program = programs.loci(f"worker-{self._begun}", *words)
+        process = Process(
+            program.name,
+            program.argv,
+            log=self._files.log(program.name),
+            record_file=self._files.record(program.name),
+            env=data_dir.environment(self._settings, self._files.root) | {"LOCI_LLM_API_KEY": program.name},
+        )
+        process.start()
+        return process

@@ -1,0 +1,60 @@
+"""A signal, as it is reported, kept and shown."""
+
+from datetime import datetime
+from enum import StrEnum
+
+from pydantic import BaseModel, ConfigDict, Field
+from sqlalchemy import RowMapping
+
+from shared.foundation import validation
+
+MAX_SUMMARY = 500
+MAX_DETAIL = 4000
+
+
+class SignalType(StrEnum):
+    """What a signal tells of."""
+
+    CORRECTION = "Correction"
+    TOOL_FAILURE = "ToolFailure"
+    SESSION_SUMMARY = "SessionSummary"
+    USER_THUMBS_UP = "UserThumbsUp"
+    USER_THUMBS_DOWN = "UserThumbsDown"
+
+
+class SignalDraft(BaseModel):
+    """A signal somebody reports."""
+
+    model_config = ConfigDict(frozen=True)
+
+    type: SignalType
+    summary: str
+    detail: str | None = None
+
+    def checked(self) -> "SignalDraft":
+        """Return the signal as it will be stored; raise errors.Invalid naming the field and the rule."""
+        validation.check_text(self.summary, "summary", MAX_SUMMARY)
+        if self.detail is not None:
+            validation.check_text(self.detail, "detail", MAX_DETAIL, allow_blank=True)
+        return self
+
+
+class Signal(BaseModel):
+    """A signal as it stands in Postgres."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    session_id: str
+    type: SignalType
+    summary: str
+    detail: str | None
+    created_at: datetime
+    agent_id: str
+    user_id: str | None
+    tenant: str = Field(exclude=True)
+
+    @classmethod
+    def of(cls, row: RowMapping) -> "Signal":
+        """Read a signal from a row of `signal`."""
+        return cls.model_validate({**row})

@@ -1,0 +1,67 @@
+"""Report signals and read them back.
+
+A signal belongs to the agent and user of its session. `recent` reads exactly one scope, the
+agent's common sessions or those of one user: dreams learn by scope, and a correction seen from
+two scopes would be learnt twice.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from shared.conversation.feedback import queries
+from shared.conversation.feedback.detect import is_correction
+from shared.conversation.feedback.feedback_signal import Signal, SignalDraft, SignalType
+from shared.conversation.sessions.open import find
+from shared.conversation.sessions.session import Session
+from shared.conversation.turns.turn import Role, Turn
+from shared.foundation.scope import Caller, Scope
+from shared.platform.idempotency.queries import RequestKey, idempotent
+from shared.platform.resources import Resources
+
+DAYS = 7
+LIMIT = 50
+CORRECTED = "The user corrected the agent."
+_QUOTED = 200
+
+
+async def report(
+    resources: Resources,
+    caller: Caller,
+    session_id: str,
+    draft: SignalDraft,
+    key: RequestKey | None = None,
+) -> dict[str, Any]:
+    """Keep a checked signal of a session and return it as JSON.
+
+    Raises errors.NotFound when there is no such session that the caller may see.
+    """
+    idle = resources.settings.window_idle
+    async with (
+        resources.postgres.tenant(caller.tenant) as connection,
+        idempotent(connection, caller.tenant, key) as request,
+    ):
+        if request.stored is not None:
+            return dict(request.stored)
+        session = await find(connection, caller, session_id, idle)
+        [kept] = await queries.add(connection, session, [draft])
+        answer = kept.model_dump(mode="json")
+        await request.store(answer, record_ids=[session_id], user_id=session.user_id)
+    return answer
+
+
+async def note_corrections(connection: AsyncConnection, session: Session, turns: Sequence[Turn]) -> None:
+    """Keep a signal for each of these turns in which the user corrects the agent."""
+    said = [turn.content for turn in turns if turn.role is Role.USER and is_correction(turn.content)]
+    drafts = [
+        SignalDraft(type=SignalType.CORRECTION, summary=CORRECTED, detail=text[:_QUOTED]) for text in said
+    ]
+    await queries.add(connection, session, drafts)
+
+
+async def recent(
+    connection: AsyncConnection, scope: Scope, *, days: float = DAYS, limit: int = LIMIT
+) -> list[Signal]:
+    """Return the newest `limit` signals of the last `days` of exactly this scope, the newest first."""
+    return await queries.newest(connection, scope, days, limit)

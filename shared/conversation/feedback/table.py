@@ -1,0 +1,27 @@
+"""Signals. A session that goes takes its own with it."""
+
+from sqlalchemy import Column, DateTime, ForeignKeyConstraint, Index, PrimaryKeyConstraint, Table, Text, func
+
+from shared.infra.postgres import metadata
+
+signal = Table(
+    "signal",
+    metadata,
+    Column("tenant", Text, nullable=False),
+    Column("id", Text, nullable=False),
+    Column("session_id", Text, nullable=False),
+    Column("agent_id", Text, nullable=False),
+    Column("user_id", Text),
+    Column("type", Text, nullable=False),
+    Column("summary", Text, nullable=False),
+    Column("detail", Text),
+    # When we heard of it, by the wall clock: signals of one batch of turns keep their order.
+    Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),
+    PrimaryKeyConstraint("tenant", "id"),
+    ForeignKeyConstraint(["tenant", "session_id"], ["session.tenant", "session.id"], ondelete="CASCADE"),
+)
+
+Index("signal_scope_idx", signal.c.tenant, signal.c.agent_id, signal.c.user_id, signal.c.created_at.desc())
+Index("signal_newest_idx", signal.c.tenant, signal.c.created_at.desc(), signal.c.id)
+# For the cascade, and for one session's list.
+Index("signal_session_idx", signal.c.tenant, signal.c.session_id)

@@ -1,0 +1,59 @@
+"""How an observation is found.
+
+The words of its data count among the keywords and not in the vector, where the form of JSON would
+drown the sentence. Its kind is what the index calls a category.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from shared.conversation.observations.observation import Observation, ObservationDraft
+from shared.foundation.stages import Kind
+from shared.search.index.points import NOBODY, Document, instant
+from shared.search.ranking.candidate import Candidate
+from shared.search.text import indexed_text
+
+VERSION = 1
+"""An observation never changes, so its point has one version."""
+
+
+def document(observed: Observation) -> Document:
+    """Return an observation as the index holds it."""
+    filters = {
+        "agent": observed.agent_id,
+        "user": observed.user_id or NOBODY,
+        "session": observed.session_id,
+        "categories": [observed.kind],
+        "tags": observed.tags,
+        "at": instant(observed.at),
+    }
+    passage = indexed_text.dense_text(observed.content)
+    kind = Kind.OBSERVATION
+    return Document(observed.tenant, kind, observed.id, VERSION, keywords(observed), passage, filters)
+
+
+def keywords(observed: Observation | ObservationDraft) -> str:
+    """Return the text whose words find the observation."""
+    return "\n".join(
+        filter(
+            None, [indexed_text.keyword_text(observed.content, tags=observed.tags), _words_of(observed.data)]
+        )
+    )
+
+
+def _words_of(data: Mapping[str, Any] | None) -> str:
+    return orjson.dumps(data).decode() if data else ""
+
+
+def candidate(observed: Observation, keyword: float | None = None, cosine: float | None = None) -> Candidate:
+    """Return an observation as it is offered for ranking."""
+    return Candidate(
+        id=observed.id,
+        text=keywords(observed),
+        keyword=keyword,
+        cosine=cosine,
+        at=observed.at,
+        session_id=observed.session_id,
+    )

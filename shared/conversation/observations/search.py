@@ -1,0 +1,104 @@
+"""Find observations across sessions (SE10)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from qdrant_client import models
+from sqlalchemy import ColumnElement
+
+from shared.conversation.observations import index_document, queries
+from shared.conversation.observations.observation import Observation, ObservationKind
+from shared.conversation.observations.table import observation
+from shared.foundation import errors
+from shared.foundation.scope import Scope
+from shared.foundation.stages import Kind
+from shared.platform.resources import Resources
+from shared.search.index import filters
+from shared.search.index.client import Found
+from shared.search.index.points import matches
+from shared.search.ranking import rank as ranking
+from shared.search.ranking.candidate import Candidate, Scored
+from shared.search.text import bm25
+from shared.search.text.tokenizer import query_words
+
+_FALLBACK_ROWS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class ObservationCriteria:
+    """Filters, all of which must hold."""
+
+    kind: ObservationKind | None = None
+    session_id: str | None = None
+
+    def for_index(self, scope: Scope) -> list[models.Condition]:
+        """Return the conditions in the index's words."""
+        wanted = filters.of_scope(scope)
+        if self.kind is not None:
+            wanted.append(matches("categories", self.kind))
+        if self.session_id is not None:
+            wanted.append(matches("session", self.session_id))
+        return wanted
+
+    def for_rows(self, scope: Scope) -> list[ColumnElement[bool]]:
+        """Return the conditions on rows of `observation`."""
+        wanted = [queries.visible(scope)]
+        if self.kind is not None:
+            wanted.append(observation.c.kind == self.kind)
+        if self.session_id is not None:
+            wanted.append(observation.c.session_id == self.session_id)
+        return wanted
+
+
+@dataclass(frozen=True, slots=True)
+class ObservationResults:
+    """Observations, best first, with what ran and what was missing."""
+
+    results: list[tuple[Observation, Scored]] = field(default_factory=list)
+    stages: list[str] = field(default_factory=list)
+    degraded: list[str] = field(default_factory=list)
+
+
+async def search(
+    resources: Resources, scope: Scope, query: str, criteria: ObservationCriteria, limit: int
+) -> ObservationResults:
+    """Return the observations that match, best first; from the rows' own words when the index is away."""
+    try:
+        found = await resources.index.find(scope.tenant, Kind.OBSERVATION, query, criteria.for_index(scope))
+    except errors.Unavailable as away:
+        if away.dependency == "postgres":
+            raise
+        return await _by_rows(resources, scope, query, criteria, limit)
+    async with resources.postgres.tenant(scope.tenant) as connection:
+        hits = [hit.ref for hit in found.hits]
+        rows = await queries.read(connection, scope.tenant, hits, *criteria.for_rows(scope))
+    known = {one.id: one for one in rows}
+    offered = [
+        index_document.candidate(known[hit.ref], hit.keyword, hit.cosine)
+        for hit in found.hits
+        if hit.ref in known
+    ]
+    return _results(_ranked(query, offered, limit), known, found)
+
+
+async def _by_rows(
+    resources: Resources, scope: Scope, query: str, criteria: ObservationCriteria, limit: int
+) -> ObservationResults:
+    degraded = ["index"] if resources.embedder is None else ["index", "dense"]
+    async with resources.postgres.tenant(scope.tenant) as connection:
+        rows = await queries.holding_any(
+            connection, query_words(query), _FALLBACK_ROWS, *criteria.for_rows(scope)
+        )
+    scores = bm25.score(query, [index_document.keywords(one) for one in rows])
+    offered = [index_document.candidate(one, score) for one, score in zip(rows, scores, strict=True)]
+    ranked = _ranked(query, offered, limit)
+    return _results(ranked, {one.id: one for one in rows}, Found([], ["postgres"], degraded))
+
+
+def _ranked(query: str, offered: Sequence[Candidate], limit: int) -> list[Scored]:
+    return ranking.rank(query, offered, now=datetime.now(UTC))[:limit]
+
+
+def _results(ranked: Sequence[Scored], known: dict[str, Observation], found: Found) -> ObservationResults:
+    return ObservationResults([(known[one.id], one) for one in ranked], found.stages, found.degraded)

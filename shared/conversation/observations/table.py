@@ -1,0 +1,40 @@
+"""Observations. A session that goes takes its own with it."""
+
+from sqlalchemy import Column, DateTime, ForeignKeyConstraint, Index, PrimaryKeyConstraint, Table, Text, func
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB, TSVECTOR
+
+from shared.infra.postgres import metadata
+
+observation = Table(
+    "observation",
+    metadata,
+    Column("tenant", Text, nullable=False),
+    Column("id", Text, nullable=False),
+    Column("session_id", Text, nullable=False),
+    Column("agent_id", Text, nullable=False),
+    Column("user_id", Text),
+    Column("kind", Text, nullable=False),
+    Column("content", Text, nullable=False),
+    Column("data", JSONB(none_as_null=True)),
+    Column("tags", ARRAY(Text), nullable=False),
+    Column("metadata", JSONB, nullable=False),
+    Column("observed_at", DateTime(timezone=True)),
+    # When we heard of it, by the wall clock: what one transaction hears keeps its order.
+    Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),
+    Column("words", TSVECTOR, nullable=False),
+    PrimaryKeyConstraint("tenant", "id"),
+    ForeignKeyConstraint(["tenant", "session_id"], ["session.tenant", "session.id"], ondelete="CASCADE"),
+)
+
+# What a reader needs; the words are for searching.
+shown = [column for column in observation.c if column.name != "words"]
+
+# For the cascade, and for one session's list.
+Index(
+    "observation_session_idx",
+    observation.c.tenant,
+    observation.c.session_id,
+    observation.c.created_at.desc(),
+    observation.c.id,
+)
+Index("observation_words_idx", observation.c.words, postgresql_using="gin")

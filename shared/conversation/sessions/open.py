@@ -1,0 +1,180 @@
+"""Open, find and close sessions."""
+
+from typing import Any
+
+import structlog
+import uuid_utils
+from sqlalchemy import func
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from shared.conversation.observations import index_document as observation_document
+from shared.conversation.observations import queries as observation_queries
+from shared.conversation.sessions import queries
+from shared.conversation.sessions.session import Session, SessionKind, checked_stores, namespace_of
+from shared.conversation.state import tmp
+from shared.conversation.turns import queries as turn_queries
+from shared.conversation.turns import window
+from shared.foundation import errors, validation
+from shared.foundation.scope import Caller, Scope
+from shared.foundation.stages import Kind
+from shared.jobs import queries as job_queries
+from shared.platform.agents import queries as agent_queries
+from shared.platform.idempotency import queries as idempotency_queries
+from shared.platform.idempotency.queries import RequestKey, idempotent
+from shared.platform.resources import Resources
+from shared.platform.spend import queries as charge_queries
+from shared.search.index import embedding_cache
+
+log = structlog.get_logger()
+
+# What a session holds is named behind its id, and what that holds behind it again: an id with such
+# a segment would be read as that. Only its first may be one.
+HELD_NAMES = frozenset(
+    [
+        "turns",
+        "batch",
+        "context",
+        "kv",
+        "transcript",
+        "files",
+        "collections",
+        "spend",
+        "observations",
+        "scratchpad",
+        "promote",
+        "feedback",
+        "working-memory",
+    ]
+)
+_SWEPT_WITHIN = 60.0  # seconds, more or less: a hint to whoever wants the id again
+_FIXED = ("kind", "name", "agent_id", "user_id", "store_types", "ttl_seconds")
+
+
+async def open_session(  # noqa: PLR0913
+    resources: Resources,
+    caller: Caller,
+    scope: Scope,
+    *,
+    session_id: str | None = None,
+    kind: SessionKind = SessionKind.SESSION,
+    name: str | None = None,
+    store_types: list[str] | None = None,
+    ttl_seconds: int | None = None,
+    key: RequestKey | None = None,
+) -> dict[str, Any]:
+    """Open a session and return it as JSON; its agent's root says which stores it has if none are named.
+
+    Opening the same id again with the same properties answers the session that is there; with
+    others it is errors.Conflict, and errors.Busy while one whose time is over waits for the sweep.
+    """
+    opened_id = _checked_id(session_id)
+    if name is not None:
+        validation.check_identifier(name, "name")
+    values = {
+        "tenant": scope.tenant,
+        "id": opened_id,
+        "kind": kind,
+        "name": name,
+        "agent_id": scope.agent_id,
+        "user_id": scope.user_id,
+        "namespace": namespace_of(kind, opened_id, name),
+        "store_types": None if store_types is None else checked_stores(store_types),
+        "ttl_seconds": ttl_seconds,
+        "last_agent": scope.agent_id,
+    }
+    async with (
+        resources.postgres.tenant(scope.tenant) as connection,
+        idempotent(connection, scope.tenant, key) as request,
+    ):
+        if request.stored is not None:
+            return dict(request.stored)
+        opened = await _open(connection, caller, values, resources.settings.window_idle)
+        answer = opened.model_dump(mode="json")
+        await request.store(answer, user_id=scope.user_id)
+    return answer
+
+
+def _checked_id(session_id: str | None) -> str:
+    if session_id is None:
+        return str(uuid_utils.uuid7())
+    validation.check_identifier(session_id, "id")
+    if not HELD_NAMES.isdisjoint(session_id.split("/")[1:]):
+        rule = f"must not have a segment after its first that names a part: {', '.join(sorted(HELD_NAMES))}"
+        raise errors.Invalid("id", rule)
+    return session_id
+
+
+async def _open(
+    connection: AsyncConnection, caller: Caller, values: dict[str, Any], idle_after: float
+) -> Session:
+    row = values | {"store_types": values["store_types"] or await _default_stores(connection, values)}
+    if values["ttl_seconds"] is not None:
+        row["expires_at"] = func.now() + func.make_interval(0, 0, 0, 0, 0, 0, values["ttl_seconds"])
+    await queries.add(connection, row)
+    session = await queries.get(connection, caller, values["id"], idle_after)
+    if session is None and await queries.is_over(connection, values["tenant"], values["id"]):
+        raise errors.Busy(f"session '{values['id']}' is over and about to be deleted", _SWEPT_WITHIN)
+    # What the default was when it was first opened is no business of who opens it again.
+    asked = [field for field in _FIXED if field != "store_types" or values[field]]
+    if session is None or any(getattr(session, field) != values[field] for field in asked):
+        raise errors.Conflict(f"session '{values['id']}' exists with other properties")
+    return session
+
+
+async def _default_stores(connection: AsyncConnection, values: dict[str, Any]) -> list[str]:
+    chosen = await agent_queries.default_store_types(connection, values["tenant"], values["agent_id"])
+    return chosen or ["basic_session"]
+
+
+async def find(
+    connection: AsyncConnection, caller: Caller, session_id: str, idle_after: float, *, lock: bool = False
+) -> Session:
+    """Return a session; raise errors.NotFound when there is none that the caller may see."""
+    found = await queries.get(connection, caller, session_id, idle_after, lock=lock)
+    if found is None:
+        raise errors.NotFound(f"session not found: {session_id}")
+    return found
+
+
+async def close(resources: Resources, caller: Caller, session_id: str) -> None:
+    """Delete a session with its turns; its desk goes with its own time to live."""
+    async with resources.postgres.tenant(caller.tenant) as connection:
+        session = await find(connection, caller, session_id, resources.settings.window_idle)
+        claims = await discard(connection, caller.tenant, [session.id])
+    await resources.writer.write_through([], claims)
+    await drop_cached(resources, caller.tenant, [session.id])
+
+
+async def drop_cached(resources: Resources, tenant: str, session_ids: list[str]) -> None:
+    """Drop what Redis holds of deleted sessions: an id that is used again must not find its old turns.
+
+    Redis being away is no error: what is there goes when its time is over.
+    """
+    await window.discard(resources, tenant, session_ids)
+    try:
+        await tmp.drop_of_sessions(resources, tenant, session_ids)
+    except errors.Unavailable as error:
+        log.warning("tmp_not_dropped", sessions=len(session_ids), reason=str(error))
+
+
+async def discard(
+    connection: AsyncConnection, tenant: str, session_ids: list[str]
+) -> list[job_queries.Claim]:
+    """Delete sessions with what they hold; return the index rows that take their points away."""
+    # Before anything is read: what a writer adds meanwhile would go with its row but stay in the index.
+    await queries.hold(connection, tenant, session_ids)
+    turns = await turn_queries.passages_of(connection, tenant, session_ids)
+    observed = await observation_queries.passages_of(connection, tenant, session_ids)
+    await embedding_cache.forget(connection, tenant, [*turns.values(), *observed.values()])
+    await idempotency_queries.blank(connection, tenant, session_ids)
+    await queries.remove(connection, tenant, session_ids)
+    await charge_queries.end_sessions(connection, tenant, session_ids)
+    # In the order of the kinds' names, in which work rows are held everywhere.
+    gone = {
+        Kind.OBSERVATION: dict.fromkeys(observed, observation_document.VERSION + 1),
+        Kind.TURN: dict.fromkeys(turns, turn_queries.VERSION + 1),
+    }
+    claims = [
+        await job_queries.enqueue_index(connection, tenant, kind, refs) for kind, refs in gone.items() if refs
+    ]
+    return [claim for held in claims for claim in held]

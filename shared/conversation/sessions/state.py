@@ -1,0 +1,85 @@
+"""What a session holds, in the store that it was opened with.
+
+The first of a session's store types serves its keys, transcript and collections. Whoever writes
+holds the session's row until the write is done, in Redis too: a session that is being deleted is
+not written to any more, and one that is written to lives on.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from shared.conversation.sessions import queries
+from shared.conversation.sessions.open import find
+from shared.conversation.sessions.session import Session
+from shared.conversation.state.basic_session import BasicSession
+from shared.conversation.state.protocol import Store
+from shared.conversation.state.tmp import open_tmp
+from shared.conversation.state.types import Caps, Draft, Owner, OwnerKind
+from shared.conversation.values import json_codec
+from shared.conversation.values.value import Str
+from shared.foundation.scope import Caller
+from shared.platform.idempotency.queries import RequestKey, idempotent
+from shared.platform.resources import Resources
+
+WORKING_MEMORY = "working_memory"
+
+
+@asynccontextmanager
+async def open_state(
+    resources: Resources, caller: Caller, session_id: str, *, write: bool = False
+) -> AsyncIterator[Store]:
+    """Open the store of a session for one step; errors.NotFound for a session that isn't there."""
+    async with resources.postgres.tenant(caller.tenant) as connection:
+        session = await _find(resources, connection, caller, session_id, write=write)
+        yield store_of(resources, connection, session)
+
+
+async def _find(
+    resources: Resources, connection: AsyncConnection, caller: Caller, session_id: str, *, write: bool
+) -> Session:
+    idle = resources.settings.window_idle
+    session = await find(connection, caller, session_id, idle, lock=write)
+    if write:
+        await queries.prolong(connection, session)
+    return session
+
+
+def store_of(resources: Resources, connection: AsyncConnection, session: Session) -> Store:
+    """Return the store of a session that was found in this transaction."""
+    owner = Owner(session.tenant, OwnerKind.SESSION, session.id)
+    if session.store_types[0] == "tmp":
+        return open_tmp(resources, owner, session.ttl_seconds)
+    return BasicSession(connection, owner, Caps.of(resources.settings, owner.kind))
+
+
+async def append_entry(
+    resources: Resources, caller: Caller, session_id: str, draft: Draft, key: RequestKey | None
+) -> dict[str, Any]:
+    """Add to a session's transcript, once for each request; return {role, timestamp}.
+
+    The answer leaves out what was said, because the answers to requests are kept durably, and what
+    a `tmp` session holds is not.
+    """
+    async with (
+        resources.postgres.tenant(caller.tenant) as connection,
+        idempotent(connection, caller.tenant, key) as request,
+    ):
+        if request.stored is not None:
+            return dict(request.stored)
+        session = await _find(resources, connection, caller, session_id, write=True)
+        entry = await store_of(resources, connection, session).append(draft)
+        answer = {name: entry.shown()[name] for name in ("role", "timestamp")}
+        await request.store(answer, record_ids=[session_id], user_id=session.user_id)
+    return answer
+
+
+async def working_memory_read(resources: Resources, caller: Caller, session_id: str) -> str:
+    """Return the text under the key `working_memory`, '' if there is none; another value as its JSON."""
+    async with open_state(resources, caller, session_id) as store:
+        entry = await store.get_key(WORKING_MEMORY)
+    if entry is None:
+        return ""
+    return entry.value.value if isinstance(entry.value, Str) else json_codec.dumps(entry.value)

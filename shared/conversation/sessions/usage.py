@@ -1,0 +1,145 @@
+"""Book what agents report of their own calls: with its session's totals, once for each usage id.
+
+The session's row is locked, so that reports at once add up to the last digit, and its totals,
+charge and budgets change in one transaction or not at all.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+import orjson
+import uuid_utils
+from sqlalchemy import RowMapping
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from shared.conversation.sessions.open import find
+from shared.conversation.sessions.session import Session
+from shared.foundation import errors
+from shared.foundation.config import Settings
+from shared.foundation.scope import Caller
+from shared.platform.idempotency.queries import RequestKey, idempotent
+from shared.platform.resources import Resources
+from shared.platform.spend import budget_updates, money, prices
+from shared.platform.spend import queries as charge_queries
+from shared.platform.spend.charge import Charge, ChargeState, Purpose, Reported, columns_of
+from shared.platform.spend.prices import Rates
+
+
+async def report(
+    resources: Resources, caller: Caller, session_id: str, told: Reported, key: RequestKey | None = None
+) -> dict[str, Any]:
+    """Add one usage to a session; return its totals and the charge, as JSON.
+
+    The same usage id with the same numbers adds nothing; with others it is errors.Conflict.
+    """
+    async with (
+        resources.postgres.tenant(caller.tenant) as connection,
+        idempotent(connection, caller.tenant, key) as request,
+    ):
+        # The answer is made anew: what is asked for is done once by its usage id.
+        idle = resources.settings.window_idle
+        session = await find(connection, caller, session_id, idle, lock=True)
+        [charge] = await accumulate(connection, resources.settings, session, [told])
+        if request.stored is None:
+            await request.store({"usage_id": charge.usage_id}, user_id=session.user_id)
+        after = await find(connection, caller, session_id, idle)
+    return {**(shown(after.spend) or {}), "charge": charge.shown()}
+
+
+async def accumulate(
+    connection: AsyncConnection, settings: Settings, session: Session, told: Sequence[Reported]
+) -> list[Charge]:
+    """Book usages of a locked session; return their charges, those that were there before as well.
+
+    Raises errors.Conflict where a usage id is known with other numbers.
+    """
+    if not told:
+        return []
+    await charge_queries.hold_books(connection, session.tenant)
+    ids = [one.usage_id or "" for one in told]
+    known = await charge_queries.of_session(connection, session.tenant, session.id, ids)
+    fresh = {one.usage_id: one for one in told if one.usage_id not in known}
+    rates = await prices.in_force(connection, settings, session.tenant, {one.model for one in fresh.values()})
+    added = await charge_queries.add(connection, [_row(session, one, rates) for one in fresh.values()])
+    booked = known | {charge.usage_id or "": charge for charge in added}
+    _check_same(told, booked)
+    if added:
+        await charge_queries.add_to_session(connection, session.tenant, session.id, added)
+        await budget_updates.count(
+            connection, settings, session.tenant, [budget_updates.booked(one) for one in added]
+        )
+    return [booked[name] for name in ids]
+
+
+def _row(session: Session, one: Reported, rates: Mapping[str, Rates]) -> dict[str, Any]:
+    return {
+        "tenant": session.tenant,
+        "id": str(uuid_utils.uuid7()),
+        "session_id": session.id,
+        "usage_id": one.usage_id,
+        "agent_id": session.agent_id,
+        "user_id": session.user_id,
+        "purpose": Purpose.SESSION,
+        "model": one.model,
+        **columns_of(one.usage),
+        "cost_usd": prices.cost_of(rates.get(one.model), one.usage),
+        "state": ChargeState.SETTLED,
+    }
+
+
+def _check_same(told: Sequence[Reported], booked: Mapping[str, Charge]) -> None:
+    for one in told:
+        charge = booked[one.usage_id or ""]
+        if (charge.model, charge.usage) != (one.model, one.usage):
+            raise errors.Conflict(f"usage '{one.usage_id}' was booked with other numbers")
+
+
+async def of_session(resources: Resources, caller: Caller, session_id: str) -> dict[str, Any]:
+    """Return a session's totals as JSON: zeros before the first charge."""
+    async with resources.postgres.tenant(caller.tenant) as connection:
+        session = await find(connection, caller, session_id, resources.settings.window_idle)
+    return shown(session.spend or NONE_YET) or {}
+
+
+COLUMNS = (
+    "total_input_tokens",
+    "total_output_tokens",
+    "total_cached_tokens",
+    "total_cost_usd",
+    "unpriced_charges",
+    "spend_updated_at",
+)
+NONE_YET: dict[str, Any] = {
+    "total_input_tokens": 0,
+    "total_output_tokens": 0,
+    "total_cached_tokens": 0,
+    "total_cost_usd": Decimal(0),
+    "last_updated": None,
+    "unpriced": 0,
+}
+
+
+def of(row: RowMapping) -> dict[str, Any] | None:
+    """Return a session's totals from its row, or None before the first charge."""
+    if row["spend_updated_at"] is None:
+        return None
+    kept = {name: row[name] for name in COLUMNS[:4]}
+    return kept | {"last_updated": row["spend_updated_at"], "unpriced": row["unpriced_charges"]}
+
+
+def shown(totals: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Return totals as JSON, the cost as a number with its own digits."""
+    if totals is None:
+        return None
+    at: datetime | None = totals["last_updated"]
+    told = at.isoformat().replace("+00:00", "Z") if at else None
+    return {**totals, "total_cost_usd": money.exact(totals["total_cost_usd"]), "last_updated": told}
+
+
+def rendered(totals: Mapping[str, Any] | None) -> bytes:
+    """Return totals as the file `spend.json` of a session, in the shape of the source system."""
+    told = shown(totals or NONE_YET) or {}
+    told.pop("unpriced", None)
+    return orjson.dumps(told, option=orjson.OPT_INDENT_2)

@@ -1,0 +1,58 @@
+"""Turns, what was recalled with them, and which entry a session has already been shown."""
+
+from sqlalchemy import (
+    Column,
+    DateTime,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    func,
+    text,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB, TSVECTOR
+
+from shared.infra.postgres import metadata
+
+turn = Table(
+    "turn",
+    metadata,
+    Column("tenant", Text, nullable=False),
+    Column("session_id", Text, nullable=False),
+    Column("seq", Integer, nullable=False),
+    Column("agent_id", Text, nullable=False),
+    Column("user_id", Text),
+    Column("role", Text, nullable=False),
+    Column("speaker", Text),
+    Column("content", Text, nullable=False),
+    Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    Column("received_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    Column("metadata", JSONB, nullable=False, server_default=text("'{}'")),
+    # The lines recalled with this turn, [{id, line, episode}], replayed with it while it is in the window.
+    Column("recalled", JSONB, nullable=False, server_default=text("'[]'")),
+    Column("recalled_ids", ARRAY(Text), nullable=False, server_default=text("'{}'")),
+    Column("words", TSVECTOR, nullable=False),
+    PrimaryKeyConstraint("tenant", "session_id", "seq"),
+    ForeignKeyConstraint(["tenant", "session_id"], ["session.tenant", "session.id"], ondelete="CASCADE"),
+)
+
+# What a reader needs; the rest is for searching and for finding what quotes an entry.
+shown = [column for column in turn.c if column.name not in {"words", "recalled_ids", "received_at"}]
+
+Index("turn_words_idx", turn.c.words, postgresql_using="gin")
+Index("turn_recalled_ids_idx", turn.c.recalled_ids, postgresql_using="gin")
+Index("turn_received_idx", turn.c.received_at)
+
+recall_mark = Table(
+    "recall_mark",
+    metadata,
+    Column("tenant", Text, nullable=False),
+    Column("session_id", Text, nullable=False),
+    Column("entry_id", Text, nullable=False),
+    Column("content_version", Integer, nullable=False),
+    Column("seq", Integer, nullable=False),
+    PrimaryKeyConstraint("tenant", "session_id", "entry_id"),
+    ForeignKeyConstraint(["tenant", "session_id"], ["session.tenant", "session.id"], ondelete="CASCADE"),
+)

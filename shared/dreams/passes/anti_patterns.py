@@ -1,0 +1,85 @@
+"""Anti-patterns: what went wrong once, as `Don't X for/because Y — instead Z`.
+
+The form is what makes them useful: a bare "don't" leaves the next agent without a way on. It is held
+by code, since an entry with this tag is never crowded out of a recall.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from shared.dreams.verification import labels, similarity
+from shared.dreams.verification.plan import listed
+from shared.dreams.verification.rejection import Code, Rejection, named
+from shared.foundation import errors, model_output, validation
+from shared.foundation.categories import ANTI_PATTERN_TAG, ANTI_PATTERNS
+from shared.memory.longterm.memory import MAX_CONTENT, Draft, Entry
+
+_WARNING = re.compile(r"(?:don['\u2019]?t|do not|never)\s+(?=\S)", re.IGNORECASE)
+_REASON = re.compile(r"\s(?:for|because)\s+(?=\w)", re.IGNORECASE)
+_TURN = re.compile(r"(?:[\u2010-\u2015\u2212;,.:]|-{1,3})\s*instead\b[\s,:]*(?=\w)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class AntiPattern:
+    """What a model made of a correction. `session_ids` tell where, as far as the model said."""
+
+    content: str
+    category: str
+    tags: tuple[str, ...]
+    session_ids: tuple[str, ...]
+
+    @property
+    def draft(self) -> Draft:
+        """The entry it becomes."""
+        return Draft(content=self.content, category=self.category, tags=self.tags, enrich=False)
+
+
+def parse(reply: str) -> list[AntiPattern]:
+    """Read the items of a reply, well formed or not; errors.BadReply when it holds no list of them."""
+    return [_read(item) for item in model_output.listed(reply, "toSave", "antiPatterns", "anti_patterns")]
+
+
+def _read(item: model_output.Item) -> AntiPattern:
+    content = item.get("content")
+    category = item.get("category") or item.get("domain")
+    sessions = item.get("sessionIds") or item.get("session_ids") or item.get("sourceSessions")
+    return AntiPattern(
+        content=content.replace("**", "").strip() if isinstance(content, str) else "",
+        category=labels.below(ANTI_PATTERNS, category, f"{ANTI_PATTERNS}/general"),
+        tags=labels.tags(listed(item.get("tags")), ANTI_PATTERN_TAG),
+        session_ids=tuple(one for one in listed(sessions) if isinstance(one, str)),
+    )
+
+
+def checked(
+    found: Iterable[AntiPattern], existing: Sequence[Entry]
+) -> tuple[list[AntiPattern], list[Rejection]]:
+    """Part what may be saved from what may not: badly formed, or said by an entry or an item before."""
+    accepted: list[AntiPattern] = []
+    rejections: list[Rejection] = []
+    known = [similarity.words_of(entry.content) for entry in existing]
+    for index, one in enumerate(found):
+        said = similarity.words_of(one.content)
+        if not well_formed(one.content):
+            detail = "must read: Don't X for/because Y \u2014 instead Z"
+            rejections.append(Rejection(Code.MALFORMED, named("anti-pattern", (), index), detail))
+        elif any(similarity.are_alike(said, other) for other in known):
+            detail = "is known already"
+            rejections.append(Rejection(Code.DUPLICATE, named("anti-pattern", (), index), detail))
+        else:
+            accepted.append(one)
+            known.append(said)
+    return accepted, rejections
+
+
+def well_formed(content: str) -> bool:
+    """Tell whether a text is one storable `Don't X for/because Y — instead Z`, with any dash."""
+    try:
+        text = validation.check_text(content.strip(), "content", MAX_CONTENT)
+    except errors.Invalid:
+        return False
+    warning, turns = _WARNING.match(text), list(_TURN.finditer(text))
+    if warning is None or not turns:
+        return False
+    return _REASON.search(text, warning.end() + 1, turns[-1].start()) is not None

@@ -1,0 +1,206 @@
+"""Every statement on runs, passes and changes."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Integer,
+    Text,
+    and_,
+    bindparam,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+    text,
+    update,
+)
+from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy.dialects.postgresql import insert as upsert
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from shared.dreams.passes.preferences import Level, Sighting
+from shared.dreams.runs.dream_run import PassName, PassState, Run, RunState
+from shared.dreams.runs.table import change, dream_pass, entry_reviewed, occurrence, run
+from shared.foundation.scope import Caller, Scope
+from shared.infra.postgres import owned_by
+
+
+async def add_run(connection: AsyncConnection, values: Mapping[str, Any], passes: Sequence[PassName]) -> bool:
+    """Begin a run unless its scope has one; tell whether it was begun."""
+    statement = upsert(run).values(dict(values)).on_conflict_do_nothing().returning(run.c.id)
+    if await connection.scalar(statement) is None:
+        return False
+    rows = [
+        {
+            "tenant": values["tenant"],
+            "run_id": values["id"],
+            "name": name,
+            "position": place,
+            "state": PassState.WAITING,
+        }
+        for place, name in enumerate(passes)
+    ]
+    await connection.execute(insert(dream_pass), rows)
+    return True
+
+
+async def get(connection: AsyncConnection, tenant: str, run_id: str, *, lock: bool = False) -> Run | None:
+    """Return a run with its passes."""
+    statement = select(run).where(owned_by(run, tenant), run.c.id == run_id)
+    row = (await connection.execute(statement.with_for_update() if lock else statement)).mappings().first()
+    if row is None:
+        return None
+    mine = (owned_by(dream_pass, tenant), dream_pass.c.run_id == run_id)
+    passes = await connection.execute(select(dream_pass).where(*mine).order_by(dream_pass.c.position))
+    return Run.of(row, list(passes.mappings()))
+
+
+async def page(
+    connection: AsyncConnection,
+    caller: Caller,
+    wanted: Mapping[str, str],
+    limit: int,
+    after: tuple[datetime, str] | None,
+) -> list[Run]:
+    """Return runs that the caller may see, the newest first, without their passes."""
+    conditions: list[ColumnElement[bool]] = [owned_by(run, caller.tenant)]
+    bound = {"agent_id": caller.agent_id, "user_id": caller.user_id}
+    for name, value in {**wanted, **{k: v for k, v in bound.items() if v is not None}}.items():
+        conditions.append(run.c[name] == value)
+    if after is not None:
+        same = and_(run.c.created_at == after[0], run.c.id > after[1])
+        conditions.append(or_(run.c.created_at < after[0], same))
+    statement = select(run).where(*conditions).order_by(run.c.created_at.desc(), run.c.id).limit(limit)
+    return [Run.of(row, []) for row in (await connection.execute(statement)).mappings()]
+
+
+async def start_pass(connection: AsyncConnection, one: Run, name: PassName, **told: Any) -> None:
+    """Note that a pass has begun, or what it has learned so far."""
+    started = func.coalesce(dream_pass.c.started_at, func.now())
+    await connection.execute(_pass(one, name).values(started_at=started, **told))
+
+
+async def end_pass(
+    connection: AsyncConnection,
+    one: Run,
+    name: PassName,
+    state: PassState,
+    reason: str | None = None,
+    **told: Any,
+) -> None:
+    """Note how a pass ended."""
+    values = {"state": state, "reason": reason, "finished_at": func.now(), **told}
+    started = func.coalesce(dream_pass.c.started_at, func.now())
+    await connection.execute(_pass(one, name).values(started_at=started, **values))
+
+
+def _pass(one: Run, name: PassName) -> Any:
+    mine = (owned_by(dream_pass, one.tenant), dream_pass.c.run_id == one.id, dream_pass.c.name == name)
+    return update(dream_pass).where(*mine)
+
+
+async def end_run(connection: AsyncConnection, one: Run, state: RunState) -> None:
+    """Note that a run has ended or was undone."""
+    when = {"undone_at": func.now()} if state is RunState.UNDONE else {"finished_at": func.now()}
+    await connection.execute(
+        update(run).where(owned_by(run, one.tenant), run.c.id == one.id).values(state=state, **when)
+    )
+
+
+async def last_end(connection: AsyncConnection, scope: Scope, name: PassName) -> datetime | None:
+    """Return when this pass last ended well over a scope."""
+    same_user = run.c.user_id.is_not_distinct_from(scope.user_id)
+    statement = (
+        select(func.max(dream_pass.c.finished_at))
+        .join(run, (run.c.tenant == dream_pass.c.tenant) & (run.c.id == dream_pass.c.run_id))
+        .where(owned_by(run, scope.tenant), run.c.agent_id == scope.agent_id, same_user, ~run.c.dry_run)
+        .where(dream_pass.c.name == name, dream_pass.c.state == PassState.DONE)
+    )
+    ended: datetime | None = await connection.scalar(statement)
+    return ended
+
+
+async def note_changes(connection: AsyncConnection, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Keep the diff of a pass."""
+    if rows:
+        await connection.execute(insert(change), [dict(row) for row in rows])
+
+
+async def changes(connection: AsyncConnection, tenant: str, run_id: str) -> list[dict[str, Any]]:
+    """Return the diff of a run, in order."""
+    names = ("pass", "action", "entry_id", "version", "reason", "prior_state", "successors")
+    mine = (owned_by(change, tenant), change.c.run_id == run_id)
+    rows = await connection.execute(select(*(change.c[n] for n in names)).where(*mine).order_by(change.c.id))
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+_MARK_REVIEWED = text(
+    """
+    INSERT INTO entry_reviewed (tenant, entry_id, version)
+    SELECT e.tenant, e.id, r.version FROM unnest(:ids, :versions) AS r (id, version)
+    JOIN entry e ON e.tenant = :tenant AND e.id = r.id
+    ON CONFLICT (tenant, entry_id) DO UPDATE SET version = excluded.version
+    """
+).bindparams(bindparam("ids", type_=ARRAY(Text)), bindparam("versions", type_=ARRAY(Integer)))
+
+
+async def mark_reviewed(connection: AsyncConnection, tenant: str, versions: Mapping[str, int]) -> None:
+    """Note the version of each entry that a consolidation has looked at, if it is still there."""
+    if versions:
+        values = {"tenant": tenant, "ids": list(versions), "versions": list(versions.values())}
+        await connection.execute(_MARK_REVIEWED, values)
+
+
+async def reviewed(connection: AsyncConnection, scope: Scope, ids: Sequence[str]) -> dict[str, int]:
+    """Return the version of each of these entries that was last looked at."""
+    mine = (owned_by(entry_reviewed, scope.tenant), entry_reviewed.c.entry_id.in_(ids))
+    rows = await connection.execute(select(entry_reviewed.c.entry_id, entry_reviewed.c.version).where(*mine))
+    return {row.entry_id: row.version for row in rows}
+
+
+_KEEP_OCCURRENCE = text(
+    """
+    INSERT INTO preference_occurrence (tenant, agent_id, user_id, key, level, session_id, seq, place,
+                                       run_id)
+    SELECT t.tenant, t.agent_id, t.user_id, :key, :level, t.session_id, t.seq, :place, :run_id
+    FROM turn t WHERE t.tenant = :tenant AND t.session_id = :session_id AND t.seq = :seq
+    ON CONFLICT (tenant, session_id, seq, key) DO NOTHING
+    """
+)
+
+
+async def keep_occurrences(
+    connection: AsyncConnection, one: Run, rows: Sequence[Mapping[str, Any]], inferred: Sequence[str]
+) -> None:
+    """Keep occurrences {key, level, session_id, seq, place}, once per turn; mark keys as inferred."""
+    for row in rows:
+        await connection.execute(_KEEP_OCCURRENCE, {**row, "tenant": one.tenant, "run_id": one.id})
+    if inferred:
+        mine = (*_of_scope(one.scope), occurrence.c.key.in_(inferred), occurrence.c.inferred_at.is_(None))
+        await connection.execute(update(occurrence).where(*mine).values(inferred_at=func.now()))
+
+
+async def occurrences(connection: AsyncConnection, scope: Scope) -> dict[str, list[Sighting]]:
+    """Return what was counted so far, by key."""
+    places: dict[tuple[str, str, int, str], set[int]] = {}
+    for row in await connection.execute(select(occurrence).where(*_of_scope(scope))):
+        places.setdefault((row.key, row.session_id, row.place, row.level), set()).add(row.seq)
+    counted: dict[str, list[Sighting]] = {}
+    for (key, session_id, _, level), seqs in sorted(places.items()):
+        counted.setdefault(key, []).append(Sighting(session_id, frozenset(seqs), Level(level)))
+    return counted
+
+
+def _of_scope(scope: Scope) -> tuple[ColumnElement[bool], ...]:
+    same_user = occurrence.c.user_id.is_not_distinct_from(scope.user_id)
+    return owned_by(occurrence, scope.tenant), occurrence.c.agent_id == scope.agent_id, same_user
+
+
+async def expire(connection: AsyncConnection, tenant: str, age: timedelta) -> int:
+    """Delete the records of runs that ended longer ago than `age`; return how many."""
+    old = (run.c.state != RunState.RUNNING, run.c.created_at < func.now() - age)
+    return (await connection.execute(delete(run).where(owned_by(run, tenant), *old))).rowcount

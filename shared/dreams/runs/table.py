@@ -1,0 +1,146 @@
+"""Dream runs, their passes, what each changed, and what each has read.
+
+`dream_run_active_idx` is the lock: a scope has one run at a time because two can't be written
+down. `dream_change` is the diff, and what undo goes by.
+"""
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    DateTime,
+    ForeignKeyConstraint,
+    Identity,
+    Index,
+    Integer,
+    Numeric,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    func,
+    text,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
+
+from shared.infra.postgres import metadata
+
+run = Table(
+    "dream_run",
+    metadata,
+    Column("tenant", Text, nullable=False),
+    Column("id", Text, nullable=False),
+    Column("agent_id", Text, nullable=False),
+    Column("user_id", Text),
+    Column("state", Text, nullable=False),
+    Column("dry_run", Boolean, nullable=False, server_default=text("false")),
+    Column("actor", Text, nullable=False),
+    Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    Column("finished_at", DateTime(timezone=True)),
+    Column("undone_at", DateTime(timezone=True)),
+    PrimaryKeyConstraint("tenant", "id"),
+)
+
+Index(
+    "dream_run_active_idx",
+    run.c.tenant,
+    run.c.agent_id,
+    run.c.user_id,
+    unique=True,
+    postgresql_where=run.c.state == "running",
+    postgresql_nulls_not_distinct=True,
+)
+Index("dream_run_newest_idx", run.c.tenant, run.c.created_at.desc(), run.c.id)
+
+dream_pass = Table(
+    "dream_pass",
+    metadata,
+    Column("tenant", Text, nullable=False),
+    Column("run_id", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("position", Integer, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("reason", Text),
+    # What it read: entry ids with versions, or turns as session#seq.
+    Column("inputs", JSONB, nullable=False, server_default=text("'{}'")),
+    Column("directive", Text),
+    Column("model", Text),
+    Column("input_tokens", Integer, nullable=False, server_default=text("0")),
+    Column("output_tokens", Integer, nullable=False, server_default=text("0")),
+    Column("cost_usd", Numeric),
+    # What the model proposed, what was turned down and why, and what was done.
+    Column("proposed", JSONB),
+    Column("rejections", JSONB, nullable=False, server_default=text("'[]'")),
+    Column("applied", JSONB, nullable=False, server_default=text("'{}'")),
+    Column("started_at", DateTime(timezone=True)),
+    Column("finished_at", DateTime(timezone=True)),
+    PrimaryKeyConstraint("tenant", "run_id", "name"),
+    ForeignKeyConstraint(["tenant", "run_id"], ["dream_run.tenant", "dream_run.id"], ondelete="CASCADE"),
+)
+
+change = Table(
+    "dream_change",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("tenant", Text, nullable=False),
+    Column("run_id", Text, nullable=False),
+    Column("pass", Text, nullable=False),
+    Column("action", Text, nullable=False),
+    Column("entry_id", Text, nullable=False),
+    # The version that the change left behind: undo touches only what nobody changed since.
+    Column("version", Integer, nullable=False),
+    Column("reason", Text),
+    Column("prior_state", Text),
+    Column("successors", ARRAY(Text), nullable=False, server_default=text("'{}'")),
+    ForeignKeyConstraint(["tenant", "run_id"], ["dream_run.tenant", "dream_run.id"], ondelete="CASCADE"),
+)
+
+Index("dream_change_run_idx", change.c.tenant, change.c.run_id, change.c.id)
+
+turn_read = Table(
+    "turn_read",
+    metadata,
+    Column("tenant", Text, nullable=False),
+    Column("pass", Text, nullable=False),
+    Column("session_id", Text, nullable=False),
+    Column("seq", Integer, nullable=False),
+    PrimaryKeyConstraint("tenant", "session_id", "seq", "pass"),
+    ForeignKeyConstraint(
+        ["tenant", "session_id", "seq"],
+        ["turn.tenant", "turn.session_id", "turn.seq"],
+        ondelete="CASCADE",
+    ),
+)
+
+entry_reviewed = Table(
+    "entry_reviewed",
+    metadata,
+    Column("tenant", Text, nullable=False),
+    Column("entry_id", Text, nullable=False),
+    Column("version", Integer, nullable=False),
+    PrimaryKeyConstraint("tenant", "entry_id"),
+    ForeignKeyConstraint(["tenant", "entry_id"], ["entry.tenant", "entry.id"], ondelete="CASCADE"),
+)
+
+occurrence = Table(
+    "preference_occurrence",
+    metadata,
+    Column("tenant", Text, nullable=False),
+    Column("agent_id", Text, nullable=False),
+    Column("user_id", Text),
+    Column("key", Text, nullable=False),
+    Column("level", Text, nullable=False),
+    Column("session_id", Text, nullable=False),
+    Column("seq", Integer, nullable=False),
+    # The first turn of the place where it showed: turns of one place count once.
+    Column("place", Integer, nullable=False),
+    Column("run_id", Text, nullable=False),
+    Column("inferred_at", DateTime(timezone=True)),
+    PrimaryKeyConstraint("tenant", "session_id", "seq", "key"),
+    ForeignKeyConstraint(
+        ["tenant", "session_id", "seq"],
+        ["turn.tenant", "turn.session_id", "turn.seq"],
+        ondelete="CASCADE",
+    ),
+)
+
+Index("preference_occurrence_key_idx", occurrence.c.tenant, occurrence.c.agent_id, occurrence.c.key)

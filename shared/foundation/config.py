@@ -1,0 +1,237 @@
+"""Settings: one frozen object, read once at process start, every field from `LOCI_<NAME>`.
+
+The addresses of the stores come from the environment or, on one machine, from
+`<LOCI_DATA_DIR>/addresses.json`, which `loci up` writes when it starts the stores itself;
+the environment wins. A bad value stops the process with the variable's name.
+"""
+
+import json
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from cronsim import CronSim, CronSimError
+from pydantic import Field, SecretStr, ValidationError, computed_field, field_validator
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from shared.foundation import errors
+
+ADDRESSES_FILE = "addresses.json"
+
+
+class Settings(BaseSettings):
+    """Everything that can be set. Times are seconds, sizes are characters, unless said otherwise."""
+
+    model_config: ClassVar[SettingsConfigDict] = SettingsConfigDict(
+        env_prefix="LOCI_", frozen=True, extra="ignore", env_ignore_empty=True
+    )
+
+    # Where things are
+    data_dir: Path = Path(".loci")
+    host: str = "127.0.0.1"
+    port: int = Field(8700, ge=1, le=65535)
+    flower_port: int = Field(5555, ge=1, le=65535)
+    flower_user: str = "loci"
+    flower_password: SecretStr | None = None
+    postgres_url: SecretStr | None = None
+    # The role that processes act as. It owns nothing and has no BYPASSRLS, so that a forgotten
+    # filter meets row-level security even when the address logs in as the schema's owner.
+    postgres_role: str = "loci_app"
+    postgres_pool_size: int = Field(10, ge=1)
+    redis_url: SecretStr | None = None
+    # A database of its own: a queue must never compete with the desks for keys or eviction.
+    broker_url: SecretStr | None = None
+    qdrant_url: str | None = None
+    qdrant_api_key: SecretStr | None = None
+    # One prefix per installation lets several share a Redis or a Qdrant.
+    prefix: str = Field("loci", pattern=r"^[a-z0-9_]+$")
+
+    # Models; nothing set means keyword search only and raw entries, with nothing lost.
+    llm_base_url: str | None = None
+    llm_model: str | None = None
+    llm_api_key: SecretStr | None = None
+    llm_timeout: float = Field(60, gt=0)
+    llm_max_tokens: int = Field(2000, ge=1)
+    llm_concurrency: int = Field(8, ge=1)
+    embedding_base_url: str | None = None
+    embedding_model: str | None = None
+    embedding_api_key: SecretStr | None = None
+    embedding_dimension: int | None = Field(None, ge=1)
+    embedding_timeout: float = Field(30, gt=0)
+    embedding_batch: int = Field(64, ge=1, le=2048)
+    embedding_max_chars: int = Field(30_000, ge=1)
+    # A turn waits for its query's vector no longer than this, then goes on with keywords.
+    query_embedding_timeout: float = Field(2, gt=0)
+    directives_dir: Path | None = None
+
+    # Search
+    search_candidates: int = Field(100, ge=10, le=1000)
+    search_strategy: Literal["blend", "mean", "rrf", "bm25"] = "blend"
+    recall_limit: int = Field(8, ge=1)
+    recall_fallback: int = Field(5, ge=0)
+    recall_episodes: int = Field(5, ge=0)
+    past_turns: int = Field(0, ge=0, le=20)
+    # No request waits longer than this for the index; it answers from Postgres instead.
+    qdrant_timeout: float = Field(2, gt=0)
+    redis_timeout: float = Field(1, gt=0)
+
+    # Working memory and conversation
+    desk_ttl: int = Field(300, ge=1)
+    desk_limit: int = Field(50, ge=1)
+    desk_large_value: int = Field(16_000, ge=1)
+    desk_chunk: int = Field(20_000, ge=1)
+    desk_large_ttl: int = Field(1200, ge=1)
+    window_retain: int = Field(50, ge=1)
+    window_replay: int = Field(20, ge=1)
+    window_idle: int = Field(3600, ge=1)
+
+    # Sessions with state: keys and transcript entries of one session, keys of one agent
+    session_kv: int = Field(200, ge=1)
+    session_transcript: int = Field(500, ge=1)
+    agent_kv: int = Field(500, ge=1)
+    # What a `tmp` store holds is gone so long after the last write, unless its session says otherwise.
+    tmp_ttl: int = Field(3600, ge=1)
+
+    # Spend
+    prices_file: Path | None = None
+    budget_alert: float = Field(0.8, gt=0, le=1)
+
+    # Work: leases must outlive deadlines, or a slow call is done twice.
+    lease: float = Field(120, gt=0)
+    work_attempts: int = Field(5, ge=1)
+    work_backoff: float = Field(2, gt=0)
+    work_backoff_max: float = Field(300, gt=0)
+    hand_on_every: float = Field(2, gt=0)
+    sweep_every: float = Field(60, gt=0)
+    # What a worker has in hand when it is told to end may end by itself for so long, then it is given
+    # back: shorter than a call of the model, and the model is asked again.
+    shutdown_grace: float = Field(5, ge=0)
+    # A gateway that is told to end still answers for so long, as not ready and closing connections, so
+    # that who sends to it has turned elsewhere before it refuses.
+    drain: float = Field(3, ge=0)
+
+    # Dreams
+    dream_enabled: bool = True
+    dream_first_after: float = Field(300, ge=0)
+    dream_every: float = Field(4 * 3600, gt=0)
+    # Instead of the interval: five fields, in UTC. A night's quiet hours, say.
+    dream_cron: str | None = None
+    # A scope that somebody is working in is left alone until it has been quiet this long.
+    dream_quiet: float = Field(30, ge=0)
+    dream_off: frozenset[str] = frozenset()
+    dream_lease: float = Field(300, gt=0)
+    dream_entries: int = Field(1000, ge=2)
+    dream_feedback_days: float = Field(7, gt=0)
+    dream_feedback: int = Field(50, ge=0)
+    dream_max_turns: int = Field(500, ge=1)
+    session_idle: float = Field(1800, gt=0)
+
+    # Retention, in days unless said otherwise
+    archive_days: float = Field(90, gt=0)
+    turn_days: float | None = Field(None, gt=0)
+    history_days: float | None = Field(None, gt=0)
+    idempotency_hours: float = Field(24, gt=0)
+    embedding_cache_days: float = Field(30, gt=0)
+    feedback_days: float = Field(90, gt=0)
+    dream_days: float = Field(90, gt=0)
+
+    # Where workers and beat show that they live, for `loci alive`. Not by default: two workers on one
+    # machine would vouch for each other.
+    heartbeat_file: Path | None = None
+    log_level: str = "INFO"
+    # The base URL of an OpenTelemetry collector (OTLP over HTTP); unset, nothing is traced.
+    otlp_endpoint: str | None = None
+
+    @field_validator("dream_cron")
+    @classmethod
+    def _names_a_time(cls, expression: str | None) -> str | None:
+        if expression is not None and not _is_cron(expression):
+            raise ValueError("must be five cron fields that name a time: minute hour day month weekday")
+        return expression
+
+    @computed_field  # type: ignore[prop-decorator]
+    @cached_property
+    def broker_address(self) -> str:
+        """The broker's address: its own, or database 1 of the Redis that is set."""
+        if self.broker_url is not None:
+            return self.broker_url.get_secret_value()
+        return _with_database(required(self.redis_url, "LOCI_REDIS_URL"), 1)
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Put the local stack's addresses below the environment."""
+        del dotenv_settings
+        return (
+            init_settings,
+            env_settings,
+            file_secret_settings,
+            _LocalAddresses(settings_cls, init_settings, env_settings),
+        )
+
+
+def _is_cron(expression: str) -> bool:
+    try:
+        next(CronSim(expression, datetime.now(UTC)))
+    except (CronSimError, StopIteration):
+        return False
+    return len(expression.split()) == 5
+
+
+class _LocalAddresses(PydanticBaseSettingsSource):
+    """Read `addresses.json` of the data directory that the higher sources name."""
+
+    def __init__(self, settings_cls: type[BaseSettings], *higher: PydanticBaseSettingsSource) -> None:
+        super().__init__(settings_cls)
+        self._higher = higher
+
+    def get_field_value(self, field: Any, field_name: str) -> tuple[Any, str, bool]:
+        del field
+        return None, field_name, False
+
+    def __call__(self) -> dict[str, Any]:
+        data_dir: Any = Path(".loci")
+        for source in reversed(self._higher):
+            data_dir = source().get("data_dir", data_dir)
+        try:
+            return dict(json.loads((Path(data_dir) / ADDRESSES_FILE).read_text()))
+        except FileNotFoundError:
+            return {}
+        except (ValueError, TypeError):
+            file = Path(data_dir) / ADDRESSES_FILE
+            raise errors.Misconfigured(
+                f"{file} is not readable as JSON; stop the stack and delete it"
+            ) from None
+
+
+def load(**overrides: Any) -> Settings:
+    """Read the settings; raise Misconfigured naming each bad variable."""
+    try:
+        return Settings(**overrides)
+    except ValidationError as error:
+        faults = "; ".join(f"LOCI_{str(e['loc'][0]).upper()}: {e['msg']}" for e in error.errors())
+        raise errors.Misconfigured(faults) from None
+
+
+def required(value: SecretStr | str | None, variable: str) -> str:
+    """Return the value of a setting that this process cannot do without."""
+    if value is None:
+        raise errors.Misconfigured(
+            f"{variable} is not set, and no local stack has written its address (is `loci up` running?)"
+        )
+    return value.get_secret_value() if isinstance(value, SecretStr) else value
+
+
+def _with_database(url: str, database: int) -> str:
+    base, _, query = url.partition("?")
+    scheme, _, rest = base.partition("://")
+    if scheme == "unix":  # its path is the socket; the database is an option
+        return f"{base}?db={database}"
+    return f"{scheme}://{rest.split('/')[0]}/{database}" + (f"?{query}" if query else "")

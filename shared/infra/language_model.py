@@ -1,0 +1,69 @@
+"""Ask a chat model, through any OpenAI-compatible `/chat/completions` endpoint."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from shared.foundation import config, errors
+from shared.infra.model_endpoint import ModelEndpoint, usage_of
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What the model said, and what the endpoint says it cost (its own usage object)."""
+
+    text: str
+    finish_reason: str | None
+    usage: dict[str, Any]
+
+
+class LanguageModel:
+    """One chat model of one endpoint."""
+
+    def __init__(self, endpoint: ModelEndpoint, settings: config.Settings) -> None:
+        self._endpoint = endpoint
+        self.model = settings.llm_model or "default"
+        self.max_tokens = settings.llm_max_tokens
+
+    async def ask(self, system: str, user: str) -> Reply:
+        """Return the model's reply.
+
+        Raises errors.Unavailable when the endpoint can't serve now, and errors.BadReply when
+        it answers without a text: an empty choice, a refusal, or another shape. Workers ask through
+        `shared.platform.spend.metered_calls`, which books what it costs.
+        """
+        body = {
+            "model": self.model,
+            "max_tokens": self.max_tokens,
+            "temperature": 0,
+            "messages": [{"role": "system", "content": system}, {"role": "user", "content": user}],
+        }
+        return _reply(await self._endpoint.post("chat/completions", body))
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._endpoint.close()
+
+
+def _reply(answer: Any) -> Reply:
+    usage = usage_of(answer)
+    try:
+        choice = answer["choices"][0]
+        text, refusal = choice["message"].get("content"), choice["message"].get("refusal")
+        finish_reason = choice.get("finish_reason")
+    except (KeyError, IndexError, TypeError, AttributeError) as error:
+        raise errors.BadReply("a chat completion of an unknown shape", usage=usage) from error
+    if refusal:
+        raise errors.BadReply("the model refused", usage=usage)
+    if not isinstance(text, str) or not text.strip():
+        raise errors.BadReply("the model answered nothing", usage=usage)
+    return Reply(text, finish_reason, usage)
+
+
+def open_language_model(settings: config.Settings) -> LanguageModel | None:
+    """Return the configured model, or None: then entries stay as they were written."""
+    if settings.llm_base_url is None:
+        return None
+    endpoint = ModelEndpoint(
+        "language model", settings.llm_base_url, settings.llm_api_key, settings.llm_timeout
+    )
+    return LanguageModel(endpoint, settings)

@@ -1,0 +1,103 @@
+"""Take due rows: fairly between tenants, each for the length of a lease."""
+
+from sqlalchemy import func, select, text, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from shared.foundation.stages import Kind, Stage
+from shared.infra.postgres import owned_by
+from shared.jobs.queries import CLAIM_COLUMNS, Claim
+from shared.jobs.table import work
+
+# Tenants take turns: each one that has something due gets an equal share of the batch, so a
+# backlog of 100 000 rows of one tenant does not delay another's ten. The recursive part hops
+# from tenant to tenant along the index instead of reading the backlog.
+_CLAIM = text(
+    """
+    WITH RECURSIVE hop AS (
+        (SELECT tenant FROM work
+         WHERE stage = :stage AND backfill = :backfill AND dead_at IS NULL ORDER BY tenant LIMIT 1)
+        UNION ALL
+        SELECT (SELECT w.tenant FROM work w
+                WHERE w.stage = :stage AND w.backfill = :backfill AND w.dead_at IS NULL
+                  AND w.tenant > hop.tenant ORDER BY w.tenant LIMIT 1)
+        FROM hop WHERE hop.tenant IS NOT NULL
+    ), waiting AS (
+        SELECT hop.tenant FROM hop
+        WHERE EXISTS (SELECT FROM work w
+                      WHERE w.stage = :stage AND w.backfill = :backfill AND w.dead_at IS NULL
+                        AND w.tenant = hop.tenant AND w.run_at <= now() AND w.attempts < :attempts
+                        AND (w.token IS NULL OR w.attempts < :attempts - 1))
+        ORDER BY random() LIMIT :limit
+    ), picked AS (
+        SELECT mine.id FROM waiting CROSS JOIN LATERAL (
+            SELECT w.id FROM work w
+            WHERE w.stage = :stage AND w.backfill = :backfill AND w.dead_at IS NULL
+              AND w.tenant = waiting.tenant AND w.run_at <= now() AND w.attempts < :attempts
+              AND (w.token IS NULL OR w.attempts < :attempts - 1)
+            ORDER BY w.run_at
+            LIMIT greatest(1, CAST(:limit AS integer) / (SELECT count(*) FROM waiting))
+            FOR UPDATE SKIP LOCKED
+        ) AS mine
+    )
+    UPDATE work SET token = gen_random_uuid(), attempts = attempts + 1,
+                    run_at = now() + make_interval(secs => :lease)
+    FROM picked WHERE work.id = picked.id
+    RETURNING work.id, tenant, kind, ref, version, generation, token, attempts, track, traceparent
+    """
+)
+
+
+# A due row with a token is one whose worker died. Which of the dozens that it held killed it nobody
+# knows, so the last attempt of such rows is made one by one: else a row that kills its workers
+# would take blameless ones along to the end.
+_LAST_CHANCES_LOCK = 0x10C1_0002
+_CLAIM_LAST_CHANCE = text(
+    """
+    UPDATE work SET token = gen_random_uuid(), attempts = attempts + 1,
+                    run_at = now() + make_interval(secs => :lease)
+    WHERE id = (SELECT w.id FROM work w
+                WHERE w.stage = :stage AND w.dead_at IS NULL AND w.run_at <= now()
+                  AND w.token IS NOT NULL AND w.attempts = :attempts - 1
+                ORDER BY w.run_at LIMIT 1 FOR UPDATE SKIP LOCKED)
+      AND NOT EXISTS (SELECT FROM work o
+                      WHERE o.stage = :stage AND o.dead_at IS NULL AND o.run_at > now()
+                        AND o.token IS NOT NULL AND o.attempts >= :attempts)
+    RETURNING id, tenant, kind, ref, version, generation, token, attempts, track, traceparent
+    """
+)
+
+
+async def claim(
+    connection: AsyncConnection, stage: Stage, limit: int, lease: float, attempts: int
+) -> list[Claim]:
+    """Take up to `limit` due rows for `lease` seconds: one last chance, then fresh ones, then backfill."""
+    claims: list[Claim] = []
+    if await connection.scalar(select(func.pg_try_advisory_xact_lock(_LAST_CHANCES_LOCK))):
+        values = {"stage": stage.name, "lease": lease, "attempts": attempts}
+        claims += [Claim.of(row) for row in (await connection.execute(_CLAIM_LAST_CHANCE, values)).mappings()]
+    for backfill in (False, True):
+        values = {"stage": stage.name, "backfill": backfill, "lease": lease, "attempts": attempts}
+        rows = await connection.execute(_CLAIM, values | {"limit": limit - len(claims)})
+        claims += [Claim.of(row) for row in rows.mappings()]
+        if len(claims) >= limit:
+            break
+    return claims
+
+
+async def claim_one(
+    connection: AsyncConnection, tenant: str, kind: Kind, ref: str, stage: Stage, lease: float
+) -> Claim | None:
+    """Take one due row by name; None when it is not due or in somebody's hands."""
+    rows = await connection.execute(
+        update(work)
+        .where(owned_by(work, tenant), work.c.kind == kind, work.c.ref == ref, work.c.stage == stage.name)
+        .where(work.c.run_at <= func.now(), work.c.dead_at.is_(None))
+        .values(
+            token=func.gen_random_uuid(),
+            attempts=work.c.attempts + 1,
+            run_at=func.now() + func.make_interval(0, 0, 0, 0, 0, 0, lease),
+        )
+        .returning(*(work.c[name] for name in CLAIM_COLUMNS))
+    )
+    row = rows.mappings().one_or_none()
+    return None if row is None else Claim.of(row)

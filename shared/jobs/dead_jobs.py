@@ -1,0 +1,31 @@
+"""Jobs that are given up: marked, counted for `/metrics` and logged, always together."""
+
+import structlog
+from sqlalchemy import func, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from shared.foundation.stages import ReasonCode
+from shared.jobs import counters
+from shared.jobs.queries import Claim
+from shared.jobs.table import work
+
+log = structlog.get_logger()
+
+
+async def mark_dead(connection: AsyncConnection, claim: Claim, reason: str) -> None:
+    """Mark an exhausted job dead with its reason, count it and log it.
+
+    A dead job is shown, and never claimed again by itself. The mark and the count are written in the
+    caller's transaction. If the claim no longer stands, nothing is written, counted or logged.
+    """
+    stage = await connection.scalar(
+        update(work)
+        .where(
+            work.c.id == claim.id, work.c.token.is_not_distinct_from(claim.token), work.c.dead_at.is_(None)
+        )
+        .values(token=None, dead_at=func.now(), last_error=reason[:500], reason_code=ReasonCode.EXHAUSTED)
+        .returning(work.c.stage)
+    )
+    if stage is not None:
+        await counters.count(connection, "work_buried", {stage: 1})
+        log.error("buried", stage=stage, work_id=claim.id, reason=reason)

@@ -1,0 +1,26 @@
+"""Rings of the clock that are to be followed once, however many clocks ring.
+
+Beat may run twice, as during every roll-out. One row a kind of ring says when it was last followed;
+another ring within the same window finds that and is no-op. The window begins with the ring that was
+followed, by the database's clock: no two beats need agree on where windows begin.
+"""
+
+from sqlalchemy import func
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from shared.jobs.table import tick
+
+
+async def claim(connection: AsyncConnection, kind: str, window: float) -> bool:
+    """Tell whether this ring is the first of its kind for `window` seconds; it then is the one followed."""
+    earlier = func.now() - func.make_interval(0, 0, 0, 0, 0, 0, window)
+    followed = insert(tick).values(kind=kind)
+    row = await connection.execute(
+        followed.on_conflict_do_update(
+            index_elements=[tick.c.kind],
+            set_={"followed_at": func.now()},
+            where=tick.c.followed_at <= earlier,
+        ).returning(tick.c.kind)
+    )
+    return row.one_or_none() is not None

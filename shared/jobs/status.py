@@ -1,0 +1,43 @@
+"""What is behind: for a tenant's own eyes, for metrics, for `loci doctor`."""
+
+from typing import Any
+
+from shared.foundation.stages import EMBED, ENRICH, INDEX
+from shared.jobs import backlog
+from shared.platform.resources import Resources
+
+_NAMES = {ENRICH.name: "enrichment", EMBED.name: "embedding", INDEX.name: "index"}
+
+
+async def of_tenant(resources: Resources, tenant: str) -> dict[str, Any]:
+    """Return {pending: {enrichment, embedding, index}, dead, oldest_pending_seconds, put_off}.
+
+    `put_off` says why rows wait: [{stage, reason, rows}], empty when nothing has been put off.
+    """
+    async with resources.postgres.tenant(tenant) as connection:
+        rows = await backlog.pending(connection, tenant)
+        waiting = await backlog.put_off(connection, tenant)
+    reasons = [
+        {"stage": _NAMES[row["stage"]], "reason": row["reason"], "rows": row["rows"]}
+        for row in waiting
+        if row["stage"] in _NAMES
+    ]
+    return _told(rows) | {"put_off": reasons}
+
+
+async def of_fleet(resources: Resources) -> dict[str, Any]:
+    """Return the same over all tenants."""
+    async with resources.postgres.fleet() as connection:
+        rows = await backlog.pending(connection)
+    return _told(rows)
+
+
+def _told(rows: Any) -> dict[str, Any]:
+    pending = dict.fromkeys(_NAMES.values(), 0)
+    dead = dict(pending)
+    rows = [row for row in rows if row["stage"] in _NAMES]
+    for row in rows:
+        pending[_NAMES[row["stage"]]] += row["waiting"]
+        dead[_NAMES[row["stage"]]] += row["dead"]
+    oldest = max((float(row["oldest_seconds"]) for row in rows if row["waiting"]), default=0.0)
+    return {"pending": pending, "dead": dead, "oldest_pending_seconds": round(max(oldest, 0.0), 3)}

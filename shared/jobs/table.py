@@ -1,0 +1,77 @@
+"""Work rows: content-free, claimed across tenants, deleted when done.
+
+`run_at` is both schedule and lease: a claim moves it past the lease's end, so a row that a
+dead worker held is due again by itself. `token` fences: only its holder may record.
+"""
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    DateTime,
+    Double,
+    Identity,
+    Index,
+    Integer,
+    Table,
+    Text,
+    UniqueConstraint,
+    Uuid,
+    func,
+    text,
+)
+
+from shared.infra.postgres import metadata
+
+work = Table(
+    "work",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("tenant", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("ref", Text, nullable=False),
+    Column("track", Text, nullable=False),
+    # 0 on tracks that have nothing to do with an index generation.
+    Column("generation", Integer, nullable=False, server_default=text("0")),
+    Column("stage", Text, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("backfill", Boolean, nullable=False, server_default=text("false")),
+    Column("run_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    Column("token", Uuid(as_uuid=False)),
+    Column("attempts", Integer, nullable=False, server_default=text("0")),
+    # For people; what decides by the reason reads the `ReasonCode` beside it. Both are set or both are NULL.
+    Column("last_error", Text),
+    Column("reason_code", Text),
+    Column("dead_at", DateTime(timezone=True)),
+    Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    # W3C Trace Context of the request that made it due: what is done for the row goes on with its trace.
+    Column("traceparent", Text),
+    UniqueConstraint("tenant", "kind", "ref", "track", "generation"),
+)
+
+Index(
+    "work_due_idx",
+    work.c.stage,
+    work.c.backfill,
+    work.c.tenant,
+    work.c.run_at,
+    postgresql_where=work.c.dead_at.is_(None),
+)
+Index("work_generation_idx", work.c.generation, postgresql_where=work.c.generation > 0)
+
+tally = Table(
+    "tally",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("label", Text, primary_key=True, server_default=text("''")),
+    Column("total", Double, nullable=False, server_default=text("0")),
+)
+"""Counters that outlive a process, for `/metrics`: repairs of the sweep, endings of work."""
+
+tick = Table(
+    "tick",
+    metadata,
+    Column("kind", Text, primary_key=True),
+    Column("followed_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+)
+"""When a ring of the clock was last followed, so that two clocks do nothing twice."""

@@ -1,0 +1,116 @@
+"""A long-term entry, as it is offered, kept and shown."""
+
+from datetime import datetime
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, computed_field
+from sqlalchemy import RowMapping
+
+from shared.foundation import validation
+from shared.foundation.scope import Scope
+from shared.foundation.stages import State
+from shared.memory.longterm import decay
+
+MAX_CONTENT = 16_000
+
+
+class Source(BaseModel):
+    """Where a fact was said."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    session_id: str
+    seq: int | None = Field(default=None, ge=0, le=2**31 - 1)
+    speaker: str | None = None
+    role: str | None = None
+
+
+class Draft(BaseModel):
+    """An entry somebody offers. `check` holds it against the rules."""
+
+    model_config = ConfigDict(frozen=True)
+
+    content: str
+    category: str | None = None
+    tags: tuple[str, ...] = ()
+    metadata: dict[str, str] = Field(default_factory=dict)
+    importance: float = 0.5
+    occurred_at: datetime | None = None
+    source: Source | None = None
+    enrich: bool = True
+
+    def checked(self) -> "Draft":
+        """Return the draft as it will be stored; raise errors.Invalid naming the field and the rule."""
+        return self.model_copy(
+            update={
+                "content": validation.check_text(self.content, "content", MAX_CONTENT),
+                "category": None if self.category is None else validation.check_category(self.category),
+                "tags": validation.check_tags(self.tags),
+                "metadata": validation.check_metadata(self.metadata),
+                "occurred_at": self.occurred_at and validation.check_time(self.occurred_at, "occurred_at"),
+                "source": None if self.source is None else _checked_source(self.source),
+            }
+        )
+
+
+def _checked_source(source: Source) -> Source:
+    validation.check_identifier(source.session_id, "source.session_id")
+    for field in ("speaker", "role"):
+        value = getattr(source, field)
+        if value is not None:
+            validation.check_text(value, f"source.{field}", 128)
+    return source
+
+
+class Entry(BaseModel):
+    """A long-term entry as it stands in Postgres."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    content: str
+    category: str | None
+    tags: list[str]
+    metadata: dict[str, str]
+    importance: float
+    state: State
+    failure: str | None = None
+    occurred_at: datetime | None
+    source: Source | None
+    sources: list[Source]
+    created_at: datetime
+    updated_at: datetime | None
+    last_seen_at: datetime
+    reinforcement_count: int
+    agent_id: str
+    user_id: str | None
+    superseded_by: list[str]
+    derived_from: list[str]
+    archived_at: datetime | None
+    archive_reason: str | None
+    tenant: str = Field(exclude=True)
+    version: int = Field(exclude=True)
+    content_version: int = Field(exclude=True)
+
+    @classmethod
+    def of(cls, row: RowMapping) -> "Entry":
+        """Read an entry from a row of `entry`."""
+        sources = row["sources"]
+        fields: dict[str, Any] = {**row, "source": sources[0] if sources else None}
+        return cls.model_validate(fields)
+
+    @property
+    def scope(self) -> Scope:
+        """Whose memory this is."""
+        return Scope(self.tenant, self.agent_id, self.user_id)
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def effective_importance(self) -> float:
+        """The importance that ranking goes by."""
+        return decay.effective(self.importance, self.last_seen_at)
+
+    @property
+    def at(self) -> datetime:
+        """When the fact happened, or else when it was written."""
+        return self.occurred_at or self.created_at

@@ -1,0 +1,31 @@
+"""Drafts as rows for `store.upsert`: how a new entry is put together, whoever makes it."""
+
+import secrets
+from collections.abc import Iterable
+from typing import Any
+
+from shared.foundation.stages import State
+from shared.memory.longterm import index_document, queries
+from shared.memory.longterm.fingerprint import fingerprint
+from shared.memory.longterm.memory import Draft, Source
+
+
+def of_draft(draft: Draft, state: State = State.FINAL, **more: Any) -> dict[str, Any]:
+    """Return the row of a new entry that says what the draft does; `more` are further columns."""
+    said: dict[str, Any] = {
+        "content": draft.content,
+        "fingerprint": fingerprint(draft.content, draft.occurred_at),
+        "indexed_text": index_document.keywords(draft),
+        "category": draft.category,
+        "tags": list(draft.tags),
+        "metadata": draft.metadata,
+        "importance": draft.importance,
+        "occurred_at": draft.occurred_at,
+    }
+    return queries.row_of(secrets.token_hex(6), state=state, **(said | more))
+
+
+def row_from_learned_draft(draft: Draft, session_ids: Iterable[str] = ()) -> dict[str, Any]:
+    """Return the row of an entry that a pass learned in these sessions."""
+    sources = [Source(session_id=one).model_dump() for one in session_ids]
+    return of_draft(draft, sources=sources)

@@ -1,0 +1,296 @@
+"""Every statement on long-term entries. Functions take the caller's transaction and never commit."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import orjson
+from sqlalchemy import (
+    ARRAY,
+    ColumnElement,
+    RowMapping,
+    Select,
+    Text,
+    and_,
+    bindparam,
+    delete,
+    func,
+    or_,
+    select,
+    text,
+    update,
+)
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from shared.foundation.scope import Caller, Scope
+from shared.infra.postgres import owned_by
+from shared.memory.longterm.memory import Entry
+from shared.memory.longterm.table import entry, shown
+from shared.search.text import tsvector
+
+# A second save of a live fact reinforces it. The conflict target is a unique index, so this
+# holds under concurrency; rows come sorted, so two batches can't wait for each other.
+_UPSERT = text(
+    """
+    INSERT INTO entry (tenant, id, agent_id, user_id, content, category, tags, metadata, importance,
+                       state, occurred_at, sources, derived_from, reinforcement_count, created_at,
+                       last_seen_at, fingerprint, words)
+    SELECT :tenant, r.id, :agent_id, :user_id, r.content, r.category, r.tags, r.metadata, r.importance,
+           r.state, r.occurred_at, r.sources, r.derived_from, r.reinforcement_count,
+           coalesce(r.created_at, now()), coalesce(r.last_seen_at, now()), r.fingerprint,
+           array_to_tsvector(r.words)
+    FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS r (
+        id text, content text, category text, tags text[], metadata jsonb, importance float8, state text,
+        occurred_at timestamptz, sources jsonb, derived_from text[], reinforcement_count int,
+        created_at timestamptz, last_seen_at timestamptz, fingerprint bytea, words text[])
+    ORDER BY r.fingerprint
+    ON CONFLICT (tenant, agent_id, user_id, fingerprint) WHERE archived_at IS NULL DO UPDATE SET
+        reinforcement_count = entry.reinforcement_count + excluded.reinforcement_count,
+        last_seen_at = greatest(entry.last_seen_at, excluded.last_seen_at),
+        importance = greatest(entry.importance, excluded.importance),
+        sources = entry.sources || coalesce(
+            (SELECT jsonb_agg(s) FROM jsonb_array_elements(excluded.sources) s
+             WHERE NOT entry.sources @> jsonb_build_array(s)), '[]')
+    RETURNING entry.*, (xmax = 0) AS inserted
+    """
+)
+
+
+async def upsert(
+    connection: AsyncConnection, scope: Scope, rows: Sequence[Mapping[str, Any]]
+) -> list[RowMapping]:
+    """Insert entries, or reinforce the live ones that say the same; `inserted` tells which.
+
+    Each row has an id of its own, a `fingerprint` in hex, and its indexed `words`; no two share
+    a fingerprint.
+    """
+    values = {"tenant": scope.tenant, "agent_id": scope.agent_id, "user_id": scope.user_id}
+    encoded = orjson.dumps([dict(row) for row in rows]).decode()
+    return list((await connection.execute(_UPSERT, values | {"rows": encoded})).mappings())
+
+
+_ADD_TAGS = text(
+    """
+    UPDATE entry SET
+        tags = tags || ARRAY(SELECT t FROM unnest(:tags) t WHERE t <> ALL (tags)),
+        words = words || array_to_tsvector(:words),
+        version = version + 1
+    WHERE tenant = :tenant AND id = :id AND NOT tags @> :tags
+    RETURNING *
+    """
+).bindparams(bindparam("tags", type_=ARRAY(Text)), bindparam("words", type_=ARRAY(Text)))
+
+
+async def add_tags(
+    connection: AsyncConnection, tenant: str, entry_id: str, tags: Sequence[str]
+) -> Entry | None:
+    """Add the tags that an entry lacks, as a new version; None when it lacks none."""
+    words = tsvector.of_text(" ".join(tags))
+    values = {"tenant": tenant, "id": entry_id, "tags": list(tags), "words": words}
+    row = (await connection.execute(_ADD_TAGS, values)).mappings().one_or_none()
+    return None if row is None else Entry.of(row)
+
+
+async def reinforce(connection: AsyncConnection, scope: Scope, ids: Sequence[str]) -> list[Entry]:
+    """Count one more observation of live entries of exactly this scope."""
+    rows = await connection.execute(
+        update(entry)
+        .where(*exactly(scope), entry.c.id.in_(ids), entry.c.archived_at.is_(None))
+        .values(reinforcement_count=entry.c.reinforcement_count + 1, last_seen_at=func.now())
+        .returning(entry)
+    )
+    return [Entry.of(row) for row in rows.mappings()]
+
+
+async def superseded(
+    connection: AsyncConnection, scope: Scope, fingerprints: Sequence[bytes]
+) -> dict[bytes, list[str]]:
+    """Return, for each of these facts that stands archived, the ids that took its place."""
+    rows = await connection.execute(
+        select(entry.c.fingerprint, entry.c.superseded_by)
+        .where(*exactly(scope), entry.c.fingerprint.in_(fingerprints), entry.c.archived_at.is_not(None))
+        .where(func.cardinality(entry.c.superseded_by) > 0)
+        .order_by(entry.c.archived_at)
+    )
+    return {bytes(row.fingerprint): list(row.superseded_by) for row in rows}
+
+
+async def get(
+    connection: AsyncConnection, caller: Caller, entry_id: str, *, lock: bool = False
+) -> Entry | None:
+    """Return an entry that the caller may see, archived or not."""
+    statement = select(entry).where(owned_by(entry, caller.tenant), entry.c.id == entry_id)
+    if lock:
+        statement = statement.with_for_update()
+    row = (await connection.execute(statement)).mappings().one_or_none()
+    if row is None or not caller.may_see(row["agent_id"], row["user_id"]):
+        return None
+    return Entry.of(row)
+
+
+async def read(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> list[Entry]:
+    """Return entries by id, in no order."""
+    statement = select(entry).where(owned_by(entry, tenant), entry.c.id.in_(ids))
+    return [Entry.of(row) for row in (await connection.execute(statement)).mappings()]
+
+
+async def lock(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> list[Entry]:
+    """Return entries by id and hold them until the transaction ends."""
+    statement = select(entry).where(owned_by(entry, tenant), entry.c.id.in_(ids)).order_by(entry.c.id)
+    return [Entry.of(row) for row in (await connection.execute(statement.with_for_update())).mappings()]
+
+
+def visible(scope: Scope) -> ColumnElement[bool]:
+    """Return the condition of what a scope sees: the agent's common entries, and its user's."""
+    common = entry.c.user_id.is_(None)
+    whose = common if scope.user_id is None else or_(common, entry.c.user_id == scope.user_id)
+    return and_(owned_by(entry, scope.tenant), entry.c.agent_id == scope.agent_id, whose)
+
+
+def exactly(scope: Scope) -> tuple[ColumnElement[bool], ...]:
+    """Return the conditions of exactly this scope: one user's rows, or the common ones."""
+    same_user = entry.c.user_id.is_not_distinct_from(scope.user_id)
+    return owned_by(entry, scope.tenant), entry.c.agent_id == scope.agent_id, same_user
+
+
+async def select_entries(connection: AsyncConnection, statement: Select[Any]) -> list[Entry]:
+    """Run a select on `entry` that another file of this capability built."""
+    return [Entry.of(row) for row in (await connection.execute(statement)).mappings()]
+
+
+async def select_rows(connection: AsyncConnection, *conditions: ColumnElement[bool]) -> list[RowMapping]:
+    """Return the rows of which `Entry.of` makes entries: a search ranks a hundred to show a few."""
+    return list((await connection.execute(select(*shown).where(*conditions))).mappings())
+
+
+async def change(connection: AsyncConnection, tenant: str, entry_id: str, values: Mapping[str, Any]) -> Entry:
+    """Set columns of one entry and return it."""
+    statement = (
+        update(entry)
+        .where(owned_by(entry, tenant), entry.c.id == entry_id)
+        .values(dict(values))
+        .returning(entry)
+    )
+    return Entry.of((await connection.execute(statement)).mappings().one())
+
+
+async def live_twin(
+    connection: AsyncConnection, scope: Scope, fingerprint: bytes, except_id: str
+) -> str | None:
+    """Return the id of another live entry of exactly this scope that says the same."""
+    same = (entry.c.fingerprint == fingerprint, entry.c.archived_at.is_(None), entry.c.id != except_id)
+    found: str | None = await connection.scalar(select(entry.c.id).where(*exactly(scope), *same))
+    return found
+
+
+async def archive(
+    connection: AsyncConnection, tenant: str, ids: Sequence[str], reason: str, successors: Sequence[str]
+) -> list[Entry]:
+    """Archive live entries in favour of others; each becomes a new version for the index."""
+    rows = await connection.execute(
+        update(entry)
+        .where(owned_by(entry, tenant), entry.c.id.in_(ids), entry.c.archived_at.is_(None))
+        .values(
+            state="archived",
+            archived_at=func.now(),
+            archive_reason=reason,
+            superseded_by=list(successors),
+            version=entry.c.version + 1,
+        )
+        .returning(entry)
+    )
+    return [Entry.of(row) for row in rows.mappings()]
+
+
+async def remove(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> None:
+    """Delete entries, and their ids from what other entries point at."""
+    await connection.execute(delete(entry).where(owned_by(entry, tenant), entry.c.id.in_(ids)))
+    await connection.execute(_UNLINK, {"tenant": tenant, "ids": list(ids)})
+
+
+_UNLINK = text(
+    """
+    UPDATE entry SET
+        superseded_by = ARRAY(SELECT x FROM unnest(superseded_by) x WHERE x <> ALL (:ids)),
+        derived_from = ARRAY(SELECT x FROM unnest(derived_from) x WHERE x <> ALL (:ids))
+    WHERE tenant = :tenant AND (superseded_by && :ids OR derived_from && :ids)
+    """
+).bindparams(bindparam("ids", type_=ARRAY(Text)))
+
+
+async def derived_only_from(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> list[Entry]:
+    """Return the entries whose every source is among `ids`."""
+    within = entry.c.derived_from.contained_by(list(ids))
+    some = func.cardinality(entry.c.derived_from) > 0
+    statement = select(entry).where(owned_by(entry, tenant), some, within)
+    return await select_entries(connection, statement)
+
+
+async def of_user(
+    connection: AsyncConnection, tenant: str, user_id: str, session_ids: Sequence[str]
+) -> list[Entry]:
+    """Return and hold every entry of a user or said in these sessions, of any agent, archived ones too."""
+    source = func.jsonb_array_elements(entry.c.sources).table_valued("value")
+    said_there = source.c.value.op("->>")("session_id").in_(session_ids)
+    theirs = or_(entry.c.user_id == user_id, select(source.c.value).where(said_there).exists())
+    held = select(entry).where(owned_by(entry, tenant), theirs).order_by(entry.c.id).with_for_update()
+    return await select_entries(connection, held)
+
+
+async def archived_before(connection: AsyncConnection, tenant: str, age: timedelta, limit: int) -> list[str]:
+    """Return ids of entries archived longer ago than `age`."""
+    old = entry.c.archived_at < func.now() - age
+    statement = select(entry.c.id).where(owned_by(entry, tenant), old).limit(limit)
+    return list((await connection.scalars(statement)).all())
+
+
+async def versions(connection: AsyncConnection, tenant: str, refs: Sequence[str]) -> dict[str, int]:
+    """Return the current version of each of these entries that exists."""
+    mine = (owned_by(entry, tenant), entry.c.id.in_(refs))
+    rows = await connection.execute(select(entry.c.id, entry.c.version).where(*mine))
+    return {row.id: row.version for row in rows}
+
+
+async def all_versions(connection: AsyncConnection, tenant: str, after: str, limit: int) -> dict[str, int]:
+    """Page through a tenant's entries by id, as id → version."""
+    mine = (owned_by(entry, tenant), entry.c.id > after)
+    statement = select(entry.c.id, entry.c.version).where(*mine).order_by(entry.c.id).limit(limit)
+    return {row.id: row.version for row in await connection.execute(statement)}
+
+
+def row_of(
+    entry_id: str,
+    *,
+    content: str,
+    fingerprint: bytes,
+    indexed_text: str,
+    state: str,
+    **fields: Any,
+) -> dict[str, Any]:
+    """Return a row as `upsert` takes it."""
+    defaults: dict[str, Any] = {
+        "category": None,
+        "tags": [],
+        "metadata": {},
+        "importance": 0.5,
+        "occurred_at": None,
+        "sources": [],
+        "derived_from": [],
+        "reinforcement_count": 1,
+        "created_at": None,
+        "last_seen_at": None,
+    }
+    own = {
+        "id": entry_id,
+        "content": content,
+        "state": state,
+        "fingerprint": "\\x" + fingerprint.hex(),
+        "words": tsvector.of_text(indexed_text),
+    }
+    return defaults | fields | own
+
+
+def cursor_after(moment: datetime, entry_id: str) -> ColumnElement[bool]:
+    """Return the condition of what follows (moment, id) when the newest come first."""
+    older = entry.c.last_seen_at < moment
+    return or_(older, and_(entry.c.last_seen_at == moment, entry.c.id > entry_id))

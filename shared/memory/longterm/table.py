@@ -1,0 +1,120 @@
+"""Long-term entries, their history, and the tombstones of what was forgotten on purpose."""
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Computed,
+    DateTime,
+    Double,
+    Identity,
+    Index,
+    Integer,
+    LargeBinary,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    UniqueConstraint,
+    func,
+    text,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB, TSVECTOR
+
+from shared.infra.postgres import metadata
+
+_EMPTY = text("'{}'")
+
+entry = Table(
+    "entry",
+    metadata,
+    Column("tenant", Text, nullable=False),
+    Column("id", Text, nullable=False),
+    Column("agent_id", Text, nullable=False),
+    Column("user_id", Text),
+    Column("content", Text, nullable=False),
+    Column("category", Text),
+    Column("tags", ARRAY(Text), nullable=False, server_default=_EMPTY),
+    Column("metadata", JSONB, nullable=False, server_default=_EMPTY),
+    Column("importance", Double, nullable=False, server_default=text("0.5")),
+    Column("state", Text, nullable=False),
+    Column("failure", Text),
+    # What the point in the index shows: every change of a searchable field is a new version.
+    Column("version", Integer, nullable=False, server_default=text("1")),
+    # What a recalled line shows: changes with content and category, not with reinforcement.
+    Column("content_version", Integer, nullable=False, server_default=text("1")),
+    Column("reinforcement_count", Integer, nullable=False, server_default=text("1")),
+    Column("occurred_at", DateTime(timezone=True)),
+    Column("sources", JSONB, nullable=False, server_default=text("'[]'")),
+    # Where the first source stands, for reading what was said next to it.
+    Column("source_session", Text, Computed("sources -> 0 ->> 'session_id'", persisted=True)),
+    Column("source_seq", Integer, Computed("(sources -> 0 ->> 'seq')::integer", persisted=True)),
+    Column("superseded_by", ARRAY(Text), nullable=False, server_default=_EMPTY),
+    Column("derived_from", ARRAY(Text), nullable=False, server_default=_EMPTY),
+    Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    Column("updated_at", DateTime(timezone=True)),
+    Column("last_seen_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    Column("archived_at", DateTime(timezone=True)),
+    Column("archive_reason", Text),
+    # SHA-256 of the folded text and the time it speaks of: what makes two saves the same fact.
+    Column("fingerprint", LargeBinary, nullable=False),
+    # The words of the one tokenizer, for search without the index.
+    Column("words", TSVECTOR, nullable=False),
+    PrimaryKeyConstraint("tenant", "id"),
+)
+
+# What a reader needs; the rest is for searching and for telling entries apart.
+shown = [
+    column
+    for column in entry.c
+    if column.name not in {"words", "fingerprint", "source_session", "source_seq"}
+]
+
+Index(
+    "entry_live_fact_idx",
+    entry.c.tenant,
+    entry.c.agent_id,
+    entry.c.user_id,
+    entry.c.fingerprint,
+    unique=True,
+    postgresql_where=entry.c.archived_at.is_(None),
+    postgresql_nulls_not_distinct=True,
+)
+Index("entry_newest_idx", entry.c.tenant, entry.c.agent_id, entry.c.last_seen_at.desc(), entry.c.id)
+Index(
+    "entry_source_idx",
+    entry.c.tenant,
+    entry.c.source_session,
+    entry.c.source_seq,
+    postgresql_where=entry.c.source_session.is_not(None),
+)
+Index("entry_words_idx", entry.c.words, postgresql_using="gin")
+Index("entry_derived_from_idx", entry.c.derived_from, postgresql_using="gin")
+Index("entry_archived_idx", entry.c.archived_at, postgresql_where=entry.c.archived_at.is_not(None))
+
+history = Table(
+    "entry_history",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("tenant", Text, nullable=False),
+    Column("entry_id", Text, nullable=False),
+    Column("at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    Column("actor", Text, nullable=False),
+    Column("action", Text, nullable=False),
+    Column("reason", Text),
+    Column("before", JSONB),
+    Column("after", JSONB),
+)
+
+Index("entry_history_entry_idx", history.c.tenant, history.c.entry_id, history.c.id)
+
+tombstone = Table(
+    "tombstone",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("tenant", Text, nullable=False),
+    Column("agent_id", Text, nullable=False),
+    Column("user_id", Text),
+    Column("digest", LargeBinary, nullable=False),
+    Column("entry_id", Text, nullable=False),
+    Column("at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    UniqueConstraint("tenant", "agent_id", "user_id", "digest", postgresql_nulls_not_distinct=True),
+)

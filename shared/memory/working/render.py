@@ -1,0 +1,43 @@
+"""What an agent is told about a desk on every turn: names and times, never values."""
+
+import math
+
+from shared.memory.working.working_entry import DeskListing
+
+
+def line(listing: DeskListing) -> str:
+    """Write `- session/abc/emails: expires in 4m32s, category: email, tags: inbox, unread`."""
+    parts = [f"expires in {left(listing.remaining)}"]
+    if listing.category:
+        parts.append(f"category: {listing.category}")
+    if listing.tags:
+        parts.append(f"tags: {', '.join(listing.tags)}")
+    return f"- {listing.key}: {', '.join(parts)}"
+
+
+LENGTH = 120
+# Enough of a value to fill a preview, however it is spaced; values may be a megabyte.
+_LOOKED_AT = 20 * LENGTH
+
+
+def preview(value: str) -> str:
+    """Return at most 120 characters on one line; a cut ends in `…`."""
+    start = value.lstrip()
+    text = " ".join(start[:_LOOKED_AT].split())
+    if len(text) > LENGTH:
+        return text[: LENGTH - 1].rstrip() + "…"
+    return text
+
+
+_MINUTE = 60
+_HOUR = 60 * _MINUTE
+
+
+def left(seconds: float) -> str:
+    """Write the time left, rounded up: what is live never reads `0s`, what is new reads `5m00s`."""
+    whole = max(0, math.ceil(seconds))
+    if whole >= _HOUR:
+        return f"{whole // _HOUR}h{whole % _HOUR // _MINUTE:02}m"
+    if whole >= _MINUTE:
+        return f"{whole // _MINUTE}m{whole % _MINUTE:02}s"
+    return f"{whole}s"

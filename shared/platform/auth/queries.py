@@ -1,0 +1,61 @@
+"""Every statement on tenants and keys."""
+
+import secrets
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import RowMapping, func, insert, select, text, update
+from sqlalchemy.dialects.postgresql import insert as upsert
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from shared.infra.postgres import owned_by
+from shared.platform.auth.table import api_key, tenant, tenant_secret
+
+
+async def add_tenant(connection: AsyncConnection, name: str) -> None:
+    """Make a tenant exist, with the secret that keys its digests."""
+    await connection.execute(upsert(tenant).values(tenant=name).on_conflict_do_nothing())
+    secret = upsert(tenant_secret).values(tenant=name, secret=secrets.token_bytes(32))
+    await connection.execute(secret.on_conflict_do_nothing())
+
+
+async def tenants(connection: AsyncConnection) -> list[str]:
+    """Return every tenant's name (in a fleet transaction), or one's own."""
+    return list((await connection.scalars(select(tenant.c.tenant).order_by(tenant.c.tenant))).all())
+
+
+async def secret_of(connection: AsyncConnection, name: str) -> bytes:
+    """Return the tenant's secret."""
+    secret: bytes = (
+        await connection.scalars(select(tenant_secret.c.secret).where(owned_by(tenant_secret, name)))
+    ).one()
+    return secret
+
+
+async def add_key(connection: AsyncConnection, values: dict[str, Any]) -> None:
+    """Store a key."""
+    await connection.execute(insert(api_key).values(values))
+
+
+async def find_key(connection: AsyncConnection, key_id: str) -> RowMapping | None:
+    """Return a key by id, of whatever tenant: the one look-up that precedes knowing the tenant."""
+    found = await connection.execute(text("SELECT * FROM find_api_key(:id)"), {"id": key_id})
+    return found.mappings().one_or_none()
+
+
+async def keys_of(connection: AsyncConnection, name: str) -> Sequence[RowMapping]:
+    """Return a tenant's keys, oldest first, without their digests."""
+    columns = [column for column in api_key.c if column.name != "digest"]
+    statement = select(*columns).where(owned_by(api_key, name)).order_by(api_key.c.created_at)
+    return (await connection.execute(statement)).mappings().all()
+
+
+async def revoke(connection: AsyncConnection, name: str, key_id: str) -> bool:
+    """Revoke a key from now on; tell whether there was one to revoke."""
+    statement = (
+        update(api_key)
+        .where(owned_by(api_key, name), api_key.c.id == key_id, api_key.c.revoked_at.is_(None))
+        .values(revoked_at=func.now())
+        .returning(api_key.c.id)
+    )
+    return (await connection.scalar(statement)) is not None

@@ -1,0 +1,50 @@
+"""Every statement on the directives that tenants have set. Rows are added and never changed."""
+
+import hashlib
+from datetime import datetime
+
+from sqlalchemy import func, insert, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from shared.infra.postgres import owned_by
+from shared.platform.directives.directive import Version
+from shared.platform.directives.table import directive
+
+
+async def newest(connection: AsyncConnection, tenant: str, name: str) -> Version | None:
+    """Return what a tenant set last, blank or not; None if it never set any."""
+    return next(iter(await page(connection, tenant, name, 1)), None)
+
+
+async def page(
+    connection: AsyncConnection,
+    tenant: str,
+    name: str,
+    limit: int,
+    after: tuple[datetime, str] | None = None,
+) -> list[Version]:
+    """Return a tenant's versions of a directive, the newest first.
+
+    `after` is the moment of the last one seen: under `lock` no two share one.
+    """
+    conditions = [owned_by(directive, tenant), directive.c.name == name]
+    if after is not None:
+        conditions.append(directive.c.created_at < after[0])
+    statement = select(directive).where(*conditions).order_by(directive.c.version.desc()).limit(limit)
+    return [Version.of(row) for row in (await connection.execute(statement)).mappings()]
+
+
+async def lock(connection: AsyncConnection, tenant: str, name: str) -> None:
+    """Let nobody else set this directive of this tenant until the transaction ends."""
+    digest = hashlib.sha256(f"directive\x1f{tenant}\x1f{name}".encode()).digest()
+    key = int.from_bytes(digest[:8], "big", signed=True)
+    await connection.execute(select(func.pg_advisory_xact_lock(key)))
+
+
+async def add(
+    connection: AsyncConnection, tenant: str, name: str, version: int, text: str, actor: str
+) -> Version:
+    """Insert a version under `lock` and return it."""
+    values = {"tenant": tenant, "name": name, "version": version, "text": text, "actor": actor}
+    statement = insert(directive).values(values).returning(directive)
+    return Version.of((await connection.execute(statement)).mappings().one())

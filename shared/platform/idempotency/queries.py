@@ -1,0 +1,121 @@
+"""Do a request once: its response is stored in the transaction that did the work.
+
+    async with postgres.tenant(tenant) as connection, idempotent(connection, tenant, key) as request:
+        if request.stored is not None:
+            return request.stored
+        …
+        await request.store(response)
+
+A request that is repeated under its key is answered from the store, and nothing is done for it: what
+the first try left undone after its commit (write-through, wake-ups) is due in `work` anyway.
+
+There is no "running" state to get stuck: while the first is at work it holds an advisory lock
+that ends with its transaction, and a twin that meets the lock is told to come back.
+"""
+
+import hashlib
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from sqlalchemy import delete, func, insert, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from shared.foundation import errors
+from shared.infra.postgres import owned_by
+from shared.platform.idempotency.table import answer
+
+
+@dataclass(frozen=True, slots=True)
+class RequestKey:
+    """What a caller names a request by: the route, its own key, and a digest of the body."""
+
+    route: str
+    key: str
+    digest: bytes
+
+
+class IdempotentRequest:
+    """A request within the transaction that does its work; `stored` is its response if it was done before."""
+
+    def __init__(
+        self, connection: AsyncConnection, tenant: str, key: RequestKey | None, stored: Any | None
+    ) -> None:
+        self.stored = stored
+        self.has_response = stored is not None
+        self._connection = connection
+        self._tenant = tenant
+        self._key = key
+
+    async def store(self, body: Any, *, record_ids: Sequence[str] = (), user_id: str | None = None) -> None:
+        """Store the response; it is erased with the records whose text it repeats, and with the user."""
+        if self.has_response:
+            raise RuntimeError("this request has a response already")
+        self.has_response = True
+        if self._key is None:
+            return
+        named = {"tenant": self._tenant, "route": self._key.route, "key": self._key.key}
+        told = {"body": body, "refs": list(record_ids), "user_id": user_id}
+        values = named | told | {"request_digest": self._key.digest}
+        await self._connection.execute(insert(answer).values(values))
+
+
+@asynccontextmanager
+async def idempotent(
+    connection: AsyncConnection, tenant: str, key: RequestKey | None
+) -> AsyncIterator[IdempotentRequest]:
+    """Do a request once. The block ends with a response, stored before or in it, or with an exception.
+
+    A request without a key is always done, and must store its response all the same: so a forgotten
+    one is noticed by whoever tries the route.
+    """
+    request = IdempotentRequest(connection, tenant, key, await find_stored(connection, tenant, key))
+    yield request
+    if not request.has_response:
+        raise RuntimeError("an idempotent request ended without a response")
+
+
+async def find_stored(connection: AsyncConnection, tenant: str, key: RequestKey | None) -> Any | None:
+    """Return the stored response to this request, or None if it is to be done now.
+
+    Raises errors.Busy while a twin is at work, and errors.Conflict when the key was used with
+    another body or when what it answered has been erased.
+    """
+    if key is None:
+        return None
+    if not await connection.scalar(select(func.pg_try_advisory_xact_lock(_lock(tenant, key)))):
+        raise errors.Busy("a request with this Idempotency-Key is still running")
+    mine = (owned_by(answer, tenant), answer.c.route == key.route, answer.c.key == key.key)
+    row = (await connection.execute(select(answer).where(*mine))).mappings().one_or_none()
+    if row is None:
+        return None
+    if row["request_digest"] != key.digest:
+        raise errors.Conflict("this Idempotency-Key was used with another body")
+    if row["body"] is None:
+        raise errors.Conflict("what this request stored has been erased since")
+    return row["body"]
+
+
+def _lock(tenant: str, key: RequestKey) -> int:
+    name = f"{tenant}\x1f{key.route}\x1f{key.key}".encode()
+    return int.from_bytes(hashlib.sha256(name).digest()[:8], "big", signed=True)
+
+
+async def blank(connection: AsyncConnection, tenant: str, refs: Sequence[str]) -> None:
+    """Erase the answers that repeat the text of these records."""
+    mine = (owned_by(answer, tenant), answer.c.refs.overlap(list(refs)))
+    await connection.execute(update(answer).where(*mine).values(body=None))
+
+
+async def blank_user(connection: AsyncConnection, tenant: str, user_id: str) -> int:
+    """Erase the answers given to a user; return how many."""
+    mine = (owned_by(answer, tenant), answer.c.user_id == user_id, answer.c.body.is_not(None))
+    return (await connection.execute(update(answer).where(*mine).values(body=None))).rowcount
+
+
+async def expire(connection: AsyncConnection, tenant: str, age: timedelta) -> int:
+    """Delete answers older than `age`; return how many."""
+    old = answer.c.created_at < func.now() - age
+    return (await connection.execute(delete(answer).where(owned_by(answer, tenant), old))).rowcount

@@ -1,0 +1,23 @@
+"""Stored answers, per tenant, route and key."""
+
+from sqlalchemy import Column, DateTime, Index, LargeBinary, Table, Text, func, text
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
+
+from shared.infra.postgres import metadata
+
+answer = Table(
+    "idempotent_answer",
+    metadata,
+    Column("tenant", Text, primary_key=True),
+    Column("route", Text, primary_key=True),
+    Column("key", Text, primary_key=True),
+    Column("request_digest", LargeBinary, nullable=False),
+    # NULL once what it told has been erased.
+    Column("body", JSONB(none_as_null=True)),
+    # Records whose text the body repeats, so that forgetting them blanks it.
+    Column("refs", ARRAY(Text), nullable=False, server_default=text("'{}'")),
+    Column("user_id", Text),
+    Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now(), index=True),
+)
+
+Index("idempotent_answer_refs_idx", answer.c.refs, postgresql_using="gin")

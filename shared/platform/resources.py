@@ -1,0 +1,57 @@
+"""The composition root: what a process opens at its start and closes at its end.
+
+The gateway, every worker, the command line and the tests all get their clients here.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+
+import redis.asyncio
+
+from shared.foundation import config
+from shared.infra.broker import Bell
+from shared.infra.embedder import Embedder, open_embedder
+from shared.infra.language_model import LanguageModel, open_language_model
+from shared.infra.postgres import Postgres
+from shared.infra.qdrant import Qdrant
+from shared.infra.redis import open_redis
+from shared.search.index.client import Index
+from shared.search.index.writer import Writer
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """Everything outside this process that it talks to."""
+
+    settings: config.Settings
+    postgres: Postgres
+    redis: redis.asyncio.Redis
+    qdrant: Qdrant
+    embedder: Embedder | None
+    language_model: LanguageModel | None
+    bell: Bell
+    index: Index
+    writer: Writer
+
+
+@asynccontextmanager
+async def open_resources(settings: config.Settings) -> AsyncIterator[Resources]:
+    """Open the clients (none connects before it is used) and close them in reverse."""
+    async with AsyncExitStack() as closing:
+        postgres = Postgres(settings)
+        closing.push_async_callback(postgres.close)
+        desks = open_redis(settings)
+        closing.push_async_callback(desks.aclose)
+        qdrant = Qdrant(settings)
+        closing.push_async_callback(qdrant.close)
+        embedder, model = open_embedder(settings), open_language_model(settings)
+        for client in (embedder, model):
+            if client is not None:
+                closing.push_async_callback(client.close)
+        bell = Bell(settings)
+        closing.callback(bell.close)
+        writer = Writer(postgres, qdrant, bell)
+        closing.push_async_callback(writer.close)
+        index = Index(postgres, qdrant, embedder, settings.search_candidates)
+        yield Resources(settings, postgres, desks, qdrant, embedder, model, bell, index, writer)

@@ -1,0 +1,235 @@
+"""Points: how a record stands in Qdrant.
+
+A point is one version of one record: its id derives from tenant, kind, ref and version, so a
+late write can't overwrite a newer one; it merely leaves a point that readers drop (they know
+the row's version) and the sweep removes. The keyword part is written first, by whoever saved;
+the vector is added to that point later, never by writing the point again.
+"""
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from qdrant_client import models
+from qdrant_client.http.exceptions import UnexpectedResponse
+
+from shared.foundation.stages import Kind
+from shared.infra.embedder import Vector
+from shared.infra.qdrant import Qdrant, RequestRefused
+from shared.search.text import bm25
+
+_NAMESPACE = uuid.UUID("6f1ff3ab-9dc4-4f0b-8cf7-0e3b5a7c1d10")
+DENSE, KEYWORDS = "dense", "bm25"
+NOBODY = ""  # the `user` of a record that belongs to no user: a filter can't match an absence cheaply
+_BULK = 20.0  # seconds: workers write many points in one call
+
+PAYLOAD_INDEXES: dict[str, models.PayloadSchemaType | models.KeywordIndexParams] = {
+    "tenant": models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD, is_tenant=True),
+    "agent": models.PayloadSchemaType.KEYWORD,
+    "user": models.PayloadSchemaType.KEYWORD,
+    "ref": models.PayloadSchemaType.KEYWORD,
+    "session": models.PayloadSchemaType.KEYWORD,
+    "namespaces": models.PayloadSchemaType.KEYWORD,
+    "categories": models.PayloadSchemaType.KEYWORD,
+    "tags": models.PayloadSchemaType.KEYWORD,
+    "metadata": models.PayloadSchemaType.KEYWORD,
+    "at": models.PayloadSchemaType.DATETIME,
+    "occurred_at": models.PayloadSchemaType.DATETIME,
+    "expires_at": models.PayloadSchemaType.DATETIME,
+    "archived": models.PayloadSchemaType.BOOL,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A record as the index sees it.
+
+    `text` is what keywords are taken from, `passage` what is embedded; `filters` is the
+    payload that searches filter on, besides the tenant.
+    """
+
+    tenant: str
+    kind: Kind
+    ref: str
+    version: int
+    text: str
+    passage: str
+    filters: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def point_id(self) -> str:
+        """The id of this version's point."""
+        return point_id(self.tenant, self.kind, self.ref, self.version)
+
+
+def point_id(tenant: str, kind: Kind, ref: str, version: int) -> str:
+    """Return the id of the point of one version of a record."""
+    return str(uuid.uuid5(_NAMESPACE, f"{tenant}\x1f{kind}\x1f{ref}\x1f{version}"))
+
+
+async def put(qdrant: Qdrant, collection: str, documents: Sequence[Document], *, bulk: bool = False) -> None:
+    """Write the keyword points of documents; a reader finds them when this returns."""
+    points = [_point(document) for document in documents]
+    async with qdrant.guarded(timeout=_BULK if bulk else None):
+        await qdrant.client.upsert(collection, points, wait=True)
+
+
+def _point(document: Document) -> models.PointStruct:
+    terms = bm25.document(document.text)
+    payload = {"tenant": document.tenant, "ref": document.ref, "version": document.version} | document.filters
+    vector = models.SparseVector(indices=list(terms.indices), values=list(terms.values))
+    return models.PointStruct(id=document.point_id, vector={KEYWORDS: vector}, payload=payload)
+
+
+async def add_vectors(qdrant: Qdrant, collection: str, vectors: Sequence[tuple[Document, Vector]]) -> None:
+    """Add embeddings to points that are there.
+
+    Raises PointNotFound when one is not, and RequestRefused for what Qdrant won't do at all, as with
+    vectors of another size than the collection's.
+    """
+    points = [models.PointVectors(id=doc.point_id, vector={DENSE: vector}) for doc, vector in vectors]
+    try:
+        async with qdrant.guarded(timeout=_BULK):
+            await qdrant.client.update_vectors(collection, points, wait=True)
+    except UnexpectedResponse as refusal:
+        raise RequestRefused(f"qdrant refused the vectors: status {refusal.status_code}") from refusal
+
+
+async def remove(
+    qdrant: Qdrant, collection: str, tenant: str, ref: str, *, except_version: str | None = None
+) -> None:
+    """Delete a record's points, or those of its other versions than one."""
+    keep: list[models.Condition] = [models.HasIdCondition(has_id=[except_version])] if except_version else []
+    condition = models.Filter(must=[*of_tenant(tenant), matches("ref", ref)], must_not=keep or None)
+    async with qdrant.guarded(timeout=_BULK):
+        await qdrant.client.delete(collection, models.FilterSelector(filter=condition), wait=True)
+
+
+async def remove_ids(qdrant: Qdrant, collection: str, ids: Sequence[str]) -> None:
+    """Delete points by id."""
+    async with qdrant.guarded(timeout=_BULK):
+        await qdrant.client.delete(collection, models.PointIdsList(points=list(ids)), wait=True)
+
+
+async def remove_expired(qdrant: Qdrant, collection: str, now: datetime) -> int:
+    """Delete the points of records that expired before `now`; return how many there were."""
+    expired = models.Filter(
+        must=[models.FieldCondition(key="expires_at", range=models.DatetimeRange(lt=now))]
+    )
+    async with qdrant.guarded(timeout=_BULK):
+        count = (await qdrant.client.count(collection, count_filter=expired, exact=True)).count
+        if count:
+            await qdrant.client.delete(collection, models.FilterSelector(filter=expired), wait=True)
+    return count
+
+
+async def present(qdrant: Qdrant, collection: str, ids: Sequence[str]) -> set[str]:
+    """Return which of these points are there."""
+    async with qdrant.guarded(timeout=_BULK):
+        records = await qdrant.client.retrieve(collection, ids, with_payload=False, with_vectors=False)
+    return {str(record.id) for record in records}
+
+
+async def count(qdrant: Qdrant, collection: str) -> int:
+    """Count the points of a collection."""
+    async with qdrant.guarded(timeout=_BULK):
+        return (await qdrant.client.count(collection, exact=True)).count
+
+
+async def create_collection(qdrant: Qdrant, collection: str, dimension: int | None) -> bool:
+    """Create a generation's collection with its payload indexes; tell whether it was lacking."""
+    async with qdrant.guarded(timeout=_BULK):
+        if await qdrant.client.collection_exists(collection) or not await _create(
+            qdrant, collection, dimension
+        ):
+            return False
+        for name, schema in PAYLOAD_INDEXES.items():
+            await qdrant.client.create_payload_index(collection, name, schema, wait=True)
+    return True
+
+
+async def _create(qdrant: Qdrant, collection: str, dimension: int | None) -> bool:
+    """Create a collection unless another process, started at the same time, was quicker."""
+    dense = {DENSE: models.VectorParams(size=dimension, distance=models.Distance.COSINE)} if dimension else {}
+    keywords = {KEYWORDS: models.SparseVectorParams(modifier=models.Modifier.IDF)}
+    try:
+        return await qdrant.client.create_collection(collection, dense, sparse_vectors_config=keywords)
+    except UnexpectedResponse as refused:
+        if await qdrant.client.collection_exists(collection):
+            return False
+        raise refused from None
+
+
+async def exists(qdrant: Qdrant, collection: str) -> bool:
+    """Tell whether a collection is there."""
+    async with qdrant.guarded(timeout=_BULK):
+        return await qdrant.client.collection_exists(collection)
+
+
+async def drop_collection(qdrant: Qdrant, collection: str) -> None:
+    """Delete a retired generation's collection."""
+    async with qdrant.guarded(timeout=_BULK):
+        await qdrant.client.delete_collection(collection)
+
+
+async def point_alias(qdrant: Qdrant, alias: str, collection: str) -> None:
+    """Make the alias name this collection, in one step for readers from outside."""
+    async with qdrant.guarded(timeout=_BULK):
+        known = {a.alias_name: a.collection_name for a in (await qdrant.client.get_aliases()).aliases}
+        if known.get(alias) == collection:
+            return
+        changes: list[Any] = []
+        if alias in known:
+            changes.append(models.DeleteAliasOperation(delete_alias=models.DeleteAlias(alias_name=alias)))
+        create = models.CreateAlias(collection_name=collection, alias_name=alias)
+        changes.append(models.CreateAliasOperation(create_alias=create))
+        await qdrant.client.update_collection_aliases(changes)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some points of a collection, as (id, tenant, ref, version), and where the next page begins."""
+
+    points: list[tuple[str, str, str, int]]
+    next_offset: Any
+
+
+async def scroll(qdrant: Qdrant, collection: str, offset: Any, limit: int) -> Page:
+    """Read a page of what the index holds."""
+    async with qdrant.guarded(timeout=_BULK):
+        records, following = await qdrant.client.scroll(
+            collection,
+            limit=limit,
+            offset=offset,
+            with_payload=["tenant", "ref", "version"],
+            with_vectors=False,
+        )
+    points = [
+        (str(r.id), r.payload["tenant"], r.payload["ref"], r.payload["version"]) for r in records if r.payload
+    ]
+    return Page(points, following)
+
+
+def of_tenant(tenant: str) -> list[models.Condition]:
+    """Return the tenant filter: the one place that builds it."""
+    return [matches("tenant", tenant)]
+
+
+def matches(key: str, value: str | bool) -> models.FieldCondition:  # noqa: FBT001
+    """Return the condition that a payload field is, or contains, a value."""
+    return models.FieldCondition(key=key, match=models.MatchValue(value=value))
+
+
+def segments(path: str | None) -> list[str]:
+    """Return every segment-aware prefix of a path: `a/b/c` is found under `a`, `a/b`, `a/b/c`."""
+    if path is None:
+        return []
+    parts = path.split("/")
+    return ["/".join(parts[: i + 1]) for i in range(len(parts))]
+
+
+def instant(moment: datetime | None) -> str | None:
+    """Return a time as the payload holds it."""
+    return moment.astimezone(UTC).isoformat() if moment else None

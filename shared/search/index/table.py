@@ -1,0 +1,52 @@
+"""Index generations and cached vectors.
+
+A generation is one collection in Qdrant and the model whose vectors it holds. `building` ones
+are written but not read; the one `live` is read; a `retiring` one is written a little longer,
+for readers that still hold its name, and then dropped.
+"""
+
+from sqlalchemy import (
+    Column,
+    DateTime,
+    Identity,
+    Index,
+    Integer,
+    LargeBinary,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    func,
+)
+
+from shared.infra.postgres import metadata
+
+index_generation = Table(
+    "index_generation",
+    metadata,
+    Column("id", Integer, Identity(always=True), primary_key=True),
+    Column("kind", Text, nullable=False),
+    Column("collection", Text, nullable=False, unique=True),
+    Column("state", Text, nullable=False),
+    Column("model", Text),
+    Column("dimension", Integer),
+    Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    Column("retired_at", DateTime(timezone=True)),
+)
+
+Index(
+    "index_generation_live_idx",
+    index_generation.c.kind,
+    unique=True,
+    postgresql_where=index_generation.c.state == "live",
+)
+
+cached_vector = Table(
+    "cached_vector",
+    metadata,
+    Column("tenant", Text, nullable=False),
+    Column("model", Text, nullable=False),
+    Column("digest", LargeBinary, nullable=False),
+    Column("vector", LargeBinary, nullable=False),
+    Column("used_at", DateTime(timezone=True), nullable=False, server_default=func.now(), index=True),
+    PrimaryKeyConstraint("tenant", "model", "digest"),
+)

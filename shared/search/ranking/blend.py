@@ -1,0 +1,55 @@
+"""The default strategy: a weighted mean of the features."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from shared.search.ranking import features
+from shared.search.ranking.candidate import Candidate
+from shared.search.ranking.fusion import Parts
+from shared.search.ranking.query_analysis import read
+
+WEIGHTS = {
+    "keyword": 1.0,
+    "dense": 1.0,
+    "near": 0.7,
+    "session": 1.0,
+    "role": 1.0,
+    "name": 1.2,
+    "date": 1.5,
+    "time": 0.5,
+    "number": 0.6,
+    "phrase": 0.3,
+}
+
+
+def blend(query: str, candidates: Sequence[Candidate], now: datetime | None) -> list[Parts]:
+    """Return the features of each candidate and their weighted mean, "score".
+
+    A feature that says nothing on this query (0 for all) has no weight, so 1 stays within reach.
+    """
+    columns = _columns(query, candidates, now)
+    heard = {name: column for name, column in columns.items() if any(column)}
+    total = sum(WEIGHTS[name] for name in heard) or 1.0
+    return [
+        {name: column[i] for name, column in heard.items()}
+        | {"score": sum(WEIGHTS[name] * column[i] for name, column in heard.items()) / total}
+        for i in range(len(candidates))
+    ]
+
+
+def _columns(query: str, candidates: Sequence[Candidate], now: datetime | None) -> dict[str, list[float]]:
+    question = read(query, now)
+    keyword, dense = features.keyword(candidates), features.dense(candidates)
+    match = [(k + d) / 2 for k, d in zip(keyword, dense, strict=True)] if any(dense) else keyword
+    return {
+        "keyword": keyword,
+        "dense": dense,
+        "near": features.near(candidates, match),
+        "session": features.session(candidates, match),
+        "role": features.role(candidates, question),
+        "name": features.name(candidates, question),
+        "date": features.date(candidates, question),
+        "time": features.time(candidates, question),
+        "number": features.number(candidates, question),
+        "phrase": features.phrase(candidates, question),
+    }

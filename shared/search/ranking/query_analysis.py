@@ -1,0 +1,53 @@
+"""What a question gives away besides its words: who speaks, when it was, what kind of answer it wants.
+
+The cues are English, with the first person of a few more languages. A cue that is not understood
+changes nothing: each feature built on one only adds to a score.
+"""
+
+import re
+from dataclasses import dataclass
+from datetime import datetime
+
+from shared.search.ranking.date_ranges import Period, named
+from shared.search.text.tokenizer import MAX_QUERY_CHARS, phrases
+
+_NAME = re.compile(r"[^\W\d_]+")
+_FIRST_PERSON = re.compile(
+    r"\b(?:i|me|my|mine|myself|we|us|our|ours|ich|mich|mir|meine?[mnrs]?|wir|je|mes|moi|nous|yo|mis"
+    r"|я|мой|моя|мои|мне|меня)\b|[我私僕俺]",
+    re.IGNORECASE,
+)
+_OTHER_ASKED = re.compile(
+    r"\b(?:did|have|had|were) you\b"
+    r"|\byou (?:have |had )?(?:recommend|suggest|advise|propose|tell|told|explain)",
+    re.IGNORECASE,
+)
+_WHEN = re.compile(
+    r"\bwhen\b|\bhow long\b|\b(?:what|which) (?:date|day|week|month|year|time)\b", re.IGNORECASE
+)
+_HOW_MANY = re.compile(r"\bhow (?:many|much|old|often|long|far)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A query, read once. `of_asker`: it is about the one who asks, not about what was answered."""
+
+    names: frozenset[str]
+    of_asker: bool
+    wants_time: bool
+    wants_number: bool
+    periods: tuple[Period, ...]
+    phrases: tuple[str, ...]
+
+
+def read(query: str, now: datetime | None = None) -> Question:
+    """Return what the query gives away; `now` gives "yesterday" its meaning."""
+    query = query[:MAX_QUERY_CHARS]
+    return Question(
+        names=frozenset(_NAME.findall(query.casefold())),
+        of_asker=bool(_FIRST_PERSON.search(query)) and not _OTHER_ASKED.search(query),
+        wants_time=bool(_WHEN.search(query)),
+        wants_number=bool(_HOW_MANY.search(query)),
+        periods=tuple(named(query, now)),
+        phrases=tuple(phrases(query)),
+    )

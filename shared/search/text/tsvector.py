@@ -1,0 +1,30 @@
+"""The words of rows in Postgres: the same tokenizer's, so that both searches find the same."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Column, ColumnElement, Text, cast, func
+from sqlalchemy.dialects.postgresql import TSQUERY
+
+from shared.search.text.tokenizer import words
+
+MOST = 20_000
+"""Distinct words kept of one text: a tsvector holds a megabyte."""
+
+
+def of_text(text: str) -> list[str]:
+    """Return the distinct words under which a text is found without the index."""
+    return sorted(set(words(text)))[:MOST]
+
+
+def holding_any(
+    column: Column[Any], terms: Sequence[str]
+) -> tuple[ColumnElement[bool], ColumnElement[float]]:
+    """Return the condition that a row holds any of these words, and a rough rank by how many."""
+    query = cast(cast(_any_of(terms), Text), TSQUERY)
+    return column.op("@@")(query), func.ts_rank(column, query)
+
+
+def _any_of(terms: Sequence[str]) -> str:
+    escaped = (term.replace("\\", "\\\\").replace("'", "''") for term in terms)
+    return " | ".join(f"'{term}'" for term in escaped)

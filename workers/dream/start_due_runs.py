@@ -1,0 +1,61 @@
+"""Begin runs for scopes that were active some time ago and are quiet now."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from sqlalchemy import func, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from shared.conversation.turns.table import turn
+from shared.dreams.runs import start
+from shared.foundation.scope import Scope
+from shared.foundation.stages import DREAM, ReasonCode
+from shared.infra.postgres import owned_by
+from shared.jobs import queries as job_queries
+from shared.jobs.queries import Claim
+from shared.platform.resources import Resources
+from workers.dream import run_pass
+from workers.runtime import drain as job_drain
+from workers.runtime.drain import Worked
+
+_CLOCK = "clock"
+
+
+async def begin_due(resources: Resources) -> Worked:
+    """Begin a run for each scope that is due; return which scopes were looked at."""
+    return await job_drain.drain(resources, DREAM, _begin_all)
+
+
+async def _begin_all(resources: Resources, claims: Sequence[Claim]) -> None:
+    for claim in claims:
+        await _begin(resources, claim)
+
+
+async def _begin(resources: Resources, claim: Claim) -> None:
+    scope = start.scope_of(claim.tenant, claim.ref)
+    async with resources.postgres.tenant(claim.tenant) as connection:
+        if not await _is_active(connection, resources, scope):
+            if claim.id not in await job_queries.finish(connection, [claim]):
+                return
+            run = await start.begin(connection, resources.settings, scope, _CLOCK, ())
+            if run is None:  # somebody's own run is under way; what came since is for the next one
+                await start.note_activity(connection, resources.settings, scope)
+        else:
+            quiet = resources.settings.dream_quiet
+            await job_queries.postpone(
+                connection,
+                claim,
+                "the scope is active",
+                quiet,
+                reason_code=ReasonCode.NOT_READY,
+                refund=True,
+            )
+            return
+    run_pass.call_next(resources, run)
+
+
+async def _is_active(connection: AsyncConnection, resources: Resources, scope: Scope) -> bool:
+    recently = turn.c.received_at > func.now() - timedelta(seconds=resources.settings.dream_quiet)
+    same_user = turn.c.user_id.is_not_distinct_from(scope.user_id)
+    mine = (owned_by(turn, scope.tenant), turn.c.agent_id == scope.agent_id, same_user)
+    return await connection.scalar(select(turn.c.seq).where(*mine, recently).limit(1)) is not None

@@ -1,0 +1,34 @@
+"""What a task may fail by, as Celery sees it: it logs messages and sends them to Flower.
+
+Our own errors say nothing of a memory's content; of any other, a driver's above all, nobody knows.
+"""
+
+import concurrent.futures
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import structlog
+from celery.exceptions import Ignore
+
+from shared.foundation import errors
+from shared.infra.telemetry.logs import place_of
+
+log = structlog.get_logger()
+
+
+class Unforeseen(Exception):
+    """What nobody foresaw, by its kind and without its message."""
+
+
+@contextmanager
+def without_messages() -> Iterator[None]:
+    """Let our own errors through without their causes, and of others their kind."""
+    try:
+        yield
+    except concurrent.futures.CancelledError:
+        raise Ignore("given back, because the worker stops") from None
+    except errors.LociError as error:
+        raise error from None
+    except Exception as error:  # noqa: BLE001  (whatever it is, its message goes no further)
+        log.error("unforeseen", error=type(error).__name__, where=place_of(error))  # noqa: TRY400
+        raise Unforeseen(type(error).__name__) from None
