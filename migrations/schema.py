@@ -1,5 +1,19 @@
 """Every table there is, gathered so that the migrations can be compared with the code."""
 
+import shared.conversation.feedback.table
+import shared.conversation.observations.table
+import shared.conversation.sessions.table
+import shared.conversation.state.table
+import shared.conversation.turns.table
+import shared.dreams.runs.table
+import shared.jobs.table
+import shared.memory.longterm.table
+import shared.platform.agents.table
+import shared.platform.auth.table
+import shared.platform.directives.table
+import shared.platform.idempotency.table
+import shared.platform.spend.table
+import shared.search.index.table  # noqa: F401
 from shared.infra.postgres import metadata
 
 __all__ = ["metadata"]

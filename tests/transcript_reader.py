@@ -5,7 +5,7 @@ import re
 from datetime import datetime
 
 from shared.conversation.state.types import Entry
-from shared.conversation.turns.turn import Role
+from shared.foundation.roles import Role
 
 _MARKED_LINE_END = re.compile("(\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029])> ")
 _ENTRY = re.compile(

@@ -89,7 +89,7 @@ async def _print_index(resources: Resources) -> None:
     for generation in known:
         model, dimension = generation.model or "keywords only", str(generation.dimension or "")
         table.add_row(generation.collection, generation.state, model, dimension)
-    behind = await status.of_fleet(resources)
+    behind = await status.of_fleet(resources.postgres)
     console = Console()
     console.print(table)
     console.print(f"left to do: {behind['pending']}, given up: {behind['dead']}")

@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import SecretStr
 
 from services.local import private_file, process_record
-from shared.foundation import config, errors
+from shared.foundation import config, errors, local_addresses
 
 _FROM_THE_STACK = {"postgres_url", "redis_url", "qdrant_url", "flower_password"}
 
@@ -25,7 +25,7 @@ class DataDir:
 
     def __init__(self, root: Path) -> None:
         self.root = root.absolute()
-        self.addresses = self.root / config.ADDRESSES_FILE
+        self.addresses = self.root / local_addresses.ADDRESSES_FILE
         self.dev_key = self.root / "dev-key"
         self.flower_password = self.root / "flower-password"
 

@@ -11,8 +11,9 @@ from dataclasses import replace
 
 from shared.context import blocks, tokens
 from shared.context.types import GIVES_WAY, TURNS, Block, BlockKind, Gathered, Request, Shaped
-from shared.conversation.turns.turn import RecalledLine, Role, Turn
+from shared.conversation.turns.turn import RecalledLine, Turn
 from shared.foundation.categories import EPISODES, is_below
+from shared.foundation.roles import Role
 from shared.memory.longterm.memory import Entry
 from shared.memory.longterm.search import Result
 

@@ -17,9 +17,10 @@ from shared.conversation.sessions.open import find
 from shared.conversation.sessions.session import Session
 from shared.conversation.turns import append
 from shared.conversation.turns import queries as turn_queries
-from shared.conversation.turns.turn import Role, Turn, TurnDraft
+from shared.conversation.turns.turn import Turn, TurnDraft
+from shared.foundation.roles import Role
 from shared.foundation.scope import Caller
-from shared.jobs.queries import Claim
+from shared.jobs.job import Claim
 from shared.platform.idempotency.queries import RequestKey, find_stored, idempotent
 from shared.platform.resources import Resources
 

@@ -5,7 +5,6 @@ The addresses of the stores come from the environment or, on one machine, from
 the environment wins. A bad value stops the process with the variable's name.
 """
 
-import json
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -16,8 +15,7 @@ from pydantic import Field, SecretStr, ValidationError, computed_field, field_va
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from shared.foundation import errors
-
-ADDRESSES_FILE = "addresses.json"
+from shared.foundation.local_addresses import _LocalAddresses, _with_database
 
 
 class Settings(BaseSettings):
@@ -185,32 +183,6 @@ def _is_cron(expression: str) -> bool:
     return len(expression.split()) == 5
 
 
-class _LocalAddresses(PydanticBaseSettingsSource):
-    """Read `addresses.json` of the data directory that the higher sources name."""
-
-    def __init__(self, settings_cls: type[BaseSettings], *higher: PydanticBaseSettingsSource) -> None:
-        super().__init__(settings_cls)
-        self._higher = higher
-
-    def get_field_value(self, field: Any, field_name: str) -> tuple[Any, str, bool]:
-        del field
-        return None, field_name, False
-
-    def __call__(self) -> dict[str, Any]:
-        data_dir: Any = Path(".loci")
-        for source in reversed(self._higher):
-            data_dir = source().get("data_dir", data_dir)
-        try:
-            return dict(json.loads((Path(data_dir) / ADDRESSES_FILE).read_text()))
-        except FileNotFoundError:
-            return {}
-        except (ValueError, TypeError):
-            file = Path(data_dir) / ADDRESSES_FILE
-            raise errors.Misconfigured(
-                f"{file} is not readable as JSON; stop the stack and delete it"
-            ) from None
-
-
 def load(**overrides: Any) -> Settings:
     """Read the settings; raise Misconfigured naming each bad variable."""
     try:
@@ -227,11 +199,3 @@ def required(value: SecretStr | str | None, variable: str) -> str:
             f"{variable} is not set, and no local stack has written its address (is `loci up` running?)"
         )
     return value.get_secret_value() if isinstance(value, SecretStr) else value
-
-
-def _with_database(url: str, database: int) -> str:
-    base, _, query = url.partition("?")
-    scheme, _, rest = base.partition("://")
-    if scheme == "unix":  # its path is the socket; the database is an option
-        return f"{base}?db={database}"
-    return f"{scheme}://{rest.split('/')[0]}/{database}" + (f"?{query}" if query else "")

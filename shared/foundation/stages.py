@@ -108,3 +108,14 @@ SWEEP_TASK = "sweep.sweep_once"
 def queue_of(task: str) -> str:
     """Return the queue of a task: the folder that declares it."""
     return task.partition(".")[0]
+
+
+class PassName(StrEnum):
+    """The passes, in the order of a run. The value is the task's name without its queue."""
+
+    FOLD = "fold_duplicates"
+    EVALUATE = "evaluate_sessions"
+    CONSOLIDATE = "consolidate"
+    ANTI_PATTERNS = "mine_anti_patterns"
+    PREFERENCES = "infer_preferences"
+    EPISODES = "extract_episodes"

@@ -5,7 +5,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation.stages import Kind, Stage
 from shared.infra.postgres import owned_by
-from shared.jobs.queries import CLAIM_COLUMNS, Claim
+from shared.jobs.job import CLAIM_COLUMNS, Claim
 from shared.jobs.table import work
 
 # Tenants take turns: each one that has something due gets an equal share of the batch, so a

@@ -6,7 +6,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation.stages import ReasonCode
 from shared.jobs import counters
-from shared.jobs.queries import Claim
+from shared.jobs.job import Claim
 from shared.jobs.table import work
 
 log = structlog.get_logger()

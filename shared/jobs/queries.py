@@ -1,10 +1,9 @@
 """Every statement on work rows. Functions take the caller's transaction and never commit."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
-from sqlalchemy import RowMapping, bindparam, delete, func, select, text, update
+from sqlalchemy import bindparam, delete, func, text, update
 from sqlalchemy.dialects.postgresql import ARRAY, UUID
 from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.types import BigInteger, Text
@@ -12,84 +11,8 @@ from sqlalchemy.types import BigInteger, Text
 from shared.foundation.stages import Kind, ReasonCode, Stage, Track
 from shared.infra.postgres import owned_by
 from shared.infra.telemetry import traces
+from shared.jobs.job import Claim
 from shared.jobs.table import work
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """A work row in somebody's hands. `token` is None for who wrote the row and works at once."""
-
-    id: int
-    tenant: str
-    kind: Kind
-    ref: str
-    version: int
-    generation: int
-    token: str | None
-    attempts: int = 0
-    track: Track = Track.INDEX
-    traceparent: str | None = None
-
-    @classmethod
-    def of(cls, row: RowMapping) -> "Claim":
-        """Read a claim from a row of `work`."""
-        fields: Mapping[str, Any] = {name: row[name] for name in CLAIM_COLUMNS}
-        token = None if row["token"] is None else str(row["token"])
-        return cls(**{**fields, "kind": Kind(row["kind"]), "track": Track(row["track"]), "token": token})
-
-
-CLAIM_COLUMNS = (
-    *("id", "tenant", "kind", "ref", "version", "generation", "token", "attempts", "track"),
-    "traceparent",
-)
-
-_ENQUEUE_INDEX = text(
-    """
-    INSERT INTO work (tenant, kind, ref, track, generation, stage, version, backfill, run_at, traceparent)
-    SELECT :tenant, g.kind, r.ref, 'index', g.id, 'index', r.version, :backfill,
-           now() + make_interval(secs => :delay), :traceparent
-    FROM unnest(:refs, :versions) AS r (ref, version), index_generation g
-    WHERE g.kind = :kind AND (CAST(:generation AS integer) IS NULL OR g.id = :generation)
-    ORDER BY r.ref, g.id
-    ON CONFLICT (tenant, kind, ref, track, generation) DO UPDATE
-        SET stage = 'index', version = excluded.version, backfill = excluded.backfill,
-            run_at = excluded.run_at, token = NULL, attempts = 0, last_error = NULL, reason_code = NULL,
-            dead_at = NULL, created_at = now(), traceparent = excluded.traceparent
-        WHERE NOT excluded.backfill
-    RETURNING id, tenant, kind, ref, version, generation, token, attempts, track, traceparent
-    """
-).bindparams(bindparam("refs", type_=ARRAY(Text)), bindparam("versions", type_=ARRAY(BigInteger)))
-
-
-async def enqueue_index(
-    connection: AsyncConnection,
-    tenant: str,
-    kind: Kind,
-    versions: Mapping[str, int],
-    *,
-    delay: float = 0,
-    generation: int | None = None,
-) -> list[Claim]:
-    """Make records due for the index, in every generation or, as backfill, in one.
-
-    `versions` maps each ref to the version that shall be found. `delay` (seconds) is the time
-    that the writer takes to do it itself. A backfill never resets a row that is there.
-    """
-    rows = await connection.execute(
-        _ENQUEUE_INDEX,
-        {
-            "tenant": tenant,
-            "kind": kind,
-            "refs": list(versions),
-            "versions": list(versions.values()),
-            "delay": delay,
-            "generation": generation,
-            "backfill": generation is not None,
-            "traceparent": traces.traceparent(),
-        },
-    )
-    return [Claim.of(row) for row in rows.mappings()]
-
 
 _ENQUEUE = text(
     """
@@ -130,49 +53,6 @@ _HELD_PARAMETERS = (
     bindparam("tokens", type_=ARRAY(UUID(as_uuid=False))),
 )
 
-_CONFIRM_INDEXED = text(
-    f"""
-    WITH held AS ({_HELD} WHERE w.stage = 'index' {_HOLDING}),
-    embeds AS (SELECT held.id FROM held JOIN index_generation g ON g.id = held.generation
-               WHERE g.model IS NOT NULL),
-    moved AS (
-        UPDATE work SET stage = 'embed', token = NULL, attempts = 0, run_at = now(),
-                        last_error = NULL, reason_code = NULL
-        FROM embeds WHERE work.id = embeds.id RETURNING work.id
-    ), gone AS (
-        DELETE FROM work USING held
-        WHERE work.id = held.id AND held.id NOT IN (SELECT id FROM embeds) RETURNING work.id
-    )
-    SELECT (SELECT count(*) FROM moved) AS waiting, array_agg(age) FILTER (WHERE age IS NOT NULL) AS ages
-    FROM held
-    """  # noqa: S608  (constants only)
-).bindparams(*_HELD_PARAMETERS)
-
-
-class Confirmed(NamedTuple):
-    """How many rows now wait to embed, and of what is found from now on, the seconds since it was written."""
-
-    waiting: int
-    ages: list[float]
-
-
-async def confirm_indexed(connection: AsyncConnection, claims: Sequence[Claim]) -> Confirmed:
-    """Move rows past the index stage where the claim still stands."""
-    row = (await connection.execute(_CONFIRM_INDEXED, _identities(claims))).one()
-    return Confirmed(row.waiting, row.ages or [])
-
-
-_CONFIRM_EMBEDDED = text(
-    f"WITH held AS ({_HELD} {_HOLDING})"  # noqa: S608
-    " DELETE FROM work USING held WHERE work.id = held.id RETURNING held.age"
-).bindparams(*_HELD_PARAMETERS)
-
-
-async def confirm_embedded(connection: AsyncConnection, claims: Sequence[Claim]) -> list[float]:
-    """Delete rows whose vectors are written, where the claim still stands; return the ages, as above."""
-    ages = (await connection.scalars(_CONFIRM_EMBEDDED, _identities(claims))).all()
-    return [age for age in ages if age is not None]
-
 
 _FINISH = text(
     f"WITH held AS ({_HELD} {_HOLDING})"  # noqa: S608
@@ -196,28 +76,6 @@ def _identities(claims: Sequence[Claim]) -> dict[str, Any]:
         "versions": [claim.version for claim in claims],
         "tokens": [claim.token for claim in claims],
     }
-
-
-_BACK_TO_INDEX = text(
-    f"""
-    WITH held AS ({_HELD} {_HOLDING})
-    UPDATE work SET stage = 'index', token = NULL, attempts = 0, run_at = now()
-    FROM held WHERE work.id = held.id
-    """  # noqa: S608
-).bindparams(*_HELD_PARAMETERS)
-
-
-async def back_to_index(connection: AsyncConnection, claims: Sequence[Claim]) -> None:
-    """Send rows back to have their points written before vectors are added to them."""
-    await connection.execute(_BACK_TO_INDEX, _identities(claims))
-
-
-async def unwritten(connection: AsyncConnection, tenant: str, kind: Kind, refs: Sequence[str]) -> list[Claim]:
-    """Return the index rows of records whose points are not written, and not in a worker's hands."""
-    mine = (owned_by(work, tenant), work.c.kind == kind, work.c.ref.in_(refs))
-    waiting = (work.c.stage == "index", work.c.token.is_(None), work.c.dead_at.is_(None))
-    rows = await connection.execute(select(work).where(*mine, *waiting))
-    return [Claim.of(row) for row in rows.mappings()]
 
 
 async def postpone(

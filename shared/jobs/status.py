@@ -3,18 +3,18 @@
 from typing import Any
 
 from shared.foundation.stages import EMBED, ENRICH, INDEX
+from shared.infra.postgres import Postgres
 from shared.jobs import backlog
-from shared.platform.resources import Resources
 
 _NAMES = {ENRICH.name: "enrichment", EMBED.name: "embedding", INDEX.name: "index"}
 
 
-async def of_tenant(resources: Resources, tenant: str) -> dict[str, Any]:
+async def of_tenant(postgres: Postgres, tenant: str) -> dict[str, Any]:
     """Return {pending: {enrichment, embedding, index}, dead, oldest_pending_seconds, put_off}.
 
     `put_off` says why rows wait: [{stage, reason, rows}], empty when nothing has been put off.
     """
-    async with resources.postgres.tenant(tenant) as connection:
+    async with postgres.tenant(tenant) as connection:
         rows = await backlog.pending(connection, tenant)
         waiting = await backlog.put_off(connection, tenant)
     reasons = [
@@ -25,9 +25,9 @@ async def of_tenant(resources: Resources, tenant: str) -> dict[str, Any]:
     return _told(rows) | {"put_off": reasons}
 
 
-async def of_fleet(resources: Resources) -> dict[str, Any]:
+async def of_fleet(postgres: Postgres) -> dict[str, Any]:
     """Return the same over all tenants."""
-    async with resources.postgres.fleet() as connection:
+    async with postgres.fleet() as connection:
         rows = await backlog.pending(connection)
     return _told(rows)
 

@@ -13,8 +13,9 @@ from shared.conversation.turns import queries as turn_queries
 from shared.conversation.turns import window
 from shared.foundation.scope import Caller
 from shared.foundation.stages import Kind, Track
+from shared.jobs import index_jobs
 from shared.jobs import queries as job_queries
-from shared.jobs.queries import Claim
+from shared.jobs.job import Claim
 from shared.memory.longterm import history, tombstones
 from shared.memory.longterm import index_document as memory_document
 from shared.memory.longterm import queries as memory_queries
@@ -66,4 +67,4 @@ async def erase(
     sessions = await turn_queries.erase_recalled(connection, tenant, ids)
     await job_queries.drop(connection, tenant, Kind.MEMORY, ids, Track.ENRICHMENT)
     gone = {entry.id: entry.version + 1 for entry in entries}
-    return await job_queries.enqueue_index(connection, tenant, Kind.MEMORY, gone), sessions
+    return await index_jobs.enqueue_index(connection, tenant, Kind.MEMORY, gone), sessions

@@ -12,17 +12,16 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.conversation.feedback import queries as feedback_queries
 from shared.conversation.sessions import queries as session_queries
-from shared.conversation.sessions.open import discard
 from shared.conversation.state import scratch, tmp
 from shared.conversation.turns import window
 from shared.foundation import errors
 from shared.foundation.scope import Caller
 from shared.foundation.stages import Kind
 from shared.infra import redis as redis_client
-from shared.jobs.queries import Claim
+from shared.jobs.job import Claim
 from shared.lifecycle import delete_memory
-from shared.memory.longterm import history
-from shared.memory.longterm import queries as memory_queries
+from shared.lifecycle.delete_session import discard
+from shared.memory.longterm import history, maintenance_queries
 from shared.memory.longterm.memory import Entry
 from shared.memory.working import write
 from shared.platform.idempotency import queries as idempotency_queries
@@ -91,7 +90,9 @@ async def _held(
 ) -> list[Entry]:
     """Hold the entries of a user, and those that an enrichment which we waited for made of them meanwhile."""
     known: list[Entry] = []
-    while len(found := await memory_queries.of_user(connection, tenant, user_id, session_ids)) > len(known):
+    while len(found := await maintenance_queries.of_user(connection, tenant, user_id, session_ids)) > len(
+        known
+    ):
         known = found
     return found
 

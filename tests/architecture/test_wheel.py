@@ -30,7 +30,7 @@ def test_every_tracked_file_of_a_package_is_in_the_wheel(held: set[str], reposit
     """Also what is no Python: directives, the template and the steps of the schema."""
     files = {str(path.relative_to(repository)) for path in tracked(repository, *PACKAGES)}
     assert files <= held
-    assert {"shared/directives/memory-rules.md", "migrations/script.py.mako"} <= held
+    assert {"shared/platform/directives/memory-rules.md", "migrations/script.py.mako"} <= held
     assert any(name.startswith("migrations/versions/0001") for name in held)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from shared.dreams.runs.dream_run import PassName
+from shared.foundation.stages import PassName
 from tests.journey.agent import Agent, Json, until
 from tests.journey.dreaming import by_night
 from tests.journey.house import House

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Page, async_playwright
 
-from shared.dreams.runs.dream_run import PassName
+from shared.foundation.stages import PassName
 from tests.journey import chromium
 from tests.journey.agent import Agent, until, word
 from tests.journey.chromium import Unobtainable

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr, ValidationError
 
-from shared.foundation import config, errors
+from shared.foundation import config, errors, local_addresses
 
 
 @pytest.fixture(autouse=True)
@@ -91,7 +91,7 @@ def test_addresses_of_the_local_stack_are_read_from_the_data_directory(
 ) -> None:
     addresses = {"redis_url": "redis://127.0.0.1:1", "qdrant_url": "http://127.0.0.1:2"}
     (tmp_path / "data").mkdir()
-    (tmp_path / "data" / config.ADDRESSES_FILE).write_text(json.dumps(addresses))
+    (tmp_path / "data" / local_addresses.ADDRESSES_FILE).write_text(json.dumps(addresses))
     assert config.load().qdrant_url is None
     monkeypatch.setenv("LOCI_DATA_DIR", str(tmp_path / "data"))
     assert config.load().qdrant_url == "http://127.0.0.1:2"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from shared.conversation.feedback import report as feedback_report
 from shared.conversation.feedback.feedback_signal import Signal
-from shared.dreams.runs import queries as dream_queries
+from shared.dreams.runs import progress_queries
 from shared.dreams.runs.outcome import Creation, Nothing, Outcome, Removal
 from shared.dreams.verification import plan as dream_plan
 from shared.dreams.verification.check import Checked, Snapshot, check
@@ -63,7 +63,7 @@ async def _read(night: Night) -> _Read:
     settings, scope = night.resources.settings, night.run.scope
     async with night.resources.postgres.tenant(night.run.tenant) as connection:
         entries = await scope_queries.of_scope(connection, scope)
-        seen = await dream_queries.reviewed(connection, scope, [entry.id for entry in entries])
+        seen = await progress_queries.reviewed(connection, scope, [entry.id for entry in entries])
         signals = await feedback_report.recent(
             connection, scope, days=settings.dream_feedback_days, limit=settings.dream_feedback
         )

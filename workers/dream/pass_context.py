@@ -5,11 +5,12 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from shared.dreams.runs import queries as dream_queries
-from shared.dreams.runs.dream_run import PassName, Run
+from shared.dreams.runs.dream_run import Run
 from shared.dreams.runs.outcome import Nothing
 from shared.foundation import errors
+from shared.foundation.stages import PassName
 from shared.jobs import queries as job_queries
-from shared.jobs.queries import Claim
+from shared.jobs.job import Claim
 from shared.platform.directives import resolve
 from shared.platform.resources import Resources
 from shared.platform.spend import metered_calls, money

@@ -4,15 +4,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from shared.conversation.feedback import report as feedback_report
-from shared.conversation.turns.turn import Role, Turn
+from shared.conversation.turns.turn import Turn
 from shared.dreams.passes import preferences
 from shared.dreams.passes.preferences import Occurrence, Sighting, Tally
-from shared.dreams.runs import queries as dream_queries
-from shared.dreams.runs import unread_turns
+from shared.dreams.runs import progress_queries, unread_turns
 from shared.dreams.runs.outcome import Creation, Nothing, Outcome
 from shared.dreams.verification import similarity
 from shared.foundation.categories import PREFERENCES, is_below
 from shared.foundation.prompt_safety import one_line
+from shared.foundation.roles import Role
 from shared.memory.longterm import new_rows, scope_queries
 from shared.memory.longterm.memory import Entry
 from workers.dream.pass_context import Night
@@ -55,7 +55,7 @@ async def _read(night: Night) -> _Read:
     async with night.resources.postgres.tenant(scope.tenant) as connection:
         turns = await unread_turns.unread(connection, scope, night.name, settings.dream_max_turns)
         entries = await scope_queries.of_scope(connection, scope)
-        counted = await dream_queries.occurrences(connection, scope)
+        counted = await progress_queries.occurrences(connection, scope)
         recent = await feedback_report.recent(
             connection, scope, days=settings.dream_feedback_days, limit=settings.dream_feedback
         )

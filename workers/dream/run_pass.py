@@ -12,22 +12,23 @@ from collections.abc import Awaitable, Callable
 import structlog
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from shared.dreams.runs import apply, start, unread_turns
+from shared.dreams.runs import apply, unread_turns
 from shared.dreams.runs import queries as dream_queries
-from shared.dreams.runs.dream_run import PassName, PassState, Run, RunState
+from shared.dreams.runs.dream_run import PassState, Run, RunState
 from shared.dreams.runs.outcome import Nothing, Outcome
 from shared.foundation import errors
-from shared.foundation.stages import DREAM_PASS, Kind, ReasonCode
-from shared.jobs import backlog
+from shared.foundation.stages import DREAM_PASS, Kind, PassName, ReasonCode
 from shared.jobs import claim as job_claim
 from shared.jobs import counters as fleet_counters
+from shared.jobs import dream_schedule
 from shared.jobs import queries as job_queries
-from shared.jobs.queries import Claim
+from shared.jobs.job import Claim
 from shared.memory.longterm import index_document as memory_document
 from shared.memory.longterm import save
 from shared.memory.longterm.memory import Entry
 from shared.platform.resources import Resources
 from workers.dream import anti_patterns, consolidate, deduplicate, episodes, preferences, session_evaluation
+from workers.dream.dispatch import call_next
 from workers.dream.pass_context import Night
 from workers.runtime import drain as job_drain
 
@@ -42,25 +43,6 @@ PASSES: dict[PassName, Dream] = {
     PassName.EPISODES: episodes.dream,
 }
 events = structlog.get_logger()
-
-
-async def go_on(resources: Resources) -> int:
-    """Ask for the task of each run's next pass, by its name and with arguments that a person can read."""
-    settings = resources.settings
-    async with resources.postgres.fleet() as connection:
-        due = await backlog.due_rows(connection, DREAM_PASS, settings.work_attempts, DREAM_PASS.batch)
-    for claim in due:
-        async with resources.postgres.tenant(claim.tenant) as connection:
-            run = await dream_queries.get(connection, claim.tenant, claim.ref)
-        call_next(resources, run)
-    return len(due)
-
-
-def call_next(resources: Resources, run: Run | None) -> None:
-    """Ring for the pass that a run waits for."""
-    if run is not None and run.next_pass is not None:
-        about = {"tenant": run.tenant, "agent": run.agent_id, "user": run.user_id, "run": run.id}
-        resources.bell.call(f"dream.{run.next_pass.name}", **about)
 
 
 async def do_pass(resources: Resources, tenant: str, run_id: str, name: PassName) -> str:
@@ -144,7 +126,7 @@ async def _apply(
         applied = await apply.apply(connection, run, name, outcome)
         await apply.keep_notes(connection, run, name, outcome, applied)
     if outcome.unfinished and not run.dry_run:
-        await start.note_activity(connection, night.resources.settings, run.scope)
+        await dream_schedule.note_activity(connection, night.resources.settings, run.scope)
     await dream_queries.end_pass(
         connection,
         run,

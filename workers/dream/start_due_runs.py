@@ -11,10 +11,11 @@ from shared.dreams.runs import start
 from shared.foundation.scope import Scope
 from shared.foundation.stages import DREAM, ReasonCode
 from shared.infra.postgres import owned_by
+from shared.jobs import dream_schedule
 from shared.jobs import queries as job_queries
-from shared.jobs.queries import Claim
+from shared.jobs.job import Claim
 from shared.platform.resources import Resources
-from workers.dream import run_pass
+from workers.dream import dispatch
 from workers.runtime import drain as job_drain
 from workers.runtime.drain import Worked
 
@@ -32,14 +33,14 @@ async def _begin_all(resources: Resources, claims: Sequence[Claim]) -> None:
 
 
 async def _begin(resources: Resources, claim: Claim) -> None:
-    scope = start.scope_of(claim.tenant, claim.ref)
+    scope = dream_schedule.scope_of(claim.tenant, claim.ref)
     async with resources.postgres.tenant(claim.tenant) as connection:
         if not await _is_active(connection, resources, scope):
             if claim.id not in await job_queries.finish(connection, [claim]):
                 return
             run = await start.begin(connection, resources.settings, scope, _CLOCK, ())
             if run is None:  # somebody's own run is under way; what came since is for the next one
-                await start.note_activity(connection, resources.settings, scope)
+                await dream_schedule.note_activity(connection, resources.settings, scope)
         else:
             quiet = resources.settings.dream_quiet
             await job_queries.postpone(
@@ -51,7 +52,7 @@ async def _begin(resources: Resources, claim: Claim) -> None:
                 refund=True,
             )
             return
-    run_pass.call_next(resources, run)
+    dispatch.call_next(resources, run)
 
 
 async def _is_active(connection: AsyncConnection, resources: Resources, scope: Scope) -> bool:

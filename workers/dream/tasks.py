@@ -7,9 +7,9 @@ the same to the code.
 from operator import attrgetter
 from typing import Any
 
-from shared.dreams.runs.dream_run import PassName
+from shared.foundation.stages import PassName
 from workers.app import app, run
-from workers.dream import run_pass, start_due_runs
+from workers.dream import dispatch, run_pass, start_due_runs
 
 
 @app.task(name="dream.begin_due")
@@ -21,7 +21,7 @@ def begin_due(*, due: int | None = None) -> dict[str, Any]:  # noqa: ARG001
 @app.task(name="dream.go_on")
 def go_on(*, due: int | None = None) -> int:  # noqa: ARG001
     """Ring for the next pass of each run that waits."""
-    return int(run(run_pass.go_on))
+    return int(run(dispatch.go_on))
 
 
 @app.task(name="dream.fold_duplicates")

@@ -8,7 +8,7 @@ from shared.conversation.turns import index_document as turn_document
 from shared.conversation.turns import queries as turn_queries
 from shared.foundation.stages import Kind
 from shared.infra import redis as redis_client
-from shared.jobs.queries import Claim
+from shared.jobs.job import Claim
 from shared.memory.longterm import index_document as memory_document
 from shared.memory.longterm import queries as memory_queries
 from shared.memory.working import index_document as working_document

@@ -10,9 +10,9 @@ from shared.foundation.stages import EMBED, Kind, ReasonCode
 from shared.infra.embedder import Embedder, Vector
 from shared.infra.qdrant import MissingCollection, PointNotFound, RequestRefused
 from shared.jobs import counters as fleet_counters
-from shared.jobs import dead_jobs
+from shared.jobs import dead_jobs, index_jobs
 from shared.jobs import queries as job_queries
-from shared.jobs.queries import Claim
+from shared.jobs.job import Claim
 from shared.platform.resources import Resources
 from shared.platform.spend import metered_calls
 from shared.platform.spend.charge import Payer, Purpose
@@ -161,7 +161,7 @@ async def _add(
         await _write_again(resources, claims)
     else:
         async with resources.postgres.fleet() as connection:
-            ages = await job_queries.confirm_embedded(connection, claims)
+            ages = await index_jobs.confirm_embedded(connection, claims)
         await fleet_counters.observe_time_to_searchable(resources.postgres, "vector", ages)
 
 
@@ -183,5 +183,5 @@ async def _reschedule_refused(resources: Resources, claims: Sequence[Claim], ref
 async def _write_again(resources: Resources, claims: Sequence[Claim]) -> None:
     log.warning("points_missing", rows=len(claims))
     async with resources.postgres.fleet() as connection:
-        await job_queries.back_to_index(connection, claims)
+        await index_jobs.back_to_index(connection, claims)
     resources.bell.ring(stages.INDEX, len(claims))

@@ -11,8 +11,8 @@ from shared.foundation import errors, stages
 from shared.foundation.stages import INDEX
 from shared.infra.qdrant import MissingCollection
 from shared.jobs import counters as fleet_counters
-from shared.jobs import queries as job_queries
-from shared.jobs.queries import Claim
+from shared.jobs import index_jobs
+from shared.jobs.job import Claim
 from shared.lifecycle.reindex import rebuild as rebuild_index
 from shared.platform.resources import Resources
 from shared.search.index import generations, points
@@ -46,7 +46,7 @@ async def _index(resources: Resources, generation: Generation | None, claims: li
         await job_drain.put_off(resources, INDEX, claims, away)
         return
     async with resources.postgres.fleet() as connection:
-        waiting, ages = await job_queries.confirm_indexed(connection, claims)
+        waiting, ages = await index_jobs.confirm_indexed(connection, claims)
     if waiting:
         resources.bell.ring(stages.EMBED, waiting)
     await fleet_counters.observe_time_to_searchable(resources.postgres, "keyword", ages)

@@ -11,7 +11,7 @@ from shared.foundation.stages import ENRICH, ReasonCode, State
 from shared.infra.language_model import LanguageModel
 from shared.jobs import counters as fleet_counters
 from shared.jobs import queries as job_queries
-from shared.jobs.queries import Claim
+from shared.jobs.job import Claim
 from shared.memory.longterm import history, new_rows, save, tombstones
 from shared.memory.longterm import index_document as memory_document
 from shared.memory.longterm import queries as memory_queries

@@ -17,7 +17,7 @@ from functools import partial
 
 from shared.foundation.stages import Stage
 from shared.jobs import claim as job_claim
-from shared.jobs.queries import Claim
+from shared.jobs.job import Claim
 from shared.platform.resources import Resources
 from workers.runtime import drain
 from workers.runtime.drain import Worked

@@ -21,7 +21,7 @@ from shared.foundation.stages import ReasonCode, Stage
 from shared.jobs import claim as job_claim
 from shared.jobs import counters as fleet_counters
 from shared.jobs import queries as job_queries
-from shared.jobs.queries import Claim
+from shared.jobs.job import Claim
 from shared.platform.resources import Resources
 from workers.runtime import tracing
 

@@ -12,7 +12,7 @@ import structlog
 
 from shared.foundation.stages import HAND_ON_TASK, Stage
 from shared.infra.telemetry import traces
-from shared.jobs.queries import Claim
+from shared.jobs.job import Claim
 
 
 @contextmanager

@@ -13,20 +13,20 @@ from shared.conversation.observations import queries as observation_queries
 from shared.conversation.turns import queries as turn_queries
 from shared.foundation.stages import Kind
 from shared.infra.qdrant import MissingCollection
-from shared.jobs import queries as job_queries
+from shared.jobs import index_jobs
 from shared.lifecycle.reindex.backfill import count as record_count
 from shared.lifecycle.reindex.backfill import versions as record_versions
-from shared.memory.longterm import queries as memory_queries
+from shared.memory.longterm import maintenance_queries
 from shared.platform.auth import queries as auth_queries
 from shared.platform.resources import Resources
-from shared.search.index import generations, points
+from shared.search.index import collections, generations, points
 from shared.search.index.generations import Generation
 
 _PAGE = 1000
 _PAGES = 10
 Point = tuple[str, str, str, int]
 _VERSIONS = {
-    Kind.MEMORY: memory_queries.versions,
+    Kind.MEMORY: maintenance_queries.versions,
     Kind.TURN: turn_queries.versions,
     Kind.OBSERVATION: observation_queries.versions,
 }
@@ -97,7 +97,7 @@ async def _lacks_points(resources: Resources, generation: Generation) -> bool:
     records = 0
     for tenant in tenants:
         records += await record_count(resources, generation.kind, tenant)
-    return await points.count(resources.qdrant, generation.collection) < records
+    return await collections.count(resources.qdrant, generation.collection) < records
 
 
 async def _announce_missing(resources: Resources, generation: Generation) -> int:
@@ -119,7 +119,7 @@ async def _announce(
     if not lacking:
         return 0
     async with resources.postgres.tenant(tenant) as connection:
-        claims = await job_queries.enqueue_index(
+        claims = await index_jobs.enqueue_index(
             connection, tenant, generation.kind, lacking, generation=generation.id
         )
     return len(claims)

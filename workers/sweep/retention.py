@@ -4,13 +4,13 @@ from datetime import timedelta
 
 from shared.conversation.feedback import queries as feedback_queries
 from shared.conversation.sessions import queries as session_queries
-from shared.conversation.sessions.open import discard, drop_cached
 from shared.conversation.turns import queries as turn_queries
 from shared.dreams.runs import queries as dream_queries
 from shared.foundation.stages import Kind
-from shared.jobs import queries as job_queries
+from shared.jobs import index_jobs
 from shared.lifecycle import delete_memory as delete_memory_everywhere
-from shared.memory.longterm import history
+from shared.lifecycle.delete_session import discard, drop_cached
+from shared.memory.longterm import history, maintenance_queries
 from shared.memory.longterm import queries as memory_queries
 from shared.memory.working import write
 from shared.platform.idempotency import queries as idempotency_queries
@@ -41,7 +41,7 @@ async def archived(resources: Resources, tenant: str) -> int:
     """Purge entries archived long enough ago."""
     age = timedelta(days=resources.settings.archive_days)
     async with resources.postgres.tenant(tenant) as connection:
-        ids = await memory_queries.archived_before(connection, tenant, age, _BATCH)
+        ids = await maintenance_queries.archived_before(connection, tenant, age, _BATCH)
         gone = await memory_queries.lock(connection, tenant, ids)
         claims, _ = await delete_memory_everywhere.erase(connection, tenant, gone)
     await resources.writer.write_through([], claims)
@@ -56,7 +56,7 @@ async def turns(resources: Resources, tenant: str) -> int:
     async with resources.postgres.tenant(tenant) as connection:
         gone = await turn_queries.expired(connection, tenant, timedelta(days=days), _BATCH)
         versions = dict.fromkeys(gone, turn_queries.VERSION + 1)
-        claims = await job_queries.enqueue_index(connection, tenant, Kind.TURN, versions) if gone else []
+        claims = await index_jobs.enqueue_index(connection, tenant, Kind.TURN, versions) if gone else []
     await resources.writer.write_through([], claims)
     return len(gone)
 

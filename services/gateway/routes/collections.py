@@ -17,7 +17,7 @@ from shared.conversation.sessions.state import open_state
 from shared.conversation.state.protocol import Store
 from shared.conversation.state.types import Listing, Snapshot
 from shared.conversation.state.vector_search import nearest
-from shared.conversation.values import json_codec
+from shared.conversation.values import collection_codec
 from shared.conversation.values.collection import Collection
 from shared.conversation.values.vector import Vec
 from shared.foundation import errors
@@ -37,7 +37,7 @@ class CollectionBody(Body):
 
     def collection(self) -> Collection:
         """Return the collection, checked."""
-        collection = json_codec.decode_collection(self.type, self.value)
+        collection = collection_codec.decode_collection(self.type, self.value)
         if self.index and not isinstance(collection, Vec):
             raise errors.Invalid("index", "can be true of a vec alone")
         return collection

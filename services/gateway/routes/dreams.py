@@ -13,8 +13,9 @@ from services.gateway.responses import Json
 from shared.dreams.runs import queries as dream_queries
 from shared.dreams.runs import start
 from shared.dreams.runs import undo as undo_run
-from shared.dreams.runs.dream_run import PassName, Run
+from shared.dreams.runs.dream_run import Run
 from shared.foundation import errors
+from shared.foundation.stages import PassName
 
 router = APIRouter(prefix="/v1/dreams", tags=["dreams"])
 

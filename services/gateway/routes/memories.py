@@ -5,11 +5,10 @@ from http import HTTPStatus
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
-from pydantic import Field
 
 from services.gateway import errors as problems
 from services.gateway import responses
-from services.gateway.api_model import Body, Count, Flag, Fraction, Items, example, parse
+from services.gateway.api_model import parse
 from services.gateway.dependencies import (
     Cursor,
     Limit,
@@ -20,6 +19,7 @@ from services.gateway.dependencies import (
     Writer,
 )
 from services.gateway.responses import Json
+from services.gateway.routes.memory_models import BatchBody, ChangeBody, FoundBody, MemoryBody, SearchBody
 from shared.foundation import errors
 from shared.foundation.stages import State
 from shared.lifecycle import delete_memory as delete_memory_everywhere
@@ -27,114 +27,10 @@ from shared.memory.longterm import history, save, scope_queries, update
 from shared.memory.longterm import queries as memory_queries
 from shared.memory.longterm import search as memory_search
 from shared.memory.longterm.filters import Criteria
-from shared.memory.longterm.memory import Draft, Entry, Source
+from shared.memory.longterm.memory import Entry
 from shared.memory.longterm.search import Ranking
-from shared.search.ranking import rank as ranking
 
 router = APIRouter(prefix="/v1/memories", tags=["memories"])
-_EXAMPLE = {
-    "content": "Ada prefers trains to planes for trips under six hours.",
-    "category": "user-preferences/travel",
-    "tags": ["travel"],
-    "user_id": "ada",
-}
-
-
-class SourceBody(Body):
-    """Where a fact was said."""
-
-    session_id: str
-    seq: Annotated[Count, Field(ge=0, le=2**31 - 1)] | None = None
-    speaker: str | None = None
-    role: str | None = None
-
-
-class MemoryBody(Body):
-    """A memory to keep."""
-
-    model_config = example(_EXAMPLE)
-
-    content: str
-    category: str | None = None
-    tags: list[str] = []
-    metadata: dict[str, str] = {}
-    importance: Fraction = 0.5
-    enrich: Flag = True
-    occurred_at: datetime | None = None
-    source: SourceBody | None = None
-    agent_id: str | None = None
-    user_id: str | None = None
-
-    def draft(self) -> Draft:
-        """Return what is to be saved, checked."""
-        source = None if self.source is None else Source(**self.source.model_dump())
-        fields = self.model_dump(exclude={"agent_id", "user_id", "source", "tags"})
-        return Draft(**fields, tags=tuple(self.tags), source=source).checked()
-
-
-class BatchBody(Items):
-    """Memories to keep; each stands on its own."""
-
-    model_config = example({"memories": [_EXAMPLE]})
-
-    memories: Annotated[list[dict[str, Any]], Field(min_length=1, max_length=1000)]
-
-
-class ChangeBody(Body):
-    """Fields to change; what is not named stays."""
-
-    model_config = example({"importance": 0.9})
-
-    content: str | None = None
-    category: str | None = None
-    tags: list[str] | None = None
-    metadata: dict[str, str] | None = None
-    importance: Fraction | None = None
-    occurred_at: datetime | None = None
-
-    def changes(self) -> dict[str, Any]:
-        """Return the named fields; only category and occurred_at may be set to nothing."""
-        named = {name: getattr(self, name) for name in self.model_fields_set}
-        for name, value in named.items():
-            if value is None and name not in {"category", "occurred_at"}:
-                raise errors.Invalid(name, "must not be null")
-        return named
-
-
-class SearchBody(Body):
-    """A search; without a query the newest come first."""
-
-    model_config = example({"query": "how does Ada like to travel?", "user_id": "ada"})
-
-    query: Annotated[str | None, Field(max_length=16_000)] = None
-    category: str | None = None
-    tags: list[str] = []
-    created_after: datetime | None = None
-    created_before: datetime | None = None
-    occurred_after: datetime | None = None
-    occurred_before: datetime | None = None
-    metadata: dict[str, str] = {}
-    state: State | None = None
-    limit: Annotated[Count, Field(ge=1, le=100)] = 20
-    min_similarity: Annotated[float | None, Field(ge=-1, le=1)] = None
-    strategy: str = ranking.DEFAULT_STRATEGY
-    explain: Flag = False
-    agent_id: str | None = None
-    user_id: str | None = None
-
-    def criteria(self) -> Criteria:
-        """Return the filters."""
-        names = ("category", "created_after", "created_before", "occurred_after", "occurred_before")
-        ranges = {name: getattr(self, name) for name in names}
-        return Criteria(**ranges, tags=tuple(self.tags), metadata=self.metadata, state=self.state)
-
-
-class FoundBody(Body):
-    """Search results."""
-
-    results: list[dict[str, Any]]
-    stages: list[str]
-    degraded: list[str]
 
 
 @router.post("", status_code=HTTPStatus.CREATED, response_model=Entry)

@@ -12,7 +12,7 @@ from services.gateway.api_model import Body, Count, Flag, example
 from services.gateway.dependencies import Cursor, Limit, Once, Opened, Reader, Writer
 from services.gateway.paths import SessionId
 from services.gateway.responses import Json
-from services.gateway.routes.memories import FoundBody
+from services.gateway.routes.memory_models import FoundBody
 from shared.conversation.observations import add
 from shared.conversation.observations import queries as observation_queries
 from shared.conversation.observations import search as observation_search

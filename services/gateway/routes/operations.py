@@ -63,4 +63,4 @@ async def read_metrics(opened: Opened) -> Response:
 @router.get("/v1/status")
 async def read_status(opened: Opened, caller: Reader) -> Json:
     """Tell what is still to be done for the caller's tenant: all 0 means enriched, embedded, searchable."""
-    return Json(await status.of_tenant(opened, caller.tenant))
+    return Json(await status.of_tenant(opened.postgres, caller.tenant))

@@ -19,8 +19,10 @@ from shared.conversation.sessions import open as session_open
 from shared.conversation.sessions import queries as session_queries
 from shared.conversation.sessions.session import Session, SessionKind
 from shared.conversation.turns import append, window
-from shared.conversation.turns.turn import MAX_CONTENT, Role, Turn, TurnDraft
+from shared.conversation.turns.turn import Turn, TurnDraft
 from shared.foundation import errors, validation
+from shared.foundation.roles import MAX_CONTENT, Role
+from shared.lifecycle import delete_session
 from shared.platform.spend.charge import reported_with_turn
 
 router = APIRouter(prefix="/v1/sessions", tags=["sessions"])
@@ -196,5 +198,5 @@ async def get_session(opened: Opened, caller: Reader, session_id: SessionId) -> 
 @router.delete("/{session_id:session}")
 async def close_session(opened: Opened, caller: Writer, session_id: SessionId) -> Json:
     """Delete a session with its turns."""
-    await session_open.close(opened, caller, session_id)
+    await delete_session.close(opened, caller, session_id)
     return Json({"id": session_id, "deleted": True})

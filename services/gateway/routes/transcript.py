@@ -11,7 +11,7 @@ from services.gateway.paths import SessionId
 from services.gateway.responses import Json
 from shared.conversation.sessions.state import append_entry, open_state
 from shared.conversation.state.types import Draft
-from shared.conversation.turns.turn import Role
+from shared.foundation.roles import Role
 
 router = APIRouter(prefix="/v1/sessions/{session_id:session}/transcript", tags=["session state"])
 

@@ -9,7 +9,7 @@ from pydantic import Field
 from services.gateway.api_model import Body, Count, Flag, example
 from services.gateway.dependencies import Opened, Reader
 from services.gateway.responses import Json
-from services.gateway.routes.memories import FoundBody
+from services.gateway.routes.memory_models import FoundBody
 from shared.conversation.turns import search as turn_search
 from shared.conversation.turns.search import TurnCriteria
 

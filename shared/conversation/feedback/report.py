@@ -15,7 +15,6 @@ from shared.conversation.feedback.detect import is_correction
 from shared.conversation.feedback.feedback_signal import Signal, SignalDraft, SignalType
 from shared.conversation.sessions.open import find
 from shared.conversation.sessions.session import Session
-from shared.conversation.turns.turn import Role, Turn
 from shared.foundation.scope import Caller, Scope
 from shared.platform.idempotency.queries import RequestKey, idempotent
 from shared.platform.resources import Resources
@@ -51,11 +50,12 @@ async def report(
     return answer
 
 
-async def note_corrections(connection: AsyncConnection, session: Session, turns: Sequence[Turn]) -> None:
-    """Keep a signal for each of these turns in which the user corrects the agent."""
-    said = [turn.content for turn in turns if turn.role is Role.USER and is_correction(turn.content)]
+async def note_corrections(connection: AsyncConnection, session: Session, contents: Sequence[str]) -> None:
+    """Keep a signal for each of these texts of the user that corrects the agent."""
     drafts = [
-        SignalDraft(type=SignalType.CORRECTION, summary=CORRECTED, detail=text[:_QUOTED]) for text in said
+        SignalDraft(type=SignalType.CORRECTION, summary=CORRECTED, detail=content[:_QUOTED])
+        for content in contents
+        if is_correction(content)
     ]
     await queries.add(connection, session, drafts)
 

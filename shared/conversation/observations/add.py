@@ -8,7 +8,7 @@ from shared.conversation.sessions import queries as session_queries
 from shared.conversation.sessions.open import find
 from shared.foundation.scope import Caller
 from shared.foundation.stages import Kind
-from shared.jobs import queries as job_queries
+from shared.jobs import index_jobs
 from shared.platform.idempotency.queries import RequestKey, idempotent
 from shared.platform.resources import Resources
 from shared.search.index.writer import HEAD_START
@@ -33,7 +33,7 @@ async def observe(
         observed = await queries.add(connection, session, draft)
         await session_queries.prolong(connection, session)
         versions = {observed.id: index_document.VERSION}
-        claims = await job_queries.enqueue_index(
+        claims = await index_jobs.enqueue_index(
             connection, caller.tenant, Kind.OBSERVATION, versions, delay=HEAD_START
         )
         answer = observed.model_dump(mode="json")

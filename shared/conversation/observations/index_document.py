@@ -11,7 +11,8 @@ import orjson
 
 from shared.conversation.observations.observation import Observation, ObservationDraft
 from shared.foundation.stages import Kind
-from shared.search.index.points import NOBODY, Document, instant
+from shared.search.index.filters import NOBODY, instant
+from shared.search.index.points import Document
 from shared.search.ranking.candidate import Candidate
 from shared.search.text import indexed_text
 

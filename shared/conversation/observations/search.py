@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from qdrant_client import models
 from sqlalchemy import ColumnElement
 
 from shared.conversation.observations import index_document, queries
@@ -16,7 +15,7 @@ from shared.foundation.stages import Kind
 from shared.platform.resources import Resources
 from shared.search.index import filters
 from shared.search.index.client import Found
-from shared.search.index.points import matches
+from shared.search.index.filters import Condition, matches
 from shared.search.ranking import rank as ranking
 from shared.search.ranking.candidate import Candidate, Scored
 from shared.search.text import bm25
@@ -32,7 +31,7 @@ class ObservationCriteria:
     kind: ObservationKind | None = None
     session_id: str | None = None
 
-    def for_index(self, scope: Scope) -> list[models.Condition]:
+    def for_index(self, scope: Scope) -> list[Condition]:
         """Return the conditions in the index's words."""
         wanted = filters.of_scope(scope)
         if self.kind is not None:

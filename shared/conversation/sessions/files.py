@@ -7,14 +7,14 @@ from typing import Any
 
 import orjson
 
-from shared.conversation.sessions import usage
+from shared.conversation.sessions import totals
 from shared.conversation.sessions.open import find
 from shared.conversation.sessions.session import Session
 from shared.conversation.sessions.state import store_of
 from shared.conversation.state import markdown
 from shared.conversation.state.protocol import Store
 from shared.conversation.state.types import Snapshot, shown_time, time_of
-from shared.conversation.values import json_codec
+from shared.conversation.values import collection_codec, json_codec
 from shared.foundation import errors
 from shared.foundation.scope import Caller
 from shared.platform.resources import Resources
@@ -86,7 +86,7 @@ async def _transcript(session: Session, store: Store) -> File:
 async def _spend(session: Session, store: Store) -> File:
     del store  # the totals stand on the session itself
     modified = session.spend["last_updated"] if session.spend else session.created_at
-    return File("spend.json", "application/json", usage.rendered(session.spend), modified)
+    return File("spend.json", "application/json", totals.rendered(session.spend), modified)
 
 
 # Every session has these, if only empty.
@@ -99,7 +99,7 @@ _FIXED: dict[str, Callable[[Session, Store], Awaitable[File]]] = {
 
 def _collection(snapshot: Snapshot) -> File:
     listing = snapshot.listing
-    value = json_codec.encode_collection(snapshot.collection)
+    value = collection_codec.encode_collection(snapshot.collection)
     told = {"type": listing.type, "index": listing.index, "value": value}
     return _json(_file_of(listing.label), told, time_of(listing.version))
 

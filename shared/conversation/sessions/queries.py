@@ -4,7 +4,18 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Table, and_, delete, exists, func, not_, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Table,
+    and_,
+    delete,
+    exists,
+    func,
+    not_,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -12,6 +23,8 @@ from shared.conversation.sessions.session import Session
 from shared.conversation.sessions.table import session
 from shared.foundation.scope import Caller
 from shared.infra.postgres import owned_by
+from shared.platform.spend import money
+from shared.platform.spend.charge import Charge
 
 
 def _columns(idle_after: float) -> list[ColumnElement[Any]]:
@@ -147,3 +160,21 @@ async def of_user(connection: AsyncConnection, tenant: str, user_id: str) -> lis
     mine = (owned_by(session, tenant), session.c.user_id == user_id)
     statement = select(session.c.id, session.c.namespace).where(*mine)
     return [(row.id, row.namespace) for row in await connection.execute(statement)]
+
+
+async def add_to_session(
+    connection: AsyncConnection, tenant: str, session_id: str, charges: Sequence[Charge]
+) -> None:
+    """Add charges to the totals of their session, whose lock is held."""
+    known = [one.cost_usd for one in charges if one.cost_usd is not None]
+    before = func.coalesce(session.c.total_cost_usd, 0)
+    added = {
+        "total_input_tokens": session.c.total_input_tokens + sum(one.input_tokens for one in charges),
+        "total_output_tokens": session.c.total_output_tokens + sum(one.output_tokens for one in charges),
+        "total_cached_tokens": session.c.total_cached_tokens + sum(one.cached_tokens for one in charges),
+        "total_cost_usd": before + money.total(known) if known else session.c.total_cost_usd,
+        "unpriced_charges": session.c.unpriced_charges + len(charges) - len(known),
+        "spend_updated_at": func.now() if charges else session.c.spend_updated_at,
+    }
+    mine = (owned_by(session, tenant), session.c.id == session_id)
+    await connection.execute(update(session).where(*mine).values(added))

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import RowMapping
 
-from shared.conversation.sessions import usage
+from shared.conversation.sessions import totals
 from shared.foundation import errors
 from shared.foundation.scope import Scope
 
@@ -60,11 +60,11 @@ class Session(BaseModel):
     @classmethod
     def of(cls, row: RowMapping) -> "Session":
         """Read a session from a row of `session` with its computed `idle`."""
-        return cls.model_validate({**row, "spend": usage.of(row)})
+        return cls.model_validate({**row, "spend": totals.of(row)})
 
     def model_dump(self, **options: Any) -> dict[str, Any]:
         """Return the session as pydantic does, but money as JSON with its own digits."""
-        return super().model_dump(**options) | {"spend": usage.shown(self.spend)}
+        return super().model_dump(**options) | {"spend": totals.shown(self.spend)}
 
     @property
     def scope(self) -> Scope:

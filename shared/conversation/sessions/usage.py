@@ -5,23 +5,21 @@ charge and budgets change in one transaction or not at all.
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
-from decimal import Decimal
 from typing import Any
 
-import orjson
 import uuid_utils
-from sqlalchemy import RowMapping
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from shared.conversation.sessions import queries
 from shared.conversation.sessions.open import find
 from shared.conversation.sessions.session import Session
+from shared.conversation.sessions.totals import NONE_YET, shown
 from shared.foundation import errors
 from shared.foundation.config import Settings
 from shared.foundation.scope import Caller
 from shared.platform.idempotency.queries import RequestKey, idempotent
 from shared.platform.resources import Resources
-from shared.platform.spend import budget_updates, money, prices
+from shared.platform.spend import budget_updates, prices
 from shared.platform.spend import queries as charge_queries
 from shared.platform.spend.charge import Charge, ChargeState, Purpose, Reported, columns_of
 from shared.platform.spend.prices import Rates
@@ -66,7 +64,7 @@ async def accumulate(
     booked = known | {charge.usage_id or "": charge for charge in added}
     _check_same(told, booked)
     if added:
-        await charge_queries.add_to_session(connection, session.tenant, session.id, added)
+        await queries.add_to_session(connection, session.tenant, session.id, added)
         await budget_updates.count(
             connection, settings, session.tenant, [budget_updates.booked(one) for one in added]
         )
@@ -101,45 +99,3 @@ async def of_session(resources: Resources, caller: Caller, session_id: str) -> d
     async with resources.postgres.tenant(caller.tenant) as connection:
         session = await find(connection, caller, session_id, resources.settings.window_idle)
     return shown(session.spend or NONE_YET) or {}
-
-
-COLUMNS = (
-    "total_input_tokens",
-    "total_output_tokens",
-    "total_cached_tokens",
-    "total_cost_usd",
-    "unpriced_charges",
-    "spend_updated_at",
-)
-NONE_YET: dict[str, Any] = {
-    "total_input_tokens": 0,
-    "total_output_tokens": 0,
-    "total_cached_tokens": 0,
-    "total_cost_usd": Decimal(0),
-    "last_updated": None,
-    "unpriced": 0,
-}
-
-
-def of(row: RowMapping) -> dict[str, Any] | None:
-    """Return a session's totals from its row, or None before the first charge."""
-    if row["spend_updated_at"] is None:
-        return None
-    kept = {name: row[name] for name in COLUMNS[:4]}
-    return kept | {"last_updated": row["spend_updated_at"], "unpriced": row["unpriced_charges"]}
-
-
-def shown(totals: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Return totals as JSON, the cost as a number with its own digits."""
-    if totals is None:
-        return None
-    at: datetime | None = totals["last_updated"]
-    told = at.isoformat().replace("+00:00", "Z") if at else None
-    return {**totals, "total_cost_usd": money.exact(totals["total_cost_usd"]), "last_updated": told}
-
-
-def rendered(totals: Mapping[str, Any] | None) -> bytes:
-    """Return totals as the file `spend.json` of a session, in the shape of the source system."""
-    told = shown(totals or NONE_YET) or {}
-    told.pop("unpriced", None)
-    return orjson.dumps(told, option=orjson.OPT_INDENT_2)

@@ -9,10 +9,10 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.conversation.state import queries, rules
 from shared.conversation.state.types import Caps, Draft, Entry, KeyEntry, Listing, Owner, Snapshot, time_of
-from shared.conversation.turns.turn import Role
-from shared.conversation.values import json_codec
+from shared.conversation.values import collection_codec, json_codec
 from shared.conversation.values.collection import Collection
 from shared.conversation.values.value import Value
+from shared.foundation.roles import Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class BasicSession:
         row = await queries.get_collection(self.connection, self.owner, label)
         if row is None:
             return None
-        held = json_codec.decode_collection(row["type"], orjson.loads(row["value"]), row["data"])
+        held = collection_codec.decode_collection(row["type"], orjson.loads(row["value"]), row["data"])
         return Snapshot(_listing(row), held)
 
     async def put_collection(  # noqa: D102
@@ -78,9 +78,9 @@ class BasicSession:
         written = await queries.take_number(self.connection, self.owner)
         found = await queries.version_of(self.connection, self.owner, label)
         rules.check_version(label, found, expected)
-        value, data = json_codec.dump_parts(collection)
-        size = json_codec.size_of(value, data)
-        listing = Listing(label, json_codec.kind_of(collection), index, size, written)
+        value, data = collection_codec.dump_parts(collection)
+        size = collection_codec.size_of(value, data)
+        listing = Listing(label, collection_codec.kind_of(collection), index, size, written)
         columns = {"type": listing.type, "index": index, "size_bytes": size, "written": written}
         changed = columns | {"value": value, "data": data}
         await queries.put_collection(self.connection, self.owner, label, changed)

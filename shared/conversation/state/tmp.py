@@ -27,10 +27,10 @@ from shared.conversation.state.types import (
     Snapshot,
     time_of,
 )
-from shared.conversation.turns.turn import Role
-from shared.conversation.values import json_codec
+from shared.conversation.values import collection_codec, json_codec
 from shared.conversation.values.collection import Collection
 from shared.conversation.values.value import Value
+from shared.foundation.roles import Role
 from shared.infra import redis as redis_client
 from shared.platform.resources import Resources
 
@@ -89,7 +89,7 @@ class Tmp:
             return None
         listing = _listing(label, packed)
         head, data = orjson.loads(value)
-        held = json_codec.decode_collection(
+        held = collection_codec.decode_collection(
             listing.type, head, None if data is None else base64.b64decode(data)
         )
         return Snapshot(listing, held)
@@ -98,8 +98,8 @@ class Tmp:
         self, label: str, collection: Collection, *, index: bool, expected: Several[int] | None = None
     ) -> Listing:
         rules.check_label(self, label)
-        value, data = json_codec.dump_parts(collection)
-        listed = (json_codec.kind_of(collection), index, json_codec.size_of(value, data))
+        value, data = collection_codec.dump_parts(collection)
+        listed = (collection_codec.kind_of(collection), index, collection_codec.size_of(value, data))
         # Text beside text: the value is JSON already, and base64 needs no quoting.
         bits = "null" if data is None else f'"{base64.b64encode(data).decode()}"'
         packed = (orjson.dumps(listed).decode(), f"[{value},{bits}]")

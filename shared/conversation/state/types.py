@@ -6,12 +6,12 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from shared.conversation.turns.turn import MAX_CONTENT, Role
-from shared.conversation.values import json_codec
+from shared.conversation.values import collection_codec, json_codec
 from shared.conversation.values.collection import Collection
 from shared.conversation.values.value import Value
 from shared.foundation import validation
 from shared.foundation.config import Settings
+from shared.foundation.roles import MAX_CONTENT, Role
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -138,7 +138,7 @@ class Snapshot:
 
     def shown(self) -> dict[str, Any]:
         """Return it as JSON."""
-        return self.listing.shown() | {"value": json_codec.encode_collection(self.collection)}
+        return self.listing.shown() | {"value": collection_codec.encode_collection(self.collection)}
 
 
 def time_of(written: int) -> datetime:

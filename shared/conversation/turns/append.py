@@ -12,14 +12,14 @@ from shared.conversation.sessions.open import find
 from shared.conversation.sessions.session import Session
 from shared.conversation.turns import index_document, queries, window
 from shared.conversation.turns.turn import Turn, TurnDraft
-from shared.dreams.runs import start
 from shared.foundation import batch_results
 from shared.foundation.batch_results import Answer
 from shared.foundation.config import Settings
+from shared.foundation.roles import Role
 from shared.foundation.scope import Caller
 from shared.foundation.stages import Kind
-from shared.jobs import queries as job_queries
-from shared.jobs.queries import Claim
+from shared.jobs import dream_schedule, index_jobs
+from shared.jobs.job import Claim
 from shared.platform.idempotency.queries import RequestKey, idempotent
 from shared.platform.resources import Resources
 from shared.platform.spend.charge import Reported, of_turn
@@ -67,9 +67,7 @@ async def record(
     first = await session_queries.take_seqs(connection, session, len(drafts))
     turns = await queries.add(connection, session, first, drafts)
     versions = {turn.ref: queries.VERSION for turn in turns}
-    claims = await job_queries.enqueue_index(
-        connection, session.tenant, Kind.TURN, versions, delay=HEAD_START
-    )
+    claims = await index_jobs.enqueue_index(connection, session.tenant, Kind.TURN, versions, delay=HEAD_START)
     return turns, claims
 
 
@@ -79,8 +77,10 @@ async def notice(
     """Let dreams know: the scope is active, and where its user corrected the agent."""
     if not turns:
         return
-    await start.note_activity(connection, settings, session.scope)
-    await feedback_report.note_corrections(connection, session, turns)
+    await dream_schedule.note_activity(connection, settings, session.scope)
+    await feedback_report.note_corrections(
+        connection, session, [turn.content for turn in turns if turn.role is Role.USER]
+    )
 
 
 async def publish(resources: Resources, session: Session, turns: list[Turn], claims: list[Claim]) -> None:

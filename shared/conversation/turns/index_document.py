@@ -7,7 +7,8 @@ from shared.conversation.turns.queries import VERSION
 from shared.conversation.turns.turn import Turn
 from shared.foundation.scope import Scope
 from shared.foundation.stages import Kind
-from shared.search.index.points import NOBODY, Document, instant
+from shared.search.index.filters import NOBODY, instant
+from shared.search.index.points import Document
 from shared.search.ranking.candidate import Candidate
 from shared.search.text import indexed_text
 

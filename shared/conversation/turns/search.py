@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from qdrant_client import models
 from sqlalchemy import ColumnElement, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -18,7 +17,7 @@ from shared.foundation.stages import Kind
 from shared.platform.resources import Resources
 from shared.search.index import filters
 from shared.search.index.client import Found
-from shared.search.index.points import matches
+from shared.search.index.filters import Condition, matches
 from shared.search.ranking import neighbours
 from shared.search.ranking import rank as ranking
 from shared.search.ranking.candidate import Candidate, Scored
@@ -44,7 +43,7 @@ class TurnCriteria:
             if moment is not None:
                 object.__setattr__(self, name, validation.check_time(moment, name))
 
-    def for_index(self, scope: Scope) -> list[models.Condition]:
+    def for_index(self, scope: Scope) -> list[Condition]:
         """Return the conditions in the index's words."""
         wanted = [
             *filters.of_scope(scope),
@@ -53,7 +52,7 @@ class TurnCriteria:
         if self.session_id is not None:
             wanted.append(matches("session", self.session_id))
         if self.except_session is not None:
-            wanted.append(models.Filter(must_not=[matches("session", self.except_session)]))
+            wanted.append(filters.none_of([matches("session", self.except_session)]))
         return wanted
 
     def for_rows(self, scope: Scope) -> list[ColumnElement[bool]]:

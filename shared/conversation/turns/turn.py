@@ -1,24 +1,13 @@
 """A turn of a conversation, and the lines recalled with it."""
 
 from datetime import datetime
-from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import RowMapping
 
 from shared.foundation import validation
+from shared.foundation.roles import MAX_CONTENT, Role
 from shared.platform.spend.charge import Reported
-
-MAX_CONTENT = 256_000
-
-
-class Role(StrEnum):
-    """Who speaks in a turn. A summary stands for the turns before it."""
-
-    USER = "user"
-    ASSISTANT = "assistant"
-    SYSTEM = "system"
-    SUMMARY = "summary"
 
 
 class RecalledLine(BaseModel):

@@ -4,20 +4,16 @@ The form is what makes them useful: a bare "don't" leaves the next agent without
 by code, since an entry with this tag is never crowded out of a recall.
 """
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from shared.dreams.verification import labels, similarity
+from shared.dreams.verification.anti_pattern_form import well_formed
 from shared.dreams.verification.plan import listed
 from shared.dreams.verification.rejection import Code, Rejection, named
-from shared.foundation import errors, model_output, validation
+from shared.foundation import model_output
 from shared.foundation.categories import ANTI_PATTERN_TAG, ANTI_PATTERNS
-from shared.memory.longterm.memory import MAX_CONTENT, Draft, Entry
-
-_WARNING = re.compile(r"(?:don['\u2019]?t|do not|never)\s+(?=\S)", re.IGNORECASE)
-_REASON = re.compile(r"\s(?:for|because)\s+(?=\w)", re.IGNORECASE)
-_TURN = re.compile(r"(?:[\u2010-\u2015\u2212;,.:]|-{1,3})\s*instead\b[\s,:]*(?=\w)", re.IGNORECASE)
+from shared.memory.longterm.memory import Draft, Entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,15 +67,3 @@ def checked(
             accepted.append(one)
             known.append(said)
     return accepted, rejections
-
-
-def well_formed(content: str) -> bool:
-    """Tell whether a text is one storable `Don't X for/because Y — instead Z`, with any dash."""
-    try:
-        text = validation.check_text(content.strip(), "content", MAX_CONTENT)
-    except errors.Invalid:
-        return False
-    warning, turns = _WARNING.match(text), list(_TURN.finditer(text))
-    if warning is None or not turns:
-        return False
-    return _REASON.search(text, warning.end() + 1, turns[-1].start()) is not None

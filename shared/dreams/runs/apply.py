@@ -13,9 +13,10 @@ from typing import Any
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.conversation.feedback import queries as feedback_queries
-from shared.dreams.runs import queries, unread_turns
-from shared.dreams.runs.dream_run import PassName, Run
+from shared.dreams.runs import progress_queries, queries, unread_turns
+from shared.dreams.runs.dream_run import Run
 from shared.dreams.runs.outcome import Creation, Outcome, Removal
+from shared.foundation.stages import PassName
 from shared.memory.longterm import history, tombstones
 from shared.memory.longterm import queries as memory_queries
 from shared.memory.longterm.memory import Entry
@@ -159,8 +160,8 @@ async def keep_notes(
 ) -> None:
     """Keep what the pass has read, looked at and counted, with what it did."""
     await unread_turns.mark_read(connection, run.scope, name, outcome.turns)
-    await queries.mark_reviewed(connection, run.tenant, _reviewed(outcome, applied))
-    await queries.keep_occurrences(connection, run, outcome.occurrences, outcome.inferred_keys)
+    await progress_queries.mark_reviewed(connection, run.tenant, _reviewed(outcome, applied))
+    await progress_queries.keep_occurrences(connection, run, outcome.occurrences, outcome.inferred_keys)
     for session_id, draft in outcome.signals:
         await feedback_queries.add_by_id(connection, run.tenant, session_id, draft)
 

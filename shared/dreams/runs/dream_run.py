@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import RowMapping
 
 from shared.foundation.scope import Scope
+from shared.foundation.stages import PassName
 from shared.platform.spend import money
 
 
@@ -27,17 +28,6 @@ class PassState(StrEnum):
     DONE = "done"
     SKIPPED = "skipped"  # nothing to do, switched off, or no model: the reason says which
     FAILED = "failed"  # the model or a store failed as often as allowed; nothing was changed
-
-
-class PassName(StrEnum):
-    """The passes, in the order of a run. The value is the task's name without its queue."""
-
-    FOLD = "fold_duplicates"
-    EVALUATE = "evaluate_sessions"
-    CONSOLIDATE = "consolidate"
-    ANTI_PATTERNS = "mine_anti_patterns"
-    PREFERENCES = "infer_preferences"
-    EPISODES = "extract_episodes"
 
 
 class Pass(BaseModel):

@@ -6,26 +6,21 @@ from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
-    Integer,
-    Text,
     and_,
-    bindparam,
     delete,
     func,
     insert,
     or_,
     select,
-    text,
     update,
 )
-from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from shared.dreams.passes.preferences import Level, Sighting
-from shared.dreams.runs.dream_run import PassName, PassState, Run, RunState
-from shared.dreams.runs.table import change, dream_pass, entry_reviewed, occurrence, run
+from shared.dreams.runs.dream_run import PassState, Run, RunState
+from shared.dreams.runs.table import change, dream_pass, occurrence, run
 from shared.foundation.scope import Caller, Scope
+from shared.foundation.stages import PassName
 from shared.infra.postgres import owned_by
 
 
@@ -136,63 +131,6 @@ async def changes(connection: AsyncConnection, tenant: str, run_id: str) -> list
     mine = (owned_by(change, tenant), change.c.run_id == run_id)
     rows = await connection.execute(select(*(change.c[n] for n in names)).where(*mine).order_by(change.c.id))
     return [dict(zip(names, row, strict=True)) for row in rows]
-
-
-_MARK_REVIEWED = text(
-    """
-    INSERT INTO entry_reviewed (tenant, entry_id, version)
-    SELECT e.tenant, e.id, r.version FROM unnest(:ids, :versions) AS r (id, version)
-    JOIN entry e ON e.tenant = :tenant AND e.id = r.id
-    ON CONFLICT (tenant, entry_id) DO UPDATE SET version = excluded.version
-    """
-).bindparams(bindparam("ids", type_=ARRAY(Text)), bindparam("versions", type_=ARRAY(Integer)))
-
-
-async def mark_reviewed(connection: AsyncConnection, tenant: str, versions: Mapping[str, int]) -> None:
-    """Note the version of each entry that a consolidation has looked at, if it is still there."""
-    if versions:
-        values = {"tenant": tenant, "ids": list(versions), "versions": list(versions.values())}
-        await connection.execute(_MARK_REVIEWED, values)
-
-
-async def reviewed(connection: AsyncConnection, scope: Scope, ids: Sequence[str]) -> dict[str, int]:
-    """Return the version of each of these entries that was last looked at."""
-    mine = (owned_by(entry_reviewed, scope.tenant), entry_reviewed.c.entry_id.in_(ids))
-    rows = await connection.execute(select(entry_reviewed.c.entry_id, entry_reviewed.c.version).where(*mine))
-    return {row.entry_id: row.version for row in rows}
-
-
-_KEEP_OCCURRENCE = text(
-    """
-    INSERT INTO preference_occurrence (tenant, agent_id, user_id, key, level, session_id, seq, place,
-                                       run_id)
-    SELECT t.tenant, t.agent_id, t.user_id, :key, :level, t.session_id, t.seq, :place, :run_id
-    FROM turn t WHERE t.tenant = :tenant AND t.session_id = :session_id AND t.seq = :seq
-    ON CONFLICT (tenant, session_id, seq, key) DO NOTHING
-    """
-)
-
-
-async def keep_occurrences(
-    connection: AsyncConnection, one: Run, rows: Sequence[Mapping[str, Any]], inferred: Sequence[str]
-) -> None:
-    """Keep occurrences {key, level, session_id, seq, place}, once per turn; mark keys as inferred."""
-    for row in rows:
-        await connection.execute(_KEEP_OCCURRENCE, {**row, "tenant": one.tenant, "run_id": one.id})
-    if inferred:
-        mine = (*_of_scope(one.scope), occurrence.c.key.in_(inferred), occurrence.c.inferred_at.is_(None))
-        await connection.execute(update(occurrence).where(*mine).values(inferred_at=func.now()))
-
-
-async def occurrences(connection: AsyncConnection, scope: Scope) -> dict[str, list[Sighting]]:
-    """Return what was counted so far, by key."""
-    places: dict[tuple[str, str, int, str], set[int]] = {}
-    for row in await connection.execute(select(occurrence).where(*_of_scope(scope))):
-        places.setdefault((row.key, row.session_id, row.place, row.level), set()).add(row.seq)
-    counted: dict[str, list[Sighting]] = {}
-    for (key, session_id, _, level), seqs in sorted(places.items()):
-        counted.setdefault(key, []).append(Sighting(session_id, frozenset(seqs), Level(level)))
-    return counted
 
 
 def _of_scope(scope: Scope) -> tuple[ColumnElement[bool], ...]:

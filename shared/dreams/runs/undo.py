@@ -13,7 +13,7 @@ from shared.dreams.runs import queries
 from shared.dreams.runs.dream_run import Run, RunState
 from shared.foundation import errors
 from shared.foundation.scope import Caller
-from shared.jobs.queries import Claim
+from shared.jobs.job import Claim
 from shared.lifecycle import delete_memory as delete_memory_everywhere
 from shared.memory.longterm import history, save, scope_queries
 from shared.memory.longterm import index_document as memory_document

@@ -13,10 +13,10 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from shared.conversation.turns import queries as turn_queries
 from shared.conversation.turns.table import turn
 from shared.conversation.turns.turn import Turn
-from shared.dreams.runs.dream_run import PassName
 from shared.dreams.runs.table import turn_read
 from shared.foundation.prompt_safety import one_line
 from shared.foundation.scope import Scope
+from shared.foundation.stages import PassName
 from shared.infra.postgres import owned_by
 
 

@@ -16,8 +16,7 @@ one that was accepted.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from shared.dreams.passes import anti_patterns
-from shared.dreams.verification import fidelity, merge
+from shared.dreams.verification import anti_pattern_form, fidelity, merge
 from shared.dreams.verification.merge import MergedFields
 from shared.dreams.verification.plan import EPHEMERAL, Plan, Replacement
 from shared.dreams.verification.rejection import Code, Rejection, named
@@ -192,8 +191,8 @@ def _check_change(fields: MergedFields, sources: Sequence[Entry]) -> None:
 
 def _check_form(content: str, sources: Sequence[Entry]) -> None:
     warnings = [entry for entry in sources if is_anti_pattern(entry.category, entry.tags)]
-    formed = any(anti_patterns.well_formed(entry.content) for entry in warnings)
-    if formed and not anti_patterns.well_formed(content):
+    formed = any(anti_pattern_form.well_formed(entry.content) for entry in warnings)
+    if formed and not anti_pattern_form.well_formed(content):
         raise _Refused(Code.MALFORMED, "an anti-pattern must stay: Don't X for/because Y \u2014 instead Z")
 
 

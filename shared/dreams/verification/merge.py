@@ -25,7 +25,7 @@ from shared.foundation.categories import (
     is_below,
 )
 from shared.foundation.stages import State
-from shared.memory.longterm import queries as memory_queries
+from shared.memory.longterm import new_rows
 from shared.memory.longterm.fingerprint import fingerprint
 from shared.memory.longterm.memory import Entry, Source
 from shared.search.text import indexed_text
@@ -132,7 +132,7 @@ def _importance(offered: float | None, sources: Sequence[Entry]) -> float:
 
 def row_from_merge(fields: MergedFields) -> dict[str, Any]:
     """Return the row of an entry that takes the place of its sources."""
-    return memory_queries.row_of(
+    return new_rows.row_of(
         secrets.token_hex(6),
         content=fields.content,
         fingerprint=fingerprint(fields.content, fields.occurred_at),

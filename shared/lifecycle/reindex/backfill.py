@@ -13,8 +13,8 @@ from shared.conversation.turns.turn import ref_of
 from shared.foundation.stages import Kind
 from shared.infra import redis as redis_client
 from shared.infra.postgres import owned_by
-from shared.jobs import queries as job_queries
-from shared.memory.longterm import queries as memory_queries
+from shared.jobs import index_jobs
+from shared.memory.longterm import maintenance_queries
 from shared.memory.longterm.table import entry as longterm_table
 from shared.memory.working import index_document as working_document
 from shared.memory.working import queries as working_queries
@@ -30,7 +30,7 @@ _TABLES = {
 }
 ByRef = Callable[[AsyncConnection, str, str, int], Awaitable[dict[str, int]]]
 _BY_REF: dict[Kind, ByRef] = {
-    Kind.MEMORY: memory_queries.all_versions,
+    Kind.MEMORY: maintenance_queries.all_versions,
     Kind.OBSERVATION: observation_queries.all_versions,
 }
 
@@ -43,7 +43,7 @@ async def backfill(resources: Resources, kind: Kind, generation: int) -> int:
     for tenant in tenants:
         async for page in versions(resources, kind, tenant):
             async with resources.postgres.tenant(tenant) as connection:
-                await job_queries.enqueue_index(connection, tenant, kind, page, generation=generation)
+                await index_jobs.enqueue_index(connection, tenant, kind, page, generation=generation)
             rows += len(page)
     return rows
 

@@ -15,7 +15,7 @@ from shared.foundation import errors, stages
 from shared.foundation.stages import INDEXED, Kind
 from shared.lifecycle.reindex.backfill import backfill
 from shared.platform.resources import Resources
-from shared.search.index import generations, points
+from shared.search.index import collections, generations
 from shared.search.index.generations import Generation
 
 # Longer than any reader remembers which generation is live.
@@ -96,7 +96,7 @@ async def advance(resources: Resources) -> list[Generation]:
     promoted = [g for g in building if await _promoted(resources, g)]
     for generation in promoted:
         alias = f"{resources.settings.prefix}_{generation.kind}"
-        await points.point_alias(resources.qdrant, alias, generation.collection)
+        await collections.point_alias(resources.qdrant, alias, generation.collection)
         log.info("generation_promoted", collection=generation.collection)
     await _drop_retired(resources)
     return promoted
@@ -107,7 +107,7 @@ async def _promoted(resources: Resources, candidate: Generation) -> bool:
         live = await generations.live(connection, candidate.kind)
         if live is not None and await generations.behind(connection, candidate, live):
             return False
-    if not await points.exists(resources.qdrant, candidate.collection):
+    if not await collections.exists(resources.qdrant, candidate.collection):
         return False  # Qdrant was away when it was begun; without a record nothing else would tell
     async with resources.postgres.fleet(exclusive=True) as connection:
         others = [g for g in await generations.all_of(connection, candidate.kind) if g.id != candidate.id]
@@ -123,7 +123,7 @@ async def _drop_retired(resources: Resources) -> None:
     async with resources.postgres.fleet() as connection:
         gone = await generations.retired(connection, RETIRED_FOR)
     for generation in gone:
-        await points.drop_collection(resources.qdrant, generation.collection)
+        await collections.drop_collection(resources.qdrant, generation.collection)
         async with resources.postgres.fleet() as connection:
             await generations.forget(connection, generation)
         log.info("generation_dropped", collection=generation.collection)
@@ -137,12 +137,12 @@ async def create_collections(resources: Resources) -> None:
     async with resources.postgres.fleet() as connection:
         known = [g for g in await generations.all_of(connection) if g.state != "retiring"]
     for generation in known:
-        if await points.create_collection(resources.qdrant, generation.collection, generation.dimension):
+        if await collections.create_collection(resources.qdrant, generation.collection, generation.dimension):
             rows = await backfill(resources, generation.kind, generation.id)
             log.info("collection_created", collection=generation.collection, rows=rows)
         if generation.state == "live":
             alias = f"{resources.settings.prefix}_{generation.kind}"
-            await points.point_alias(resources.qdrant, alias, generation.collection)
+            await collections.point_alias(resources.qdrant, alias, generation.collection)
 
 
 async def prepare(resources: Resources) -> None:

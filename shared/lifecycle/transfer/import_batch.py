@@ -14,7 +14,7 @@ from shared.foundation import errors, stages
 from shared.foundation.scope import Scope
 from shared.foundation.stages import Kind, State, Track
 from shared.jobs import queries as job_queries
-from shared.jobs.queries import Claim
+from shared.jobs.job import Claim
 from shared.lifecycle.transfer import id_mapping
 from shared.lifecycle.transfer.import_plan import Known, Plan, plan
 from shared.lifecycle.transfer.ndjson import Line

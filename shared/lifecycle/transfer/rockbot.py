@@ -18,8 +18,9 @@ import orjson
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
-from shared.conversation.turns.turn import Role, TurnDraft
+from shared.conversation.turns.turn import TurnDraft
 from shared.foundation import errors, validation
+from shared.foundation.roles import Role
 from shared.lifecycle.transfer import ndjson, upload
 from shared.lifecycle.transfer.ndjson import Moment
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from qdrant_client import models
 from sqlalchemy import ColumnElement, or_
 
 from shared.foundation import validation
@@ -18,12 +17,12 @@ from shared.foundation.stages import State
 from shared.memory.longterm.queries import visible
 from shared.memory.longterm.table import entry
 from shared.search.index import filters
-from shared.search.index.points import matches
+from shared.search.index.filters import Condition, matches
 
 
-def anti_patterns() -> models.Filter:
+def anti_patterns() -> Condition:
     """Return the condition, in the index's words, that `is_anti_pattern` states."""
-    return models.Filter(should=[matches("categories", ANTI_PATTERNS), matches("tags", ANTI_PATTERN_TAG)])
+    return filters.any_of([matches("categories", ANTI_PATTERNS), matches("tags", ANTI_PATTERN_TAG)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +46,7 @@ class Criteria:
             if moment is not None:
                 object.__setattr__(self, name, validation.check_time(moment, name))
 
-    def for_index(self, scope: Scope) -> list[models.Condition]:
+    def for_index(self, scope: Scope) -> list[Condition]:
         """Return the conditions in the index's words."""
         wanted = [
             *filters.of_scope(scope),

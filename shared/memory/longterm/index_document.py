@@ -5,7 +5,8 @@ from sqlalchemy import RowMapping
 from shared.foundation.stages import Kind
 from shared.memory.longterm import decay
 from shared.memory.longterm.memory import Draft, Entry
-from shared.search.index.points import NOBODY, Document, instant, segments
+from shared.search.index.filters import NOBODY, instant, segments
+from shared.search.index.points import Document
 from shared.search.ranking.candidate import Candidate
 from shared.search.text import indexed_text
 

@@ -5,9 +5,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from shared.foundation.stages import State
-from shared.memory.longterm import index_document, queries
+from shared.memory.longterm import index_document
 from shared.memory.longterm.fingerprint import fingerprint
 from shared.memory.longterm.memory import Draft, Source
+from shared.search.text import tsvector
 
 
 def of_draft(draft: Draft, state: State = State.FINAL, **more: Any) -> dict[str, Any]:
@@ -22,10 +23,42 @@ def of_draft(draft: Draft, state: State = State.FINAL, **more: Any) -> dict[str,
         "importance": draft.importance,
         "occurred_at": draft.occurred_at,
     }
-    return queries.row_of(secrets.token_hex(6), state=state, **(said | more))
+    return row_of(secrets.token_hex(6), state=state, **(said | more))
 
 
 def row_from_learned_draft(draft: Draft, session_ids: Iterable[str] = ()) -> dict[str, Any]:
     """Return the row of an entry that a pass learned in these sessions."""
     sources = [Source(session_id=one).model_dump() for one in session_ids]
     return of_draft(draft, sources=sources)
+
+
+def row_of(
+    entry_id: str,
+    *,
+    content: str,
+    fingerprint: bytes,
+    indexed_text: str,
+    state: str,
+    **fields: Any,
+) -> dict[str, Any]:
+    """Return a row as `upsert` takes it."""
+    defaults: dict[str, Any] = {
+        "category": None,
+        "tags": [],
+        "metadata": {},
+        "importance": 0.5,
+        "occurred_at": None,
+        "sources": [],
+        "derived_from": [],
+        "reinforcement_count": 1,
+        "created_at": None,
+        "last_seen_at": None,
+    }
+    own = {
+        "id": entry_id,
+        "content": content,
+        "state": state,
+        "fingerprint": "\\x" + fingerprint.hex(),
+        "words": tsvector.of_text(indexed_text),
+    }
+    return defaults | fields | own

@@ -8,12 +8,12 @@ from sqlalchemy import RowMapping
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from shared.dreams.runs import start
 from shared.foundation import batch_results, stages
 from shared.foundation.scope import Scope
 from shared.foundation.stages import Kind, State
+from shared.jobs import dream_schedule, index_jobs
 from shared.jobs import queries as job_queries
-from shared.jobs.queries import Claim
+from shared.jobs.job import Claim
 from shared.memory.longterm import history, index_document, new_rows, queries, tombstones
 from shared.memory.longterm.fingerprint import fingerprint
 from shared.memory.longterm.memory import Draft, Entry
@@ -77,7 +77,7 @@ async def _commit(
             for scope, drafts in _grouped(offers).items()
         }
         for scope in by_scope:
-            await start.note_activity(connection, resources.settings, scope)
+            await dream_schedule.note_activity(connection, resources.settings, scope)
         changed = [entry for facts in by_scope.values() for entry, reindex in facts.values() if reindex]
         claims = await hand_on(connection, tenant, changed)
         entries = [by_scope[scope][_fact(draft)][0].model_dump(mode="json") for scope, draft in offers]
@@ -102,7 +102,7 @@ async def hand_on(connection: AsyncConnection, tenant: str, entries: Sequence[En
     pending = {entry.id: entry.version for entry in entries if entry.state is State.PENDING}
     await job_queries.enqueue(connection, tenant, Kind.MEMORY, stages.ENRICH, pending)
     versions = {entry.id: entry.version for entry in entries}
-    return await job_queries.enqueue_index(connection, tenant, Kind.MEMORY, versions, delay=HEAD_START)
+    return await index_jobs.enqueue_index(connection, tenant, Kind.MEMORY, versions, delay=HEAD_START)
 
 
 async def _record(

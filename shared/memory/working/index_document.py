@@ -3,7 +3,8 @@
 from shared.foundation.stages import Kind
 from shared.memory.working import keys
 from shared.memory.working.working_entry import DeskEntry
-from shared.search.index.points import Document, instant, segments
+from shared.search.index.filters import instant, segments
+from shared.search.index.points import Document
 from shared.search.ranking.candidate import Candidate
 from shared.search.text import indexed_text
 

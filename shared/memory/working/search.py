@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from qdrant_client import models
-
 from shared.foundation import errors, validation
 from shared.foundation.scope import Caller
 from shared.foundation.stages import Kind
@@ -16,7 +14,7 @@ from shared.memory.working.working_entry import DeskEntry
 from shared.platform.resources import Resources
 from shared.search.index import filters
 from shared.search.index.client import Found
-from shared.search.index.points import matches
+from shared.search.index.filters import Condition, matches
 from shared.search.ranking import rank as ranking
 from shared.search.ranking.candidate import Candidate
 from shared.search.text import bm25
@@ -34,11 +32,10 @@ class DeskCriteria:
         if self.category is not None:
             validation.check_category(self.category)
 
-    def for_index(self) -> list[models.Condition]:
+    def for_index(self) -> list[Condition]:
         """Return the conditions in the index's words."""
-        alive = models.DatetimeRange(gt=datetime.now(UTC))
         wanted = [
-            models.FieldCondition(key="expires_at", range=alive),
+            filters.is_later_than("expires_at", datetime.now(UTC)),
             *filters.all_of("tags", self.tags),
         ]
         if self.prefix:

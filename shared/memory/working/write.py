@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 
 from shared.foundation.stages import Kind
 from shared.infra import redis as redis_client
-from shared.jobs import queries as job_queries
-from shared.jobs.queries import Claim
+from shared.jobs import index_jobs
+from shared.jobs.job import Claim
 from shared.memory.working import index_document, keys, queries
 from shared.memory.working.queries import Desk
 from shared.memory.working.working_entry import DeskEntry
@@ -64,4 +64,4 @@ async def _announce(resources: Resources, tenant: str, paths: Sequence[str]) -> 
     now = time.time_ns() // 1000
     versions = {index_document.ref_of(path): now for path in paths}
     async with resources.postgres.tenant(tenant) as connection:
-        return await job_queries.enqueue_index(connection, tenant, Kind.DESK, versions, delay=HEAD_START)
+        return await index_jobs.enqueue_index(connection, tenant, Kind.DESK, versions, delay=HEAD_START)

@@ -9,8 +9,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 from sqlalchemy import RowMapping
 
-from shared.dreams.runs.dream_run import PassName
 from shared.foundation import errors, validation
+from shared.foundation.stages import PassName
 from shared.platform.spend import money, usage
 from shared.platform.spend.usage import Usage
 

@@ -9,9 +9,7 @@ from sqlalchemy import ColumnElement, RowMapping, delete, func, insert, select, 
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from shared.conversation.sessions.table import session
 from shared.infra.postgres import one_of, owned_by
-from shared.platform.spend import money
 from shared.platform.spend.charge import Charge, ChargeState, columns_of
 from shared.platform.spend.table import charge, price
 from shared.platform.spend.usage import Usage
@@ -77,24 +75,6 @@ async def remove(connection: AsyncConnection, one: Charge) -> None:
 
 def _is(one: Charge) -> tuple[ColumnElement[bool], ...]:
     return owned_by(charge, one.tenant), charge.c.id == one.id
-
-
-async def add_to_session(
-    connection: AsyncConnection, tenant: str, session_id: str, charges: Sequence[Charge]
-) -> None:
-    """Add charges to the totals of their session, whose lock is held."""
-    known = [one.cost_usd for one in charges if one.cost_usd is not None]
-    before = func.coalesce(session.c.total_cost_usd, 0)
-    added = {
-        "total_input_tokens": session.c.total_input_tokens + sum(one.input_tokens for one in charges),
-        "total_output_tokens": session.c.total_output_tokens + sum(one.output_tokens for one in charges),
-        "total_cached_tokens": session.c.total_cached_tokens + sum(one.cached_tokens for one in charges),
-        "total_cost_usd": before + money.total(known) if known else session.c.total_cost_usd,
-        "unpriced_charges": session.c.unpriced_charges + len(charges) - len(known),
-        "spend_updated_at": func.now() if charges else session.c.spend_updated_at,
-    }
-    mine = (owned_by(session, tenant), session.c.id == session_id)
-    await connection.execute(update(session).where(*mine).values(added))
 
 
 async def end_sessions(connection: AsyncConnection, tenant: str, session_ids: Collection[str]) -> None:

@@ -18,7 +18,7 @@ from shared.foundation.stages import Kind
 from shared.infra.embedder import Embedder, Vector
 from shared.infra.postgres import Postgres
 from shared.infra.qdrant import MissingCollection, Qdrant
-from shared.search.index import generations, points
+from shared.search.index import filters, generations
 from shared.search.index.generations import Generation
 from shared.search.text import bm25, indexed_text
 
@@ -81,7 +81,7 @@ class Index:
             # The configured model is not the one whose vectors are here: its generation is being built.
             vector = None
             found.degraded.append("dense")
-        wanted = _Wanted(points.of_tenant(tenant), conditions, reserve)
+        wanted = _Wanted(filters.of_tenant(tenant), conditions, reserve)
         try:
             await self._ask(found, generation, query, vector, wanted)
         except MissingCollection:
@@ -137,13 +137,13 @@ class Index:
         self, asked: Mapping[str, Vector | models.SparseVector], wanted: "_Wanted"
     ) -> list[tuple[str, models.QueryRequest]]:
         corpus = models.IdfCorpusParams(corpus=models.Filter(must=wanted.tenant))
-        filters = [(models.Filter(must=[*wanted.tenant, *wanted.conditions]), self._candidates)]
+        selections = [(models.Filter(must=[*wanted.tenant, *wanted.conditions]), self._candidates)]
         if wanted.reserve:
             reserved = [*wanted.tenant, *wanted.conditions, *wanted.reserve]
-            filters.append((models.Filter(must=reserved), RESERVED))
+            selections.append((models.Filter(must=reserved), RESERVED))
         return [
             (stage, _request(stage, vector, within, limit, corpus if stage == "bm25" else None))
-            for within, limit in filters
+            for within, limit in selections
             for stage, vector in asked.items()
         ]
 

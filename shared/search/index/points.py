@@ -9,7 +9,7 @@ the vector is added to that point later, never by writing the point again.
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from qdrant_client import models
@@ -18,28 +18,12 @@ from qdrant_client.http.exceptions import UnexpectedResponse
 from shared.foundation.stages import Kind
 from shared.infra.embedder import Vector
 from shared.infra.qdrant import Qdrant, RequestRefused
+from shared.search.index.filters import matches, of_tenant
 from shared.search.text import bm25
 
 _NAMESPACE = uuid.UUID("6f1ff3ab-9dc4-4f0b-8cf7-0e3b5a7c1d10")
 DENSE, KEYWORDS = "dense", "bm25"
-NOBODY = ""  # the `user` of a record that belongs to no user: a filter can't match an absence cheaply
 _BULK = 20.0  # seconds: workers write many points in one call
-
-PAYLOAD_INDEXES: dict[str, models.PayloadSchemaType | models.KeywordIndexParams] = {
-    "tenant": models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD, is_tenant=True),
-    "agent": models.PayloadSchemaType.KEYWORD,
-    "user": models.PayloadSchemaType.KEYWORD,
-    "ref": models.PayloadSchemaType.KEYWORD,
-    "session": models.PayloadSchemaType.KEYWORD,
-    "namespaces": models.PayloadSchemaType.KEYWORD,
-    "categories": models.PayloadSchemaType.KEYWORD,
-    "tags": models.PayloadSchemaType.KEYWORD,
-    "metadata": models.PayloadSchemaType.KEYWORD,
-    "at": models.PayloadSchemaType.DATETIME,
-    "occurred_at": models.PayloadSchemaType.DATETIME,
-    "expires_at": models.PayloadSchemaType.DATETIME,
-    "archived": models.PayloadSchemaType.BOOL,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,62 +116,6 @@ async def present(qdrant: Qdrant, collection: str, ids: Sequence[str]) -> set[st
     return {str(record.id) for record in records}
 
 
-async def count(qdrant: Qdrant, collection: str) -> int:
-    """Count the points of a collection."""
-    async with qdrant.guarded(timeout=_BULK):
-        return (await qdrant.client.count(collection, exact=True)).count
-
-
-async def create_collection(qdrant: Qdrant, collection: str, dimension: int | None) -> bool:
-    """Create a generation's collection with its payload indexes; tell whether it was lacking."""
-    async with qdrant.guarded(timeout=_BULK):
-        if await qdrant.client.collection_exists(collection) or not await _create(
-            qdrant, collection, dimension
-        ):
-            return False
-        for name, schema in PAYLOAD_INDEXES.items():
-            await qdrant.client.create_payload_index(collection, name, schema, wait=True)
-    return True
-
-
-async def _create(qdrant: Qdrant, collection: str, dimension: int | None) -> bool:
-    """Create a collection unless another process, started at the same time, was quicker."""
-    dense = {DENSE: models.VectorParams(size=dimension, distance=models.Distance.COSINE)} if dimension else {}
-    keywords = {KEYWORDS: models.SparseVectorParams(modifier=models.Modifier.IDF)}
-    try:
-        return await qdrant.client.create_collection(collection, dense, sparse_vectors_config=keywords)
-    except UnexpectedResponse as refused:
-        if await qdrant.client.collection_exists(collection):
-            return False
-        raise refused from None
-
-
-async def exists(qdrant: Qdrant, collection: str) -> bool:
-    """Tell whether a collection is there."""
-    async with qdrant.guarded(timeout=_BULK):
-        return await qdrant.client.collection_exists(collection)
-
-
-async def drop_collection(qdrant: Qdrant, collection: str) -> None:
-    """Delete a retired generation's collection."""
-    async with qdrant.guarded(timeout=_BULK):
-        await qdrant.client.delete_collection(collection)
-
-
-async def point_alias(qdrant: Qdrant, alias: str, collection: str) -> None:
-    """Make the alias name this collection, in one step for readers from outside."""
-    async with qdrant.guarded(timeout=_BULK):
-        known = {a.alias_name: a.collection_name for a in (await qdrant.client.get_aliases()).aliases}
-        if known.get(alias) == collection:
-            return
-        changes: list[Any] = []
-        if alias in known:
-            changes.append(models.DeleteAliasOperation(delete_alias=models.DeleteAlias(alias_name=alias)))
-        create = models.CreateAlias(collection_name=collection, alias_name=alias)
-        changes.append(models.CreateAliasOperation(create_alias=create))
-        await qdrant.client.update_collection_aliases(changes)
-
-
 @dataclass(frozen=True, slots=True)
 class Page:
     """Some points of a collection, as (id, tenant, ref, version), and where the next page begins."""
@@ -210,26 +138,3 @@ async def scroll(qdrant: Qdrant, collection: str, offset: Any, limit: int) -> Pa
         (str(r.id), r.payload["tenant"], r.payload["ref"], r.payload["version"]) for r in records if r.payload
     ]
     return Page(points, following)
-
-
-def of_tenant(tenant: str) -> list[models.Condition]:
-    """Return the tenant filter: the one place that builds it."""
-    return [matches("tenant", tenant)]
-
-
-def matches(key: str, value: str | bool) -> models.FieldCondition:  # noqa: FBT001
-    """Return the condition that a payload field is, or contains, a value."""
-    return models.FieldCondition(key=key, match=models.MatchValue(value=value))
-
-
-def segments(path: str | None) -> list[str]:
-    """Return every segment-aware prefix of a path: `a/b/c` is found under `a`, `a/b`, `a/b/c`."""
-    if path is None:
-        return []
-    parts = path.split("/")
-    return ["/".join(parts[: i + 1]) for i in range(len(parts))]
-
-
-def instant(moment: datetime | None) -> str | None:
-    """Return a time as the payload holds it."""
-    return moment.astimezone(UTC).isoformat() if moment else None

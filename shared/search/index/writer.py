@@ -16,8 +16,8 @@ from shared.infra.broker import Bell
 from shared.infra.postgres import Postgres
 from shared.infra.qdrant import MissingCollection, Qdrant
 from shared.jobs import counters as fleet_counters
-from shared.jobs import queries as job_queries
-from shared.jobs.queries import Claim
+from shared.jobs import index_jobs
+from shared.jobs.job import Claim
 from shared.search.index import generations, points
 from shared.search.index.generations import Generation
 from shared.search.index.points import Document
@@ -101,7 +101,7 @@ class Writer:
             claims, self._written = self._written, []
             try:
                 async with self._postgres.fleet() as connection:
-                    waiting, ages = await job_queries.confirm_indexed(connection, claims)
+                    waiting, ages = await index_jobs.confirm_indexed(connection, claims)
             except errors.LociError as error:
                 log.warning("index_not_confirmed", rows=len(claims), reason=str(error))
                 return

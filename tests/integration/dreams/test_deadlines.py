@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select
 
-from shared.dreams.runs.dream_run import PassName
 from shared.foundation import config
-from shared.foundation.stages import DREAM_PASS
+from shared.foundation.stages import DREAM_PASS, PassName
 from shared.jobs.table import work
 from tests.conftest import Gateway, serving
 from tests.integration.dreams.conftest import proposing, run_of, saved

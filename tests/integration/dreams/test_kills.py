@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from shared.dreams.runs.dream_run import PassName
+from shared.foundation.stages import PassName
 from shared.infra.postgres import Postgres
 from tests.conftest import Gateway
 from tests.draining import make_due

@@ -5,8 +5,8 @@ import json
 from typing import Any
 
 from shared.dreams.runs import unread_turns
-from shared.dreams.runs.dream_run import PassName
 from shared.foundation.scope import Scope
+from shared.foundation.stages import PassName
 from tests.conftest import Gateway
 from tests.integration.dreams.conftest import dreamt, live
 from tests.standins.behaviours import Reply, Status

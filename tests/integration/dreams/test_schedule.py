@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from shared.dreams.runs import start
 from shared.foundation import config
 from shared.foundation.stages import DREAM, ReasonCode
+from shared.jobs import dream_schedule
 from shared.jobs.table import work
 from tests.conftest import Gateway, serving
 from tests.draining import make_due
@@ -58,7 +58,7 @@ async def test_with_a_cron_expression_an_active_scope_is_due_at_its_next_time(ac
     before = datetime.now(UTC)
     async with active(dream_cron="17 3 * * *", dream_every=1, dream_first_after=0) as house:
         assert await due_at(house) in {
-            start.next_hour("17 3 * * *", moment) for moment in (before, datetime.now(UTC))
+            dream_schedule.next_hour("17 3 * * *", moment) for moment in (before, datetime.now(UTC))
         }
         await begin_due(house.resources)
         assert await runs(house) == []

@@ -7,7 +7,7 @@ import pytest
 
 from shared.foundation import config
 from shared.foundation.stages import Kind
-from shared.search.index import points
+from shared.search.index import collections, points
 from tests.conftest import serving
 from tests.integration.sweep.house import House
 from tests.standins.behaviours import Status
@@ -47,8 +47,8 @@ async def has_vector(house: House, memory: str) -> bool:
 async def test_a_vector_that_qdrant_refuses_costs_attempts_until_the_job_is_dead(house: House) -> None:
     """A refusal for good must not send the job round and round between two stages."""
     collection, reason = (await house.live()).collection, "qdrant refused the vectors: status 400"
-    await points.drop_collection(house.resources.qdrant, collection)
-    await points.create_collection(house.resources.qdrant, collection, 8)
+    await collections.drop_collection(house.resources.qdrant, collection)
+    await collections.create_collection(house.resources.qdrant, collection, 8)
     memory = await house.save("orange marmalade")
     async with asyncio.timeout(30):
         for attempt in range(1, ATTEMPTS):

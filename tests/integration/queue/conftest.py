@@ -9,8 +9,9 @@ from sqlalchemy import RowMapping, func, insert, select, text, update
 from shared.foundation import config
 from shared.foundation.stages import ENRICH, Kind, Stage
 from shared.jobs import claim as job_claim
+from shared.jobs import index_jobs
 from shared.jobs import queries as job_queries
-from shared.jobs.queries import Claim
+from shared.jobs.job import Claim
 from shared.jobs.table import work
 from shared.platform.resources import Resources, open_resources
 from shared.search.index import generations
@@ -36,7 +37,7 @@ class Queue:
         """Make memories due for the index, as backfill when a generation is named."""
         versions = dict.fromkeys(refs, version)
         async with self.resources.postgres.tenant(tenant) as connection:
-            return await job_queries.enqueue_index(
+            return await index_jobs.enqueue_index(
                 connection, tenant, Kind.MEMORY, versions, generation=generation
             )
 

@@ -5,9 +5,9 @@ from sqlalchemy import func, update
 
 from shared.foundation.stages import EMBED, INDEX
 from shared.jobs import claim as job_claim
-from shared.jobs import dead_jobs
+from shared.jobs import dead_jobs, index_jobs
 from shared.jobs import queries as job_queries
-from shared.jobs.queries import Claim
+from shared.jobs.job import Claim
 from shared.jobs.table import work
 from shared.search.index import generations
 from shared.search.index.generations import Generation
@@ -28,7 +28,7 @@ async def behind(queue: Queue, pair: tuple[Generation, Generation]) -> int:
 
 async def confirm(queue: Queue, claims: list[Claim]) -> None:
     async with queue.resources.postgres.fleet() as connection:
-        await job_queries.confirm_indexed(connection, claims)
+        await index_jobs.confirm_indexed(connection, claims)
 
 
 async def test_nothing_left_to_do_is_not_behind(queue: Queue, pair: tuple[Generation, Generation]) -> None:

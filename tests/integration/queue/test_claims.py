@@ -5,7 +5,7 @@ import time
 from collections import Counter
 
 from shared.foundation.stages import EMBED, ENRICH, INDEX, ReasonCode, Track
-from shared.jobs import backlog, dead_jobs
+from shared.jobs import backlog, dead_jobs, index_jobs
 from shared.jobs import claim as job_claim
 from shared.jobs import counters as fleet_counters
 from shared.jobs import queries as job_queries
@@ -117,8 +117,8 @@ async def test_an_old_token_can_record_nothing(queue: Queue) -> None:
             connection, zombie, "late", 99, reason_code=ReasonCode.UNAVAILABLE, refund=True
         )
         await dead_jobs.mark_dead(connection, zombie, "late")
-        await job_queries.back_to_index(connection, [zombie])
-        assert await job_queries.confirm_indexed(connection, [zombie]) == (0, [])
+        await index_jobs.back_to_index(connection, [zombie])
+        assert await index_jobs.confirm_indexed(connection, [zombie]) == (0, [])
     assert await queue.row() == before
     assert await queue.finish(holder) == {holder.id}
     assert await queue.rows() == []
@@ -215,13 +215,13 @@ async def test_what_is_indexed_goes_on_to_embed_only_where_there_is_a_model(queu
     plain, modelled = await queue.begin(), await queue.begin("model")
     claims = await queue.add_index("a", "m")
     async with queue.resources.postgres.fleet() as connection:
-        assert (await job_queries.confirm_indexed(connection, claims)).waiting == 1
+        assert (await index_jobs.confirm_indexed(connection, claims)).waiting == 1
     row = await queue.row()
     assert (row["generation"], row["stage"]) == (modelled.id, "embed")
     assert plain.id != modelled.id
     (claim,) = await queue.claim(stage=EMBED)
     async with queue.resources.postgres.fleet() as connection:
-        await job_queries.back_to_index(connection, [claim])
+        await index_jobs.back_to_index(connection, [claim])
     assert [one.ref for one in await queue.claim(stage=INDEX)] == ["m"]
 
 
@@ -231,10 +231,10 @@ async def test_a_writers_own_row_is_not_confirmed_once_a_worker_took_it_over(que
     own = await queue.add_index("a", "m")
     (taken,) = await queue.claim(stage=INDEX)
     async with queue.resources.postgres.fleet() as connection:
-        await job_queries.confirm_indexed(connection, own)
+        await index_jobs.confirm_indexed(connection, own)
     assert str((await queue.row())["token"]) == taken.token
     async with queue.resources.postgres.fleet() as connection:
-        await job_queries.confirm_indexed(connection, [taken])
+        await index_jobs.confirm_indexed(connection, [taken])
     assert await queue.rows() == []
 
 

@@ -4,7 +4,7 @@ import asyncio
 
 from shared.jobs import counters as fleet_counters
 from shared.jobs import dead_jobs
-from shared.jobs.queries import Claim
+from shared.jobs.job import Claim
 from tests.integration.queue.conftest import Queue
 
 

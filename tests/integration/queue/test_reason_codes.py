@@ -7,7 +7,7 @@ from sqlalchemy import select
 
 from shared.foundation import config
 from shared.foundation.stages import ENRICH, INDEX, ReasonCode
-from shared.jobs import dead_jobs
+from shared.jobs import dead_jobs, index_jobs
 from shared.jobs import queries as job_queries
 from shared.jobs.table import work
 from tests.conftest import serving
@@ -88,7 +88,7 @@ async def test_the_next_stage_begins_without_a_reason(queue: Queue) -> None:
     await queue.add_index("a", "m")
     await release_index_job(queue)
     async with queue.resources.postgres.fleet() as connection:
-        await job_queries.confirm_indexed(connection, await queue.claim(stage=INDEX))
+        await index_jobs.confirm_indexed(connection, await queue.claim(stage=INDEX))
     assert await reason_of_all(queue) == [(None, None)]
 
 

@@ -11,9 +11,9 @@ from sqlalchemy import func, select
 from shared.conversation.state import scratch
 from shared.conversation.state.table import store
 from shared.conversation.state.types import Draft
-from shared.conversation.turns.turn import Role
 from shared.conversation.values.value import Str
 from shared.foundation import config, errors
+from shared.foundation.roles import Role
 from shared.foundation.scope import Scope
 from tests import state
 from tests.badinput import problem

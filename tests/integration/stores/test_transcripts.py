@@ -7,7 +7,7 @@ import pytest
 
 from shared.conversation.sessions.state import open_state
 from shared.conversation.state.types import Draft
-from shared.conversation.turns.turn import Role
+from shared.foundation.roles import Role
 from shared.foundation.scope import Caller
 from tests import transcript_reader
 from tests.badinput import problem

@@ -8,8 +8,7 @@ from structlog.testing import capture_logs
 
 from shared.foundation import config, stages
 from shared.foundation.stages import Kind
-from shared.jobs import backlog
-from shared.jobs import queries as job_queries
+from shared.jobs import backlog, index_jobs
 from shared.search.index.points import remove
 from tests.conftest import Gateway, serving
 from tests.integration.spend.conftest import metric
@@ -79,7 +78,7 @@ async def test_an_index_row_that_took_its_worker_down_is_buried_and_shown(house:
     killer, fine = await house.save("killer", enrich=False), await house.save("fine", enrich=False)
     await house.resources.writer.close()
     async with house.resources.postgres.tenant(house.tenant) as connection:
-        await job_queries.enqueue_index(connection, house.tenant, Kind.MEMORY, {killer: 1, fine: 1})
+        await index_jobs.enqueue_index(connection, house.tenant, Kind.MEMORY, {killer: 1, fine: 1})
     await hold(house, killer, "index", 2, lease=-1)
     assert (await house.sweep()).abandoned == 1
     rows = await house.sql(
@@ -97,7 +96,7 @@ async def test_a_job_that_used_up_its_attempts_raises_the_metric_and_is_logged(h
     exhausted = await house.save("exhausted", enrich=False)
     await house.resources.writer.close()
     async with house.resources.postgres.tenant(house.tenant) as connection:
-        await job_queries.enqueue_index(connection, house.tenant, Kind.MEMORY, {exhausted: 1})
+        await index_jobs.enqueue_index(connection, house.tenant, Kind.MEMORY, {exhausted: 1})
     await hold(house, exhausted, "index", 2, lease=-1)
     deaths = await metric(house.gateway, DEATHS, 'kind="index"')
     with capture_logs() as logged:
@@ -113,7 +112,7 @@ async def test_a_buried_row_is_left_in_peace_until_its_record_changes(house: Hou
     entry = await house.save("killer", enrich=False)
     await house.resources.writer.close()
     async with house.resources.postgres.tenant(house.tenant) as connection:
-        await job_queries.enqueue_index(connection, house.tenant, Kind.MEMORY, {entry: 1})
+        await index_jobs.enqueue_index(connection, house.tenant, Kind.MEMORY, {entry: 1})
     await hold(house, entry, "index", 2, lease=-1)
     await house.sweep()
     await remove(house.resources.qdrant, (await house.live()).collection, house.tenant, entry)

@@ -12,7 +12,7 @@ from shared.foundation import config
 from shared.foundation.stages import INDEXED, Kind
 from shared.lifecycle.reindex import rebuild as rebuild_index
 from shared.platform.resources import Resources, open_resources
-from shared.search.index import generations, points
+from shared.search.index import collections, generations
 from shared.search.index.generations import Generation
 from tests.conftest import serving
 from tests.integration.sweep.house import House
@@ -133,7 +133,8 @@ async def test_processes_that_start_at_the_same_moment_all_come_up(plain: config
         several = [await opening.enter_async_context(open_resources(plain)) for _ in range(6)]
         await asyncio.gather(*(rebuild_index.prepare(one) for one in several))
         found = [
-            await points.exists(several[0].qdrant, one.collection) for one in await generations_of(several[0])
+            await collections.exists(several[0].qdrant, one.collection)
+            for one in await generations_of(several[0])
         ]
     assert found == [True] * len(INDEXED)
 
@@ -180,10 +181,10 @@ async def test_a_retired_generation_is_dropped_when_nobody_can_be_reading_it(one
     entry, old, new = await one.save("marmalade"), await one.live(), await begin(one)
     await one.settle()
     await rebuild_index.advance(one.resources)
-    assert await points.exists(one.resources.qdrant, old.collection)
+    assert await collections.exists(one.resources.qdrant, old.collection)
     await retire_long_ago(one)
     await rebuild_index.advance(one.resources)
-    assert not await points.exists(one.resources.qdrant, old.collection)
+    assert not await collections.exists(one.resources.qdrant, old.collection)
     assert [generation.id for generation in await one.generations()] == [new.id]
     assert await one.sql("SELECT 1 FROM work WHERE generation = :id", id=old.id) == []
     assert (await search(one))["ids"] == [entry]
@@ -193,7 +194,7 @@ async def test_a_retired_collection_that_is_gone_already_holds_nothing_up(one: H
     old = await one.live()
     await begin(one)
     await one.settle()
-    await points.drop_collection(one.resources.qdrant, old.collection)
+    await collections.drop_collection(one.resources.qdrant, old.collection)
     await retire_long_ago(one)
     await rebuild_index.advance(one.resources)
     assert len(await one.generations()) == 1

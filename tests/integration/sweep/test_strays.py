@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from shared.foundation import config
 from shared.foundation.stages import Kind
-from shared.search.index import points
+from shared.search.index import collections, points
 from tests.conftest import serving
 from tests.integration.sweep.house import House
 from tests.standins.models import ModelServer
@@ -80,7 +80,7 @@ async def test_a_collection_that_was_deleted_is_made_anew_and_filled(house: Hous
     await house.lay("session/s/one", "value")
     await house.resources.writer.close()
     for kind in (Kind.MEMORY, Kind.TURN, Kind.DESK):
-        await points.drop_collection(house.resources.qdrant, (await house.live(kind)).collection)
+        await collections.drop_collection(house.resources.qdrant, (await house.live(kind)).collection)
     answer = (await house.client.post("/v1/memories/search", json={"query": "marmalade"})).json()
     assert answer["degraded"] == ["index"]
     assert [one["id"] for one in answer["results"]] == [entry]
@@ -105,7 +105,7 @@ async def test_a_collection_that_was_deleted_gets_its_vectors_back(
         waiting = await house.save("not embedded yet")
         await house.resources.writer.close()
         asked = len(models.embedding_calls)
-        await points.drop_collection(house.resources.qdrant, (await house.live()).collection)
+        await collections.drop_collection(house.resources.qdrant, (await house.live()).collection)
         await house.sweep()
         for _ in range(2):  # what waited to be embedded goes back to have its point written first
             await house.settle()

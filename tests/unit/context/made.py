@@ -5,7 +5,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from shared.context.types import Block, BlockKind, Gathered, Line
-from shared.conversation.turns.turn import RecalledLine, Role, Turn
+from shared.conversation.turns.turn import RecalledLine, Turn
+from shared.foundation.roles import Role
 from shared.foundation.stages import State
 from shared.memory.longterm.memory import Entry
 from shared.memory.longterm.search import Result

@@ -9,7 +9,8 @@ from hypothesis import strategies as some
 
 from shared.context import assemble, blocks, tokens
 from shared.context.types import Block, BlockKind, Gathered, Request
-from shared.conversation.turns.turn import Role, Turn
+from shared.conversation.turns.turn import Turn
+from shared.foundation.roles import Role
 from tests.unit.context import made
 
 SYSTEM, MESSAGE = "You are helpful.", "what now?"

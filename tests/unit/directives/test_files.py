@@ -9,6 +9,7 @@ import pytest
 
 from shared.dreams.passes import anti_patterns, episodes, preferences, session_evaluation
 from shared.dreams.passes.preferences import Level
+from shared.dreams.verification import anti_pattern_form
 from shared.dreams.verification import plan as dream_plan
 from shared.foundation import config, errors
 from shared.platform.directives import files
@@ -91,7 +92,7 @@ def test_the_answer_for_nothing_found_is_read_as_nothing(name: str) -> None:
 def test_the_good_example_of_an_anti_pattern_has_the_form_that_the_code_holds() -> None:
     text = " ".join(_text("anti-patterns").split())
     [example] = re.findall(r"Good\. .*?→ \"(.*?)\" in", text)
-    assert anti_patterns.well_formed(example)
+    assert anti_pattern_form.well_formed(example)
 
 
 def test_the_tenants_file_goes_before_the_operators_and_that_before_the_built_in_one(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from shared.dreams.passes import anti_patterns
+from shared.dreams.verification import anti_pattern_form
 from shared.dreams.verification.rejection import Code
 from shared.foundation import errors
 from tests.unit.dreams.entries import entry
@@ -32,7 +33,7 @@ SOUND = "Don't mail Kessler in English because nobody there reads it — instead
     ],
 )
 def test_a_warning_with_reason_and_way_out_is_well_formed(text: str) -> None:
-    assert anti_patterns.well_formed(text)
+    assert anti_pattern_form.well_formed(text)
 
 
 @pytest.mark.parametrize(
@@ -54,7 +55,7 @@ def test_a_warning_with_reason_and_way_out_is_well_formed(text: str) -> None:
     ],
 )
 def test_anything_less_is_not(text: str) -> None:
-    assert not anti_patterns.well_formed(text)
+    assert not anti_pattern_form.well_formed(text)
 
 
 def test_a_reply_is_read_with_category_and_tag_in_place() -> None:

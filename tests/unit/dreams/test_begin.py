@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from shared.dreams.runs.start import next_hour
+from shared.jobs.dream_schedule import next_hour
 
 SATURDAY_NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 

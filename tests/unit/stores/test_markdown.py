@@ -8,7 +8,7 @@ from hypothesis import strategies as some
 
 from shared.conversation.state import markdown
 from shared.conversation.state.types import Entry
-from shared.conversation.turns.turn import Role
+from shared.foundation.roles import Role
 from tests import transcript_reader
 
 _TIMES = some.datetimes(timezones=some.just(UTC))

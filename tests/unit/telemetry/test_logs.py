@@ -6,8 +6,8 @@ import sys
 
 PROGRAM = """
 import logging, structlog
-from shared import config
-from shared.telemetry import logs
+from shared.foundation import config
+from shared.infra.telemetry import logs
 
 logs.set_up(config.load(redis_url="redis://x", log_level="DEBUG"))
 structlog.get_logger().debug("ours", rows=3)

@@ -8,7 +8,7 @@ import pytest
 from shared.foundation import config, errors
 from shared.foundation.stages import EMBED, Kind
 from shared.infra.telemetry import traces
-from shared.jobs.queries import Claim
+from shared.jobs.job import Claim
 from tests.standins.collector import Collector, Span
 from workers.runtime import tracing
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from shared.conversation.values import json_codec
+from shared.conversation.values import collection_codec, json_codec
 from shared.conversation.values.collection import Block, Collection, Doc, List, Set, Tuple
 from shared.conversation.values.tensor import DTYPES, Tensor
 from shared.conversation.values.value import Bool, Float, Int, Obj, Str, Value
@@ -18,12 +18,12 @@ from tests.unit.values.some import COLLECTIONS
 
 @given(COLLECTIONS)
 def test_every_collection_survives_json_and_the_parts_that_stores_keep(collection: Collection) -> None:
-    kind = json_codec.kind_of(collection)
-    told = json.loads(json.dumps(json_codec.encode_collection(collection), allow_nan=False))
-    assert json_codec.decode_collection(kind, told) == collection
-    value, data = json_codec.dump_parts(collection)
-    assert json_codec.decode_collection(kind, json.loads(value), data) == collection
-    assert json_codec.size_of(value, data) >= len(data or b"")
+    kind = collection_codec.kind_of(collection)
+    told = json.loads(json.dumps(collection_codec.encode_collection(collection), allow_nan=False))
+    assert collection_codec.decode_collection(kind, told) == collection
+    value, data = collection_codec.dump_parts(collection)
+    assert collection_codec.decode_collection(kind, json.loads(value), data) == collection
+    assert collection_codec.size_of(value, data) >= len(data or b"")
 
 
 @pytest.mark.parametrize("kind", [Doc, Block])
@@ -152,6 +152,6 @@ def test_a_collection_of_too_many_values_is_refused_and_one_at_the_limit_is_not(
     def of(count: int) -> object:
         return dict.fromkeys(map(str, range(count)), 1) if named else list(range(count))
 
-    assert len(json_codec.decode_collection(kind, of(json_codec.MAX_VALUES))) == json_codec.MAX_VALUES
+    assert len(collection_codec.decode_collection(kind, of(json_codec.MAX_VALUES))) == json_codec.MAX_VALUES
     with pytest.raises(errors.TooLarge, match=str(json_codec.MAX_VALUES)):
-        json_codec.decode_collection(kind, of(json_codec.MAX_VALUES + 1))
+        collection_codec.decode_collection(kind, of(json_codec.MAX_VALUES + 1))

@@ -1,0 +1,62 @@
+"""Make a scope due for dreaming. This module writes one job and knows nothing else about dreams."""
+
+from datetime import UTC, datetime
+
+import orjson
+from cronsim import CronSim
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from shared.foundation import stages
+from shared.foundation.config import Settings
+from shared.foundation.scope import Scope
+
+# A scope that becomes active is due a while after, and not before the pause since its last run
+# is over; or at the hour that was set. While it waits, or is being dreamed over, further activity
+# changes nothing.
+_SCHEDULE = text(
+    """
+    INSERT INTO work (tenant, kind, ref, track, stage, version, run_at)
+    SELECT :tenant, 'scope', :ref, 'dream', :stage, 1,
+           coalesce(CAST(:hour AS timestamptz),
+                    greatest(now() + make_interval(secs => :first),
+                             (SELECT max(created_at) FROM dream_run
+                              WHERE tenant = :tenant AND agent_id = :agent
+                                AND user_id IS NOT DISTINCT FROM CAST(:user AS text))
+                             + make_interval(secs => :every)))
+    ON CONFLICT (tenant, kind, ref, track, generation) DO NOTHING
+    """
+)
+
+
+async def note_activity(connection: AsyncConnection, settings: Settings, scope: Scope) -> None:
+    """Make a scope due for dreaming, some time from now, unless it is already."""
+    if not settings.dream_enabled:
+        return
+    values = {
+        "tenant": scope.tenant,
+        "ref": ref_of(scope),
+        "agent": scope.agent_id,
+        "user": scope.user_id,
+        "stage": stages.DREAM.name,
+        "first": settings.dream_first_after,
+        "every": settings.dream_every,
+        "hour": next_hour(settings.dream_cron, datetime.now(UTC)),
+    }
+    await connection.execute(_SCHEDULE, values)
+
+
+def next_hour(cron: str | None, now: datetime) -> datetime | None:
+    """Return the next time that a cron expression names, in UTC; None without one."""
+    return None if cron is None else next(CronSim(cron, now))
+
+
+def ref_of(scope: Scope) -> str:
+    """Return the name of a scope in the work table."""
+    return orjson.dumps([scope.agent_id, scope.user_id]).decode()
+
+
+def scope_of(tenant: str, ref: str) -> Scope:
+    """Return the scope that `ref_of` named."""
+    agent_id, user_id = orjson.loads(ref)
+    return Scope(tenant, agent_id, user_id)
