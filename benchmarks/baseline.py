@@ -41,7 +41,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Floor:
+class Baseline:
     """Noted calls, ready to be sent again."""
 
     settings: config.Settings
@@ -73,13 +73,13 @@ class _Drivers:
     @classmethod
     async def open(cls, settings: config.Settings) -> "_Drivers":
         role = {"role": settings.postgres_role}
-        address = config.required(settings.postgres_url, "LOCI_POSTGRES_URL")
+        address = config.require_setting(settings.postgres_url, "LOCI_POSTGRES_URL")
         return cls(
             await asyncpg.connect(address, server_settings=role),
             redis.asyncio.from_url(
-                config.required(settings.redis_url, "LOCI_REDIS_URL"), decode_responses=True
+                config.require_setting(settings.redis_url, "LOCI_REDIS_URL"), decode_responses=True
             ),
-            Connection(config.required(settings.qdrant_url, "LOCI_QDRANT_URL")),
+            Connection(config.require_setting(settings.qdrant_url, "LOCI_QDRANT_URL")),
         )
 
     async def run(self, call: Call, desk: Sequence[str]) -> None:
@@ -103,7 +103,7 @@ class _Drivers:
             pipe.zrange(turns, -20, -1)
             pipe.eval(scripts.READ, 2, expiry, meta)
             for wide in ("patrol", "subagent"):
-                pipe.eval(scripts.FIND, 2, names, until, wide)
+                pipe.eval(scripts.LIST_NAMESPACES, 2, names, until, wide)
             await pipe.execute()
 
     async def close(self) -> None:
@@ -112,18 +112,18 @@ class _Drivers:
         await self.qdrant.close()
 
 
-async def note(settings: config.Settings, key: str, session_id: str, messages: Sequence[str]) -> Floor:
+async def note(settings: config.Settings, key: str, session_id: str, messages: Sequence[str]) -> Baseline:
     """Make context calls in this process, without recording turns, and note what they read."""
     async with open_resources(settings) as resources:
-        caller = await api_keys.recognise(resources.postgres, key)
+        caller = await api_keys.authenticate(resources.postgres, key)
         await build.build_context(resources, caller, session_id, Request(messages[0], record_turn=False))
         calls = []
         for message in messages:
             with _noted(resources) as call:
-                caller = await api_keys.recognise(resources.postgres, key)
+                caller = await api_keys.authenticate(resources.postgres, key)
                 await build.build_context(resources, caller, session_id, Request(message, record_turn=False))
             calls.append(call)
-        return Floor(settings, calls, _keys(resources, caller.tenant, session_id))
+        return Baseline(settings, calls, _keys(resources, caller.tenant, session_id))
 
 
 def _keys(resources: Resources, tenant: str, session_id: str) -> list[str]:

@@ -16,7 +16,7 @@ _RESAMPLED = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class DatasetTurn:
     """One turn: its id in the data set, and its place (session, number from 1) in the product."""
 
     id: str
@@ -42,7 +42,7 @@ class Conversation:
     """One user's history and the questions about it."""
 
     id: str
-    turns: list[Said]
+    turns: list[DatasetTurn]
     questions: list[Question]
 
 
@@ -70,7 +70,7 @@ def _conversation(data: dict[str, list[dict[str, str]]]) -> Conversation:
         session = f"{data['id']}-{turn['session']}"
         seq = counts[session] = counts.get(session, 0) + 1
         fields = (turn["id"], session, seq, turn["time"], turn["speaker"], turn["role"], turn["text"])
-        turns.append(Said(*fields))
+        turns.append(DatasetTurn(*fields))
     asked = [Question(q["text"], q["type"], frozenset(q["gold"])) for q in data["questions"] if q["gold"]]
     return Conversation(str(data["id"]), turns, asked)
 

@@ -31,7 +31,7 @@ LOCAL = "local"
 
 
 @dataclass(frozen=True, slots=True)
-class Stand:
+class BenchmarkStack:
     """A running stack: its address, a key of all rights, and the settings its processes have."""
 
     url: str
@@ -49,7 +49,7 @@ class Stand:
 
     async def durability(self) -> str:
         """Return what the stores say of how they write."""
-        address = config.required(self.settings.postgres_url, "LOCI_POSTGRES_URL")
+        address = config.require_setting(self.settings.postgres_url, "LOCI_POSTGRES_URL")
         postgres = await asyncpg.connect(address)
         version, fsync = await postgres.fetchrow(
             "SELECT current_setting('server_version'), current_setting('fsync')"
@@ -78,7 +78,7 @@ async def _issued(settings: config.Settings, tenant: str) -> str:
 @contextmanager
 def running(
     embedder: str | None = None, commands: programs.Programs = programs.LOCI, **changes: Any
-) -> Iterator[Stand]:
+) -> Iterator[BenchmarkStack]:
     """Run a stack for the length of a block.
 
     `embedder` is an OpenAI-compatible address, `local` for a `loci serve-embeddings` of its own, or
@@ -91,7 +91,7 @@ def running(
         if address:
             wanted |= {"embedding_base_url": address, "embedding_model": _model(address)}
         stack = closing.enter_context(Stack(config.load(**wanted), commands=commands, say=_quiet).running())
-        yield Stand(stack.url, stack.key, config.load(**wanted))
+        yield BenchmarkStack(stack.url, stack.key, config.load(**wanted))
 
 
 @contextmanager

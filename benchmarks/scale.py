@@ -22,9 +22,9 @@ import asyncpg
 import typer
 
 from benchmarks import local_stack, machine, table
-from benchmarks.local_stack import Stand
+from benchmarks.local_stack import BenchmarkStack
 from benchmarks.raw_http import Connection
-from benchmarks.worker_pool import Crew
+from benchmarks.worker_pool import WorkerPool
 from services.local.programs import LOCI, Programs, loci
 from shared.foundation import config
 from tests.standins.behaviours import Reply, Slow
@@ -96,7 +96,7 @@ def _note(call: Call) -> str:
 
 def _without_enrichment() -> Programs:
     rest = loci("workers", "work", "--queues", "embedding,dream,sweep")
-    return replace(LOCI, beside=(rest, loci("beat", "beat")))
+    return replace(LOCI, background=(rest, loci("beat", "beat")))
 
 
 def _row(part: Part, concurrency: int) -> list[str]:
@@ -112,12 +112,12 @@ def _verdict(entries: int, faults: list[str]) -> str:
 class Run:
     """One run on a stack, watched at the model and at the queue."""
 
-    def __init__(self, running: Stand, model: ModelServer, concurrency: int, seconds: float) -> None:
+    def __init__(self, running: BenchmarkStack, model: ModelServer, concurrency: int, seconds: float) -> None:
         self._running = running
         self._model = model
         self._concurrency = concurrency
         self._seconds = seconds
-        self._crew = Crew(running.settings)
+        self._crew = WorkerPool(running.settings)
         self._looks: list[int] = []
 
     async def through(self, entries: int, line_up: list[int]) -> tuple[list[Part], list[str]]:
@@ -139,7 +139,7 @@ class Run:
 
     @asynccontextmanager
     async def _watched(self) -> AsyncIterator[None]:
-        address = config.required(self._running.settings.postgres_url, "LOCI_POSTGRES_URL")
+        address = config.require_setting(self._running.settings.postgres_url, "LOCI_POSTGRES_URL")
         database = await asyncpg.connect(address)
         watching = asyncio.create_task(self._watch(database))
         try:

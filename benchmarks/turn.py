@@ -14,10 +14,10 @@ from typing import Annotated
 import typer
 
 from benchmarks import baseline, local_stack, machine, table
-from benchmarks.baseline import Floor
+from benchmarks.baseline import Baseline
 from benchmarks.closed_loop import Pace, drive
 from benchmarks.corpus import Corpus
-from benchmarks.local_stack import Stand
+from benchmarks.local_stack import BenchmarkStack
 from benchmarks.raw_http import Connection
 
 _TURNS, _DESK = 20, 10
@@ -45,7 +45,9 @@ def main(
     table.show(_HEAD, rows)
 
 
-async def _measured(running: Stand, sizes: list[int], counts: list[int], seconds: float) -> list[list[str]]:
+async def _measured(
+    running: BenchmarkStack, sizes: list[int], counts: list[int], seconds: float
+) -> list[list[str]]:
     corpus, held = Corpus(_SEED), 0
     sessions = [f"bench-{place}" for place in range(max(counts))]
     rows: list[list[str]] = []
@@ -94,11 +96,11 @@ async def _fill(connection: Connection, corpus: Corpus, count: int) -> None:
 
 
 async def _line_up(
-    running: Stand,
+    running: BenchmarkStack,
     size: int,
     pairs: list[tuple[Connection, str]],
     corpus: Corpus,
-    bare: Floor,
+    bare: Baseline,
     seconds: float,
 ) -> list[list[str]]:
     async with bare.clients(len(pairs)) as clients:

@@ -12,7 +12,7 @@ from shared.foundation.config import Settings
 _GRACE = 30.0  # seconds from SIGTERM to the end
 
 
-class Crew:
+class WorkerPool:
     """The workers on one stack."""
 
     def __init__(self, settings: Settings) -> None:
@@ -32,7 +32,7 @@ class Crew:
             self._working.append(self._start())
         leaving, self._working = self._working[count:], self._working[:count]
         for process in leaving:
-            process.ask()
+            process.request_stop()
         for process in leaving:
             await asyncio.to_thread(process.stop, within=_GRACE)
 

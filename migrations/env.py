@@ -27,7 +27,7 @@ def _run(connection: Connection) -> None:
 
 async def _connect() -> None:
     settings = config.load()
-    url = config.required(settings.postgres_url, "LOCI_POSTGRES_URL")
+    url = config.require_setting(settings.postgres_url, "LOCI_POSTGRES_URL")
     engine = create_engine(url, role="", pool_size=1)
     async with engine.connect() as connection:
         await connection.run_sync(_run)

@@ -70,18 +70,18 @@ def work(
 @entry_point
 def beat() -> None:
     """Run the clock that rings for sweeps."""
-    from services.commands.run import clock
+    from services.commands.run import beat
 
-    clock()
+    beat()
 
 
 @app.command()
 @entry_point
 def flower() -> None:
     """Run Flower, behind its password."""
-    from services.commands.run import watcher
+    from services.commands.run import flower
 
-    watcher()
+    flower()
 
 
 @app.command()
@@ -91,10 +91,10 @@ def migrate(
 ) -> None:
     """Bring the schema of Postgres up to date, as its owner."""
     from services.commands.migrate import upgrade
-    from services.commands.wait import for_postgres
+    from services.commands.wait import wait_for_postgres
 
     if wait:
-        for_postgres(wait)
+        wait_for_postgres(wait)
     upgrade()
 
 
@@ -104,9 +104,9 @@ def wait_for_schema(
     timeout: Annotated[float, typer.Option("--timeout", min=0, help="Seconds to wait at most.")] = 300,
 ) -> None:
     """Wait until the schema of Postgres is this release's or newer."""
-    from services.commands.wait import for_schema
+    from services.commands.wait import wait_for_schema
 
-    for_schema(timeout)
+    wait_for_schema(timeout)
 
 
 @app.command()
@@ -115,9 +115,9 @@ def alive(
     max_age: Annotated[float, typer.Option("--max-age", min=0, help="Seconds a heartbeat counts.")] = 300,
 ) -> None:
     """Tell by the exit code whether the process beside this one lives: a probe for containers."""
-    from services.commands.alive import examine
+    from services.commands.alive import check_alive
 
-    examine(max_age)
+    check_alive(max_age)
 
 
 @app.command()
@@ -138,9 +138,9 @@ def reindex(
 @entry_point
 def doctor() -> None:
     """Tell what is configured, what answers, which model is used and what is behind."""
-    from services.commands.doctor import examine
+    from services.commands.doctor import run_checks
 
-    raise typer.Exit(examine())
+    raise typer.Exit(run_checks())
 
 
 @app.command()
@@ -154,9 +154,9 @@ def export(
     ] = None,
 ) -> None:
     """Write a scope's long-term memory as NDJSON."""
-    from services.commands.transfer import write_out
+    from services.commands.transfer import export_memories
 
-    write_out(tenant, agent, user, output)
+    export_memories(tenant, agent, user, output)
 
 
 @app.command(name="import")
@@ -171,9 +171,9 @@ def import_(
     restore: Annotated[bool, typer.Option("--restore", help="Bring back what was deleted, too.")] = False,  # noqa: FBT002
 ) -> None:
     """Take in long-term memory or conversations."""
-    from services.commands.transfer import take_in
+    from services.commands.transfer import import_memories
 
-    take_in(path, tenant, agent, user, restore=restore)
+    import_memories(path, tenant, agent, user, restore=restore)
 
 
 @app.command(name="serve-embeddings")

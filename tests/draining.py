@@ -3,26 +3,26 @@
 from sqlalchemy import func, update
 
 from shared.foundation.stages import EMBED, INDEX
-from shared.jobs.table import work
+from shared.jobs.table import job
 from shared.platform.resources import Resources
 from workers.embedding import embed, index
 from workers.enrichment import enrich
 from workers.runtime import drain as job_drain
-from workers.sweep.jobs import hand_on
+from workers.sweep.jobs import dispatch_due_jobs
 
 _BATCHES = ((INDEX, index.index_batch), (EMBED, embed.embed_batch))
 
 
 async def drain(resources: Resources) -> None:
     """Claim and work until nothing more is due now."""
-    await resources.writer.close()
+    await resources.index_writer.close()
     while await _work_once(resources):
-        await resources.writer.close()
-    await hand_on(resources)
+        await resources.index_writer.close()
+    await dispatch_due_jobs(resources)
 
 
 async def _work_once(resources: Resources) -> int:
-    worked = await enrich.enrich_all(resources)
+    worked = await enrich.enrich_pending(resources)
     for stage, batch in _BATCHES:
         worked += await job_drain.drain(resources, stage, batch)
     return worked.total()
@@ -30,5 +30,5 @@ async def _work_once(resources: Resources) -> int:
 
 async def make_due(resources: Resources) -> None:
     """Bring what was put off forward to now, instead of waiting for it."""
-    async with resources.postgres.fleet() as connection:
-        await connection.execute(update(work).values(run_at=func.now()))
+    async with resources.postgres.across_tenants() as connection:
+        await connection.execute(update(job).values(run_at=func.now()))

@@ -18,7 +18,7 @@ State = dict[str, str]
 
 
 @dataclass(frozen=True)
-class Eye:
+class StateInspector:
     """Connections to the stores that see everything."""
 
     postgres: asyncpg.Connection
@@ -70,13 +70,13 @@ _TENANT_TABLES = (
 
 
 @asynccontextmanager
-async def watching(settings: config.Settings) -> AsyncIterator[Eye]:
+async def watching(settings: config.Settings) -> AsyncIterator[StateInspector]:
     """Open an eye on the stores."""
-    postgres = await asyncpg.connect(config.required(settings.postgres_url, "LOCI_POSTGRES_URL"))
-    keys = redis.asyncio.from_url(config.required(settings.redis_url, "LOCI_REDIS_URL"))
+    postgres = await asyncpg.connect(config.require_setting(settings.postgres_url, "LOCI_POSTGRES_URL"))
+    keys = redis.asyncio.from_url(config.require_setting(settings.redis_url, "LOCI_REDIS_URL"))
     qdrant = AsyncQdrantClient(url=settings.qdrant_url, check_compatibility=False)
     try:
-        yield Eye(postgres, keys, qdrant, settings.prefix)
+        yield StateInspector(postgres, keys, qdrant, settings.prefix)
     finally:
         await qdrant.close()
         await keys.aclose()

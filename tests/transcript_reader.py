@@ -4,7 +4,7 @@ import json
 import re
 from datetime import datetime
 
-from shared.conversation.state.types import Entry
+from shared.conversation.state.types import TranscriptEntry
 from shared.foundation.roles import Role
 
 _MARKED_LINE_END = re.compile("(\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029])> ")
@@ -15,10 +15,10 @@ _ENTRY = re.compile(
 )
 
 
-def parse(text: str) -> list[Entry]:
+def parse(text: str) -> list[TranscriptEntry]:
     """Return the entries of a transcript that `shared.conversation.state.markdown` wrote."""
     return [
-        Entry(
+        TranscriptEntry(
             Role(found["role"]),
             _MARKED_LINE_END.sub(r"\1", found["content"]),
             json.loads(found["metadata"] or "{}"),

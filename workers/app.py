@@ -28,7 +28,7 @@ from shared.platform.spend import prices
 from workers.runtime import drain as job_drain
 from workers.runtime import error_privacy, liveness, tracing
 
-Work = Callable[[Resources], Awaitable[Any]]
+AsyncTask = Callable[[Resources], Awaitable[Any]]
 
 
 class _Process:
@@ -47,13 +47,15 @@ class _Process:
 
     async def _open(self) -> None:
         self.resources = await self.closing.enter_async_context(open_resources(self.settings))
-        await rebuild_index.prepare(self.resources)
-        prices.listed(self.settings)  # a file that can't be read ends the process here
+        await rebuild_index.prepare_index(self.resources)
+        prices.listed_prices(self.settings)  # a file that can't be read ends the process here
 
-    def wind_up(self) -> None:
+    def begin_shutdown(self) -> None:
         """Claim no more, and give back what is not finished in a moment."""
         job_drain.stopping.set()
-        self.loop.call_soon_threadsafe(self.loop.call_later, self.settings.shutdown_grace, self._cancel)
+        self.loop.call_soon_threadsafe(
+            self.loop.call_later, self.settings.worker_shutdown_grace, self._cancel
+        )
 
     def _cancel(self) -> None:
         for task in self.running:
@@ -75,26 +77,26 @@ def _create() -> Celery:
         include=[f"workers.{queue}.tasks" for queue in ("enrichment", "embedding", "dream", "sweep")],
         beat_schedule={
             "hand on what is due": {
-                "task": stages.HAND_ON_TASK,
-                "schedule": schedule(settings.hand_on_every),
-                "options": {"expires": settings.hand_on_every * 5},
+                "task": stages.DISPATCH_TASK,
+                "schedule": schedule(settings.dispatch_interval),
+                "options": {"expires": settings.dispatch_interval * 5},
             },
             "sweep": {
                 "task": stages.SWEEP_TASK,
-                "schedule": schedule(settings.sweep_every),
-                "options": {"expires": settings.sweep_every},
+                "schedule": schedule(settings.sweep_interval),
+                "options": {"expires": settings.sweep_interval},
             },
         },
-        beat_scheduler="workers.runtime.beat:Clock",
+        beat_scheduler="workers.runtime.beat:HeartbeatScheduler",
         # However far apart the rings: a clock that is seen seldom can't be told from a dead one.
         beat_max_loop_interval=30,
     )
-    created.steps["worker"].add(liveness.made_of(_canary, settings.heartbeat_file))
+    created.steps["worker"].add(liveness.liveness_step(_canary, settings.heartbeat_file))
     return created
 
 
 def _canary() -> None:
-    run(_come_through)
+    run_on_loop(_come_through)
 
 
 async def _come_through(_: Resources) -> None:
@@ -104,7 +106,7 @@ async def _come_through(_: Resources) -> None:
 app = _create()
 
 
-def run(work: Work, lease: Callable[[Settings], float] = attrgetter("lease")) -> Any:
+def run_on_loop(work: AsyncTask, lease: Callable[[Settings], float] = attrgetter("lease")) -> Any:
     """Run one piece of work on the process's loop and return what it returns; bounded by its lease.
 
     A drain claims for half a lease and has its last claims for most of another: a deadline before
@@ -113,12 +115,12 @@ def run(work: Work, lease: Callable[[Settings], float] = attrgetter("lease")) ->
     if _process is None or _process.resources is None:
         raise RuntimeError("the worker has not started")
     deadline = lease(_process.settings) * 1.5
-    with tracing.task(current_task), error_privacy.without_messages():
+    with tracing.trace_task(current_task), error_privacy.hide_messages():
         waiting = asyncio.run_coroutine_threadsafe(_bounded(work, _process, deadline), _process.loop)
         return waiting.result(deadline + 5)
 
 
-async def _bounded(work: Work, process: _Process, deadline: float) -> Any:
+async def _bounded(work: AsyncTask, process: _Process, deadline: float) -> Any:
     task = asyncio.current_task()
     if task is None or process.resources is None:
         raise RuntimeError("the worker has not started")
@@ -140,7 +142,7 @@ def _start(**_: object) -> None:
 @worker_shutting_down.connect
 def _wind_up(**_: object) -> None:
     if _process is not None:
-        _process.wind_up()
+        _process.begin_shutdown()
 
 
 @worker_shutdown.connect

@@ -12,10 +12,10 @@ from shared.infra import heartbeat
 _PATIENCE = 5.0  # seconds for an answer
 
 
-def examine(max_age: float) -> None:
+def check_alive(max_age: float) -> None:
     """Raise errors.Unavailable unless there is a heartbeat of at most `max_age` seconds, or an answer."""
     settings = config.load()
-    age = heartbeat.age(settings.heartbeat_file)
+    age = heartbeat.age_seconds(settings.heartbeat_file)
     if age is None and not _answers(settings):
         raise errors.Unavailable("this process", "it shows no heartbeat and answers no request")
     if age is not None and age > max_age:
@@ -24,4 +24,4 @@ def examine(max_age: float) -> None:
 
 def _answers(settings: config.Settings) -> bool:
     asked = ((settings.port, "/healthz"), (settings.flower_port, "/healthcheck"))
-    return any(http_probe.answers("127.0.0.1", port, path, _PATIENCE) for port, path in asked)
+    return any(http_probe.responds_ok("127.0.0.1", port, path, _PATIENCE) for port, path in asked)

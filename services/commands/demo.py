@@ -35,7 +35,10 @@ def play(path: Path | None) -> None:
     console.print("Starting Postgres, Redis, the vector index, the gateway and the workers …")
     with tempfile.TemporaryDirectory(prefix="loci-demo-") as folder:
         settings = config.load(
-            data_dir=Path(folder), port=ports.free(), flower_port=ports.free(), past_turns=3
+            data_dir=Path(folder),
+            port=ports.pick_free_port(),
+            flower_port=ports.pick_free_port(),
+            past_turns=3,
         )
         with Stack(settings, say=lambda _: None).running() as running:
             console.print(f"Running at {running.url}.\n")

@@ -17,7 +17,7 @@ from shared.search.index import generations
 _LIMIT = 10.0
 
 
-def examine() -> int:
+def run_checks() -> int:
     """Print the findings; return 0 if everything configured answers, else 1."""
     return with_resources(_examine)
 
@@ -46,7 +46,7 @@ async def _told(check: Awaitable[Any]) -> tuple[bool, str]:
 
 
 async def _redis(resources: Resources) -> str:
-    with redis_client.translated():
+    with redis_client.failures_as_unavailable():
         info = await resources.redis.info("server")
         policy = await resources.redis.config_get("appendonly")
     kept = (
@@ -64,7 +64,7 @@ async def _qdrant(resources: Resources) -> str:
 async def _language_model(resources: Resources) -> str:
     if resources.language_model is None:
         return "not configured: entries stay as they are written"
-    await resources.language_model.ask("Answer with the word ok.", "ok?")
+    await resources.language_model.complete("Answer with the word ok.", "ok?")
     return f"answers, model {resources.language_model.model}"
 
 
@@ -83,13 +83,13 @@ def _print(found: dict[str, tuple[bool, str]]) -> None:
 
 
 async def _print_index(resources: Resources) -> None:
-    async with resources.postgres.fleet() as connection:
-        known = await generations.all_of(connection)
+    async with resources.postgres.across_tenants() as connection:
+        known = await generations.list_generations(connection)
     table = Table("collection", "state", "model", "dimension")
     for generation in known:
         model, dimension = generation.model or "keywords only", str(generation.dimension or "")
         table.add_row(generation.collection, generation.state, model, dimension)
-    behind = await status.of_fleet(resources.postgres)
+    behind = await status.fleet_status(resources.postgres)
     console = Console()
     console.print(table)
     console.print(f"left to do: {behind['pending']}, given up: {behind['dead']}")

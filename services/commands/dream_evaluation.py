@@ -34,8 +34,8 @@ def evaluate(endpoint: str, model: str, example: Path | None) -> None:
         console.print(f"Starting a stack; {model} at {endpoint} will dream over {entries} entries …")
         settings = config.load(
             data_dir=Path(data_dir),
-            port=ports.free(),
-            flower_port=ports.free(),
+            port=ports.pick_free_port(),
+            flower_port=ports.pick_free_port(),
             llm_base_url=endpoint,
             llm_model=model,
             llm_api_key=_key(),

@@ -102,12 +102,12 @@ def _says(content: str, words: Iterable[str]) -> bool:
 
 def _keeps(lineage: Lineage, told: Json) -> bool:
     """Tell whether all that stands for an entry now carries its metadata."""
-    heirs = lineage.heirs(told["id"])
+    heirs = lineage.live_successors(told["id"])
     return bool(heirs) and all(one["metadata"].get(told["key"]) == told["value"] for one in heirs)
 
 
 def _still_in(lineage: Lineage, told: Json) -> bool:
-    return any(one["category"] == told["not"] for one in lineage.heirs(told["id"]))
+    return any(one["category"] == told["not"] for one in lineage.live_successors(told["id"]))
 
 
 def _is_anti_pattern(entry: Json) -> bool:

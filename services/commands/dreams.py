@@ -35,7 +35,7 @@ def show_all(tenant: str, agent: str | None, user: str | None) -> None:
 
 
 async def _runs(resources: Resources, tenant: str, wanted: dict[str, str]) -> list[Run]:
-    async with resources.postgres.tenant(tenant) as connection:
+    async with resources.postgres.for_tenant(tenant) as connection:
         return await dream_queries.page(connection, _caller(tenant), wanted, 50, None)
 
 
@@ -50,7 +50,7 @@ def follow(tenant: str, agent: str | None, user: str | None, *, dry_run: bool) -
 
 
 async def _follow(resources: Resources, scope: Scope, *, dry_run: bool) -> None:
-    begun = await start.on_demand(resources, scope, _ACTOR, (), dry_run=dry_run)
+    begun = await start.start_on_demand(resources, scope, _ACTOR, (), dry_run=dry_run)
     sys.stdout.write(f"run {begun['id']}\n")
     told: set[str] = set()
     while True:
@@ -66,7 +66,7 @@ async def _follow(resources: Resources, scope: Scope, *, dry_run: bool) -> None:
 
 
 async def _get(resources: Resources, tenant: str, run_id: str) -> Run:
-    async with resources.postgres.tenant(tenant) as connection:
+    async with resources.postgres.for_tenant(tenant) as connection:
         run = await dream_queries.get(connection, tenant, run_id)
     if run is None:
         raise errors.NotFound(f"no dream run '{run_id}'")
@@ -91,7 +91,7 @@ def show(tenant: str, run_id: str) -> None:
 
 async def _whole(resources: Resources, tenant: str, run_id: str) -> tuple[Run, list[dict[str, object]]]:
     run = await _get(resources, tenant, run_id)
-    async with resources.postgres.tenant(tenant) as connection:
+    async with resources.postgres.for_tenant(tenant) as connection:
         return run, await dream_queries.changes(connection, tenant, run_id)
 
 

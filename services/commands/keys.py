@@ -65,14 +65,14 @@ def _cell(value: Any) -> str:
 async def _keys(postgres: Postgres, tenant: str | None) -> list[Any]:
     found: list[Any] = []
     for name in [tenant] if tenant else await _tenants(postgres):
-        async with postgres.tenant(name) as connection:
-            found += await auth_queries.keys_of(connection, name)
+        async with postgres.for_tenant(name) as connection:
+            found += await auth_queries.list_keys(connection, name)
     return found
 
 
 async def _tenants(postgres: Postgres) -> list[str]:
-    async with postgres.fleet() as connection:
-        return await auth_queries.tenants(connection)
+    async with postgres.across_tenants() as connection:
+        return await auth_queries.list_tenants(connection)
 
 
 def revoke(key: str) -> None:
@@ -85,11 +85,11 @@ def revoke(key: str) -> None:
 
 
 async def _revoke(postgres: Postgres, key_id: str) -> bool:
-    async with postgres.fleet() as connection:
+    async with postgres.across_tenants() as connection:
         row = await auth_queries.find_key(connection, key_id)
     if row is None:
         return False
-    async with postgres.tenant(row["tenant"]) as connection:
+    async with postgres.for_tenant(row["tenant"]) as connection:
         return await auth_queries.revoke(connection, row["tenant"], key_id)
 
 
@@ -104,7 +104,7 @@ def ensure_dev() -> None:
 
 async def _works(postgres: Postgres, key: str) -> bool:
     try:
-        await api_keys.recognise(postgres, key)
+        await api_keys.authenticate(postgres, key)
     except errors.Unauthenticated:
         return False
     return True

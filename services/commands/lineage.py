@@ -25,7 +25,7 @@ class Lineage:
         live = {id_: entry for id_, entry in known.items() if not entry.get("archived_at")}
         return cls({entry["id"]: entry for entry in before}, known, live, _successors(known.values()))
 
-    def heirs(self, entry_id: str) -> list[Json]:
+    def live_successors(self, entry_id: str) -> list[Json]:
         """Return the live entries that stand for an earlier one, itself among them if it lives."""
         reached, waiting = set[str](), [entry_id]
         while waiting:
@@ -39,13 +39,13 @@ class Lineage:
         """Return the pairs of earlier entries for which one live entry stands."""
         held: dict[str, set[str]] = {}
         for entry_id in self.before:
-            for heir in self.heirs(entry_id):
+            for heir in self.live_successors(entry_id):
                 held.setdefault(heir["id"], set()).add(entry_id)
         return {pair for ids in held.values() for pair in combinations(sorted(ids), 2)}
 
     def pruned(self) -> set[str]:
         """Return the earlier entries that nothing live stands for."""
-        return {entry_id for entry_id in self.before if not self.heirs(entry_id)}
+        return {entry_id for entry_id in self.before if not self.live_successors(entry_id)}
 
     def was_touched(self, entry_id: str) -> bool:
         """Tell whether an entry does not stand as it stood."""

@@ -21,17 +21,17 @@ def worker(queues: str, concurrency: int) -> None:
     app.worker_main([*argv, *quiet])
 
 
-def clock() -> None:
+def beat() -> None:
     """Ring for sweeps."""
     from workers.app import app
 
     app.start(["beat", "--loglevel", config.load().log_level, "--pidfile="])
 
 
-def watcher() -> None:
+def flower() -> None:
     """Show the workers in a browser, to those who have the password."""
     settings = config.load()
-    password = config.required(settings.flower_password, "LOCI_FLOWER_PASSWORD")
+    password = config.require_setting(settings.flower_password, "LOCI_FLOWER_PASSWORD")
     from workers.app import app
 
     app.start(

@@ -35,7 +35,7 @@ def show(
         until and validation.check_time(until, "until"),
     )
     rows, budgets = with_resources(lambda resources: _read(resources, tenant, groups, criteria))
-    printed(groups, rows, budgets)
+    print_report(groups, rows, budgets)
 
 
 async def _read(
@@ -46,7 +46,7 @@ async def _read(
     return rows, await budget_admin.read_budgets(resources, caller)
 
 
-def printed(groups: Sequence[str], rows: Sequence[Row], budgets: Sequence[Budget]) -> None:
+def print_report(groups: Sequence[str], rows: Sequence[Row], budgets: Sequence[Budget]) -> None:
     """Print what was read."""
     console = Console()
     console.print(_sums(groups, rows))
@@ -80,4 +80,4 @@ def _column(name: str, justify: JustifyMethod = "left") -> Column:
 def _cell(value: Any) -> str:
     if value is None:
         return ""
-    return money.digits(value) if isinstance(value, Decimal) else str(value)
+    return money.to_text(value) if isinstance(value, Decimal) else str(value)

@@ -13,7 +13,7 @@ from shared.platform.auth import queries as auth_queries
 from shared.platform.resources import Resources
 
 
-def write_out(tenant: str, agent: str | None, user: str | None, output: Path | None) -> None:
+def export_memories(tenant: str, agent: str | None, user: str | None, output: Path | None) -> None:
     """Write a scope as NDJSON to a file or to standard output."""
     scope = Scope(tenant, agent or DEFAULT_AGENT, user)
     if output is None:
@@ -28,7 +28,7 @@ async def _write(resources: Resources, scope: Scope, file: BinaryIO) -> None:
         file.write(line)
 
 
-def take_in(path: Path, tenant: str, agent: str | None, user: str | None, *, restore: bool) -> None:
+def import_memories(path: Path, tenant: str, agent: str | None, user: str | None, *, restore: bool) -> None:
     """Import a file or folder and print the report as JSON."""
     scope = Scope(tenant, agent or DEFAULT_AGENT, user)
     caller = Caller("command-line", tenant, frozenset({"read", "write", "admin"}))
@@ -39,6 +39,6 @@ def take_in(path: Path, tenant: str, agent: str | None, user: str | None, *, res
 async def _take(
     resources: Resources, caller: Caller, scope: Scope, path: Path, *, restore: bool
 ) -> dict[str, Any]:
-    async with resources.postgres.tenant(scope.tenant) as connection:
+    async with resources.postgres.for_tenant(scope.tenant) as connection:
         await auth_queries.add_tenant(connection, scope.tenant)
     return await transfer.import_path(resources, caller, scope, path, restore=restore)

@@ -22,12 +22,12 @@ _PAUSE = 1.0
 _NOT_YET = (errors.Unavailable, DBAPIError, asyncpg.PostgresError, OSError)
 
 
-def for_schema(within: float) -> None:
+def wait_for_schema(within: float) -> None:
     """Return once the schema is at least this release's; raise errors.Unavailable after `within` seconds."""
     asyncio.run(_until(_schema, within))
 
 
-def for_postgres(within: float) -> None:
+def wait_for_postgres(within: float) -> None:
     """Return once Postgres answers as the schema's owner; raise errors.Unavailable after `within` seconds."""
     asyncio.run(_until(_owner, within))
 
@@ -50,7 +50,7 @@ async def _schema(settings: config.Settings) -> None:
     steps = ScriptDirectory.from_config(configuration())
     postgres = Postgres(settings)
     try:
-        async with postgres.unbound() as connection:
+        async with postgres.autocommit() as connection:
             at = await connection.scalar(text("SELECT version_num FROM alembic_version"))
     finally:
         await postgres.close()
@@ -61,7 +61,7 @@ async def _schema(settings: config.Settings) -> None:
 
 
 async def _owner(settings: config.Settings) -> None:
-    url = config.required(settings.postgres_url, "LOCI_POSTGRES_URL")
+    url = config.require_setting(settings.postgres_url, "LOCI_POSTGRES_URL")
     engine = create_engine(url, role="", pool_size=1)
     try:
         async with engine.connect() as connection:

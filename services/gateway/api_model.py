@@ -9,7 +9,7 @@ from shared.foundation import errors
 _UNSTORABLE = "must not contain NUL or lone surrogates"
 
 
-class Body(BaseModel):
+class ApiModel(BaseModel):
     """A JSON object of the contract."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(
@@ -24,7 +24,7 @@ class Body(BaseModel):
         return data
 
 
-class Items(Body):
+class BatchApiModel(ApiModel):
     """A list of items that stand on their own: what one of them holds is judged when it is parsed."""
 
     @model_validator(mode="before")
@@ -61,12 +61,12 @@ def _encodes(text: str) -> bool:
     return True
 
 
-Fraction = Annotated[float, Field(ge=0, le=1), Strict()]
+UnitInterval = Annotated[float, Field(ge=0, le=1), Strict()]
 Flag = Annotated[bool, Strict()]
 Count = Annotated[int, Strict()]
 Seconds = Annotated[float, Field(gt=0), Strict()]
 
-M = TypeVar("M", bound=Body)
+M = TypeVar("M", bound=ApiModel)
 
 
 def parse(model: type[M], item: Any) -> M:

@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 
 from services.gateway import errors
-from services.gateway.drain import Closing
-from services.gateway.limits import Limited
-from services.gateway.metrics import Measured
+from services.gateway.drain import DrainMiddleware
+from services.gateway.limits import LimitMiddleware
+from services.gateway.metrics import MetricsMiddleware
 from services.gateway.routes import (
     agents,
     budgets,
@@ -31,7 +31,7 @@ from services.gateway.routes import (
     users,
     working,
 )
-from services.gateway.tracing import Traced
+from services.gateway.tracing import TracingMiddleware
 from shared.foundation import config
 from shared.infra import telemetry
 from shared.infra.telemetry import traces
@@ -50,18 +50,18 @@ def create_app(settings: config.Settings | None = None) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         async with open_resources(settings) as resources:
-            await rebuild_index.prepare(resources)
-            prices.listed(settings)  # a file that can't be read ends the process here
+            await rebuild_index.prepare_index(resources)
+            prices.listed_prices(settings)  # a file that can't be read ends the process here
             app.state.resources = resources
             yield
         await asyncio.to_thread(traces.flush)
 
     app = FastAPI(title="Loci", version="1", summary=_ABOUT, lifespan=lifespan)
     errors.install(app)
-    app.add_middleware(Limited)
-    app.add_middleware(Measured)
-    app.add_middleware(Traced)
-    app.add_middleware(Closing)
+    app.add_middleware(LimitMiddleware)
+    app.add_middleware(MetricsMiddleware)
+    app.add_middleware(TracingMiddleware)
+    app.add_middleware(DrainMiddleware)
     # `transfer` first: its paths would read as ids of memories.
     for noun in (
         transfer,

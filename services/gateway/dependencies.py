@@ -10,7 +10,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from shared.foundation import errors
 from shared.foundation.scope import Caller, Right, Scope
 from shared.platform.auth import api_keys
-from shared.platform.idempotency.queries import RequestKey
+from shared.platform.idempotency.queries import IdempotencyKey
 from shared.platform.resources import Resources
 
 _bearer = HTTPBearer(auto_error=False, description="A key from `loci keys create`.")
@@ -23,39 +23,39 @@ def resources(request: Request) -> Resources:
     return opened
 
 
-Opened = Annotated[Resources, Depends(resources)]
+ResourcesDep = Annotated[Resources, Depends(resources)]
 
 
 async def _caller(
-    opened: Opened, credentials: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)]
+    resources: ResourcesDep, credentials: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)]
 ) -> Caller:
     if credentials is None:
         raise errors.Unauthenticated("send a key as 'Authorization: Bearer <key>'")
-    return await api_keys.recognise(opened.postgres, credentials.credentials)
+    return await api_keys.authenticate(resources.postgres, credentials.credentials)
 
 
 def _with(right: Right) -> Callable[..., Awaitable[Caller]]:
     async def allowed(caller: Annotated[Caller, Depends(_caller)]) -> Caller:
-        caller.require(right)
+        caller.require_right(right)
         return caller
 
     return allowed
 
 
-Reader = Annotated[Caller, Depends(_with("read"))]
-Writer = Annotated[Caller, Depends(_with("write"))]
-Admin = Annotated[Caller, Depends(_with("admin"))]
+ReadCaller = Annotated[Caller, Depends(_with("read"))]
+WriteCaller = Annotated[Caller, Depends(_with("write"))]
+AdminCaller = Annotated[Caller, Depends(_with("admin"))]
 
 AgentId = Annotated[str | None, Query(description="The agent; `default` if not given.", examples=["support"])]
 UserId = Annotated[str | None, Query(description="The user, if any.", examples=["ada"])]
 
 
-def reading_scope(caller: Reader, agent_id: AgentId = None, user_id: UserId = None) -> Scope:
+def reading_scope(caller: ReadCaller, agent_id: AgentId = None, user_id: UserId = None) -> Scope:
     """Return the scope that query parameters name."""
     return caller.scope(agent_id, user_id)
 
 
-ReadingScope = Annotated[Scope, Depends(reading_scope)]
+ReadScope = Annotated[Scope, Depends(reading_scope)]
 
 
 async def _request_key(
@@ -65,7 +65,7 @@ async def _request_key(
         str | None,
         Header(description="Names this request: sent again within 24 h, it is answered the same."),
     ] = None,
-) -> RequestKey | None:
+) -> IdempotencyKey | None:
     if idempotency_key is None:
         return None
     if not 1 <= len(idempotency_key) <= MAX_KEY or not idempotency_key.isprintable():
@@ -74,9 +74,9 @@ async def _request_key(
     bound = [f"{field}={value}" for field, value in caller.bindings.items()]
     route = " ".join([request.method, request.url.path, *bound])
     told = await request.body() + b"\x00" + request.url.query.encode()
-    return RequestKey(route, idempotency_key, hashlib.sha256(told).digest())
+    return IdempotencyKey(route, idempotency_key, hashlib.sha256(told).digest())
 
 
-Once = Annotated[RequestKey | None, Depends(_request_key)]
+IdempotencyKeyDep = Annotated[IdempotencyKey | None, Depends(_request_key)]
 Limit = Annotated[int, Query(ge=1, le=100)]
 Cursor = Annotated[str | None, Query(description="`next_cursor` of the page before.")]

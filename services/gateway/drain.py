@@ -1,7 +1,7 @@
 """How a gateway ends without failing a request: it says so first, then refuses, then finishes.
 
 On the first signal `/readyz` turns 503 and every answer closes its connection, while requests are
-served as ever: for LOCI_DRAIN seconds, in which balancers turn elsewhere. Only then it stops
+served as ever: for LOCI_GATEWAY_DRAIN seconds, in which balancers turn elsewhere. Only then it stops
 listening, lets the requests end that still run, and closes. To stop listening at once would cut
 clients off that are about to send on a connection they have open. A second signal hurries.
 """
@@ -38,7 +38,7 @@ def serve(app: FastAPI, settings: Settings) -> None:
             server_header=False,
         ),
         app,
-        settings.drain,
+        settings.gateway_drain,
     )
     with suppress(KeyboardInterrupt):
         server.run()
@@ -71,7 +71,7 @@ def is_draining(app: FastAPI) -> bool:
     return getattr(app.state, "draining", False)
 
 
-class Closing:
+class DrainMiddleware:
     """While the gateway drains, close each connection with its answer."""
 
     def __init__(self, app: ASGIApp) -> None:

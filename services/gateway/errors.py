@@ -10,9 +10,9 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from services.gateway.responses import Json
+from services.gateway.responses import JsonResponse
 from shared.foundation import errors
-from shared.infra.telemetry.logs import place_of
+from shared.infra.telemetry.logs import error_location
 
 log = structlog.get_logger()
 _UNREAD = errors.Violation("body", "must be JSON in UTF-8, of ordinary depth and numbers")
@@ -29,7 +29,7 @@ STATUS: dict[type[errors.LociError], HTTPStatus] = {
     # Nothing will ever change it: the request itself is unfit.
     errors.Unsupported: HTTPStatus.UNPROCESSABLE_ENTITY,
     errors.Unavailable: HTTPStatus.SERVICE_UNAVAILABLE,
-    errors.BadReply: HTTPStatus.BAD_GATEWAY,
+    errors.InvalidModelReply: HTTPStatus.BAD_GATEWAY,
     errors.Misconfigured: HTTPStatus.INTERNAL_SERVER_ERROR,
 }
 
@@ -39,7 +39,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(errors.LociError, _ours)
     app.add_exception_handler(RequestValidationError, _unfit)
     app.add_exception_handler(HTTPException, _http)
-    app.add_middleware(_Unforeseen)
+    app.add_middleware(_UnexpectedErrorMiddleware)
 
 
 def status_of(error: errors.LociError) -> HTTPStatus:
@@ -47,9 +47,9 @@ def status_of(error: errors.LociError) -> HTTPStatus:
     return next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
 
 
-def problem(status: HTTPStatus, detail: str, violations: Any = (), headers: Any = None) -> Json:
+def problem(status: HTTPStatus, detail: str, violations: Any = (), headers: Any = None) -> JsonResponse:
     """Return a problem answer."""
-    return Json(body(status, detail, violations), status, headers, "application/problem+json")
+    return JsonResponse(body(status, detail, violations), status, headers, "application/problem+json")
 
 
 def body(status: HTTPStatus, detail: str, violations: Any = ()) -> dict[str, Any]:
@@ -68,7 +68,7 @@ def of_error(error: errors.LociError) -> dict[str, Any]:
     return body(status_of(error), str(error), getattr(error, "violations", ()))
 
 
-async def _ours(request: Request, error: Exception) -> Json:
+async def _ours(request: Request, error: Exception) -> JsonResponse:
     del request
     if not isinstance(error, errors.LociError):
         raise error
@@ -84,7 +84,7 @@ def _headers(error: errors.LociError, status: HTTPStatus) -> Mapping[str, str]:
     return {}
 
 
-async def _unfit(request: Request, error: Exception) -> Json:
+async def _unfit(request: Request, error: Exception) -> JsonResponse:
     del request
     if not isinstance(error, RequestValidationError):
         raise error
@@ -100,7 +100,7 @@ def _violation(found: Mapping[str, Any]) -> errors.Violation:
     return errors.Violation(field, found["msg"].removeprefix("Value error, "))
 
 
-async def _http(request: Request, error: Exception) -> Json:
+async def _http(request: Request, error: Exception) -> JsonResponse:
     del request
     if not isinstance(error, HTTPException):
         raise error
@@ -110,7 +110,7 @@ async def _http(request: Request, error: Exception) -> Json:
     return problem(HTTPStatus(error.status_code), str(error.detail), headers=error.headers)
 
 
-class _Unforeseen:
+class _UnexpectedErrorMiddleware:
     """Answer what nobody foresaw, and log where it happened: never its message, which may quote a memory.
 
     A middleware, because the framework's own handler answers and then raises again, which
@@ -131,7 +131,7 @@ class _Unforeseen:
         try:
             await self._app(scope, receive, noted)
         except Exception as error:
-            log.error("unforeseen", error=type(error).__name__, where=place_of(error))  # noqa: TRY400
+            log.error("unforeseen", error=type(error).__name__, where=error_location(error))  # noqa: TRY400
             if begun or scope["type"] != "http":
                 raise
             told = problem(HTTPStatus.INTERNAL_SERVER_ERROR, "an unforeseen error; it has been logged")

@@ -23,12 +23,12 @@ IfMatch = Annotated[
 IfNoneMatch = Annotated[str | None, Header(description="`*` writes only what is not there yet.")]
 
 
-def tag(version: int) -> str:
+def to_etag(version: int) -> str:
     """Return the entity tag of a version."""
     return f'"{version}"'
 
 
-def expected(if_match: str | None, if_none_match: str | None) -> frozenset[int] | None:
+def expected_versions(if_match: str | None, if_none_match: str | None) -> frozenset[int] | None:
     """Return the versions that a writer's headers allow to be there, None for whatever is there."""
     if if_none_match is not None:
         if if_none_match.strip() != "*" or if_match is not None:
@@ -39,7 +39,7 @@ def expected(if_match: str | None, if_none_match: str | None) -> frozenset[int] 
     return frozenset({EXISTS}) if if_match.strip() == "*" else _versions(if_match, "If-Match")
 
 
-def known(if_none_match: str | None, version: int) -> bool:
+def is_current(if_none_match: str | None, version: int) -> bool:
     """Tell whether a reader's header says that it has this version."""
     if if_none_match is None:
         return False

@@ -18,32 +18,32 @@ from shared.platform.spend import budget_queries
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class CounterSpec:
     """A counter (or gauge) of the fleet. A tally's label holds the labels' values, joined by colons."""
 
-    told: str
+    help: str
     labels: tuple[str, ...] = ("kind",)
-    made: type[CounterMetricFamily | GaugeMetricFamily] = CounterMetricFamily
+    metric_type: type[CounterMetricFamily | GaugeMetricFamily] = CounterMetricFamily
 
 
-TALLIES: Mapping[str, Tally] = {
-    "work_claims": Tally("Rows claimed by workers, by stage."),
-    "work_retries": Tally("Claims that were not a row's first, by stage."),
-    "work_buried": Tally("Rows given up on, by stage."),
-    "enrichments": Tally("Entries whose enrichment ended, by how."),
-    "sweep_repairs": Tally("What the sweep mended or deleted, by what it was."),
-    "dream_runs": Tally("Dream runs that ended."),
-    "dream_passes": Tally("Dream passes that ended, by pass and how."),
-    "dream_seconds": Tally("Seconds that dream passes took, by pass."),
-    "dream_entries": Tally("Entries that dreams changed, by how and why."),
-    "dream_rejections": Tally("Proposals of dreams that were refused, by reason."),
-    "dream_tokens": Tally("Tokens that dreams used, input or output."),
-    "dream_cost_usd": Tally("What dreams cost in USD, by pass."),
-    "spend_tokens": Tally("Tokens that models used.", ("type", "purpose", "model")),
-    "spend_cost_usd": Tally("What models cost in USD.", ("purpose", "model")),
-    "over_budget": Tally("Calls of a model that a budget refused.", ("purpose",)),
+FLEET_COUNTERS: Mapping[str, CounterSpec] = {
+    "work_claims": CounterSpec("Rows claimed by workers, by stage."),
+    "work_retries": CounterSpec("Claims that were not a row's first, by stage."),
+    "work_buried": CounterSpec("Rows given up on, by stage."),
+    "enrichments": CounterSpec("Entries whose enrichment ended, by how."),
+    "sweep_repairs": CounterSpec("What the sweep mended or deleted, by what it was."),
+    "dream_runs": CounterSpec("Dream runs that ended."),
+    "dream_passes": CounterSpec("Dream passes that ended, by pass and how."),
+    "dream_seconds": CounterSpec("Seconds that dream passes took, by pass."),
+    "dream_entries": CounterSpec("Entries that dreams changed, by how and why."),
+    "dream_rejections": CounterSpec("Proposals of dreams that were refused, by reason."),
+    "dream_tokens": CounterSpec("Tokens that dreams used, input or output."),
+    "dream_cost_usd": CounterSpec("What dreams cost in USD, by pass."),
+    "spend_tokens": CounterSpec("Tokens that models used.", ("type", "purpose", "model")),
+    "spend_cost_usd": CounterSpec("What models cost in USD.", ("purpose", "model")),
+    "over_budget": CounterSpec("Calls of a model that a budget refused.", ("purpose",)),
     # Budgets go by an id that was drawn for them: whoever reads metrics need not know the tenants.
-    budget_queries.RATIO: Tally(
+    budget_queries.USED_RATIO_METRIC: CounterSpec(
         "Part of a budget that its window has used.", ("scope", "period", "budget"), GaugeMetricFamily
     ),
 }
@@ -80,18 +80,18 @@ def _backlog(found: Mapping[str, RowMapping]) -> Metric:
 
 def of_tallies(rows: Sequence[RowMapping], alert: float) -> list[Metric]:
     """Return what processes have added up; `alert` is the part of a budget from which it counts as near."""
-    families = {name: _family(name) for name in TALLIES}
+    families = {name: _family(name) for name in FLEET_COUNTERS}
     for row in rows:
         name = row["name"]
         if name in families:
-            values = row["label"].split(":", len(TALLIES[name].labels) - 1)
+            values = row["label"].split(":", len(FLEET_COUNTERS[name].labels) - 1)
             families[name].add_metric(values, float(row["total"]))
-    return [*families.values(), _alerts(families[budget_queries.RATIO], alert), _freshness(rows)]
+    return [*families.values(), _alerts(families[budget_queries.USED_RATIO_METRIC], alert), _freshness(rows)]
 
 
 def _family(name: str) -> CounterMetricFamily | GaugeMetricFamily:
-    tally = TALLIES[name]
-    return tally.made(f"loci_{name}", tally.told, labels=tally.labels)
+    tally = FLEET_COUNTERS[name]
+    return tally.metric_type(f"loci_{name}", tally.help, labels=tally.labels)
 
 
 def _alerts(ratios: Metric, alert: float) -> Metric:
@@ -102,12 +102,12 @@ def _alerts(ratios: Metric, alert: float) -> Metric:
 
 def _freshness(rows: Iterable[RowMapping]) -> Metric:
     told = "Seconds from a write's commit until it is found, by its keywords and by its vector."
-    family = HistogramMetricFamily(f"loci_{fleet_counters.NAME}", told, labels=["by"])
+    family = HistogramMetricFamily(f"loci_{fleet_counters.TIME_TO_SEARCHABLE}", told, labels=["by"])
     totals = {(row["name"], row["label"]): float(row["total"]) for row in rows}
     for by in ("keyword", "vector"):
         seen, buckets = 0.0, []
         for bound in (*fleet_counters.BOUNDS, float("inf")):
-            seen += totals.get((fleet_counters.NAME, f"{by}:{bound}"), 0.0)
+            seen += totals.get((fleet_counters.TIME_TO_SEARCHABLE, f"{by}:{bound}"), 0.0)
             buckets.append(("+Inf" if bound == float("inf") else str(bound), seen))
         family.add_metric([by], buckets, totals.get((fleet_counters.TOTAL, by), 0.0))
     return family

@@ -9,7 +9,7 @@ from urllib.parse import unquote_to_bytes
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from services.gateway import errors as problems
-from services.gateway.responses import Json
+from services.gateway.responses import JsonResponse
 from shared.foundation.errors import Violation
 
 MAX_BODY = 1024 * 1024
@@ -21,7 +21,7 @@ class _TooLarge(BaseException):
     """The body went over its limit while it was read."""
 
 
-class Limited:
+class LimitMiddleware:
     """Count a body while it streams in, whatever its headers claim."""
 
     def __init__(self, app: ASGIApp) -> None:
@@ -97,7 +97,7 @@ def _claimed(scope: Scope) -> int:
     return 0
 
 
-def _refusal(limit: int) -> Json:
+def _refusal(limit: int) -> JsonResponse:
     return problems.problem(
         HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body is over the limit of {limit} bytes"
     )

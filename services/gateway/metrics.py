@@ -50,7 +50,7 @@ def count_degraded(without: Iterable[str]) -> None:
         _degraded.labels(one).inc()
 
 
-class Measured:
+class MetricsMiddleware:
     """Count and time every request under its route's template, never its path."""
 
     def __init__(self, app: ASGIApp) -> None:
@@ -77,12 +77,15 @@ class Measured:
             _seconds.labels(scope["method"], route).observe(time.perf_counter() - started)
 
 
-async def text(resources: Resources) -> bytes:
+async def render(resources: Resources) -> bytes:
     """Return every metric; without Postgres those of this process."""
     own = generate_latest(_registry)
     try:
-        async with resources.postgres.fleet() as connection:
-            rows, counters = await backlog.pending(connection), await fleet_counters.every(connection)
+        async with resources.postgres.across_tenants() as connection:
+            rows, counters = (
+                await backlog.backlog_by_stage(connection),
+                await fleet_counters.read_all(connection),
+            )
     except errors.Unavailable:
         return own
     shared = CollectorRegistry()

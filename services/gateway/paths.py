@@ -13,7 +13,7 @@ from typing import Annotated
 from fastapi import Path
 from starlette.convertors import Convertor, register_url_convertor
 
-from shared.conversation.sessions.open import HELD_NAMES
+from shared.conversation.sessions.open import RESERVED_SEGMENTS
 
 
 def _id_before(held_names: Iterable[str]) -> str:
@@ -23,7 +23,7 @@ def _id_before(held_names: Iterable[str]) -> str:
 
 
 class _SessionId(Convertor[str]):
-    regex = _id_before(HELD_NAMES)
+    regex = _id_before(RESERVED_SEGMENTS)
 
     def convert(self, value: str) -> str:
         return value
@@ -40,4 +40,4 @@ register_url_convertor("session", _SessionId())
 register_url_convertor("agent", _AgentId())
 
 SessionId = Annotated[str, Path(examples=["support-42"])]
-RootId = Annotated[str, Path(description="The agent.", examples=["support"])]
+AgentPathId = Annotated[str, Path(description="The agent.", examples=["support"])]

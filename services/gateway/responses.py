@@ -15,7 +15,7 @@ from shared.foundation import errors, validation
 T = TypeVar("T")
 
 
-class Json(Response):
+class JsonResponse(Response):
     """An answer that is ready: no model is validated on the way out."""
 
     def __init__(
@@ -30,22 +30,24 @@ class Json(Response):
         super().__init__(orjson.dumps(content), int(status_code), headers, media_type)
 
 
-def page(rows: Sequence[T], limit: int, shown: Callable[[T], Any], place: Callable[[T], Any]) -> Json:
+def page_response(
+    rows: Sequence[T], limit: int, shown: Callable[[T], Any], place: Callable[[T], Any]
+) -> JsonResponse:
     """Return one page of `limit` rows; a row more than that says that there is another page.
 
     `place` gives (time, id) of a row: where the next page begins.
     """
     kept = rows[:limit]
-    following = cursor(*place(kept[-1])) if len(rows) > limit else None
-    return Json({"results": [shown(row) for row in kept], "next_cursor": following})
+    following = encode_cursor(*place(kept[-1])) if len(rows) > limit else None
+    return JsonResponse({"results": [shown(row) for row in kept], "next_cursor": following})
 
 
-def cursor(moment: datetime, row_id: str) -> str:
+def encode_cursor(moment: datetime, row_id: str) -> str:
     """Return an opaque word for a place in a list."""
     return base64.urlsafe_b64encode(f"{moment.isoformat()} {row_id}".encode()).decode()
 
 
-def place_of(text: str | None) -> tuple[datetime, str] | None:
+def decode_cursor(text: str | None) -> tuple[datetime, str] | None:
     """Read a cursor; raise errors.Invalid for one that we did not give."""
     if text is None:
         return None

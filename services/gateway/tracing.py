@@ -19,7 +19,7 @@ _PROBES = {"/healthz", "/readyz", "/metrics"}
 _PLAIN = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
-class Traced:
+class TracingMiddleware:
     """Bind and answer the ids of each request, and tell of it as one span."""
 
     def __init__(self, app: ASGIApp) -> None:
@@ -35,7 +35,7 @@ class Traced:
         async def named(message: Message) -> None:
             if message["type"] == "http.response.start":
                 MutableHeaders(scope=message)[_REQUEST_ID] = request_id
-                span.tell(**{"http.response.status_code": message["status"]})
+                span.set_attributes(**{"http.response.status_code": message["status"]})
             await send(message)
 
         with traces.span(scope["method"], "server", headers.get(traces.HEADER)) as span:
@@ -46,7 +46,7 @@ class Traced:
                 finally:
                     route = getattr(scope.get("route"), "path", "unknown")
                     span.rename(f"{scope['method']} {route}")
-                    span.tell(**{"http.route": route, "loci.request_id": request_id})
+                    span.set_attributes(**{"http.route": route, "loci.request_id": request_id})
 
 
 def _chosen(told: str | None) -> str | None:

@@ -30,7 +30,7 @@ class DataDir:
         self.flower_password = self.root / "flower-password"
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def locked(self) -> Iterator[None]:
         """Make the directory and hold it alone; raise Conflict when another stack does."""
         private_file.folder(self.root)
         private_file.folder(self.root / "logs")
@@ -66,7 +66,7 @@ class DataDir:
         private_file.write(self.addresses, json.dumps({**urls, "flower_password": password}, indent=1))
 
 
-def external(setting: str) -> bool:
+def is_external(setting: str) -> bool:
     """Tell whether the environment names this store (`postgres_url`, …), so that it is not ours."""
     return bool(os.environ.get(f"LOCI_{setting.upper()}"))
 
@@ -80,7 +80,7 @@ def environment(settings: config.Settings, root: Path) -> dict[str, str]:
     values = {f"LOCI_{name.upper()}": _text(getattr(settings, name)) for name in names}
     given = {name: text for name, text in values.items() if text is not None}
     # Nobody balances between gateways here, so the one there is need not go on answering when stopped.
-    ours = {"LOCI_DRAIN": "0"}
+    ours = {"LOCI_GATEWAY_DRAIN": "0"}
     return {**ours, **os.environ, **given, "LOCI_DATA_DIR": str(root), "PYTHONUNBUFFERED": "1"}
 
 

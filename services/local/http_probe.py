@@ -3,7 +3,7 @@
 import http.client
 
 
-def answers(host: str, port: int, path: str = "/readyz", within: float = 2.0) -> bool:
+def responds_ok(host: str, port: int, path: str = "/readyz", within: float = 2.0) -> bool:
     """Tell whether GET answers 200 within `within` seconds. No proxy of the environment is asked."""
     connection = http.client.HTTPConnection(host, port, timeout=within)
     try:

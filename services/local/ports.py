@@ -22,7 +22,7 @@ class PortTaken(errors.LociError):
     """Another process listens on the port."""
 
 
-def claim(file: Path, asked: int | None = None, within: float = 2.0) -> int:
+def reserve_port(file: Path, asked: int | None = None, within: float = 2.0) -> int:
     """Return the port asked for, else the one remembered in the file if free, else a new one.
 
     The answer is remembered in the file. Raises PortTaken when the port asked for stays in use
@@ -30,7 +30,7 @@ def claim(file: Path, asked: int | None = None, within: float = 2.0) -> int:
     """
     if asked is not None:
         wait_free(asked, within)
-    port = asked or _remembered(file) or free()
+    port = asked or _remembered(file) or pick_free_port()
     private_file.write(file, str(port))
     return port
 
@@ -56,7 +56,7 @@ def is_free(port: int) -> bool:
     return True
 
 
-def free() -> int:
+def pick_free_port() -> int:
     """Return a port that was free a moment ago, drawn at random so that two callers rarely meet."""
     choices = _outside_outgoing()
     while not is_free(port := secrets.choice(choices)):

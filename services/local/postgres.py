@@ -80,10 +80,10 @@ class Postgres:
         """
         private_file.folder(self._dir)
         process_record.stop_leftovers([self._record])
-        prefix = unprivileged.prefix(self._dir, _program("initdb"))
+        prefix = unprivileged.command_prefix(self._dir, _program("initdb"))
         if not self._cluster.exists():
             self._create(prefix)
-        unprivileged.hand_over(self._cluster, prefix)
+        unprivileged.change_owner(self._cluster, prefix)
         deadline = time.monotonic() + _HELD_WITHIN
         while not self._launched(prefix, retry=time.monotonic() < deadline):
             time.sleep(0.1)
@@ -99,9 +99,9 @@ class Postgres:
         """Stop in order (a "fast" shutdown); after `within` seconds, or when hurried, as a crash."""
         if self._process is None:
             return
-        self._process.ask()
+        self._process.request_stop()
         deadline = time.monotonic() + within
-        while self.alive and time.monotonic() < deadline and not self._signals.hurrying:
+        while self.alive and time.monotonic() < deadline and not self._signals.force:
             time.sleep(0.02)
         self.crash()
 
@@ -124,7 +124,7 @@ class Postgres:
         draft = self._cluster.with_name("cluster.new")
         shutil.rmtree(draft, ignore_errors=True)
         draft.mkdir(mode=0o700)
-        unprivileged.hand_over(draft, prefix)
+        unprivileged.change_owner(draft, prefix)
         private_file.password(self._dir / "password")
         _run([*prefix, *_initdb(draft, self._dir / "password")])
         single = [str(_program("postgres")), "--single", "-F", "-D", str(draft), "template1"]
@@ -149,7 +149,7 @@ class Postgres:
         return True
 
     def _new_process(self, prefix: list[str]) -> Process:
-        self._port = ports.claim(self._dir / "port", self._port)
+        self._port = ports.reserve_port(self._dir / "port", self._port)
         options = {**_SETTINGS, "port": str(self._port), "fsync": "on" if self._durable else "off"}
         return Process(
             self.name,
@@ -169,7 +169,9 @@ class Postgres:
             pid = int(lock.read_text().splitlines()[0])
         except (FileNotFoundError, ValueError, IndexError):
             return
-        if process_record.birth(pid) is not None and not process_record.anyone_in(self._cluster):
+        if process_record.start_identity(pid) is not None and not process_record.is_working_directory(
+            self._cluster
+        ):
             lock.unlink()
 
     def _ready(self) -> bool:

@@ -56,7 +56,7 @@ class Process:
     @property
     def alive(self) -> bool:
         """Whether the child runs. The first look after its death also ends its group."""
-        self._bury()
+        self._reap()
         return self._child is not None and self._child.returncode is None
 
     def start(self) -> None:
@@ -85,9 +85,9 @@ class Process:
         while not ready():
             self._signals.check()
             if not self.alive:
-                raise self.failed(f"ended at once ({self._ending()})")
+                raise self.failure(f"ended at once ({self._ending()})")
             if time.monotonic() >= deadline:
-                raise self.failed(f"was not ready within {within:g} s")
+                raise self.failure(f"was not ready within {within:g} s")
             time.sleep(_PAUSE)
 
     def run(self, within: float) -> None:
@@ -97,24 +97,24 @@ class Process:
             self._wait(within, until=lambda: self._signals.stopping)
             self._signals.check()
             if self.alive:
-                raise self.failed(f"was not done within {within:g} s")
+                raise self.failure(f"was not done within {within:g} s")
             if self._child is not None and self._child.returncode != 0:
-                raise self.failed(f"failed ({self._ending()})")
+                raise self.failure(f"failed ({self._ending()})")
         finally:
             self.stop(within=2)
 
-    def failed(self, what: str) -> StartFailed:
+    def failure(self, what: str) -> StartFailed:
         """Return the error that says what happened to the child and shows the end of its log."""
         return StartFailed(f"{self.name} {what}. The end of {self._log}:\n{self._tail()}")
 
-    def ask(self) -> None:
+    def request_stop(self) -> None:
         """Send the stop signal and return at once."""
         self.signal(self._stop_signal)
 
     def stop(self, within: float) -> None:
         """Ask the child to stop; kill it after `within` seconds, or at once when asked to hurry."""
-        self.ask()
-        self._wait(within, until=lambda: self._signals.hurrying)
+        self.request_stop()
+        self._wait(within, until=lambda: self._signals.force)
         self.kill()
 
     def kill(self) -> None:
@@ -139,7 +139,7 @@ class Process:
         while self.alive and time.monotonic() < deadline and not until():
             time.sleep(_PAUSE)
 
-    def _bury(self) -> None:
+    def _reap(self) -> None:
         if self._child is None or self._child.returncode is not None:
             return
         # Looked at before it is reaped: until then nobody else can be given its number, so the

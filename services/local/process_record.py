@@ -26,15 +26,15 @@ def write(record: Path, pid: int, stop_signal: int) -> None:
     """Note a child of this process."""
     note = {
         "pid": pid,
-        "born": birth(pid),
+        "born": start_identity(pid),
         "stop_signal": int(stop_signal),
         "owner": os.getpid(),
-        "owner_born": birth(os.getpid()),
+        "owner_born": start_identity(os.getpid()),
     }
     private_file.write(record, json.dumps(note))
 
 
-def birth(pid: int) -> str | None:
+def start_identity(pid: int) -> str | None:
     """Return boot and start time of a live process; None when it is dead, a zombie, or unknowable."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -43,7 +43,7 @@ def birth(pid: int) -> str | None:
         return None
 
 
-def anyone_in(folder: Path) -> bool:
+def is_working_directory(folder: Path) -> bool:
     """Tell whether some process has the folder as its working directory."""
     for link in Path("/proc").glob("[0-9]*/cwd"):
         try:
@@ -79,13 +79,13 @@ def _leftover(record: Path) -> dict[str, Any] | None:
         return None
     if not _lives(note):
         return None
-    if birth(note["owner"]) == note["owner_born"]:
+    if start_identity(note["owner"]) == note["owner_born"]:
         raise StillOwned(f"{record.parent} is in use: process {note['pid']}, started by {note['owner']}")
     return note
 
 
 def _lives(note: dict[str, Any]) -> bool:
-    born = birth(note["pid"])
+    born = start_identity(note["pid"])
     return born is not None and born == note["born"]
 
 

@@ -21,7 +21,7 @@ class Programs:
 
     prepare: tuple[Program, ...]
     gateway: Program
-    beside: tuple[Program, ...]
+    background: tuple[Program, ...]
 
 
 def loci(name: str, *words: str) -> Program:
@@ -33,5 +33,5 @@ def loci(name: str, *words: str) -> Program:
 LOCI = Programs(
     prepare=(loci("migrate", "migrate"), loci("dev-key", "keys", "ensure-dev")),
     gateway=loci("gateway", "serve"),
-    beside=(loci("workers", "work"), loci("beat", "beat"), loci("flower", "flower")),
+    background=(loci("workers", "work"), loci("beat", "beat"), loci("flower", "flower")),
 )

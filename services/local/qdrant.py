@@ -54,7 +54,7 @@ class Qdrant:
         """
         private_file.folder(self._dir)
         process_record.stop_leftovers([self._record])
-        self._port = ports.claim(self._dir / "port", self._port)
+        self._port = ports.reserve_port(self._dir / "port", self._port)
         self._process = self._new_process(self._port)
         self._process.start()
         try:
@@ -97,4 +97,4 @@ class Qdrant:
         )
 
     def _ready(self) -> bool:
-        return http_probe.answers(ports.HOST, self._port or 0)
+        return http_probe.responds_ok(ports.HOST, self._port or 0)

@@ -55,7 +55,7 @@ class Redis:
         """
         private_file.folder(self._dir)
         process_record.stop_leftovers([self._record])
-        self._port = ports.claim(self._dir / "port", self._port)
+        self._port = ports.reserve_port(self._dir / "port", self._port)
         self._process = self._new_process()
         self._process.start()
         try:

@@ -29,7 +29,7 @@ class Signals:
         return self._count > 0
 
     @property
-    def hurrying(self) -> bool:
+    def force(self) -> bool:
         """Whether it was asked for twice."""
         return self._count > 1
 
@@ -44,7 +44,7 @@ class Signals:
 
 
 @contextmanager
-def counted(signals: Signals) -> Iterator[None]:
+def counting(signals: Signals) -> Iterator[None]:
     """Count SIGINT, SIGTERM and SIGHUP while the block runs, instead of dying of them."""
 
     def count(_number: int, _frame: FrameType | None) -> None:

@@ -22,7 +22,7 @@ from services.local.postgres import Postgres
 from services.local.process import Process
 from services.local.qdrant import Qdrant
 from services.local.redis import Redis
-from services.local.supervisor import Watch, watch
+from services.local.supervisor import Supervisor, supervise
 from shared.foundation import config, errors
 
 _PREPARED_WITHIN = 600.0  # seconds; a migration of a grown database takes its time
@@ -67,11 +67,11 @@ class Stack:
 
     def run(self) -> int:
         """Start all, print `ready <url>`, watch until SIGINT or SIGTERM, stop all; return the exit code."""
-        with signals.counted(self._signals):
+        with signals.counting(self._signals):
             try:
                 with self._started() as running:
                     self._announce(running)
-                    watch(self._watches(), self._signals)
+                    supervise(self._watches(), self._signals)
                     self._say("stopping …")
             except signals.Stopped:
                 return 0
@@ -84,7 +84,7 @@ class Stack:
     def running(self) -> Iterator[Running]:
         """Run the stack for the length of a block, watched by a thread. Raises what a start raises."""
         with signals.interrupting(), self._started() as running:
-            watcher = threading.Thread(target=watch, args=(self._watches(), self._signals), daemon=True)
+            watcher = threading.Thread(target=supervise, args=(self._watches(), self._signals), daemon=True)
             watcher.start()
             try:
                 yield running
@@ -94,7 +94,7 @@ class Stack:
 
     @contextmanager
     def _started(self) -> Iterator[Running]:
-        with self._files.held():
+        with self._files.locked():
             try:
                 self._files.stop_leftovers()
                 self._check_ports()
@@ -118,7 +118,7 @@ class Stack:
     def _start_stores(self) -> None:
         urls: dict[str, str] = {}
         for kind in _STORES:
-            if data_dir.external(f"{kind.name}_url"):
+            if data_dir.is_external(f"{kind.name}_url"):
                 continue
             log = self._files.log(kind.name)
             store = kind(self._files.root / kind.name, log=log, signals=self._signals)
@@ -133,7 +133,7 @@ class Stack:
     def _start_programs(self) -> None:
         gateway = self._process(self._commands.gateway)
         self._gateway = [gateway]
-        self._beside = [self._process(command) for command in self._commands.beside]
+        self._beside = [self._process(command) for command in self._commands.background]
         for process in (gateway, *self._beside):
             process.start()
         gateway.wait_until(self._ready, _READY_WITHIN)
@@ -151,15 +151,15 @@ class Stack:
     def _ready(self) -> bool:
         for process in self._beside:
             if not process.alive:
-                raise process.failed("ended at once")
-        return http_probe.answers(self._host.strip("[]"), self._settings.port)
+                raise process.failure("ended at once")
+        return http_probe.responds_ok(self._host.strip("[]"), self._settings.port)
 
     @property
     def _host(self) -> str:
         return _ANYWHERE.get(self._settings.host, self._settings.host)
 
     def _running(self) -> Running:
-        password = None if data_dir.external("flower_password") else self._files.flower_password
+        password = None if data_dir.is_external("flower_password") else self._files.flower_password
         return Running(
             url=f"http://{self._host}:{self._settings.port}",
             key=self._files.dev_key.read_text().strip(),
@@ -176,11 +176,11 @@ class Stack:
             sys.stdout.write(f"ready {running.url}\n")
             sys.stdout.flush()
 
-    def _watches(self) -> list[Watch]:
-        return [Watch(thing, self._say) for thing in (*self._stores, *self._gateway, *self._beside)]
+    def _watches(self) -> list[Supervisor]:
+        return [Supervisor(thing, self._say) for thing in (*self._stores, *self._gateway, *self._beside)]
 
     def _stop(self) -> None:
-        with signals.counted(self._signals):
+        with signals.counting(self._signals):
             _stop_together(self._beside, _GRACE_BESIDE)
             _stop_together(self._gateway, _GRACE_GATEWAY)
             deadline = time.monotonic() + _GRACE_STORES
@@ -192,7 +192,7 @@ class Stack:
 
 def _stop_together(processes: list[Process], grace: float) -> None:
     for process in processes:
-        process.ask()
+        process.request_stop()
     deadline = time.monotonic() + grace
     for process in processes:
         process.stop(within=max(0.0, deadline - time.monotonic()))

@@ -27,7 +27,7 @@ class Watched(Protocol):
         """Start it, anew if it died."""
 
 
-class Watch:
+class Supervisor:
     """One watched thing and the deaths it had."""
 
     def __init__(
@@ -40,7 +40,7 @@ class Watch:
         self._born = time.monotonic()
         self._due: float | None = None
 
-    def look(self) -> None:
+    def check(self) -> None:
         """See whether it lives; note its death, or start it once its delay has passed."""
         now = time.monotonic()
         if self._watched.alive:
@@ -69,9 +69,9 @@ class Watch:
             self._say(f"{self._watched.name} was started again")
 
 
-def watch(things: list[Watch], signals: Signals, pause: float = 0.1) -> None:
+def supervise(things: list[Supervisor], signals: Signals, pause: float = 0.1) -> None:
     """Look at each in turn until asked to stop."""
     while not signals.stopping:
         for thing in things:
-            thing.look()
+            thing.check()
         time.sleep(pause)

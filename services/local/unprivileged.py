@@ -18,7 +18,7 @@ _NAME = "nobody"
 _CAPABILITY = "-all,+dac_override"
 
 
-def prefix(folder: Path, program: Path) -> list[str]:
+def command_prefix(folder: Path, program: Path) -> list[str]:
     """Return the words to put before a command line of `program` that works in `folder`.
 
     Empty unless we are root. Raises Misconfigured when there is no way.
@@ -34,7 +34,7 @@ def prefix(folder: Path, program: Path) -> list[str]:
     )
 
 
-def hand_over(folder: Path, words: list[str]) -> None:
+def change_owner(folder: Path, words: list[str]) -> None:
     """Give the folder and all in it to the user that the prefix runs as."""
     owner = pwd.getpwnam(_NAME).pw_uid if words and words == _account() else os.geteuid()
     if folder.stat().st_uid == owner:

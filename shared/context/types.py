@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from shared.conversation.turns.turn import RecalledLine, Turn
-from shared.memory.longterm.search import Result
+from shared.memory.longterm.search import MemoryResult
 
 
 class BlockKind(StrEnum):
@@ -23,7 +23,7 @@ class BlockKind(StrEnum):
 
 TURNS = "turns"
 # What gives way first when the budget is short.
-GIVES_WAY = (
+SHORTENING_ORDER = (
     BlockKind.PAST_TURNS,
     BlockKind.EPISODES,
     BlockKind.SUBAGENTS,
@@ -38,7 +38,7 @@ GIVES_WAY = (
 class Line:
     """One line of a block and the id of what it shows."""
 
-    id: str
+    record_id: str
     text: str
 
 
@@ -64,33 +64,33 @@ class Request:
 
 
 @dataclass(slots=True)
-class Gathered:
+class ContextInputs:
     """Everything read for a turn, before any of it is shaped."""
 
     turns: list[Turn] = field(default_factory=list)
-    marks: dict[str, tuple[int, int]] = field(default_factory=dict)
-    recalled: list[Result] = field(default_factory=list)
-    episodes: list[Result] = field(default_factory=list)
-    others: list[Block] = field(default_factory=list)
+    recalled_before: dict[str, tuple[int, int]] = field(default_factory=dict)
+    recalled: list[MemoryResult] = field(default_factory=list)
+    episodes: list[MemoryResult] = field(default_factory=list)
+    other_blocks: list[Block] = field(default_factory=list)
     first_turn: bool = False
     stages: list[str] = field(default_factory=list)
     degraded: list[str] = field(default_factory=list)
     timings: dict[str, float] = field(default_factory=dict)
 
     @property
-    def found(self) -> list[Result]:
+    def found(self) -> list[MemoryResult]:
         """Every entry that the message brought up, the episodes last."""
         return [*self.recalled, *self.episodes]
 
 
 @dataclass(frozen=True, slots=True)
-class Shaped:
+class BuiltContext:
     """A finished context. `new` are the entries shown for the first time, `withheld` those shown before."""
 
     messages: list[dict[str, str]]
     blocks: list[Block]
-    new: list[Result]
+    new_memories: list[MemoryResult]
     lines: tuple[RecalledLine, ...]
     withheld: list[str]
     tokens: int
-    cut: list[str]
+    shortened: list[str]

@@ -67,27 +67,27 @@ class Settings(BaseSettings):
     search_candidates: int = Field(100, ge=10, le=1000)
     search_strategy: Literal["blend", "mean", "rrf", "bm25"] = "blend"
     recall_limit: int = Field(8, ge=1)
-    recall_fallback: int = Field(5, ge=0)
+    recall_newest_limit: int = Field(5, ge=0)
     recall_episodes: int = Field(5, ge=0)
-    past_turns: int = Field(0, ge=0, le=20)
+    recall_past_turns: int = Field(0, ge=0, le=20)
     # No request waits longer than this for the index; it answers from Postgres instead.
     qdrant_timeout: float = Field(2, gt=0)
     redis_timeout: float = Field(1, gt=0)
 
     # Working memory and conversation
-    desk_ttl: int = Field(300, ge=1)
-    desk_limit: int = Field(50, ge=1)
-    desk_large_value: int = Field(16_000, ge=1)
-    desk_chunk: int = Field(20_000, ge=1)
-    desk_large_ttl: int = Field(1200, ge=1)
-    window_retain: int = Field(50, ge=1)
-    window_replay: int = Field(20, ge=1)
-    window_idle: int = Field(3600, ge=1)
+    working_ttl: int = Field(300, ge=1)
+    working_max_entries: int = Field(50, ge=1)
+    working_chunk_threshold: int = Field(16_000, ge=1)
+    working_chunk_size: int = Field(20_000, ge=1)
+    working_chunked_ttl: int = Field(1200, ge=1)
+    window_max_turns: int = Field(50, ge=1)
+    context_max_turns: int = Field(20, ge=1)
+    window_ttl: int = Field(3600, ge=1)
 
     # Sessions with state: keys and transcript entries of one session, keys of one agent
-    session_kv: int = Field(200, ge=1)
-    session_transcript: int = Field(500, ge=1)
-    agent_kv: int = Field(500, ge=1)
+    session_max_keys: int = Field(200, ge=1)
+    session_max_transcript_entries: int = Field(500, ge=1)
+    agent_max_keys: int = Field(500, ge=1)
     # What a `tmp` store holds is gone so long after the last write, unless its session says otherwise.
     tmp_ttl: int = Field(3600, ge=1)
 
@@ -96,43 +96,43 @@ class Settings(BaseSettings):
     budget_alert: float = Field(0.8, gt=0, le=1)
 
     # Work: leases must outlive deadlines, or a slow call is done twice.
-    lease: float = Field(120, gt=0)
-    work_attempts: int = Field(5, ge=1)
-    work_backoff: float = Field(2, gt=0)
-    work_backoff_max: float = Field(300, gt=0)
-    hand_on_every: float = Field(2, gt=0)
-    sweep_every: float = Field(60, gt=0)
+    job_lease: float = Field(120, gt=0)
+    job_max_attempts: int = Field(5, ge=1)
+    job_backoff: float = Field(2, gt=0)
+    job_backoff_max: float = Field(300, gt=0)
+    dispatch_interval: float = Field(2, gt=0)
+    sweep_interval: float = Field(60, gt=0)
     # What a worker has in hand when it is told to end may end by itself for so long, then it is given
     # back: shorter than a call of the model, and the model is asked again.
-    shutdown_grace: float = Field(5, ge=0)
+    worker_shutdown_grace: float = Field(5, ge=0)
     # A gateway that is told to end still answers for so long, as not ready and closing connections, so
     # that who sends to it has turned elsewhere before it refuses.
-    drain: float = Field(3, ge=0)
+    gateway_drain: float = Field(3, ge=0)
 
     # Dreams
     dream_enabled: bool = True
-    dream_first_after: float = Field(300, ge=0)
-    dream_every: float = Field(4 * 3600, gt=0)
+    dream_initial_delay: float = Field(300, ge=0)
+    dream_interval: float = Field(4 * 3600, gt=0)
     # Instead of the interval: five fields, in UTC. A night's quiet hours, say.
     dream_cron: str | None = None
     # A scope that somebody is working in is left alone until it has been quiet this long.
-    dream_quiet: float = Field(30, ge=0)
-    dream_off: frozenset[str] = frozenset()
+    dream_quiet_period: float = Field(30, ge=0)
+    dream_disabled_passes: frozenset[str] = frozenset()
     dream_lease: float = Field(300, gt=0)
-    dream_entries: int = Field(1000, ge=2)
-    dream_feedback_days: float = Field(7, gt=0)
-    dream_feedback: int = Field(50, ge=0)
+    dream_batch_size: int = Field(1000, ge=2)
+    dream_signal_days: float = Field(7, gt=0)
+    dream_max_signals: int = Field(50, ge=0)
     dream_max_turns: int = Field(500, ge=1)
-    session_idle: float = Field(1800, gt=0)
+    session_idle_seconds: float = Field(1800, gt=0)
 
     # Retention, in days unless said otherwise
-    archive_days: float = Field(90, gt=0)
-    turn_days: float | None = Field(None, gt=0)
-    history_days: float | None = Field(None, gt=0)
-    idempotency_hours: float = Field(24, gt=0)
-    embedding_cache_days: float = Field(30, gt=0)
-    feedback_days: float = Field(90, gt=0)
-    dream_days: float = Field(90, gt=0)
+    retention_archived_days: float = Field(90, gt=0)
+    retention_turn_days: float | None = Field(None, gt=0)
+    retention_history_days: float | None = Field(None, gt=0)
+    retention_idempotency_hours: float = Field(24, gt=0)
+    retention_embedding_cache_days: float = Field(30, gt=0)
+    retention_feedback_days: float = Field(90, gt=0)
+    retention_dream_days: float = Field(90, gt=0)
 
     # Where workers and beat show that they live, for `loci alive`. Not by default: two workers on one
     # machine would vouch for each other.
@@ -154,7 +154,7 @@ class Settings(BaseSettings):
         """The broker's address: its own, or database 1 of the Redis that is set."""
         if self.broker_url is not None:
             return self.broker_url.get_secret_value()
-        return _with_database(required(self.redis_url, "LOCI_REDIS_URL"), 1)
+        return _with_database(require_setting(self.redis_url, "LOCI_REDIS_URL"), 1)
 
     @classmethod
     def settings_customise_sources(
@@ -192,7 +192,7 @@ def load(**overrides: Any) -> Settings:
         raise errors.Misconfigured(faults) from None
 
 
-def required(value: SecretStr | str | None, variable: str) -> str:
+def require_setting(value: SecretStr | str | None, variable: str) -> str:
     """Return the value of a setting that this process cannot do without."""
     if value is None:
         raise errors.Misconfigured(

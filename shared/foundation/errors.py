@@ -104,10 +104,10 @@ class Unavailable(LociError):
         super().__init__(f"{dependency} is unavailable: {reason}")
         self.dependency = dependency
         self.retry_after = retry_after
-        self.unanswered = unanswered
+        self.may_have_run = unanswered
 
 
-class BadReply(LociError):
+class InvalidModelReply(LociError):
     """A model answered, but not what was asked.
 
     `usage` is what it says to have used for that. `refused` says that it answered with a status of
@@ -119,7 +119,7 @@ class BadReply(LociError):
     ) -> None:
         super().__init__(message)
         self.usage = usage
-        self.refused = refused
+        self.rejected_by_endpoint = refused
 
 
 class Misconfigured(LociError):

@@ -8,7 +8,7 @@ from typing import Any
 
 from shared.foundation import errors
 
-Item = dict[str, Any]
+JsonObject = dict[str, Any]
 
 _TAG = r"think(?:ing)?>"
 _THOUGHTS = re.compile(rf"(?:\s*<{_TAG}.*?</{_TAG})+", re.DOTALL | re.IGNORECASE)
@@ -24,7 +24,7 @@ _MOST_STARTS = 200
 """Brackets that are tried: a reply of nothing but brackets must not be read once for each."""
 
 
-def objects(text: str) -> list[Item]:
+def parse_objects(text: str) -> list[JsonObject]:
     """Return the objects of the JSON array in a reply; an empty list only if it says `[]`.
 
     The last array that holds objects counts: models think aloud first. Of an array that is cut
@@ -37,10 +37,10 @@ def objects(text: str) -> list[Item]:
             return found
     if _is_empty(spoken):
         return []
-    raise errors.BadReply("the reply holds no JSON array of objects")
+    raise errors.InvalidModelReply("the reply holds no JSON array of objects")
 
 
-def object_(text: str, *names: str) -> Item:
+def parse_object(text: str, *names: str) -> JsonObject:
     """Return the JSON object of a reply: the last that tells something under one of `names`.
 
     Without names any object counts. Of one that is cut off or spoilt, the fields before that place
@@ -50,24 +50,24 @@ def object_(text: str, *names: str) -> Item:
     meant = [item for item in read if not item or not names or not item.keys().isdisjoint(names)]
     telling = [item for item in meant if any(item.get(name) for name in names or item)]
     if not meant:
-        raise errors.BadReply("the reply holds no JSON object of the kind that was asked for")
+        raise errors.InvalidModelReply("the reply holds no JSON object of the kind that was asked for")
     return (telling or meant)[-1]
 
 
-def listed(text: str, *names: str) -> list[Item]:
+def parse_listed_objects(text: str, *names: str) -> list[JsonObject]:
     """Return the objects listed under one of `names` in the reply's object, or in a bare array.
 
     Raises errors.BadReply when the reply holds neither.
     """
     try:
-        told = object_(text, *names)
-    except errors.BadReply:
-        return objects(text)
+        told = parse_object(text, *names)
+    except errors.InvalidModelReply:
+        return parse_objects(text)
     found: Any = next((told[name] for name in names if told.get(name)), [])
     return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
 
 
-def _outermost(text: str) -> Iterator[Item]:
+def _outermost(text: str) -> Iterator[JsonObject]:
     end = 0
     for start in _starts(text, "{"):
         if start < end:
@@ -81,8 +81,8 @@ def _outermost(text: str) -> Iterator[Item]:
                 return  # what follows are its parts
 
 
-def _whole_fields(text: str, position: int) -> Item:
-    fields: Item = {}
+def _whole_fields(text: str, position: int) -> JsonObject:
+    fields: JsonObject = {}
     while field := _FIELD.match(text, position):
         try:
             fields[field[1]], position = _decoder.raw_decode(text, field.end())
@@ -118,24 +118,24 @@ def _spoken(text: str) -> str:
     return _UNCLOSED.sub("", rest[end:])
 
 
-def _last_array(text: str) -> list[Item]:
+def _last_array(text: str) -> list[JsonObject]:
     filled = [items for _, value in _values(text, "[") if (items := _objects_in(value))]
     return filled[-1] if filled else []
 
 
-def _objects_in(value: Any) -> list[Item]:
+def _objects_in(value: Any) -> list[JsonObject]:
     if isinstance(value, list) and len(value) == 1 and isinstance(value[0], list):
         value = value[0]
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
-def _before_break(text: str) -> list[Item]:
+def _before_break(text: str) -> list[JsonObject]:
     broken = (start for start, value in _values(text, "[") if value is None)
     return next((items for start in broken if (items := _whole_items(text, start + 1))), [])
 
 
-def _whole_items(text: str, position: int) -> list[Item]:
-    items: list[Item] = []
+def _whole_items(text: str, position: int) -> list[JsonObject]:
+    items: list[JsonObject] = []
     while True:
         try:
             item, position = _decoder.raw_decode(text, _end_of_gap(text, position))
@@ -151,7 +151,7 @@ def _end_of_gap(text: str, position: int) -> int:
     return gap.end() if gap else position
 
 
-def _alone(text: str) -> list[Item]:
+def _alone(text: str) -> list[JsonObject]:
     """Return the objects without an array around them, as of a model that found a single fact."""
     found = [value for _, value in _values(text, "{") if value is not None]
     return [item for item in found if list(item.values()) != [[]]]

@@ -20,13 +20,13 @@ _HIDDEN = re.compile(
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f]")
 
 
-def one_line(text: str) -> str:
+def single_line(text: str) -> str:
     """Return content as it may stand in a line of a block."""
     visible = (_CONTROL.sub("", _HIDDEN.sub("", line)).strip() for line in text.splitlines())
     flat = " ⏎ ".join(filter(None, visible))
     return _FENCE.sub("\N{SINGLE LEFT-POINTING ANGLE QUOTATION MARK}", flat)
 
 
-def fenced(header: str, lines: list[str]) -> str:
+def fence(header: str, lines: list[str]) -> str:
     """Return a block: its header, and its lines inside the fence."""
     return "\n".join([header, OPEN, *lines, CLOSE])

@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-MAX_CONTENT = 256_000
+MAX_TURN_CONTENT = 256_000
 
 
 class Role(StrEnum):

@@ -14,7 +14,7 @@ from shared.foundation import errors
 
 Right = Literal["read", "write", "admin"]
 DEFAULT_AGENT = "default"
-MAX_ACCOUNT = 128
+MAX_ID_LENGTH = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Caller:
         fields = {"agent_id": self.agent_id, "user_id": self.user_id, "namespace": self.namespace}
         return {field: value for field, value in fields.items() if value is not None}
 
-    def require(self, right: Right) -> None:
+    def require_right(self, right: Right) -> None:
         """Raise Forbidden unless the key carries `right`."""
         if right not in self.rights:
             raise errors.Forbidden(f"this key lacks the right '{right}'")
@@ -72,8 +72,8 @@ def _check_account(field: str, value: str) -> None:
     """Accept any account name that others hand out, as e-mail addresses: printable, one line."""
     if not value.strip() or value != value.strip() or not value.isprintable():
         raise errors.Invalid(field, "must be printable, not blank, without spaces around it")
-    if len(value) > MAX_ACCOUNT:
-        raise errors.TooLarge(field, f"must be at most {MAX_ACCOUNT} characters")
+    if len(value) > MAX_ID_LENGTH:
+        raise errors.TooLarge(field, f"must be at most {MAX_ID_LENGTH} characters")
 
 
 def _bound(field: str, bound: str | None, asked: str | None) -> str | None:

@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class State(StrEnum):
+class MemoryState(StrEnum):
     """Where a long-term entry stands."""
 
     PENDING = "pending"  # raw, waiting for enrichment; searchable all the while
@@ -40,22 +40,22 @@ class State(StrEnum):
     ARCHIVED = "archived"  # superseded by others; purged after a while
 
 
-class Kind(StrEnum):
+class RecordKind(StrEnum):
     """What kind of record a work row is about."""
 
     MEMORY = "memory"
     TURN = "turn"
-    DESK = "desk"
+    WORKING = "desk"
     OBSERVATION = "observation"
-    SCOPE = "scope"  # an agent's, or one of its users', to be dreamed over
-    RUN = "run"  # a dream run
+    DREAM_SCOPE = "scope"  # an agent's, or one of its users', to be dreamed over
+    DREAM_RUN = "run"  # a dream run
 
 
-INDEXED = (Kind.MEMORY, Kind.TURN, Kind.DESK, Kind.OBSERVATION)
+SEARCHABLE_KINDS = (RecordKind.MEMORY, RecordKind.TURN, RecordKind.WORKING, RecordKind.OBSERVATION)
 """The kinds that are found by search: one collection each."""
 
 
-class Track(StrEnum):
+class Pipeline(StrEnum):
     """What kind of progress a work row tracks. One row per record, track and generation."""
 
     INDEX = "index"
@@ -85,23 +85,25 @@ class Stage:
     """
 
     name: str
-    track: Track
+    pipeline: Pipeline
     task: str
-    batch: int
-    outage_counts: bool = False
+    batch_size: int
+    outage_uses_attempt: bool = False
 
 
-INDEX = Stage("index", Track.INDEX, "embedding.index_pending", batch=200)
-EMBED = Stage("embed", Track.INDEX, "embedding.embed_pending", batch=256)
-ENRICH = Stage("enrich", Track.ENRICHMENT, "enrichment.enrich_pending", batch=16, outage_counts=True)
+INDEX = Stage("index", Pipeline.INDEX, "embedding.index_pending", batch_size=200)
+EMBED = Stage("embed", Pipeline.INDEX, "embedding.embed_pending", batch_size=256)
+ENRICH = Stage(
+    "enrich", Pipeline.ENRICHMENT, "enrichment.enrich_pending", batch_size=16, outage_uses_attempt=True
+)
 
-DREAM = Stage("dream", Track.DREAM, "dream.begin_due", batch=20)
-DREAM_PASS = Stage("dream_pass", Track.DREAM, "dream.go_on", batch=10, outage_counts=True)
+DREAM_START = Stage("dream", Pipeline.DREAM, "dream.begin_due", batch_size=20)
+DREAM_PASS = Stage("dream_pass", Pipeline.DREAM, "dream.go_on", batch_size=10, outage_uses_attempt=True)
 
-STAGES = {stage.name: stage for stage in (INDEX, EMBED, ENRICH, DREAM, DREAM_PASS)}
+STAGES = {stage.name: stage for stage in (INDEX, EMBED, ENRICH, DREAM_START, DREAM_PASS)}
 
 # Tasks that are no stage of a record: the clock's.
-HAND_ON_TASK = "sweep.hand_on"
+DISPATCH_TASK = "sweep.hand_on"
 SWEEP_TASK = "sweep.sweep_once"
 
 
@@ -110,12 +112,12 @@ def queue_of(task: str) -> str:
     return task.partition(".")[0]
 
 
-class PassName(StrEnum):
+class DreamPass(StrEnum):
     """The passes, in the order of a run. The value is the task's name without its queue."""
 
-    FOLD = "fold_duplicates"
-    EVALUATE = "evaluate_sessions"
+    DEDUPLICATE = "fold_duplicates"
+    EVALUATE_SESSIONS = "evaluate_sessions"
     CONSOLIDATE = "consolidate"
-    ANTI_PATTERNS = "mine_anti_patterns"
-    PREFERENCES = "infer_preferences"
-    EPISODES = "extract_episodes"
+    MINE_ANTI_PATTERNS = "mine_anti_patterns"
+    INFER_PREFERENCES = "infer_preferences"
+    EXTRACT_EPISODES = "extract_episodes"

@@ -16,13 +16,13 @@ from datetime import UTC, datetime
 
 from shared.foundation import errors
 
-CATEGORY_LENGTH = 256
-IDENTIFIER_LENGTH = 128
-TAGS = 64
-TAG_LENGTH = 64
-METADATA_PAIRS = 64
-METADATA_KEY_LENGTH = 64
-METADATA_VALUE_LENGTH = 1024
+MAX_CATEGORY_LENGTH = 256
+MAX_IDENTIFIER_LENGTH = 128
+MAX_TAGS = 64
+MAX_TAG_LENGTH = 64
+MAX_METADATA_PAIRS = 64
+MAX_METADATA_KEY_LENGTH = 64
+MAX_METADATA_VALUE_LENGTH = 1024
 _FIRST_YEAR, _LAST_YEAR = 2, 9998
 
 _PATH = re.compile(r"[A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)*")
@@ -32,12 +32,12 @@ _LINE_BREAKING = frozenset({"Cc", "Zl", "Zp"})
 
 def check_category(value: str, field: str = "category") -> str:
     """Return a category such as `project-context/loci`, at most 256 characters."""
-    return _checked_path(value, field, CATEGORY_LENGTH)
+    return _checked_path(value, field, MAX_CATEGORY_LENGTH)
 
 
 def check_identifier(value: str, field: str) -> str:
     """Return an id that a caller chose (tenant, agent, user, session), at most 128 characters."""
-    return _checked_path(value, field, IDENTIFIER_LENGTH)
+    return _checked_path(value, field, MAX_IDENTIFIER_LENGTH)
 
 
 def _checked_path(value: str, field: str, max_length: int) -> str:
@@ -58,11 +58,11 @@ def check_path_shape(value: str, field: str) -> None:
         raise errors.Invalid(field, "must not have a '..' segment")
 
 
-def clean_category(text: str | None) -> str | None:
+def sanitize_category(text: str | None) -> str | None:
     """Make a category of what a model wrote; None when nothing usable remains."""
     if not isinstance(text, str):  # a model's JSON may hold anything
         return None
-    if len(text) <= CATEGORY_LENGTH and _PATH.fullmatch(text):
+    if len(text) <= MAX_CATEGORY_LENGTH and _PATH.fullmatch(text):
         return text
     plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
     segments = [re.sub(r"[^A-Za-z0-9_-]+", "-", part).strip("-") for part in re.split(r"[/\\]", plain)]
@@ -70,10 +70,10 @@ def clean_category(text: str | None) -> str | None:
 
 
 def _fitting(path: str) -> str:
-    if len(path) <= CATEGORY_LENGTH:
+    if len(path) <= MAX_CATEGORY_LENGTH:
         return path
-    whole_segments = path[: CATEGORY_LENGTH + 1].rpartition("/")[0]
-    return whole_segments or path[:CATEGORY_LENGTH]
+    whole_segments = path[: MAX_CATEGORY_LENGTH + 1].rpartition("/")[0]
+    return whole_segments or path[:MAX_CATEGORY_LENGTH]
 
 
 def check_text(value: str, field: str, max_length: int | None = None, *, allow_blank: bool = False) -> str:
@@ -100,21 +100,21 @@ def check_tags(values: Iterable[str], field: str = "tags") -> tuple[str, ...]:
     A tag stands in lists that are read by line, so characters that break a line are refused.
     """
     tags = tuple(dict.fromkeys(values))
-    if len(tags) > TAGS:
-        raise errors.TooLarge(field, f"must be at most {TAGS} tags")
+    if len(tags) > MAX_TAGS:
+        raise errors.TooLarge(field, f"must be at most {MAX_TAGS} tags")
     for position, tag in enumerate(tags):
-        _check_one_line(tag, f"{field}.{position}", TAG_LENGTH)
+        _check_one_line(tag, f"{field}.{position}", MAX_TAG_LENGTH)
     return tags
 
 
 def check_metadata(pairs: Mapping[str, str], field: str = "metadata") -> dict[str, str]:
     """Return the metadata: at most 64 pairs, keys to 64 and values to 1024 characters."""
-    if len(pairs) > METADATA_PAIRS:
-        raise errors.TooLarge(field, f"must be at most {METADATA_PAIRS} pairs")
+    if len(pairs) > MAX_METADATA_PAIRS:
+        raise errors.TooLarge(field, f"must be at most {MAX_METADATA_PAIRS} pairs")
     for position, (key, value) in enumerate(pairs.items()):
         # The key itself may be unprintable, so a bad one is named by its position.
-        _check_one_line(key, f"{field}.{position}", METADATA_KEY_LENGTH)
-        check_text(value, f"{field}.{key}", METADATA_VALUE_LENGTH, allow_blank=True)
+        _check_one_line(key, f"{field}.{position}", MAX_METADATA_KEY_LENGTH)
+        check_text(value, f"{field}.{key}", MAX_METADATA_VALUE_LENGTH, allow_blank=True)
     return dict(pairs)
 
 

@@ -33,7 +33,7 @@ def celery_app(settings: config.Settings) -> Celery:
 
 
 def _settings(settings: config.Settings) -> dict[str, object]:
-    tasks = [stage.task for stage in stages.STAGES.values()] + [stages.HAND_ON_TASK, stages.SWEEP_TASK]
+    tasks = [stage.task for stage in stages.STAGES.values()] + [stages.DISPATCH_TASK, stages.SWEEP_TASK]
     return {
         "task_serializer": "json",
         "accept_content": ["json"],
@@ -64,7 +64,7 @@ def _settings(settings: config.Settings) -> dict[str, object]:
     }
 
 
-class Bell:
+class TaskPublisher:
     """Ring for work, without waiting."""
 
     def __init__(self, settings: config.Settings) -> None:
@@ -77,15 +77,15 @@ class Bell:
         self._stopping = False
         self._thread: threading.Thread | None = None
 
-    def ring(self, stage: stages.Stage, rows: int = 1) -> None:
+    def wake(self, stage: stages.Stage, jobs: int = 1) -> None:
         """Ask for workers for a stage that `rows` more rows are due in."""
         with self._lock:
-            self._wanted[stage.name] += rows
+            self._wanted[stage.name] += jobs
             self._rung_by.setdefault(stage.name, traces.traceparent())
         self._start()
         self._wake.set()
 
-    def call(self, task: str, **arguments: str | None) -> None:
+    def send(self, task: str, **arguments: str | None) -> None:
         """Ask for one named task, with arguments for those who watch: the rows decide what is done."""
         with self._lock:
             self._calls.append((task, arguments, traces.traceparent()))
@@ -120,7 +120,7 @@ class Bell:
             threading.Event().wait(_TICK)
 
     def _publish(self, stage: stages.Stage, rows: int, trace: str | None) -> None:
-        for _ in range(min(_MAX_RINGS, -(-rows // stage.batch))):
+        for _ in range(min(_MAX_RINGS, -(-rows // stage.batch_size))):
             self._send(stage.task, {"due": rows}, trace)
 
     def _send(self, task: str, arguments: Mapping[str, str | int | None], trace: str | None) -> None:

@@ -8,7 +8,7 @@ import time
 from shared.foundation import errors
 
 
-class Breaker:
+class CircuitBreaker:
     """Refuse calls for `pause` seconds after one that found its dependency away."""
 
     def __init__(self, dependency: str, pause: float = 1.0) -> None:

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from shared.foundation import config, errors
-from shared.infra.circuit_breaker import Breaker
+from shared.infra.circuit_breaker import CircuitBreaker
 from shared.infra.model_endpoint import ModelEndpoint, usage_of
 
 Vector = list[float]
 
 
 @dataclass(frozen=True, slots=True)
-class Embedded:
+class EmbeddingReply:
     """The vectors of one call, and what the endpoint says it used (its own usage object)."""
 
     vectors: list[Vector]
@@ -34,10 +34,10 @@ class Embedder:
         self._endpoint = endpoint
         self.model = settings.embedding_model or "default"
         self._dimension = settings.embedding_dimension
-        self.batch = settings.embedding_batch
+        self.batch_size = settings.embedding_batch
         self.max_chars = settings.embedding_max_chars
         self._query_timeout = settings.query_embedding_timeout
-        self._breaker = Breaker("embedding endpoint", pause=2)
+        self._breaker = CircuitBreaker("embedding endpoint", pause=2)
 
     async def dimension(self) -> int:
         """Return the vectors' length, asked from the endpoint when no setting tells it."""
@@ -48,11 +48,11 @@ class Embedder:
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
         """Return one unit-comparable vector for each text, in order."""
         vectors: list[Vector] = []
-        for start in range(0, len(texts), self.batch):
-            vectors += (await self._ask(texts[start : start + self.batch], None)).vectors
+        for start in range(0, len(texts), self.batch_size):
+            vectors += (await self._ask(texts[start : start + self.batch_size], None)).vectors
         return vectors
 
-    async def embed_once(self, texts: Sequence[str]) -> Embedded:
+    async def embed_batch(self, texts: Sequence[str]) -> EmbeddingReply:
         """Embed at most `batch` texts in one call.
 
         Raises errors.BadReply for an answer that can't be used. Workers embed through
@@ -69,13 +69,13 @@ class Embedder:
         """Close the connections."""
         await self._endpoint.close()
 
-    async def _ask(self, texts: Sequence[str], timeout: float | None) -> Embedded:
+    async def _ask(self, texts: Sequence[str], timeout: float | None) -> EmbeddingReply:
         try:
             return await self._call(texts, timeout)
-        except errors.BadReply as error:
+        except errors.InvalidModelReply as error:
             raise errors.Unavailable("embedding endpoint", str(error)) from error
 
-    async def _call(self, texts: Sequence[str], timeout: float | None) -> Embedded:
+    async def _call(self, texts: Sequence[str], timeout: float | None) -> EmbeddingReply:
         body = {
             "model": self.model,
             "input": [text[: self.max_chars] for text in texts],
@@ -84,16 +84,16 @@ class Embedder:
         answer = await self._endpoint.post("embeddings", body, timeout)
         usage = usage_of(answer)
         try:
-            return Embedded([self._checked(vector) for vector in _vectors(answer, len(texts))], usage)
-        except errors.BadReply as error:
-            raise errors.BadReply(str(error), usage=usage) from error
+            return EmbeddingReply([self._checked(vector) for vector in _vectors(answer, len(texts))], usage)
+        except errors.InvalidModelReply as error:
+            raise errors.InvalidModelReply(str(error), usage=usage) from error
 
     def _checked(self, vector: Vector) -> Vector:
         if self._dimension is not None and len(vector) != self._dimension:
-            raise errors.BadReply(f"{len(vector)} dimensions instead of {self._dimension}")
+            raise errors.InvalidModelReply(f"{len(vector)} dimensions instead of {self._dimension}")
         norm = math.sqrt(math.fsum(x * x for x in vector))
         if not math.isfinite(norm) or norm == 0:
-            raise errors.BadReply("a vector that is zero or not finite")
+            raise errors.InvalidModelReply("a vector that is zero or not finite")
         return vector
 
 
@@ -102,18 +102,18 @@ def _vectors(answer: Any, count: int) -> list[Vector]:
         rows = sorted(answer["data"], key=lambda row: row["index"])
         vectors = [[float(x) for x in row["embedding"]] for row in rows]
     except (KeyError, TypeError, ValueError) as error:
-        raise errors.BadReply("embeddings of an unknown shape") from error
+        raise errors.InvalidModelReply("embeddings of an unknown shape") from error
     if len(vectors) != count or [row["index"] for row in rows] != list(range(count)):
-        raise errors.BadReply(f"{len(vectors)} vectors for {count} texts")
+        raise errors.InvalidModelReply(f"{len(vectors)} vectors for {count} texts")
     return vectors
 
 
-def packed(vector: Vector) -> bytes:
+def to_float32_bytes(vector: Vector) -> bytes:
     """Return a vector as little-endian float32."""
     return array("f", vector).tobytes()
 
 
-def unpacked(data: bytes) -> Vector:
+def from_float32_bytes(data: bytes) -> Vector:
     """Return the vector that `packed` made."""
     return array("f", data).tolist()
 

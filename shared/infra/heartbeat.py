@@ -7,10 +7,10 @@ nobody can set: a step of the wall clock must not look like the death of every w
 import time
 from pathlib import Path
 
-EVERY = 5.0  # seconds between beats
+INTERVAL_SECONDS = 5.0  # seconds between beats
 
 
-def beat(file: Path | None) -> None:
+def write(file: Path | None) -> None:
     """Note that the process is alive now; nothing if no file is set. A file is replaced whole."""
     if file is None:
         return
@@ -20,7 +20,7 @@ def beat(file: Path | None) -> None:
     fresh.replace(file)
 
 
-def age(file: Path | None) -> float | None:
+def age_seconds(file: Path | None) -> float | None:
     """Return the seconds since the last beat; None if there is none, or it is from before a restart."""
     try:
         seconds = time.monotonic() - float(file.read_text()) if file else -1.0

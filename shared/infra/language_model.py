@@ -8,7 +8,7 @@ from shared.infra.model_endpoint import ModelEndpoint, usage_of
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class ModelReply:
     """What the model said, and what the endpoint says it cost (its own usage object)."""
 
     text: str
@@ -24,7 +24,7 @@ class LanguageModel:
         self.model = settings.llm_model or "default"
         self.max_tokens = settings.llm_max_tokens
 
-    async def ask(self, system: str, user: str) -> Reply:
+    async def complete(self, system: str, user: str) -> ModelReply:
         """Return the model's reply.
 
         Raises errors.Unavailable when the endpoint can't serve now, and errors.BadReply when
@@ -44,19 +44,19 @@ class LanguageModel:
         await self._endpoint.close()
 
 
-def _reply(answer: Any) -> Reply:
+def _reply(answer: Any) -> ModelReply:
     usage = usage_of(answer)
     try:
         choice = answer["choices"][0]
         text, refusal = choice["message"].get("content"), choice["message"].get("refusal")
         finish_reason = choice.get("finish_reason")
     except (KeyError, IndexError, TypeError, AttributeError) as error:
-        raise errors.BadReply("a chat completion of an unknown shape", usage=usage) from error
+        raise errors.InvalidModelReply("a chat completion of an unknown shape", usage=usage) from error
     if refusal:
-        raise errors.BadReply("the model refused", usage=usage)
+        raise errors.InvalidModelReply("the model refused", usage=usage)
     if not isinstance(text, str) or not text.strip():
-        raise errors.BadReply("the model answered nothing", usage=usage)
-    return Reply(text, finish_reason, usage)
+        raise errors.InvalidModelReply("the model answered nothing", usage=usage)
+    return ModelReply(text, finish_reason, usage)
 
 
 def open_language_model(settings: config.Settings) -> LanguageModel | None:

@@ -41,12 +41,12 @@ class ModelEndpoint:
         with traces.span(f"POST {path}", "client") as span:
             headers = {traces.HEADER: trace} if (trace := traces.traceparent()) else {}
             response, content = await self._asked(path, body, headers, timeout)
-            span.tell(**{"http.response.status_code": response.status_code})
+            span.set_attributes(**{"http.response.status_code": response.status_code})
             self._check(response, content)
         try:
             return orjson.loads(content)
         except orjson.JSONDecodeError:
-            raise errors.BadReply(f"{self.name} answered something that is not JSON") from None
+            raise errors.InvalidModelReply(f"{self.name} answered something that is not JSON") from None
 
     async def _asked(
         self, path: str, body: dict[str, Any], headers: dict[str, str], timeout: float | None
@@ -67,7 +67,7 @@ class ModelEndpoint:
             raise errors.Unavailable(self.name, f"status {status}", retry_after(response.headers))
         if status >= httpx.codes.MULTIPLE_CHOICES:
             told = f"{self.name} refused the request with status {status}: {_said(content)}"
-            raise errors.BadReply(told, refused=True)
+            raise errors.InvalidModelReply(told, refused=True)
 
     async def close(self) -> None:
         """Close the connections."""
@@ -79,7 +79,7 @@ async def _bounded(response: httpx.Response) -> bytes:
     async for chunk in response.aiter_bytes():
         content += chunk
         if len(content) > MAX_ANSWER_BYTES:
-            raise errors.BadReply(f"the answer is over {MAX_ANSWER_BYTES} bytes")
+            raise errors.InvalidModelReply(f"the answer is over {MAX_ANSWER_BYTES} bytes")
     return bytes(content)
 
 

@@ -45,7 +45,7 @@ metadata = MetaData(
     }
 )
 
-FLEET = "*"
+ALL_TENANTS = "*"
 GENERATIONS_LOCK = 0x10C1_0001
 # What says "not now" rather than "not so": the server is away, starting, full, or gave up on us.
 _PASSING = (
@@ -66,12 +66,12 @@ _OPENING = text(
 )
 
 
-def owned_by(table: Table, tenant: str) -> ColumnElement[bool]:
+def tenant_filter(table: Table, tenant: str) -> ColumnElement[bool]:
     """Return the application's own tenant filter: the one place that builds it."""
     return table.c.tenant == tenant
 
 
-def one_of(column: ColumnElement[str], values: Iterable[str]) -> ColumnElement[bool]:
+def is_any_of(column: ColumnElement[str], values: Iterable[str]) -> ColumnElement[bool]:
     """Return the condition that a text is among these.
 
     Unlike `IN` it has the same words for every count, so the statement is parsed and planned once.
@@ -79,7 +79,7 @@ def one_of(column: ColumnElement[str], values: Iterable[str]) -> ColumnElement[b
     return column == any_(literal(list(values), ARRAY(Text)))
 
 
-def at_one_of(
+def is_any_turn_of(
     session: ColumnElement[str], seq: ColumnElement[int], places: Iterable[tuple[str, int]]
 ) -> ColumnElement[bool]:
     """Return the condition that (session, seq) is one of these places; the same words for every count."""
@@ -93,49 +93,49 @@ class Postgres:
     """A pool of connections that act as the application's role."""
 
     def __init__(self, settings: config.Settings) -> None:
-        url = config.required(settings.postgres_url, "LOCI_POSTGRES_URL")
+        url = config.require_setting(settings.postgres_url, "LOCI_POSTGRES_URL")
         self.engine = create_engine(url, settings.postgres_role, settings.postgres_pool_size)
         self._unbound = self.engine.execution_options(isolation_level="AUTOCOMMIT")
 
     @asynccontextmanager
-    async def tenant(self, tenant: str) -> AsyncIterator[AsyncConnection]:
+    async def for_tenant(self, tenant: str) -> AsyncIterator[AsyncConnection]:
         """Open one transaction over one tenant's rows; it commits when the block ends well.
 
         Raises errors.Unavailable when Postgres can't serve. A failure while committing is
         reported so too: its outcome is unknown, and a retry with the same key finds out.
         """
-        with translated():
+        with failures_as_unavailable():
             async with self.engine.begin() as connection:
                 await connection.execute(_OPENING, {"tenant": tenant})
                 yield connection
 
     @asynccontextmanager
-    async def fleet(self, *, exclusive: bool = False) -> AsyncIterator[AsyncConnection]:
+    async def across_tenants(self, *, exclusive: bool = False) -> AsyncIterator[AsyncConnection]:
         """Open one transaction over the content-free tables of all tenants.
 
         `exclusive` waits until no tenant transaction is open and holds new ones back.
         """
-        opening = select(func.set_config("loci.tenant", FLEET, True))
+        opening = select(func.set_config("loci.tenant", ALL_TENANTS, True))
         if exclusive:
             opening = opening.add_columns(func.pg_advisory_xact_lock(GENERATIONS_LOCK))
-        with translated():
+        with failures_as_unavailable():
             async with self.engine.begin() as connection:
                 await connection.execute(opening)
                 yield connection
 
     @asynccontextmanager
-    async def unbound(self) -> AsyncIterator[AsyncConnection]:
+    async def autocommit(self) -> AsyncIterator[AsyncConnection]:
         """Open a connection without a transaction: one round trip a statement, and no rows to be seen.
 
         For what is asked before the tenant is known; row-level security hides every row from it.
         """
-        with translated():
+        with failures_as_unavailable():
             async with self._unbound.connect() as connection:
                 yield connection
 
     async def ping(self) -> None:
         """Raise errors.Unavailable unless a query answers."""
-        async with self.unbound() as connection:
+        async with self.autocommit() as connection:
             await connection.execute(select(1))
 
     async def close(self) -> None:
@@ -168,7 +168,7 @@ def async_url(url: str) -> str:
     return "postgresql+asyncpg://" + url.partition("://")[2]
 
 
-class translated:  # noqa: N801  (reads as a statement: `with translated():`)
+class failures_as_unavailable:  # noqa: N801  (reads as a statement: `with translated():`)
     """Turn what passes by itself into errors.Unavailable; let everything else through."""
 
     def __enter__(self) -> None: ...

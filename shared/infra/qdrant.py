@@ -13,14 +13,14 @@ from qdrant_client import AsyncQdrantClient, models
 from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
 
 from shared.foundation import config, errors
-from shared.infra.circuit_breaker import Breaker
+from shared.infra.circuit_breaker import CircuitBreaker
 
 # The client opens a connection for every call to a server on this machine unless told otherwise. They are
 # let go before the server does so (5 s there), or a call now and then meets one that is just closing.
 _CONNECTIONS = httpx.Limits(max_connections=64, max_keepalive_connections=32, keepalive_expiry=2)
 
 
-class MissingCollection(errors.LociError):
+class CollectionNotFound(errors.LociError):
     """The collection is not there: the index was lost, or its generation has been dropped."""
 
 
@@ -37,20 +37,20 @@ class Qdrant:
 
     def __init__(self, settings: config.Settings) -> None:
         self.client = AsyncQdrantClient(
-            url=config.required(settings.qdrant_url, "LOCI_QDRANT_URL"),
+            url=config.require_setting(settings.qdrant_url, "LOCI_QDRANT_URL"),
             api_key=settings.qdrant_api_key.get_secret_value() if settings.qdrant_api_key else None,
             timeout=max(1, round(settings.qdrant_timeout)),
             check_compatibility=False,
             limits=_CONNECTIONS,
         )
-        self.breaker = Breaker("qdrant")
+        self.breaker = CircuitBreaker("qdrant")
         self._timeout = settings.qdrant_timeout
 
-    def guarded(self, *, timeout: float | None = None) -> "_Guard":
+    def call_guard(self, *, timeout: float | None = None) -> "_Guard":
         """Bound and translate the calls of a block: `async with qdrant.guarded(): …`."""
         return _Guard(self.breaker, timeout or self._timeout)
 
-    async def query(
+    async def query_batch(
         self, collection: str, requests: Sequence[models.QueryRequest]
     ) -> list[list[models.ScoredPoint]]:
         """Return the points that each of several queries finds.
@@ -65,12 +65,12 @@ class Qdrant:
 
     async def version(self) -> str:
         """Return the server's version."""
-        async with self.guarded():
+        async with self.call_guard():
             return (await self.client.info()).version
 
     async def ping(self) -> None:
         """Raise errors.Unavailable unless the server answers."""
-        async with self.guarded():
+        async with self.call_guard():
             await self.client.info()
 
     async def close(self) -> None:
@@ -79,7 +79,7 @@ class Qdrant:
 
 
 class _Guard:
-    def __init__(self, breaker: Breaker, timeout: float) -> None:
+    def __init__(self, breaker: CircuitBreaker, timeout: float) -> None:
         self._breaker = breaker
         self._limit = asyncio.timeout(timeout)
 
@@ -107,7 +107,7 @@ def _told(error: BaseException) -> errors.LociError | None:
         if error.status_code == httpx.codes.NOT_FOUND:
             if b"point with id" in error.content.lower():
                 return PointNotFound("a point of the index is missing")
-            return MissingCollection("a collection of the index is missing")
+            return CollectionNotFound("a collection of the index is missing")
         if error.status_code is None or error.status_code >= httpx.codes.INTERNAL_SERVER_ERROR:
             return errors.Unavailable("qdrant", f"status {error.status_code}")
     if isinstance(error, (ResponseHandlingException, httpx.HTTPError, TimeoutError, OSError)):

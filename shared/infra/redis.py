@@ -13,13 +13,13 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 from shared.foundation import config, errors
-from shared.infra.circuit_breaker import Breaker
+from shared.infra.circuit_breaker import CircuitBreaker
 
 
 def open_redis(settings: config.Settings) -> redis.asyncio.Redis:
     """Connect lazily to the Redis of desks and windows."""
     return redis.asyncio.from_url(
-        config.required(settings.redis_url, "LOCI_REDIS_URL"),
+        config.require_setting(settings.redis_url, "LOCI_REDIS_URL"),
         decode_responses=True,
         socket_timeout=settings.redis_timeout,
         socket_connect_timeout=settings.redis_timeout,
@@ -34,7 +34,7 @@ class _BehindBreaker(Retry):
 
     def __init__(self) -> None:
         super().__init__(NoBackoff(), 1, supported_errors=(exceptions.ConnectionError,))
-        self._breaker = Breaker("redis")
+        self._breaker = CircuitBreaker("redis")
 
     def __deepcopy__(self, memo: object) -> Self:
         return self  # every connection copies what it is given, and the breaker is one for all
@@ -47,7 +47,7 @@ class _BehindBreaker(Retry):
                 raise errors.Unavailable("redis", type(error).__name__) from error
 
 
-class translated:  # noqa: N801  (reads as a statement: `with translated():`)
+class failures_as_unavailable:  # noqa: N801  (reads as a statement: `with translated():`)
     """Turn Redis's own failures into errors.Unavailable."""
 
     def __enter__(self) -> None: ...

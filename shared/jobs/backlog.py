@@ -4,76 +4,76 @@ from sqlalchemy import RowMapping, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation.stages import Stage
-from shared.infra.postgres import owned_by
-from shared.jobs.job import CLAIM_COLUMNS, Claim
-from shared.jobs.table import work
+from shared.infra.postgres import tenant_filter
+from shared.jobs.job import JOB_COLUMNS, Job
+from shared.jobs.table import job
 
 _REASONS = 20
 
 
-async def due(connection: AsyncConnection) -> dict[str, int]:
+async def count_due(connection: AsyncConnection) -> dict[str, int]:
     """Count what is due now, by stage."""
     rows = await connection.execute(
-        select(work.c.stage, func.count().label("rows"))
-        .where(work.c.dead_at.is_(None), work.c.run_at <= func.now())
-        .group_by(work.c.stage)
+        select(job.c.stage, func.count().label("rows"))
+        .where(job.c.dead_at.is_(None), job.c.run_at <= func.now())
+        .group_by(job.c.stage)
     )
     return {row.stage: row.rows for row in rows}
 
 
-async def due_rows(connection: AsyncConnection, stage: Stage, attempts: int, limit: int) -> list[Claim]:
+async def list_due(connection: AsyncConnection, stage: Stage, attempts: int, limit: int) -> list[Job]:
     """Return what is due in a stage without taking it."""
     rows = await connection.execute(
-        select(*(work.c[name] for name in CLAIM_COLUMNS))
-        .where(work.c.stage == stage.name, work.c.run_at <= func.now(), work.c.dead_at.is_(None))
-        .where(work.c.attempts < attempts)
-        .order_by(work.c.run_at)
+        select(*(job.c[name] for name in JOB_COLUMNS))
+        .where(job.c.stage == stage.name, job.c.run_at <= func.now(), job.c.dead_at.is_(None))
+        .where(job.c.attempts < attempts)
+        .order_by(job.c.run_at)
         .limit(limit)
     )
-    return [Claim.of(row) for row in rows.mappings()]
+    return [Job.from_row(row) for row in rows.mappings()]
 
 
-async def exhausted(connection: AsyncConnection, attempts: int, limit: int) -> list[Claim]:
+async def list_exhausted(connection: AsyncConnection, attempts: int, limit: int) -> list[Job]:
     """Return due rows whose last attempt never came back: each one's worker died with it."""
     rows = await connection.execute(
-        select(work)
-        .where(work.c.dead_at.is_(None), work.c.attempts >= attempts, work.c.run_at <= func.now())
-        .order_by(work.c.id)
+        select(job)
+        .where(job.c.dead_at.is_(None), job.c.attempts >= attempts, job.c.run_at <= func.now())
+        .order_by(job.c.id)
         .limit(limit)
         .with_for_update(skip_locked=True)
     )
-    return [Claim.of(row) for row in rows.mappings()]
+    return [Job.from_row(row) for row in rows.mappings()]
 
 
-async def put_off(connection: AsyncConnection, tenant: str) -> list[RowMapping]:
+async def list_delayed(connection: AsyncConnection, tenant: str) -> list[RowMapping]:
     """Return {stage, reason, rows} of a tenant's rows that wait for something to come back or to turn."""
-    waits = (work.c.token.is_(None), work.c.run_at > func.now(), work.c.last_error.is_not(None))
+    waits = (job.c.token.is_(None), job.c.run_at > func.now(), job.c.last_error.is_not(None))
     statement = (
-        select(work.c.stage, work.c.last_error.label("reason"), func.count().label("rows"))
-        .where(owned_by(work, tenant), work.c.dead_at.is_(None), *waits)
-        .group_by(work.c.stage, work.c.last_error)
-        .order_by(func.count().desc(), work.c.stage, work.c.last_error)
+        select(job.c.stage, job.c.last_error.label("reason"), func.count().label("rows"))
+        .where(tenant_filter(job, tenant), job.c.dead_at.is_(None), *waits)
+        .group_by(job.c.stage, job.c.last_error)
+        .order_by(func.count().desc(), job.c.stage, job.c.last_error)
         .limit(_REASONS)
     )
     return list((await connection.execute(statement)).mappings())
 
 
-async def pending(connection: AsyncConnection, tenant: str | None = None) -> list[RowMapping]:
+async def backlog_by_stage(connection: AsyncConnection, tenant: str | None = None) -> list[RowMapping]:
     """Return {stage, waiting, running, backlog, dead, oldest_seconds} for each stage with rows.
 
     `backlog` is what is due or in work, as `due_and_running` tells a scaler: it leaves out what is put off.
     """
-    alive, now = work.c.dead_at.is_(None), func.now()
+    alive, now = job.c.dead_at.is_(None), func.now()
     statement = select(
-        work.c.stage,
+        job.c.stage,
         func.count().filter(alive).label("waiting"),
-        func.count().filter(alive, work.c.token.is_not(None), work.c.run_at > now).label("running"),
-        func.count().filter(alive, (work.c.run_at <= now) | work.c.token.is_not(None)).label("backlog"),
+        func.count().filter(alive, job.c.token.is_not(None), job.c.run_at > now).label("running"),
+        func.count().filter(alive, (job.c.run_at <= now) | job.c.token.is_not(None)).label("backlog"),
         func.count().filter(~alive).label("dead"),
-        func.coalesce(func.extract("epoch", now - func.min(work.c.created_at).filter(alive)), 0).label(
+        func.coalesce(func.extract("epoch", now - func.min(job.c.created_at).filter(alive)), 0).label(
             "oldest_seconds"
         ),
-    ).group_by(work.c.stage)
+    ).group_by(job.c.stage)
     if tenant is not None:
-        statement = statement.where(owned_by(work, tenant))
+        statement = statement.where(tenant_filter(job, tenant))
     return list((await connection.execute(statement)).mappings())

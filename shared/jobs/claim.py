@@ -3,10 +3,10 @@
 from sqlalchemy import func, select, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from shared.foundation.stages import Kind, Stage
-from shared.infra.postgres import owned_by
-from shared.jobs.job import CLAIM_COLUMNS, Claim
-from shared.jobs.table import work
+from shared.foundation.stages import RecordKind, Stage
+from shared.infra.postgres import tenant_filter
+from shared.jobs.job import JOB_COLUMNS, Job
+from shared.jobs.table import job
 
 # Tenants take turns: each one that has something due gets an equal share of the batch, so a
 # backlog of 100 000 rows of one tenant does not delay another's ten. The recursive part hops
@@ -67,37 +67,44 @@ _CLAIM_LAST_CHANCE = text(
 )
 
 
-async def claim(
+async def claim_batch(
     connection: AsyncConnection, stage: Stage, limit: int, lease: float, attempts: int
-) -> list[Claim]:
+) -> list[Job]:
     """Take up to `limit` due rows for `lease` seconds: one last chance, then fresh ones, then backfill."""
-    claims: list[Claim] = []
+    claims: list[Job] = []
     if await connection.scalar(select(func.pg_try_advisory_xact_lock(_LAST_CHANCES_LOCK))):
         values = {"stage": stage.name, "lease": lease, "attempts": attempts}
-        claims += [Claim.of(row) for row in (await connection.execute(_CLAIM_LAST_CHANCE, values)).mappings()]
+        claims += [
+            Job.from_row(row) for row in (await connection.execute(_CLAIM_LAST_CHANCE, values)).mappings()
+        ]
     for backfill in (False, True):
         values = {"stage": stage.name, "backfill": backfill, "lease": lease, "attempts": attempts}
         rows = await connection.execute(_CLAIM, values | {"limit": limit - len(claims)})
-        claims += [Claim.of(row) for row in rows.mappings()]
+        claims += [Job.from_row(row) for row in rows.mappings()]
         if len(claims) >= limit:
             break
     return claims
 
 
 async def claim_one(
-    connection: AsyncConnection, tenant: str, kind: Kind, ref: str, stage: Stage, lease: float
-) -> Claim | None:
+    connection: AsyncConnection, tenant: str, kind: RecordKind, record_id: str, stage: Stage, lease: float
+) -> Job | None:
     """Take one due row by name; None when it is not due or in somebody's hands."""
     rows = await connection.execute(
-        update(work)
-        .where(owned_by(work, tenant), work.c.kind == kind, work.c.ref == ref, work.c.stage == stage.name)
-        .where(work.c.run_at <= func.now(), work.c.dead_at.is_(None))
+        update(job)
+        .where(
+            tenant_filter(job, tenant),
+            job.c.kind == kind,
+            job.c.ref == record_id,
+            job.c.stage == stage.name,
+        )
+        .where(job.c.run_at <= func.now(), job.c.dead_at.is_(None))
         .values(
             token=func.gen_random_uuid(),
-            attempts=work.c.attempts + 1,
+            attempts=job.c.attempts + 1,
             run_at=func.now() + func.make_interval(0, 0, 0, 0, 0, 0, lease),
         )
-        .returning(*(work.c[name] for name in CLAIM_COLUMNS))
+        .returning(*(job.c[name] for name in JOB_COLUMNS))
     )
     row = rows.mappings().one_or_none()
-    return None if row is None else Claim.of(row)
+    return None if row is None else Job.from_row(row)

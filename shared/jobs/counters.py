@@ -13,10 +13,10 @@ from sqlalchemy.types import Double, Text
 
 from shared.foundation import errors
 from shared.infra.postgres import Postgres
-from shared.jobs.table import tally
+from shared.jobs.table import fleet_counter
 
 
-async def count(connection: AsyncConnection, name: str, by: Mapping[str, float]) -> None:
+async def increment(connection: AsyncConnection, name: str, by: Mapping[str, float]) -> None:
     """Add to counters that every process shares; `by` maps a label to what to add."""
     added = {label: amount for label, amount in by.items() if amount}
     if added:
@@ -34,20 +34,20 @@ _COUNT = text(
 ).bindparams(bindparam("labels", type_=ARRAY(Text)), bindparam("amounts", type_=ARRAY(Double)))
 
 
-async def tell(postgres: Postgres, added: Mapping[str, Mapping[str, float]]) -> None:
+async def increment_detached(postgres: Postgres, added: Mapping[str, Mapping[str, float]]) -> None:
     """Count in a transaction of its own, for figures that nothing hangs on; at once or not at all.
 
     The counters are few and everybody's: a process that froze while it held one would else hold up
     the work of all others.
     """
     with suppress(errors.Unavailable):
-        async with postgres.fleet() as connection:
+        async with postgres.across_tenants() as connection:
             await connection.execute(select(func.set_config("lock_timeout", "500ms", True)))
             for name, by in sorted(added.items()):
-                await count(connection, name, by)
+                await increment(connection, name, by)
 
 
-async def put(connection: AsyncConnection, name: str, label: str, value: float) -> None:
+async def set_gauge(connection: AsyncConnection, name: str, label: str, value: float) -> None:
     """Set a gauge that every process shares."""
     await connection.execute(_PUT, {"name": name, "label": label, "value": value})
 
@@ -58,28 +58,36 @@ _PUT = text(
 )
 
 
-async def forget(connection: AsyncConnection, name: str, labels: Sequence[str]) -> None:
+async def delete_counter(connection: AsyncConnection, name: str, labels: Sequence[str]) -> None:
     """Take gauges away whose thing is gone."""
-    await connection.execute(delete(tally).where(tally.c.name == name, tally.c.label.in_(labels)))
+    await connection.execute(
+        delete(fleet_counter).where(fleet_counter.c.name == name, fleet_counter.c.label.in_(labels))
+    )
 
 
-async def every(connection: AsyncConnection) -> list[RowMapping]:
+async def read_all(connection: AsyncConnection) -> list[RowMapping]:
     """Return every shared counter as {name, label, total}."""
-    return list((await connection.execute(select(tally).order_by(tally.c.name, tally.c.label))).mappings())
+    return list(
+        (
+            await connection.execute(
+                select(fleet_counter).order_by(fleet_counter.c.name, fleet_counter.c.label)
+            )
+        ).mappings()
+    )
 
 
-NAME = "searchable_seconds"
+TIME_TO_SEARCHABLE = "searchable_seconds"
 TOTAL = "searchable_seconds_sum"
 BOUNDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 60.0, 300.0, 3600.0)
 """Upper ends of the buckets, in seconds; what took longer is in one more, `inf`."""
-By = Literal["keyword", "vector"]
+Channel = Literal["keyword", "vector"]
 
 
-async def observe_time_to_searchable(postgres: Postgres, by: By, ages: Sequence[float]) -> None:
+async def observe_time_to_searchable(postgres: Postgres, by: Channel, ages: Sequence[float]) -> None:
     """Add what is found from now on, so many seconds after it was written."""
     if ages:
         buckets = Counter(f"{by}:{_bound(age)}" for age in ages)
-        await tell(postgres, {NAME: buckets, TOTAL: {by: sum(ages)}})
+        await increment_detached(postgres, {TIME_TO_SEARCHABLE: buckets, TOTAL: {by: sum(ages)}})
 
 
 def _bound(age: float) -> float:

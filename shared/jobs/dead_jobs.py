@@ -6,26 +6,26 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation.stages import ReasonCode
 from shared.jobs import counters
-from shared.jobs.job import Claim
-from shared.jobs.table import work
+from shared.jobs.job import Job
+from shared.jobs.table import job
 
 log = structlog.get_logger()
 
 
-async def mark_dead(connection: AsyncConnection, claim: Claim, reason: str) -> None:
+async def mark_dead(connection: AsyncConnection, claim: Job, reason: str) -> None:
     """Mark an exhausted job dead with its reason, count it and log it.
 
     A dead job is shown, and never claimed again by itself. The mark and the count are written in the
     caller's transaction. If the claim no longer stands, nothing is written, counted or logged.
     """
     stage = await connection.scalar(
-        update(work)
+        update(job)
         .where(
-            work.c.id == claim.id, work.c.token.is_not_distinct_from(claim.token), work.c.dead_at.is_(None)
+            job.c.id == claim.id, job.c.token.is_not_distinct_from(claim.lease_token), job.c.dead_at.is_(None)
         )
         .values(token=None, dead_at=func.now(), last_error=reason[:500], reason_code=ReasonCode.EXHAUSTED)
-        .returning(work.c.stage)
+        .returning(job.c.stage)
     )
     if stage is not None:
-        await counters.count(connection, "work_buried", {stage: 1})
+        await counters.increment(connection, "work_buried", {stage: 1})
         log.error("buried", stage=stage, work_id=claim.id, reason=reason)

@@ -29,34 +29,34 @@ _SCHEDULE = text(
 )
 
 
-async def note_activity(connection: AsyncConnection, settings: Settings, scope: Scope) -> None:
+async def schedule_dream(connection: AsyncConnection, settings: Settings, scope: Scope) -> None:
     """Make a scope due for dreaming, some time from now, unless it is already."""
     if not settings.dream_enabled:
         return
     values = {
         "tenant": scope.tenant,
-        "ref": ref_of(scope),
+        "ref": scope_to_record_id(scope),
         "agent": scope.agent_id,
         "user": scope.user_id,
-        "stage": stages.DREAM.name,
-        "first": settings.dream_first_after,
-        "every": settings.dream_every,
-        "hour": next_hour(settings.dream_cron, datetime.now(UTC)),
+        "stage": stages.DREAM_START.name,
+        "first": settings.dream_initial_delay,
+        "every": settings.dream_interval,
+        "hour": next_cron_time(settings.dream_cron, datetime.now(UTC)),
     }
     await connection.execute(_SCHEDULE, values)
 
 
-def next_hour(cron: str | None, now: datetime) -> datetime | None:
+def next_cron_time(cron: str | None, now: datetime) -> datetime | None:
     """Return the next time that a cron expression names, in UTC; None without one."""
     return None if cron is None else next(CronSim(cron, now))
 
 
-def ref_of(scope: Scope) -> str:
+def scope_to_record_id(scope: Scope) -> str:
     """Return the name of a scope in the work table."""
     return orjson.dumps([scope.agent_id, scope.user_id]).decode()
 
 
-def scope_of(tenant: str, ref: str) -> Scope:
+def scope_from_record_id(tenant: str, record_id: str) -> Scope:
     """Return the scope that `ref_of` named."""
-    agent_id, user_id = orjson.loads(ref)
+    agent_id, user_id = orjson.loads(record_id)
     return Scope(tenant, agent_id, user_id)

@@ -8,12 +8,12 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.types import BigInteger, Text
 
-from shared.foundation.stages import Kind
-from shared.infra.postgres import owned_by
+from shared.foundation.stages import RecordKind
+from shared.infra.postgres import tenant_filter
 from shared.infra.telemetry import traces
-from shared.jobs.job import Claim
+from shared.jobs.job import Job
 from shared.jobs.queries import _HELD, _HELD_PARAMETERS, _HOLDING, _identities
-from shared.jobs.table import work
+from shared.jobs.table import job
 
 _ENQUEUE_INDEX = text(
     """
@@ -33,15 +33,15 @@ _ENQUEUE_INDEX = text(
 ).bindparams(bindparam("refs", type_=ARRAY(Text)), bindparam("versions", type_=ARRAY(BigInteger)))
 
 
-async def enqueue_index(
+async def enqueue_index_jobs(
     connection: AsyncConnection,
     tenant: str,
-    kind: Kind,
+    kind: RecordKind,
     versions: Mapping[str, int],
     *,
     delay: float = 0,
     generation: int | None = None,
-) -> list[Claim]:
+) -> list[Job]:
     """Make records due for the index, in every generation or, as backfill, in one.
 
     `versions` maps each ref to the version that shall be found. `delay` (seconds) is the time
@@ -60,7 +60,7 @@ async def enqueue_index(
             "traceparent": traces.traceparent(),
         },
     )
-    return [Claim.of(row) for row in rows.mappings()]
+    return [Job.from_row(row) for row in rows.mappings()]
 
 
 _CONFIRM_INDEXED = text(
@@ -82,17 +82,17 @@ _CONFIRM_INDEXED = text(
 ).bindparams(*_HELD_PARAMETERS)
 
 
-class Confirmed(NamedTuple):
+class Confirmation(NamedTuple):
     """How many rows now wait to embed, and of what is found from now on, the seconds since it was written."""
 
-    waiting: int
+    to_embed: int
     ages: list[float]
 
 
-async def confirm_indexed(connection: AsyncConnection, claims: Sequence[Claim]) -> Confirmed:
+async def confirm_indexed(connection: AsyncConnection, claims: Sequence[Job]) -> Confirmation:
     """Move rows past the index stage where the claim still stands."""
     row = (await connection.execute(_CONFIRM_INDEXED, _identities(claims))).one()
-    return Confirmed(row.waiting, row.ages or [])
+    return Confirmation(row.waiting, row.ages or [])
 
 
 _CONFIRM_EMBEDDED = text(
@@ -101,7 +101,7 @@ _CONFIRM_EMBEDDED = text(
 ).bindparams(*_HELD_PARAMETERS)
 
 
-async def confirm_embedded(connection: AsyncConnection, claims: Sequence[Claim]) -> list[float]:
+async def confirm_embedded(connection: AsyncConnection, claims: Sequence[Job]) -> list[float]:
     """Delete rows whose vectors are written, where the claim still stands; return the ages, as above."""
     ages = (await connection.scalars(_CONFIRM_EMBEDDED, _identities(claims))).all()
     return [age for age in ages if age is not None]
@@ -116,14 +116,16 @@ _BACK_TO_INDEX = text(
 ).bindparams(*_HELD_PARAMETERS)
 
 
-async def back_to_index(connection: AsyncConnection, claims: Sequence[Claim]) -> None:
+async def reset_to_index(connection: AsyncConnection, claims: Sequence[Job]) -> None:
     """Send rows back to have their points written before vectors are added to them."""
     await connection.execute(_BACK_TO_INDEX, _identities(claims))
 
 
-async def unwritten(connection: AsyncConnection, tenant: str, kind: Kind, refs: Sequence[str]) -> list[Claim]:
+async def find_unindexed(
+    connection: AsyncConnection, tenant: str, kind: RecordKind, record_ids: Sequence[str]
+) -> list[Job]:
     """Return the index rows of records whose points are not written, and not in a worker's hands."""
-    mine = (owned_by(work, tenant), work.c.kind == kind, work.c.ref.in_(refs))
-    waiting = (work.c.stage == "index", work.c.token.is_(None), work.c.dead_at.is_(None))
-    rows = await connection.execute(select(work).where(*mine, *waiting))
-    return [Claim.of(row) for row in rows.mappings()]
+    mine = (tenant_filter(job, tenant), job.c.kind == kind, job.c.ref.in_(record_ids))
+    waiting = (job.c.stage == "index", job.c.token.is_(None), job.c.dead_at.is_(None))
+    rows = await connection.execute(select(job).where(*mine, *waiting))
+    return [Job.from_row(row) for row in rows.mappings()]

@@ -6,33 +6,35 @@ from typing import Any
 
 from sqlalchemy import RowMapping
 
-from shared.foundation.stages import Kind, Track
+from shared.foundation.stages import Pipeline, RecordKind
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class Job:
     """A work row in somebody's hands. `token` is None for who wrote the row and works at once."""
 
     id: int
     tenant: str
-    kind: Kind
-    ref: str
+    kind: RecordKind
+    record_id: str
     version: int
     generation: int
-    token: str | None
+    lease_token: str | None
     attempts: int = 0
-    track: Track = Track.INDEX
+    pipeline: Pipeline = Pipeline.INDEX
     traceparent: str | None = None
 
     @classmethod
-    def of(cls, row: RowMapping) -> "Claim":
+    def from_row(cls, row: RowMapping) -> "Job":
         """Read a claim from a row of `work`."""
-        fields: Mapping[str, Any] = {name: row[name] for name in CLAIM_COLUMNS}
+        fields: Mapping[str, Any] = {name: row[name] for name in JOB_COLUMNS}
         token = None if row["token"] is None else str(row["token"])
-        return cls(**{**fields, "kind": Kind(row["kind"]), "track": Track(row["track"]), "token": token})
+        return cls(
+            **{**fields, "kind": RecordKind(row["kind"]), "track": Pipeline(row["track"]), "token": token}
+        )
 
 
-CLAIM_COLUMNS = (
+JOB_COLUMNS = (
     *("id", "tenant", "kind", "ref", "version", "generation", "token", "attempts", "track"),
     "traceparent",
 )

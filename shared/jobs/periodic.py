@@ -9,18 +9,18 @@ from sqlalchemy import func
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from shared.jobs.table import tick
+from shared.jobs.table import periodic_run
 
 
-async def claim(connection: AsyncConnection, kind: str, window: float) -> bool:
+async def claim_run(connection: AsyncConnection, task: str, interval: float) -> bool:
     """Tell whether this ring is the first of its kind for `window` seconds; it then is the one followed."""
-    earlier = func.now() - func.make_interval(0, 0, 0, 0, 0, 0, window)
-    followed = insert(tick).values(kind=kind)
+    earlier = func.now() - func.make_interval(0, 0, 0, 0, 0, 0, interval)
+    followed = insert(periodic_run).values(kind=task)
     row = await connection.execute(
         followed.on_conflict_do_update(
-            index_elements=[tick.c.kind],
+            index_elements=[periodic_run.c.kind],
             set_={"followed_at": func.now()},
-            where=tick.c.followed_at <= earlier,
-        ).returning(tick.c.kind)
+            where=periodic_run.c.followed_at <= earlier,
+        ).returning(periodic_run.c.kind)
     )
     return row.one_or_none() is not None

@@ -8,11 +8,11 @@ from sqlalchemy.dialects.postgresql import ARRAY, UUID
 from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.types import BigInteger, Text
 
-from shared.foundation.stages import Kind, ReasonCode, Stage, Track
-from shared.infra.postgres import owned_by
+from shared.foundation.stages import Pipeline, ReasonCode, RecordKind, Stage
+from shared.infra.postgres import tenant_filter
 from shared.infra.telemetry import traces
-from shared.jobs.job import Claim
-from shared.jobs.table import work
+from shared.jobs.job import Job
+from shared.jobs.table import job
 
 _ENQUEUE = text(
     """
@@ -28,12 +28,12 @@ _ENQUEUE = text(
 
 
 async def enqueue(
-    connection: AsyncConnection, tenant: str, kind: Kind, stage: Stage, versions: Mapping[str, int]
+    connection: AsyncConnection, tenant: str, kind: RecordKind, stage: Stage, versions: Mapping[str, int]
 ) -> None:
     """Make records due for a stage outside the index. A row that is in work is taken back."""
     if versions:
         values = {"refs": list(versions), "versions": list(versions.values())}
-        names = {"tenant": tenant, "kind": kind, "track": stage.track, "stage": stage.name}
+        names = {"tenant": tenant, "kind": kind, "track": stage.pipeline, "stage": stage.name}
         trace = {"traceparent": traces.traceparent()}
         await connection.execute(_ENQUEUE, names | values | trace)
 
@@ -60,7 +60,7 @@ _FINISH = text(
 ).bindparams(*_HELD_PARAMETERS)
 
 
-async def finish(connection: AsyncConnection, claims: Sequence[Claim]) -> set[int]:
+async def complete(connection: AsyncConnection, claims: Sequence[Job]) -> set[int]:
     """Delete the rows whose claim still stands; return their ids.
 
     Call it in the transaction that records the outcome, before anything is recorded: a claim that
@@ -70,17 +70,17 @@ async def finish(connection: AsyncConnection, claims: Sequence[Claim]) -> set[in
     return set((await connection.scalars(_FINISH, _identities(claims))).all()) if claims else set()
 
 
-def _identities(claims: Sequence[Claim]) -> dict[str, Any]:
+def _identities(claims: Sequence[Job]) -> dict[str, Any]:
     return {
         "ids": [claim.id for claim in claims],
         "versions": [claim.version for claim in claims],
-        "tokens": [claim.token for claim in claims],
+        "tokens": [claim.lease_token for claim in claims],
     }
 
 
-async def postpone(
+async def reschedule(
     connection: AsyncConnection,
-    claim: Claim,
+    claim: Job,
     error: str,
     delay: float,
     *,
@@ -92,51 +92,54 @@ async def postpone(
     `error` says why to people, `reason_code` to programs.
     """
     await connection.execute(
-        update(work)
-        .where(work.c.id == claim.id, work.c.token == claim.token)
+        update(job)
+        .where(job.c.id == claim.id, job.c.token == claim.lease_token)
         .values(
             token=None,
             run_at=func.now() + func.make_interval(0, 0, 0, 0, 0, 0, delay),
-            attempts=work.c.attempts - (1 if refund else 0),
+            attempts=job.c.attempts - (1 if refund else 0),
             last_error=error[:500],
             reason_code=reason_code,
         )
     )
 
 
-async def extend(connection: AsyncConnection, claim: Claim, lease: float) -> None:
+async def extend_lease(connection: AsyncConnection, claim: Job, lease: float) -> None:
     """Hold a claim for `lease` seconds from now, if it still stands."""
     later = func.now() + func.make_interval(0, 0, 0, 0, 0, 0, lease)
     await connection.execute(
-        update(work).where(work.c.id == claim.id, work.c.token == claim.token).values(run_at=later)
+        update(job).where(job.c.id == claim.id, job.c.token == claim.lease_token).values(run_at=later)
     )
 
 
-async def bring_forward(
+async def run_delayed_now(
     connection: AsyncConnection, tenant: str, stage: Stage, reason_code: ReasonCode
 ) -> int:
     """Make a tenant's delayed jobs of a stage due now, if they were delayed for `reason_code`.
 
     Return the number of jobs.
     """
-    mine = (owned_by(work, tenant), work.c.stage == stage.name, work.c.token.is_(None))
-    put_off = (work.c.run_at > func.now(), work.c.reason_code == reason_code)
-    statement = update(work).where(*mine, *put_off).values(run_at=func.now())
+    mine = (tenant_filter(job, tenant), job.c.stage == stage.name, job.c.token.is_(None))
+    put_off = (job.c.run_at > func.now(), job.c.reason_code == reason_code)
+    statement = update(job).where(*mine, *put_off).values(run_at=func.now())
     return (await connection.execute(statement)).rowcount
 
 
-async def give_back(connection: AsyncConnection, claims: Sequence[Claim]) -> None:
+async def release(connection: AsyncConnection, claims: Sequence[Job]) -> None:
     """Return claims untouched, due at once, as when a worker stops."""
     for claim in claims:
-        await postpone(connection, claim, "given back", 0, reason_code=ReasonCode.RELEASED, refund=True)
+        await reschedule(connection, claim, "given back", 0, reason_code=ReasonCode.RELEASED, refund=True)
 
 
-async def drop(
-    connection: AsyncConnection, tenant: str, kind: Kind, refs: Sequence[str], track: Track
+async def cancel(
+    connection: AsyncConnection, tenant: str, kind: RecordKind, record_ids: Sequence[str], track: Pipeline
 ) -> None:
     """Forget what was left to do for records on one track; a claim on them loses its token."""
     await connection.execute(
-        delete(work).where(
-            owned_by(work, tenant), work.c.kind == kind, work.c.ref.in_(refs), work.c.track == track
+        delete(job).where(
+            tenant_filter(job, tenant),
+            job.c.kind == kind,
+            job.c.ref.in_(record_ids),
+            job.c.track == track,
         )
     )

@@ -9,14 +9,14 @@ from shared.jobs import backlog
 _NAMES = {ENRICH.name: "enrichment", EMBED.name: "embedding", INDEX.name: "index"}
 
 
-async def of_tenant(postgres: Postgres, tenant: str) -> dict[str, Any]:
+async def tenant_status(postgres: Postgres, tenant: str) -> dict[str, Any]:
     """Return {pending: {enrichment, embedding, index}, dead, oldest_pending_seconds, put_off}.
 
     `put_off` says why rows wait: [{stage, reason, rows}], empty when nothing has been put off.
     """
-    async with postgres.tenant(tenant) as connection:
-        rows = await backlog.pending(connection, tenant)
-        waiting = await backlog.put_off(connection, tenant)
+    async with postgres.for_tenant(tenant) as connection:
+        rows = await backlog.backlog_by_stage(connection, tenant)
+        waiting = await backlog.list_delayed(connection, tenant)
     reasons = [
         {"stage": _NAMES[row["stage"]], "reason": row["reason"], "rows": row["rows"]}
         for row in waiting
@@ -25,10 +25,10 @@ async def of_tenant(postgres: Postgres, tenant: str) -> dict[str, Any]:
     return _told(rows) | {"put_off": reasons}
 
 
-async def of_fleet(postgres: Postgres) -> dict[str, Any]:
+async def fleet_status(postgres: Postgres) -> dict[str, Any]:
     """Return the same over all tenants."""
-    async with postgres.fleet() as connection:
-        rows = await backlog.pending(connection)
+    async with postgres.across_tenants() as connection:
+        rows = await backlog.backlog_by_stage(connection)
     return _told(rows)
 
 

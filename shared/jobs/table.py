@@ -23,7 +23,7 @@ from sqlalchemy import (
 
 from shared.infra.postgres import metadata
 
-work = Table(
+job = Table(
     "work",
     metadata,
     Column("id", BigInteger, Identity(always=True), primary_key=True),
@@ -51,15 +51,15 @@ work = Table(
 
 Index(
     "work_due_idx",
-    work.c.stage,
-    work.c.backfill,
-    work.c.tenant,
-    work.c.run_at,
-    postgresql_where=work.c.dead_at.is_(None),
+    job.c.stage,
+    job.c.backfill,
+    job.c.tenant,
+    job.c.run_at,
+    postgresql_where=job.c.dead_at.is_(None),
 )
-Index("work_generation_idx", work.c.generation, postgresql_where=work.c.generation > 0)
+Index("work_generation_idx", job.c.generation, postgresql_where=job.c.generation > 0)
 
-tally = Table(
+fleet_counter = Table(
     "tally",
     metadata,
     Column("name", Text, primary_key=True),
@@ -68,7 +68,7 @@ tally = Table(
 )
 """Counters that outlive a process, for `/metrics`: repairs of the sweep, endings of work."""
 
-tick = Table(
+periodic_run = Table(
     "tick",
     metadata,
     Column("kind", Text, primary_key=True),

@@ -12,37 +12,37 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from shared.conversation.turns import queries as turn_queries
 from shared.conversation.turns import window
 from shared.foundation.scope import Caller
-from shared.foundation.stages import Kind, Track
+from shared.foundation.stages import Pipeline, RecordKind
 from shared.jobs import index_jobs
 from shared.jobs import queries as job_queries
-from shared.jobs.job import Claim
+from shared.jobs.job import Job
 from shared.memory.longterm import history, tombstones
 from shared.memory.longterm import index_document as memory_document
 from shared.memory.longterm import queries as memory_queries
-from shared.memory.longterm.memory import Entry
+from shared.memory.longterm.memory import Memory
 from shared.platform.idempotency import queries as idempotency_queries
 from shared.platform.resources import Resources
 from shared.search.index import embedding_cache
 
 
-async def forget(resources: Resources, caller: Caller, entry_id: str) -> Entry | None:
+async def delete_memory(resources: Resources, caller: Caller, entry_id: str) -> Memory | None:
     """Delete an entry for good and return what it was; None when there was none.
 
     Deleting an archived entry goes on to the entries that were derived from nothing else.
     """
-    async with resources.postgres.tenant(caller.tenant) as connection:
+    async with resources.postgres.for_tenant(caller.tenant) as connection:
         entry = await memory_queries.get(connection, caller, entry_id, lock=True)
         if entry is None:
             return None
         doomed = [entry] if entry.archived_at is None else await _with_derived(connection, entry)
-        await tombstones.bury(connection, caller.tenant, doomed)
-        claims, sessions = await erase(connection, caller.tenant, doomed)
-    await resources.writer.write_through([], claims)
-    await window.discard(resources, caller.tenant, sessions)
+        await tombstones.add(connection, caller.tenant, doomed)
+        claims, sessions = await delete_rows(connection, caller.tenant, doomed)
+    await resources.index_writer.write_through([], claims)
+    await window.delete(resources, caller.tenant, sessions)
     return entry
 
 
-async def _with_derived(connection: AsyncConnection, entry: Entry) -> list[Entry]:
+async def _with_derived(connection: AsyncConnection, entry: Memory) -> list[Memory]:
     doomed = {entry.id: entry}
     while True:
         derived = await memory_queries.derived_only_from(connection, entry.tenant, list(doomed))
@@ -52,19 +52,19 @@ async def _with_derived(connection: AsyncConnection, entry: Entry) -> list[Entry
         doomed |= {one.id: one for one in fresh}
 
 
-async def erase(
-    connection: AsyncConnection, tenant: str, entries: Sequence[Entry]
-) -> tuple[list[Claim], list[str]]:
+async def delete_rows(
+    connection: AsyncConnection, tenant: str, entries: Sequence[Memory]
+) -> tuple[list[Job], list[str]]:
     """Delete entries and every copy in Postgres; return the index rows and the sessions touched."""
     ids = [entry.id for entry in entries]
     if not ids:
         return [], []
-    passages = [memory_document.document(entry).passage for entry in entries]
+    passages = [memory_document.document(entry).embedding_text for entry in entries]
     await memory_queries.remove(connection, tenant, ids)
     await history.erase(connection, tenant, ids)
-    await idempotency_queries.blank(connection, tenant, ids)
-    await embedding_cache.forget(connection, tenant, passages)
-    sessions = await turn_queries.erase_recalled(connection, tenant, ids)
-    await job_queries.drop(connection, tenant, Kind.MEMORY, ids, Track.ENRICHMENT)
+    await idempotency_queries.erase_responses(connection, tenant, ids)
+    await embedding_cache.delete_cached(connection, tenant, passages)
+    sessions = await turn_queries.delete_recalled_lines(connection, tenant, ids)
+    await job_queries.cancel(connection, tenant, RecordKind.MEMORY, ids, Pipeline.ENRICHMENT)
     gone = {entry.id: entry.version + 1 for entry in entries}
-    return await index_jobs.enqueue_index(connection, tenant, Kind.MEMORY, gone), sessions
+    return await index_jobs.enqueue_index_jobs(connection, tenant, RecordKind.MEMORY, gone), sessions

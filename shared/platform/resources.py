@@ -10,14 +10,14 @@ from dataclasses import dataclass
 import redis.asyncio
 
 from shared.foundation import config
-from shared.infra.broker import Bell
+from shared.infra.broker import TaskPublisher
 from shared.infra.embedder import Embedder, open_embedder
 from shared.infra.language_model import LanguageModel, open_language_model
 from shared.infra.postgres import Postgres
 from shared.infra.qdrant import Qdrant
 from shared.infra.redis import open_redis
-from shared.search.index.client import Index
-from shared.search.index.writer import Writer
+from shared.search.index.client import SearchIndex
+from shared.search.index.writer import IndexWriter
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +30,9 @@ class Resources:
     qdrant: Qdrant
     embedder: Embedder | None
     language_model: LanguageModel | None
-    bell: Bell
-    index: Index
-    writer: Writer
+    publisher: TaskPublisher
+    search_index: SearchIndex
+    index_writer: IndexWriter
 
 
 @asynccontextmanager
@@ -49,9 +49,9 @@ async def open_resources(settings: config.Settings) -> AsyncIterator[Resources]:
         for client in (embedder, model):
             if client is not None:
                 closing.push_async_callback(client.close)
-        bell = Bell(settings)
+        bell = TaskPublisher(settings)
         closing.callback(bell.close)
-        writer = Writer(postgres, qdrant, bell)
+        writer = IndexWriter(postgres, qdrant, bell)
         closing.push_async_callback(writer.close)
-        index = Index(postgres, qdrant, embedder, settings.search_candidates)
+        index = SearchIndex(postgres, qdrant, embedder, settings.search_candidates)
         yield Resources(settings, postgres, desks, qdrant, embedder, model, bell, index, writer)

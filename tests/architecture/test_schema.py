@@ -14,7 +14,7 @@ import pytest_asyncio
 from tests.conftest import Stores
 from tests.isolation import by_hand
 from tests.isolation.ids import made_up
-from tests.state import Eye
+from tests.state import StateInspector
 
 OWNER, OTHER, ROLE = "owner", "other", "loci_app"
 # Without a tenant, because without content: which collections there are, counters, rings of the clock.
@@ -27,7 +27,7 @@ async def filled(stores: Stores) -> AsyncIterator[asyncpg.Connection]:
     """A database where a tenant has a row in every table, and a connection as its owner."""
     connection = await asyncpg.connect(stores.database())
     try:
-        eye = Eye(connection, None, None, "")  # type: ignore[arg-type]  # rows only
+        eye = StateInspector(connection, None, None, "")  # type: ignore[arg-type]  # rows only
         await by_hand.fill(eye, OWNER, made_up(), "canary")
         yield connection
     finally:
@@ -98,7 +98,7 @@ async def test_every_table_has_a_tenant_or_is_known_to_be_without_content(filled
 
 
 async def _tenant_tables(connection: asyncpg.Connection) -> list[str]:
-    return await Eye(connection, None, None, "").tables()  # type: ignore[arg-type]
+    return await StateInspector(connection, None, None, "").tables()  # type: ignore[arg-type]
 
 
 async def test_every_table_of_a_tenant_forces_row_level_security(filled: asyncpg.Connection) -> None:

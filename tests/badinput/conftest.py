@@ -13,7 +13,7 @@ import pytest_asyncio
 from shared.foundation import config
 from tests import state
 from tests.conftest import Gateway, serving
-from tests.state import Eye
+from tests.state import StateInspector
 
 SESSION = "talk"
 
@@ -23,7 +23,7 @@ class Door:
     """A gateway to send nonsense to."""
 
     gateway: Gateway
-    eye: Eye
+    eye: StateInspector
 
     @property
     def client(self) -> httpx.AsyncClient:
@@ -45,7 +45,7 @@ class Door:
         assert await self._state() == before
 
     async def _state(self) -> state.State:
-        await self.gateway.resources.writer.close()
+        await self.gateway.resources.index_writer.close()
         return await self.eye.of_tenant(self.gateway.tenant)
 
 

@@ -10,7 +10,7 @@ from services.commands import run
 from shared.infra import heartbeat
 from workers import app
 
-heartbeat.EVERY = 0.1
+heartbeat.INTERVAL_SECONDS = 0.1
 
 
 def _hang(*_: object) -> None:

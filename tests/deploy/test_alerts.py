@@ -35,9 +35,9 @@ async def test_every_metric_that_an_alert_asks_for_is_told_by_the_gateway(
     tallied = _tallied(repository)
     async with serving(make_settings(), tenant) as gateway:
         await gateway.client.post("/v1/memories", json={"content": "There is work."})
-        async with gateway.resources.postgres.fleet() as connection:
+        async with gateway.resources.postgres.across_tenants() as connection:
             for name in tallied:
-                await fleet_counters.count(connection, name, {"kind": 1})
+                await fleet_counters.increment(connection, name, {"kind": 1})
         text = (await gateway.client.get("/metrics")).text
     assert asked
     assert asked <= set(re.findall(r"^(loci_\w+)", text, re.MULTILINE))
@@ -45,6 +45,6 @@ async def test_every_metric_that_an_alert_asks_for_is_told_by_the_gateway(
 
 def _tallied(repository: Path) -> set[str]:
     """Return the names of the counters that workers keep."""
-    counted = re.compile(r'tallies\.count\(\w+, "(\w+)"')
+    counted = re.compile(r'fleet_counters\.increment\(\w+, "(\w+)"')
     sources = "".join(path.read_text() for path in repository.glob("workers/**/*.py"))
     return set(counted.findall(sources))

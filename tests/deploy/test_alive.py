@@ -53,7 +53,7 @@ def _until(holds: Callable[[], bool], what: str) -> None:
 
 
 def _fresh(file: Path) -> bool:
-    return (age := heartbeat.age(file)) is not None and age < 1
+    return (age := heartbeat.age_seconds(file)) is not None and age < 1
 
 
 def _goes_on(file: Path, seconds: float) -> None:
@@ -82,7 +82,7 @@ def test_a_worker_lives_while_its_broker_is_away_and_dies_when_its_loop_hangs(
         broker.start()
         _goes_on(file, 1)
         worker.send_signal(signal.SIGUSR2)
-        _until(lambda: (heartbeat.age(file) or 0) > 2, "beats end")
+        _until(lambda: (heartbeat.age_seconds(file) or 0) > 2, "beats end")
         judged = _alive(1, **told)
         assert worker.poll() is None, "the process itself is there all the while"
     assert judged.returncode == 1
@@ -99,8 +99,8 @@ def _told(settings: config.Settings, stores: Stores, broker: str, file: Path) ->
         "prefix": settings.prefix,
         "data_dir": settings.data_dir,
         "heartbeat_file": file,
-        "port": ports.free(),
-        "flower_port": ports.free(),
+        "port": ports.pick_free_port(),
+        "flower_port": ports.pick_free_port(),
         "log_level": "ERROR",
     }
 
@@ -110,7 +110,7 @@ def test_a_process_that_starts_without_its_broker_lives_and_waits_for_it(
     role: str, make_settings: Settings, stores: Stores, tmp_path: Path
 ) -> None:
     file = tmp_path / "heartbeat"
-    nowhere = f"redis://127.0.0.1:{ports.free()}/1"
+    nowhere = f"redis://127.0.0.1:{ports.pick_free_port()}/1"
     told = _told(make_settings(), stores, nowhere, file)
     module, words = ("tests.deploy.hanging", ()) if role == "worker" else ("services.cli", ("beat",))
     with process(module, *words, **told) as started:
@@ -125,13 +125,13 @@ def test_beat_beats_with_its_rings_and_a_frozen_one_is_dead(
     make_settings: Settings, stores: Stores, broker: Redis, tmp_path: Path
 ) -> None:
     file = tmp_path / "heartbeat"
-    told = _told(make_settings(), stores, broker.url, file) | {"hand_on_every": 0.2}
+    told = _told(make_settings(), stores, broker.url, file) | {"dispatch_interval": 0.2}
     with process("services.cli", "beat", **told) as beat:
         _until(lambda: _fresh(file), "the first beat")
         broker.kill()
         _goes_on(file, 2)
         beat.send_signal(signal.SIGSTOP)
-        _until(lambda: (heartbeat.age(file) or 0) > 2, "beats end")
+        _until(lambda: (heartbeat.age_seconds(file) or 0) > 2, "beats end")
         assert _alive(1, **told).returncode == 1
 
 
@@ -144,6 +144,6 @@ def test_a_process_that_answers_http_lives_by_its_answers(
     assert _alive(60, **told).returncode == 1
     port = int(str(told["port" if command == "serve" else "flower_port"]))
     with process("services.cli", command, **told):
-        _until(lambda: http_probe.answers("127.0.0.1", port, path), "an answer")
+        _until(lambda: http_probe.responds_ok("127.0.0.1", port, path), "an answer")
         assert _alive(60, **told).returncode == 0
     assert not (tmp_path / "none").exists()

@@ -89,7 +89,7 @@ def test_the_settings_of_the_config_map_are_good_ones(
 
 def test_every_queue_has_workers_and_every_worker_reads_queues_that_exist(rendered: list[Object]) -> None:
     queues = {stages.queue_of(stage.task) for stage in stages.STAGES.values()}
-    queues |= {stages.queue_of(stages.SWEEP_TASK), stages.queue_of(stages.HAND_ON_TASK)}
+    queues |= {stages.queue_of(stages.SWEEP_TASK), stages.queue_of(stages.DISPATCH_TASK)}
     read = [one["command"][3] for one in _ours(rendered) if one["command"][1] == "work"]
     assert sorted(read) == sorted(queues)
 

@@ -84,7 +84,7 @@ def test_every_deployment_has_probes_a_grace_period_and_a_disruption_budget(rend
 
 def test_workers_are_given_longer_to_end_than_any_task_may_take(rendered: list[Object]) -> None:
     settings = config.load()
-    longest = max(settings.lease * 1.5 + 5, settings.dream_lease)
+    longest = max(settings.job_lease * 1.5 + 5, settings.dream_lease)
     for one in _workers(rendered):
         assert one["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] > longest
 
@@ -106,7 +106,7 @@ def test_a_worker_lives_by_its_canary_and_a_canary_may_wait_behind_the_longest_t
                 "alive",
             ]
     default = 300  # of `loci alive --max-age`
-    assert default > settings.lease * 1.5 + 5
+    assert default > settings.job_lease * 1.5 + 5
 
 
 def test_a_liveness_probe_asks_no_store(rendered: list[Object]) -> None:

@@ -19,7 +19,7 @@ from services.local.qdrant import Qdrant
 from services.local.redis import Redis
 from tests import conftest as shared_fixtures
 from tests.faults.history import History, Tally
-from tests.faults.processes import Fleet, Nursery
+from tests.faults.processes import Fleet, ProcessPool
 from tests.stores.qdrant_binary import QdrantBinary, Unobtainable, obtain
 
 _TALLY = "tally"
@@ -109,15 +109,15 @@ def _qdrant(folder: Path) -> tuple[QdrantBinary | Qdrant, Path]:
 
 
 @pytest.fixture(scope="session")
-def nursery() -> Iterator[Nursery]:
-    opened = Nursery()
+def nursery() -> Iterator[ProcessPool]:
+    opened = ProcessPool()
     yield opened
     opened.close()
 
 
 @pytest.fixture
 def make_fleet(
-    grounds: Grounds, nursery: Nursery, tmp_path_factory: pytest.TempPathFactory
+    grounds: Grounds, nursery: ProcessPool, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Callable[..., Fleet]]:
     """Return a function that makes a fleet on these stores; its processes end with the test."""
     fleets: list[Fleet] = []

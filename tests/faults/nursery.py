@@ -38,7 +38,7 @@ _WARMED = (
 _ROLES = {
     "serve": run.gateway,
     "work": lambda: run.worker("enrichment,embedding,dream,sweep", 4),
-    "beat": run.clock,
+    "beat": run.beat,
 }
 
 

@@ -22,11 +22,11 @@ from shared.infra.postgres import Postgres
 from shared.platform.auth import api_keys
 
 QUICK: dict[str, Any] = {
-    "lease": 3,
-    "work_backoff": 0.05,
-    "work_backoff_max": 1,
-    "hand_on_every": 0.3,
-    "sweep_every": 2,
+    "job_lease": 3,
+    "job_backoff": 0.05,
+    "job_backoff_max": 1,
+    "dispatch_interval": 0.3,
+    "sweep_interval": 2,
     "llm_timeout": 1,
     "embedding_timeout": 2,
     "log_level": "WARNING",
@@ -34,7 +34,7 @@ QUICK: dict[str, Any] = {
 _READY_WITHIN = 30.0
 
 
-class Nursery:
+class ProcessPool:
     """The process that forks all others; see `tests.faults.nursery`."""
 
     def __init__(self) -> None:
@@ -60,7 +60,7 @@ class Nursery:
 class Program:
     """One of Loci's processes, with its whole group."""
 
-    def __init__(self, nursery: Nursery, role: str, env: Mapping[str, str], log: Path) -> None:
+    def __init__(self, nursery: ProcessPool, role: str, env: Mapping[str, str], log: Path) -> None:
         self._nursery = nursery
         self.pid = int(nursery.ask(do="start", role=role, env=dict(env), log=str(log))["pid"])
 
@@ -89,11 +89,13 @@ class Program:
 class Fleet:
     """The processes of one test, on one database and one prefix."""
 
-    def __init__(self, nursery: Nursery, folder: Path, addresses: Mapping[str, str], **changes: Any) -> None:
+    def __init__(
+        self, nursery: ProcessPool, folder: Path, addresses: Mapping[str, str], **changes: Any
+    ) -> None:
         self._nursery = nursery
         self._log = folder / "log"
         self._programs: list[Program] = []
-        self._values = {**QUICK, "data_dir": folder, "port": ports.free(), **addresses, **changes}
+        self._values = {**QUICK, "data_dir": folder, "port": ports.pick_free_port(), **addresses, **changes}
         self.url = f"http://127.0.0.1:{self._values['port']}"
 
     @property
@@ -117,7 +119,7 @@ class Fleet:
         """Start the gateway and wait until it serves."""
         gateway = self.start("serve")
         deadline = time.monotonic() + _READY_WITHIN
-        while not http_probe.answers("127.0.0.1", int(self._values["port"]), "/healthz"):
+        while not http_probe.responds_ok("127.0.0.1", int(self._values["port"]), "/healthz"):
             assert gateway.code is None, self.log[-3000:]
             assert time.monotonic() < deadline, self.log[-3000:]
             time.sleep(0.005)

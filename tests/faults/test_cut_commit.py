@@ -49,7 +49,7 @@ async def test_a_turn_whose_connection_is_cut_at_any_commit_is_recorded_once(
                 proxy.cut(b"COMMIT", nth, arrives=arrives)
                 while proxy.cuts < nth:
                     await _say(gateway, f"turn {nth}")
-            await gateway.resources.writer.close()
+            await gateway.resources.index_writer.close()
             turns = (await gateway.client.get("/v1/sessions/s/turns", params={"last": 50})).json()["results"]
             assert [turn["seq"] for turn in turns] == list(range(1, len(turns) + 1))
             assert len({turn["content"] for turn in turns}) == COMMITS

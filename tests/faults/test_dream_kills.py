@@ -29,7 +29,7 @@ async def test_a_worker_killed_while_the_model_thinks_leaves_old_or_new_and_the_
     make_fleet: Callable[..., Fleet], tenant: str, models: ModelServer
 ) -> None:
     fleet = make_fleet(
-        llm_base_url=models.url, llm_model="m", dream_lease=2, dream_enabled=False, work_attempts=100
+        llm_base_url=models.url, llm_model="m", dream_lease=2, dream_enabled=False, job_max_attempts=100
     )
     fleet.serve()
     fleet.start("beat")

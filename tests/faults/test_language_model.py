@@ -52,7 +52,7 @@ async def test_every_failure_of_the_model_ends_with_its_reason_and_hides_nothing
     models.chat_default = ByWord({f"{word}zz": plan for word, plan in (bad | GOOD).items()}, b.Reply("[]"))
     # Nobody dies here, and a batch that a busy machine cuts off at a short lease has another reason.
     fleet = make_fleet(
-        llm_base_url=models.url, llm_model="m", work_attempts=ATTEMPTS, llm_concurrency=16, lease=30
+        llm_base_url=models.url, llm_model="m", job_max_attempts=ATTEMPTS, llm_concurrency=16, job_lease=30
     )
     for role in ("work", "beat"):
         fleet.start(role)
@@ -96,7 +96,7 @@ async def test_enrichment_resumes_when_the_model_is_back(
     """What failed stays as it is; what was waiting and what is new is enriched."""
     models.chat_default = b.Reply(split_in_two)
     models.stop()
-    fleet = make_fleet(llm_base_url=models.url, llm_model="m", work_attempts=ATTEMPTS)
+    fleet = make_fleet(llm_base_url=models.url, llm_model="m", job_max_attempts=ATTEMPTS)
     for role in ("work", "beat"):
         fleet.start(role)
     fleet.serve()

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from shared.foundation import config
-from shared.foundation.stages import ENRICH, INDEX, Kind
+from shared.foundation.stages import ENRICH, INDEX, RecordKind
 from tests.conftest import serving
 from tests.draining import drain, make_due
 from tests.faults.history import History, Tally, split_in_two
@@ -17,7 +17,7 @@ from tests.standins.wire import CHAT
 from workers.embedding import index
 from workers.enrichment import enrich
 from workers.runtime import drain as job_drain
-from workers.runtime.concurrent_drain import Slots
+from workers.runtime.concurrent_drain import ConcurrentDrain
 from workers.sweep.sweep import sweep_once
 
 Make = Callable[..., config.Settings]
@@ -30,7 +30,7 @@ async def test_a_message_delivered_eight_times_at_once_is_applied_once(
     async with serving(_enriching(make_settings, models), tenant) as gateway:
         history = History(gateway.client)
         await history.save_batch(24)
-        deliveries = [enrich.enrich_all(gateway.resources) for _ in range(8)]
+        deliveries = [enrich.enrich_pending(gateway.resources) for _ in range(8)]
         deliveries += [job_drain.drain(gateway.resources, INDEX, index.index_batch) for _ in range(8)]
         await asyncio.gather(*deliveries)
         await drain(gateway.resources)
@@ -48,10 +48,10 @@ async def test_an_answer_that_comes_after_its_claim_was_taken_over_is_dropped(
     async with serving(_enriching(make_settings, models), tenant) as gateway:
         history = History(gateway.client)
         save = await history.save()
-        zombie = asyncio.create_task(enrich.enrich_all(gateway.resources))
+        zombie = asyncio.create_task(enrich.enrich_pending(gateway.resources))
         await asyncio.to_thread(models.wait_for_calls, 1)
         await make_due(gateway.resources)
-        assert (await Slots(ENRICH, enrich.enrich).work_off(gateway.resources, 1)).total() == 1
+        assert (await ConcurrentDrain(ENRICH, enrich.enrich).drain(gateway.resources, 1)).total() == 1
         late.release.set()
         await zombie
         await drain(gateway.resources)
@@ -67,7 +67,7 @@ async def test_a_worker_that_was_frozen_past_its_lease_changes_nothing_when_it_w
     late = Hang(Reply('[{"content": "too late"}]'))
     models.chat_replies.append(late)
     models.chat_default = Reply(split_in_two)
-    fleet = make_fleet(llm_base_url=models.url, llm_model="m", llm_timeout=60, lease=2)
+    fleet = make_fleet(llm_base_url=models.url, llm_model="m", llm_timeout=60, job_lease=2)
     fleet.serve()
     fleet.start("beat")
     frozen = fleet.start("work")
@@ -89,11 +89,11 @@ async def test_a_worker_that_was_frozen_past_its_lease_changes_nothing_when_it_w
 
 
 async def test_sweeps_at_the_same_time_mend_what_one_would(make_settings: Make, tenant: str) -> None:
-    async with serving(make_settings(apart=True, work_attempts=1), tenant) as gateway:
+    async with serving(make_settings(apart=True, job_max_attempts=1), tenant) as gateway:
         history = History(gateway.client)
         await history.save_many(20)
-        await gateway.resources.writer.close()
-        live = await gateway.resources.index.live(Kind.MEMORY)
+        await gateway.resources.index_writer.close()
+        live = await gateway.resources.search_index.live(RecordKind.MEMORY)
         points = (await gateway.resources.qdrant.client.scroll(live.collection, limit=10))[0]
         ids = [point.id for point in points]
         await gateway.resources.qdrant.client.delete(live.collection, ids, wait=True)

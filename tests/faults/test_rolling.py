@@ -31,7 +31,12 @@ async def test_gateways_and_workers_roll_under_load_and_no_client_notices(
 ) -> None:
     models.chat_default = Slow(0.2, Reply(split_in_two))
     fleet = make_fleet(
-        llm_base_url=models.url, llm_model="m", llm_timeout=20, lease=60, drain=1, shutdown_grace=15
+        llm_base_url=models.url,
+        llm_model="m",
+        llm_timeout=20,
+        job_lease=60,
+        gateway_drain=1,
+        worker_shutdown_grace=15,
     )
     fleet.start("beat")
     balancer = Balancer()
@@ -58,7 +63,7 @@ async def test_gateways_and_workers_roll_under_load_and_no_client_notices(
 
 
 async def _another(fleet: Fleet, balancer: Balancer) -> Program:
-    port = ports.free()
+    port = ports.pick_free_port()
     gateway = fleet.start("serve", port=port)
     balancer.add(port)
 
@@ -86,7 +91,7 @@ async def test_a_gateway_told_to_end_says_so_first_serves_on_and_finishes_what_r
         embedding_model="m",
         embedding_dimension=64,
         query_embedding_timeout=15,
-        drain=2,
+        gateway_drain=2,
     )
     gateway = fleet.serve()
     slow = Hang()

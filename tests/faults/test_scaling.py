@@ -20,7 +20,7 @@ from tests.standins.wire import CHAT, Call
 ROWS, ALONE, TOGETHER = 70, 20, 55
 SLOTS = 2  # calls at once of one worker
 SECONDS = 0.5
-PATIENT = {"llm_timeout": 30, "lease": 120}
+PATIENT = {"llm_timeout": 30, "job_lease": 120}
 """Production's: what a busy machine makes slow is not asked about again."""
 
 
@@ -83,7 +83,7 @@ async def test_one_worker_asks_no_more_at_once_than_it_may_however_often_it_is_r
 ) -> None:
     models.chat_default = Slow(SECONDS, Reply("[]"))
     fleet = make_fleet(
-        llm_base_url=models.url, llm_model="m", llm_concurrency=SLOTS, hand_on_every=0.05, **PATIENT
+        llm_base_url=models.url, llm_model="m", llm_concurrency=SLOTS, dispatch_interval=0.05, **PATIENT
     )
     fleet.serve()
     history: History = await remember(fleet)

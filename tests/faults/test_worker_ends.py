@@ -26,7 +26,7 @@ async def test_a_row_that_kills_its_workers_ends_as_failed_and_the_others_flow(
 ) -> None:
     """Nothing blameless may end with it, though it shared the worker's other hands."""
     models.chat_default = ByWord({"poison": Hang()}, Slow(0.2, Reply("[]")))
-    fleet = make_fleet(llm_base_url=models.url, llm_model="m", llm_timeout=60, work_attempts=ATTEMPTS)
+    fleet = make_fleet(llm_base_url=models.url, llm_model="m", llm_timeout=60, job_max_attempts=ATTEMPTS)
     fleet.serve()
     fleet.start("beat")
     history: History = await remember(fleet)
@@ -80,7 +80,7 @@ async def test_a_worker_told_to_stop_under_load_ends_in_time_and_holds_nothing(
 ) -> None:
     """With production's lease: what it held must not wait for that."""
     models.chat_default = Slow(0.5, Reply("[]"))
-    fleet = make_fleet(llm_base_url=models.url, llm_model="m", lease=120, llm_timeout=60)
+    fleet = make_fleet(llm_base_url=models.url, llm_model="m", job_lease=120, llm_timeout=60)
     fleet.serve()
     fleet.start("beat")
     history: History = await remember(fleet)

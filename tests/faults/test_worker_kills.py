@@ -27,7 +27,7 @@ async def test_workers_killed_mid_call_lose_nothing_and_enrich_each_entry_once(
 ) -> None:
     models.chat_default = Slow(0.1, Reply(split_in_two))
     fleet = make_fleet(
-        llm_base_url=models.url, llm_model="m", llm_concurrency=2, lease=2, work_attempts=ATTEMPTS
+        llm_base_url=models.url, llm_model="m", llm_concurrency=2, job_lease=2, job_max_attempts=ATTEMPTS
     )
     fleet.serve()
     fleet.start("beat")

@@ -12,7 +12,7 @@ from uuid import uuid4
 import asyncpg
 
 from tests.isolation.ids import Ids
-from tests.state import Eye
+from tests.state import StateInspector
 
 _COLUMNS = """
     SELECT column_name, udt_name FROM information_schema.columns
@@ -20,7 +20,7 @@ _COLUMNS = """
 """
 
 
-async def fill(eye: Eye, tenant: str, ids: Ids, canary: str) -> None:
+async def fill(eye: StateInspector, tenant: str, ids: Ids, canary: str) -> None:
     """Give every table of a tenant that has no row of it one."""
     named: dict[str, Any] = {
         "tenant": tenant,

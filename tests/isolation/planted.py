@@ -40,7 +40,7 @@ async def plant(gateway: Gateway, models: ModelServer) -> Ids:
     ids = replace(ids, text=await _keep(client, ids))
     begun = await _done(client.post("/v1/dreams", json=scope(ids)))
     ids = replace(ids, run=begun["id"], **await _cursors(client, ids))
-    await gateway.resources.writer.close()
+    await gateway.resources.index_writer.close()
     return ids
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.isolation.asking import ask, betrays
 from tests.isolation.cases import CASES, EVERYBODYS, MESSAGE
-from tests.isolation.conftest import House
+from tests.isolation.conftest import IsolationStack
 from tests.isolation.planted import CANARY, scope
 from tests.state import State
 
@@ -22,7 +22,7 @@ bindings = pytest.mark.parametrize("bound", BINDINGS, ids="+".join)
 @bindings
 @pytest.mark.parametrize("route", CASES)
 async def test_a_bound_key_reaches_nothing_of_another_agent_or_user(
-    house: House, bound: dict[str, str], route: str
+    house: IsolationStack, bound: dict[str, str], route: str
 ) -> None:
     """Asked under the victim's names, and under the key's own."""
     own = replace(house.ids, agent=bound.get("agent_id", house.ids.agent))
@@ -36,7 +36,7 @@ async def test_a_bound_key_reaches_nothing_of_another_agent_or_user(
     _assert_untouched(house, await house.state())
 
 
-def _assert_untouched(house: House, now: State) -> None:
+def _assert_untouched(house: IsolationStack, now: State) -> None:
     """All that was planted is there; the lists of namespaces and of scratch stores, hints, may have grown."""
     tag = f"{{{house.gateway.tenant}}}"
     hints = (f"{tag}:names", f"{tag}:until", f":scratch:{tag}:")
@@ -46,7 +46,7 @@ def _assert_untouched(house: House, now: State) -> None:
 
 @bindings
 async def test_naming_another_agent_or_user_is_forbidden_and_names_the_binding(
-    house: House, bound: dict[str, str]
+    house: IsolationStack, bound: dict[str, str]
 ) -> None:
     async with await house.gateway.another(**bound) as client:
         answers = [
@@ -64,7 +64,9 @@ async def test_naming_another_agent_or_user_is_forbidden_and_names_the_binding(
 
 
 @bindings
-async def test_another_agents_or_users_things_are_not_found(house: House, bound: dict[str, str]) -> None:
+async def test_another_agents_or_users_things_are_not_found(
+    house: IsolationStack, bound: dict[str, str]
+) -> None:
     ids = house.ids
     paths = [
         f"/v1/memories/{ids.memory}",
@@ -84,7 +86,7 @@ async def test_another_agents_or_users_things_are_not_found(house: House, bound:
 @pytest.mark.parametrize("kind", ["patrol", "subagent", "session"])
 @bindings
 async def test_a_bound_key_clears_one_namespace_of_its_own_and_no_whole_kind_of_desks(
-    house: House, bound: dict[str, str], kind: str
+    house: IsolationStack, bound: dict[str, str], kind: str
 ) -> None:
     async with await house.gateway.another(**bound) as client:
         opened = {"kind": kind, "id": f"clearing-{kind}-{'-'.join(bound)}"}
@@ -97,7 +99,9 @@ async def test_a_bound_key_clears_one_namespace_of_its_own_and_no_whole_kind_of_
     _assert_untouched(house, await house.state())
 
 
-async def test_an_agents_key_erases_no_user_because_an_erasure_covers_every_agent(house: House) -> None:
+async def test_an_agents_key_erases_no_user_because_an_erasure_covers_every_agent(
+    house: IsolationStack,
+) -> None:
     async with await house.gateway.another(agent_id=OTHER) as client:
         answer = await client.delete(f"/v1/users/{house.ids.user}")
     assert answer.status_code == 403
@@ -105,7 +109,7 @@ async def test_an_agents_key_erases_no_user_because_an_erasure_covers_every_agen
     _assert_untouched(house, await house.state())
 
 
-async def test_the_same_request_key_of_two_bound_keys_is_two_requests(house: House) -> None:
+async def test_the_same_request_key_of_two_bound_keys_is_two_requests(house: IsolationStack) -> None:
     body, headers = {"content": "the same words"}, {"idempotency-key": "both-chose-this"}
     owners = []
     for user in ("ada", "bob", "ada"):
@@ -116,7 +120,7 @@ async def test_the_same_request_key_of_two_bound_keys_is_two_requests(house: Hou
     assert owners == [("ada", 1), ("bob", 1), ("ada", 1)]
 
 
-async def test_a_users_key_sees_what_is_common_and_its_own(house: House) -> None:
+async def test_a_users_key_sees_what_is_common_and_its_own(house: IsolationStack) -> None:
     for user in (None, "carol", "dave"):
         fact = {"content": f"a lantern, told by {user}", "agent_id": "inn", "user_id": user}
         assert (await house.gateway.client.post("/v1/memories", json=fact)).status_code == 201
@@ -127,7 +131,7 @@ async def test_a_users_key_sees_what_is_common_and_its_own(house: House) -> None
         assert {one["user_id"] for one in answer.json()["results"]} == {None, "carol"}
 
 
-async def test_others_desks_take_no_place_among_the_best_that_a_key_is_shown(house: House) -> None:
+async def test_others_desks_take_no_place_among_the_best_that_a_key_is_shown(house: IsolationStack) -> None:
     body = {"id": "harbour/night", "agent_id": "harbour"}
     assert (await house.gateway.client.post("/v1/sessions", json=body)).status_code == 201
     for key in ("session/harbour:night/mine", *(f"session/else{n}/theirs" for n in range(5))):
@@ -139,14 +143,16 @@ async def test_others_desks_take_no_place_among_the_best_that_a_key_is_shown(hou
             assert [one["key"] for one in found.json()["results"]] == ["session/harbour:night/mine"]
 
 
-async def test_a_key_can_be_bound_to_the_desk_of_a_session_with_a_path_for_an_id(house: House) -> None:
+async def test_a_key_can_be_bound_to_the_desk_of_a_session_with_a_path_for_an_id(
+    house: IsolationStack,
+) -> None:
     async with await house.gateway.another(namespace="session/quay:1") as client:
         assert (await client.put("/v1/working/note", json={"value": "x"})).json()[
             "key"
         ] == "session/quay:1/note"
 
 
-async def test_a_namespaces_key_writes_there_and_nowhere_else(house: House) -> None:
+async def test_a_namespaces_key_writes_there_and_nowhere_else(house: IsolationStack) -> None:
     async with await house.gateway.another(namespace="session/mine") as client:
         written = await client.put("/v1/working/note", json={"value": "mine"})
         assert written.json()["key"] == "session/mine/note"
@@ -163,7 +169,7 @@ async def test_a_namespaces_key_writes_there_and_nowhere_else(house: House) -> N
 
 
 @pytest.mark.parametrize("route", [route for route in CASES if not route.startswith("GET")])
-async def test_a_key_does_only_what_its_rights_say(house: House, route: str) -> None:
+async def test_a_key_does_only_what_its_rights_say(house: IsolationStack, route: str) -> None:
     """`read` alone searches; whatever writes asks for `write`, erasing a user for `admin`."""
     searches, erases = route.endswith("/search"), "/v1/users/" in route
     assert await _status(house, route, ["read"]) == (200 if searches else 403)
@@ -172,6 +178,6 @@ async def test_a_key_does_only_what_its_rights_say(house: House, route: str) -> 
     _assert_untouched(house, await house.state())
 
 
-async def _status(house: House, route: str, rights: list[str]) -> int:
+async def _status(house: IsolationStack, route: str, rights: list[str]) -> int:
     async with await house.gateway.another(rights=rights) as client:
         return (await ask(client, route, CASES[route](house.ids)[0])).status_code

@@ -17,7 +17,7 @@ from qdrant_client import models
 
 from tests.isolation import planted
 from tests.isolation.asking import betrays
-from tests.isolation.conftest import House
+from tests.isolation.conftest import IsolationStack
 from tests.isolation.planted import CANARY
 
 Locks = AbstractContextManager[Any]
@@ -31,7 +31,7 @@ SEARCHES = {
 
 @pytest.mark.parametrize("kind", SEARCHES)
 async def test_a_foreign_tenants_point_under_our_name_yields_nothing(
-    house: House, locks: Locks, kind: str
+    house: IsolationStack, locks: Locks, kind: str
 ) -> None:
     tenant = house.stranger()
     assert await _forge(house, kind, tenant) > 0
@@ -48,14 +48,14 @@ async def test_a_foreign_tenants_point_under_our_name_yields_nothing(
 
 
 @pytest.mark.parametrize("kind", SEARCHES)
-async def test_the_forged_points_are_what_the_search_would_find(house: House, kind: str) -> None:
+async def test_the_forged_points_are_what_the_search_would_find(house: IsolationStack, kind: str) -> None:
     """The test above can fail: for the owner, points like these are hits."""
     answer = await _search(house, house.gateway.client, kind)
     assert answer.json()["results"]
     assert betrays(answer)
 
 
-async def _forge(house: House, kind: str, tenant: str) -> int:
+async def _forge(house: IsolationStack, kind: str, tenant: str) -> int:
     """Copy the owner's points under another tenant's name; return how many there are."""
     collection = await _collection(house, kind)
     mine = models.FieldCondition(key="tenant", match=models.MatchValue(value=house.gateway.tenant))
@@ -73,13 +73,13 @@ def _renamed(point: models.Record, tenant: str) -> models.PointStruct:
     return models.PointStruct(id=str(uuid4()), vector=vector, payload=payload)
 
 
-async def _collection(house: House, kind: str) -> str:
+async def _collection(house: IsolationStack, kind: str) -> str:
     names = [one.name for one in (await house.eye.qdrant.get_collections()).collections]
     (name,) = [name for name in names if name.startswith(f"{house.settings.prefix}_{kind}_")]
     return name
 
 
-async def _search(house: House, client: httpx.AsyncClient, kind: str) -> httpx.Response:
+async def _search(house: IsolationStack, client: httpx.AsyncClient, kind: str) -> httpx.Response:
     path, body = SEARCHES[kind]
     scope = {} if kind == "desk" else planted.scope(house.ids)
     answer = await client.post(path, json=body | scope)
@@ -87,7 +87,7 @@ async def _search(house: House, client: httpx.AsyncClient, kind: str) -> httpx.R
     return answer
 
 
-async def _context(client: httpx.AsyncClient, house: House) -> httpx.Response:
+async def _context(client: httpx.AsyncClient, house: IsolationStack) -> httpx.Response:
     """Ask for a turn's context, whose past turns and recall come from the index, too."""
     opened = await client.post("/v1/sessions", json=planted.scope(house.ids))
     path = f"/v1/sessions/{opened.json()['id']}/context"

@@ -16,20 +16,22 @@ from tests.conftest import Gateway, serving
 from tests.isolation import planted, tenant_filter
 from tests.isolation.asking import ask, betrays, told
 from tests.isolation.cases import CASES, EVERYBODYS
-from tests.isolation.conftest import House
+from tests.isolation.conftest import IsolationStack
 from tests.isolation.ids import Ids, made_up
 from tests.isolation.planted import CANARY
 
 Locks = AbstractContextManager[Any]
 
 
-async def test_every_route_of_the_openapi_document_has_a_case_here(house: House) -> None:
+async def test_every_route_of_the_openapi_document_has_a_case_here(house: IsolationStack) -> None:
     document = (await house.gateway.client.get("/openapi.json")).json()
     routes = {f"{verb.upper()} {path}" for path, verbs in document["paths"].items() for verb in verbs}
     assert routes == set(CASES), "give a new route a case in tests/isolation/cases.py"
 
 
-async def test_the_owner_has_something_in_every_table_a_tenant_has_and_in_every_store(house: House) -> None:
+async def test_the_owner_has_something_in_every_table_a_tenant_has_and_in_every_store(
+    house: IsolationStack,
+) -> None:
     kinds = {name.split(" ")[0] for name in house.planted}
     assert kinds >= set(await house.eye.tables()), "what is not planted can't be seen to leak"
     assert "redis" in kinds
@@ -38,7 +40,7 @@ async def test_the_owner_has_something_in_every_table_a_tenant_has_and_in_every_
 
 @pytest.mark.parametrize("route", CASES)
 async def test_a_stranger_sees_and_changes_nothing_and_learns_not_even_what_exists(
-    house: House, locks: Locks, route: str
+    house: IsolationStack, locks: Locks, route: str
 ) -> None:
     with locks:
         foreign = await _answers(house, route, house.ids)
@@ -47,7 +49,7 @@ async def test_a_stranger_sees_and_changes_nothing_and_learns_not_even_what_exis
     assert await house.state() == house.planted
 
 
-async def _answers(house: House, route: str, ids: Ids) -> list[str]:
+async def _answers(house: IsolationStack, route: str, ids: Ids) -> list[str]:
     async with await house.gateway.another(house.stranger()) as client:
         calls = CASES[route](ids)
         answers = [await ask(client, route, call) for call in calls]
@@ -66,7 +68,7 @@ def _is_empty(answer: httpx.Response) -> bool:
     return not listed.get("results") and not listed.get("next_cursor")
 
 
-async def test_a_twin_with_the_same_ids_reaches_only_its_own(house: House, locks: Locks) -> None:
+async def test_a_twin_with_the_same_ids_reaches_only_its_own(house: IsolationStack, locks: Locks) -> None:
     async with await house.gateway.another(house.stranger()) as client:
         with locks:
             await planted.make_twin(client, house.ids)
@@ -78,7 +80,7 @@ def _ends_something(route: str) -> bool:
     return route.startswith("DELETE")
 
 
-async def _ask_as_twin(house: House, client: httpx.AsyncClient, route: str) -> None:
+async def _ask_as_twin(house: IsolationStack, client: httpx.AsyncClient, route: str) -> None:
     for call in CASES[route](house.ids):
         answer = await ask(client, route, call)
         assert answer.status_code < 500, f"{route}: {answer.text}"
@@ -87,7 +89,7 @@ async def _ask_as_twin(house: House, client: httpx.AsyncClient, route: str) -> N
         assert await house.state() == house.planted, route
 
 
-async def test_what_a_twin_recalls_and_forgets_is_its_own(house: House, locks: Locks) -> None:
+async def test_what_a_twin_recalls_and_forgets_is_its_own(house: IsolationStack, locks: Locks) -> None:
     """The statements of text that write out their own filter: tags, links, lines recalled with turns."""
     async with await house.gateway.another(house.stranger()) as client:
         with locks as seen:
@@ -117,7 +119,7 @@ def _assert_reached(seen: tenant_filter.Seen) -> None:
         assert any(words in statement for statement in seen.unfiltered), f"never ran: {words}"
 
 
-async def test_each_lock_holds_alone_and_without_both_a_stranger_would_see(house: House) -> None:
+async def test_each_lock_holds_alone_and_without_both_a_stranger_would_see(house: IsolationStack) -> None:
     """The other tests can fail: with neither filter nor policies, the canary comes through."""
     settings = house.settings.model_copy(update={"postgres_role": ""})
     async with serving(settings, house.stranger()) as unlocked:

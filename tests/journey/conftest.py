@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.journey.agent import Agent
-from tests.journey.house import House, standing
+from tests.journey.house import TestStack, standing
 from tests.journey.rewriting import Understanding, by_sentence
 from tests.standins.behaviours import Reply
 from tests.standins.models import ModelServer
@@ -21,10 +21,10 @@ NewAgent = Callable[..., Awaitable[Agent]]
 
 
 @pytest.fixture(scope="session")
-def plain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestStack]:
     """A stack without models: keyword search, raw entries; the window replays four turns."""
     data_dir = tmp_path_factory.mktemp("plain") / "data"
-    with standing(data_dir, without=["flower"], window_replay=4) as house:
+    with standing(data_dir, without=["flower"], context_max_turns=4) as house:
         yield house
 
 
@@ -37,7 +37,7 @@ def model() -> Iterator[ModelServer]:
 
 
 @pytest.fixture(scope="session")
-def modelled(tmp_path_factory: pytest.TempPathFactory, model: ModelServer) -> Iterator[House]:
+def modelled(tmp_path_factory: pytest.TempPathFactory, model: ModelServer) -> Iterator[TestStack]:
     """A stack with a language model, an embedding model and the block of past turns."""
     models: dict[str, Any] = {
         "llm_base_url": model.url,
@@ -45,19 +45,19 @@ def modelled(tmp_path_factory: pytest.TempPathFactory, model: ModelServer) -> It
         "embedding_base_url": model.url,
         "embedding_model": "words",
     }
-    with standing(tmp_path_factory.mktemp("modelled") / "data", past_turns=5, **models) as house:
+    with standing(tmp_path_factory.mktemp("modelled") / "data", recall_past_turns=5, **models) as house:
         yield house
 
 
 @pytest.fixture
-async def agent(plain: House) -> AsyncIterator[Agent]:
+async def agent(plain: TestStack) -> AsyncIterator[Agent]:
     """An agent with all rights on a fresh tenant of the stack without models."""
     async with plain.agent() as one:
         yield one
 
 
 @pytest.fixture
-async def another(plain: House) -> AsyncIterator[NewAgent]:
+async def another(plain: TestStack) -> AsyncIterator[NewAgent]:
     """Make more agents on the stack without models, with the rights and bounds that are told."""
     async with AsyncExitStack() as closing:
 
@@ -68,7 +68,7 @@ async def another(plain: House) -> AsyncIterator[NewAgent]:
 
 
 @pytest.fixture
-async def thinker(modelled: House) -> AsyncIterator[Agent]:
+async def thinker(modelled: TestStack) -> AsyncIterator[Agent]:
     """An agent with all rights on a fresh tenant of the stack with models."""
     async with modelled.agent() as one:
         yield one

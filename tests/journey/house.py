@@ -24,13 +24,13 @@ from tests.journey.agent import Agent
 
 # Seconds. A ring that is lost, or a row that is put off, costs a moment and not a minute.
 _QUICK: dict[str, Any] = {
-    "lease": 20,
+    "job_lease": 20,
     "llm_timeout": 10,
     "embedding_timeout": 10,
-    "work_backoff": 0.2,
-    "work_backoff_max": 2,
-    "hand_on_every": 1,
-    "sweep_every": 20,
+    "job_backoff": 0.2,
+    "job_backoff_max": 2,
+    "dispatch_interval": 1,
+    "sweep_interval": 20,
     "log_level": "WARNING",
 }
 
@@ -45,7 +45,7 @@ class Ended:
 
 
 @dataclass(frozen=True)
-class House:
+class TestStack:
     """A running stack."""
 
     running: Running
@@ -96,15 +96,20 @@ class House:
 
 
 @contextmanager
-def standing(data_dir: Path, *, without: Container[str] = (), **settings: Any) -> Iterator[House]:
+def standing(data_dir: Path, *, without: Container[str] = (), **settings: Any) -> Iterator[TestStack]:
     """Run a stack on free ports for the length of a block; its data stay.
 
     `without` names programs that the journeys on it don't need: each costs seconds to start.
     """
-    needed = replace(LOCI, beside=tuple(one for one in LOCI.beside if one.name not in without))
-    ours = config.load(data_dir=data_dir, port=ports.free(), flower_port=ports.free(), **(_QUICK | settings))
+    needed = replace(LOCI, background=tuple(one for one in LOCI.background if one.name not in without))
+    ours = config.load(
+        data_dir=data_dir,
+        port=ports.pick_free_port(),
+        flower_port=ports.pick_free_port(),
+        **(_QUICK | settings),
+    )
     with Stack(ours, commands=needed, say=_silent).running() as running:
-        yield House(running)
+        yield TestStack(running)
 
 
 def _silent(_line: str) -> None:

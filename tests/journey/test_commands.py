@@ -8,12 +8,12 @@ from pathlib import Path
 from subprocess import run
 
 from tests.journey.conftest import NewAgent
-from tests.journey.house import House
+from tests.journey.house import TestStack
 from tests.standins.models import ModelServer
 
 
 async def test_keys_create_prints_the_key_alone_and_a_revoked_one_is_refused_by_the_next_request(
-    plain: House,
+    plain: TestStack,
 ) -> None:
     created = await plain.loci("keys", "create", "--tenant", "acme", "--user", "ada")
     assert created.code == 0
@@ -50,13 +50,13 @@ async def test_an_expired_key_is_refused(another: NewAgent) -> None:
     await late.ask("GET", "/v1/memories", status=HTTPStatus.UNAUTHORIZED)
 
 
-async def test_the_development_key_is_the_owners_alone_and_has_all_rights(plain: House) -> None:
+async def test_the_development_key_is_the_owners_alone_and_has_all_rights(plain: TestStack) -> None:
     assert plain.running.key_file.stat().st_mode & 0o777 == 0o600
     async with plain.client(plain.running.key) as client:
         assert (await client.delete("/v1/users/nobody")).is_success
 
 
-async def test_doctor_ends_with_0_where_all_answers_and_tells_what_is_configured(plain: House) -> None:
+async def test_doctor_ends_with_0_where_all_answers_and_tells_what_is_configured(plain: TestStack) -> None:
     with ModelServer() as model:
         settings = {"LOCI_EMBEDDING_BASE_URL": model.url, "LOCI_EMBEDDING_MODEL": "words", "COLUMNS": "200"}
         ended = await plain.loci("doctor", **settings)
@@ -66,7 +66,7 @@ async def test_doctor_ends_with_0_where_all_answers_and_tells_what_is_configured
         assert told in ended.stdout
 
 
-async def test_doctor_ends_with_1_and_names_the_part_that_does_not_answer(plain: House) -> None:
+async def test_doctor_ends_with_1_and_names_the_part_that_does_not_answer(plain: TestStack) -> None:
     with ModelServer() as gone:
         address = gone.url
     ended = await plain.loci("doctor", LOCI_LLM_BASE_URL=address, LOCI_LLM_MODEL="m", COLUMNS="200")

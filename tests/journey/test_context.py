@@ -5,7 +5,7 @@ from http import HTTPStatus
 
 from tests.journey.agent import Agent, block, recalled, shown, word
 from tests.journey.conftest import NewAgent
-from tests.journey.house import House
+from tests.journey.house import TestStack
 
 REPLAYED = 4  # the window of this stack
 
@@ -188,7 +188,9 @@ async def test_cv1_the_window_of_an_unknown_session_is_404(agent: Agent, another
         assert problem["detail"].startswith("session not found: ")
 
 
-async def test_cv1_the_window_is_rebuilt_from_the_log_when_redis_lost_it(plain: House, agent: Agent) -> None:
+async def test_cv1_the_window_is_rebuilt_from_the_log_when_redis_lost_it(
+    plain: TestStack, agent: Agent
+) -> None:
     session = await agent.session()
     for place in range(3):
         await agent.say(session, f"Turn {place}.")

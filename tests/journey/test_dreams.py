@@ -9,10 +9,10 @@ from typing import Any
 import httpx
 import pytest
 
-from shared.foundation.stages import PassName
+from shared.foundation.stages import DreamPass
 from tests.journey.agent import Agent, Json, until
 from tests.journey.dreaming import by_night
-from tests.journey.house import House
+from tests.journey.house import TestStack
 from tests.journey.rewriting import by_sentence
 from tests.standins.behaviours import Reply
 from tests.standins.models import ModelServer
@@ -24,7 +24,7 @@ FACTS = (
     ("The invoice run starts on the 3rd of each month.", "project-context/billing"),
     ("Ada plays the oboe in an orchestra.", "user/hobbies"),
 )
-PASSES = [name.value for name in PassName]
+PASSES = [name.value for name in DreamPass]
 
 
 @pytest.fixture(autouse=True)
@@ -61,7 +61,7 @@ async def ended(agent: Agent, run_id: str) -> Json:
     return found
 
 
-async def tasks(house: House, run_id: str) -> dict[str, Json]:
+async def tasks(house: TestStack, run_id: str) -> dict[str, Json]:
     """Return the tasks of a run by name, as Flower shows them."""
     file = house.running.flower_password_file
     assert file is not None
@@ -73,7 +73,7 @@ async def tasks(house: House, run_id: str) -> dict[str, Json]:
     return {one["name"]: one for one in shown.values() if run_id in (one["kwargs"] or "")}
 
 
-async def seen_in_flower(house: House, agent: Agent, run_id: str) -> dict[str, Json]:
+async def seen_in_flower(house: TestStack, agent: Agent, run_id: str) -> dict[str, Json]:
     """Wait until Flower shows each pass of a run as a task of its own that ended well."""
     wanted = {f"dream.{name}" for name in PASSES}
 
@@ -88,7 +88,7 @@ async def seen_in_flower(house: House, agent: Agent, run_id: str) -> dict[str, J
 
 
 async def test_dr7_a_run_is_begun_followed_read_and_undone_in_the_terminal(
-    modelled: House, thinker: Agent, ids: list[str]
+    modelled: TestStack, thinker: Agent, ids: list[str]
 ) -> None:
     tenant = ("--tenant", thinker.tenant)
     began = await modelled.loci("dreams", "run", *tenant, "--agent", "support")
@@ -117,7 +117,7 @@ async def test_dr7_a_run_is_begun_followed_read_and_undone_in_the_terminal(
 
 
 async def test_dr1_each_pass_is_a_task_of_its_own_in_flower_that_says_whose_night_it_is(
-    modelled: House, thinker: Agent, ids: list[str]
+    modelled: TestStack, thinker: Agent, ids: list[str]
 ) -> None:
     body = {"agent_id": "support"}
     begun = await thinker.ask("POST", "/v1/dreams", json=body, status=HTTPStatus.CREATED)
@@ -138,7 +138,7 @@ async def test_dr1_each_pass_is_a_task_of_its_own_in_flower_that_says_whose_nigh
 
 
 async def test_dr7_the_metrics_count_runs_seconds_entries_refusals_and_tokens(
-    modelled: House, thinker: Agent, ids: list[str]
+    modelled: TestStack, thinker: Agent, ids: list[str]
 ) -> None:
     before = await counted(modelled)
     begun = await thinker.ask("POST", "/v1/dreams", json={"agent_id": "support"}, status=HTTPStatus.CREATED)
@@ -156,7 +156,7 @@ async def test_dr7_the_metrics_count_runs_seconds_entries_refusals_and_tokens(
     assert grown['dream_tokens_total{kind="input"}'] > grown['dream_tokens_total{kind="output"}'] > 0
 
 
-async def counted(house: House) -> dict[str, float]:
+async def counted(house: TestStack) -> dict[str, float]:
     """Return the counters of dreams by name and label."""
     async with house.client() as anyone:
         text = (await anyone.get("/metrics")).text

@@ -11,17 +11,17 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Page, async_playwright
 
-from shared.foundation.stages import PassName
+from shared.foundation.stages import DreamPass
 from tests.journey import chromium
 from tests.journey.agent import Agent, until, word
 from tests.journey.chromium import Unobtainable
 from tests.journey.dreaming import by_night
-from tests.journey.house import House
+from tests.journey.house import TestStack
 from tests.journey.rewriting import by_sentence
 from tests.standins.behaviours import Reply
 from tests.standins.models import ModelServer
 
-_PASSES = {f"dream.{name.value}" for name in PassName}
+_PASSES = {f"dream.{name.value}" for name in DreamPass}
 _INK = 100
 """Different lines of pixels that a page with a table has at least; an empty one has a handful."""
 
@@ -57,7 +57,7 @@ _ROWS = """() => {
 
 
 @pytest.fixture
-async def flower(modelled: House) -> AsyncIterator[Flower]:
+async def flower(modelled: TestStack) -> AsyncIterator[Flower]:
     try:
         browser = chromium.obtain()
     except Unobtainable as why:
@@ -147,7 +147,7 @@ async def test_the_page_of_workers_says_who_is_there_and_how_much_they_did(
     assert max(int(figure) for figure in worker.split() if figure.isdigit()) > 0
 
 
-async def test_flower_shows_nothing_without_its_password(flower: Flower, modelled: House) -> None:
+async def test_flower_shows_nothing_without_its_password(flower: Flower, modelled: TestStack) -> None:
     async with modelled.client() as anyone:
         for page in ("/", "/tasks", "/api/tasks", "/broker"):
             answer = await anyone.get(f"{flower.url}{page}")

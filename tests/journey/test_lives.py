@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.journey.agent import Agent, Json, recalled, shown, until, word
-from tests.journey.house import House, standing
+from tests.journey.house import TestStack, standing
 from tests.journey.rewriting import Understanding
 from tests.standins.behaviours import Status
 from tests.standins.models import ModelServer
@@ -56,7 +56,7 @@ def words() -> Iterator[ModelServer]:
 
 
 @pytest.fixture(scope="module")
-async def house(left: Left, words: ModelServer) -> AsyncIterator[House]:
+async def house(left: Left, words: ModelServer) -> AsyncIterator[TestStack]:
     """The second life: the same data, and now an embedding model is configured."""
     model = {"embedding_base_url": words.url, "embedding_model": "words", "embedding_dimension": 64}
     with standing(left.data_dir, without=["flower"], **model) as house:
@@ -64,7 +64,7 @@ async def house(left: Left, words: ModelServer) -> AsyncIterator[House]:
 
 
 @pytest.fixture
-async def agent(left: Left, house: House) -> AsyncIterator[Agent]:
+async def agent(left: Left, house: TestStack) -> AsyncIterator[Agent]:
     """The agent of the first life, with its old key."""
     async with house.client(left.key) as client:
         yield Agent(client, "default")
@@ -108,7 +108,7 @@ async def test_ix4_a_model_configured_later_makes_old_rows_due_and_search_goes_o
 
 
 async def test_wm7_a_killed_redis_comes_back_with_the_desk_and_the_time_that_was_left(
-    house: House, agent: Agent
+    house: TestStack, agent: Agent
 ) -> None:
     session = await agent.session()
     long = await agent.put(f"session/{session}/long", "kept", ttl_seconds=900)
@@ -122,7 +122,7 @@ async def test_wm7_a_killed_redis_comes_back_with_the_desk_and_the_time_that_was
     assert await agent.listed(f"session/{session}") == [long["key"]]
 
 
-async def _is_back(house: House, agent: Agent, killed: int) -> bool:
+async def _is_back(house: TestStack, agent: Agent, killed: int) -> bool:
     ready = await agent.client.get("/readyz")
     with suppress(FileNotFoundError):  # while it is started again nobody has its number
         return house.pid("redis") != killed and ready.json()["stores"]["redis"] == "ok"

@@ -6,10 +6,10 @@ from typing import Any
 import httpx
 
 from tests.journey.agent import Agent, until
-from tests.journey.house import House
+from tests.journey.house import TestStack
 
 
-async def test_health_and_readiness_need_no_key_and_name_each_store(plain: House) -> None:
+async def test_health_and_readiness_need_no_key_and_name_each_store(plain: TestStack) -> None:
     async with plain.client() as anyone:
         assert (await anyone.get("/healthz")).json() == {"status": "ok"}
         ready = await anyone.get("/readyz")
@@ -18,7 +18,7 @@ async def test_health_and_readiness_need_no_key_and_name_each_store(plain: House
     assert ready.json() == {"status": "ready", "stores": stores}
 
 
-async def test_every_metric_is_ours_by_name_and_none_tells_a_path(plain: House, agent: Agent) -> None:
+async def test_every_metric_is_ours_by_name_and_none_tells_a_path(plain: TestStack, agent: Agent) -> None:
     saved = await agent.save("Something to count.")
     await agent.memory(saved["id"])
     async with plain.client() as anyone:
@@ -31,7 +31,7 @@ async def test_every_metric_is_ours_by_name_and_none_tells_a_path(plain: House, 
     assert agent.tenant not in text
 
 
-async def test_the_contract_is_served_with_an_example_for_every_body(plain: House) -> None:
+async def test_the_contract_is_served_with_an_example_for_every_body(plain: TestStack) -> None:
     async with plain.client() as anyone:
         contract = (await anyone.get("/openapi.json")).json()
         assert (await anyone.get("/docs")).is_success
@@ -47,7 +47,7 @@ async def test_the_contract_is_served_with_an_example_for_every_body(plain: Hous
 
 
 async def test_flower_asks_for_its_password_and_shows_tasks_by_names_a_person_understands(
-    modelled: House, thinker: Agent
+    modelled: TestStack, thinker: Agent
 ) -> None:
     await thinker.save("Hello. The bridge is closed.")
     await thinker.settled()

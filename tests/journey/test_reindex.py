@@ -4,12 +4,12 @@ import asyncio
 from http import HTTPStatus
 
 from tests.journey.agent import Agent, word
-from tests.journey.house import Ended, House
+from tests.journey.house import Ended, TestStack
 
 SAVED_BEFORE = 200
 
 
-async def test_ix2_a_reindex_loses_no_search_no_save_and_no_delete(plain: House, agent: Agent) -> None:
+async def test_ix2_a_reindex_loses_no_search_no_save_and_no_delete(plain: TestStack, agent: Agent) -> None:
     secret = word()
     before = [f"The {secret} stone {n} lies in row {word()}." for n in range(SAVED_BEFORE)]
     drafts = [{"content": text} for text in before]
@@ -46,7 +46,7 @@ async def _go_on(agent: Agent, rebuilding: asyncio.Task[Ended], before: list[str
     return saved
 
 
-async def test_ix2_turns_and_desks_are_rebuilt_too(plain: House, agent: Agent) -> None:
+async def test_ix2_turns_and_desks_are_rebuilt_too(plain: TestStack, agent: Agent) -> None:
     secret, session = word(), await agent.session()
     await agent.say(session, f"We spoke of {secret}.")
     await agent.put(f"session/{session}/note", f"mind the {secret}", ttl_seconds=600)

@@ -35,7 +35,7 @@ class QdrantBinary:
 
     def __init__(self, data_dir: Path) -> None:
         self._dir = data_dir.absolute()
-        self._port = ports.free()
+        self._port = ports.pick_free_port()
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -90,7 +90,7 @@ class QdrantBinary:
             "QDRANT__SERVICE__HOST": ports.HOST,
             "QDRANT__SERVICE__HTTP_PORT": str(self._port),
             # Its default port is fixed: two servers at once would fight for it.
-            "QDRANT__SERVICE__GRPC_PORT": str(ports.free()),
+            "QDRANT__SERVICE__GRPC_PORT": str(ports.pick_free_port()),
             "QDRANT__SERVICE__ENABLE_STATIC_CONTENT": "false",
             "QDRANT__STORAGE__STORAGE_PATH": str(self._dir / "storage"),
             "QDRANT__STORAGE__SNAPSHOTS_PATH": str(self._dir / "snapshots"),
@@ -100,7 +100,7 @@ class QdrantBinary:
 
     def _wait_ready(self, process: subprocess.Popen[bytes]) -> None:
         deadline = time.monotonic() + _READY_WITHIN
-        while not http_probe.answers(ports.HOST, self._port):
+        while not http_probe.responds_ok(ports.HOST, self._port):
             if process.poll() is not None or time.monotonic() >= deadline:
                 self.kill()
                 message = (self._dir / "log").read_text(errors="replace")[-2000:]

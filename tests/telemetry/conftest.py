@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.journey.house import House, standing
+from tests.journey.house import TestStack, standing
 from tests.journey.rewriting import Understanding, by_sentence
 from tests.standins.behaviours import Reply
 from tests.standins.collector import Collector
@@ -28,7 +28,7 @@ def model() -> Iterator[ModelServer]:
 @pytest.fixture(scope="session")
 def talkative(
     tmp_path_factory: pytest.TempPathFactory, collector: Collector, model: ModelServer
-) -> Iterator[House]:
+) -> Iterator[TestStack]:
     settings: dict[str, Any] = {
         "llm_base_url": model.url,
         "llm_model": "rewriter",
@@ -36,8 +36,8 @@ def talkative(
         "embedding_model": "words",
         "otlp_endpoint": collector.url,
         "log_level": "DEBUG",
-        "work_attempts": 2,
-        "dream_quiet": 0,
+        "job_max_attempts": 2,
+        "dream_quiet_period": 0,
     }
     with standing(tmp_path_factory.mktemp("talkative") / "data", **settings) as house:
         yield house

@@ -10,7 +10,7 @@ from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from services.gateway.fleet_metrics import TALLIES
+from services.gateway.fleet_metrics import FLEET_COUNTERS
 from services.local import ports
 from shared.foundation import config, stages
 from shared.jobs import counters as fleet_counters
@@ -46,9 +46,9 @@ async def test_the_dashboard_asks_for_metrics_and_labels_that_are_told(
     gateway: Gateway, repository: Path
 ) -> None:
     await gateway.client.post("/v1/memories", json={"content": "There is something to count."})
-    async with gateway.resources.postgres.fleet() as connection:
-        for name, tally in TALLIES.items():
-            await fleet_counters.count(connection, name, {":".join(tally.labels): 1})
+    async with gateway.resources.postgres.across_tenants() as connection:
+        for name, tally in FLEET_COUNTERS.items():
+            await fleet_counters.increment(connection, name, {":".join(tally.labels): 1})
     text = await _told(gateway)
     labels = {
         sample.name: set(sample.labels)
@@ -82,19 +82,26 @@ def test_every_tally_that_a_process_adds_to_is_told(repository: Path) -> None:
         for path in (repository / folder).rglob("*.py")
         for name in _tallied(ast.parse(path.read_text()))
     }
-    constants = {"NAME": fleet_counters.NAME, "TOTAL": fleet_counters.TOTAL, "RATIO": "budget_used_ratio"}
+    constants = {
+        "NAME": fleet_counters.TIME_TO_SEARCHABLE,
+        "TOTAL": fleet_counters.TOTAL,
+        "RATIO": "budget_used_ratio",
+    }
     assert {constants.get(name, name) for name in written} == {
-        *TALLIES,
-        fleet_counters.NAME,
+        *FLEET_COUNTERS,
+        fleet_counters.TIME_TO_SEARCHABLE,
         fleet_counters.TOTAL,
     }
 
 
+_ADDING = ("fleet_counters.increment", "counters.increment", "fleet_counters.set_gauge")
+
+
 def _tallied(tree: ast.AST) -> Iterator[str]:
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("tallies.count", "tallies.put"):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in _ADDING:
             yield _word(node.args[1])
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "tallies.tell":
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "fleet_counters.increment_detached":
             told = node.args[1]
             assert isinstance(told, ast.Dict), "written out, so that it can be read here"
             yield from (_word(key) for key in told.keys if key is not None)
@@ -146,8 +153,8 @@ async def test_a_process_that_froze_while_it_counted_holds_up_nobodys_work(
 ) -> None:
     async with serving(make_settings(apart=True), tenant) as gateway:
         resources = gateway.resources
-        async with resources.postgres.fleet() as frozen:
-            await fleet_counters.count(frozen, fleet_counters.NAME, {"keyword:0.05": 1})
+        async with resources.postgres.across_tenants() as frozen:
+            await fleet_counters.increment(frozen, fleet_counters.TIME_TO_SEARCHABLE, {"keyword:0.05": 1})
             async with asyncio.timeout(5):
                 await fleet_counters.observe_time_to_searchable(resources.postgres, "keyword", [0.01])
         told = _samples(await _told(gateway))
@@ -170,7 +177,7 @@ async def test_the_time_from_a_write_to_keyword_and_vector_is_counted_once_each(
 
 
 async def test_an_answer_made_without_the_index_counts_as_degraded(make_settings: Make, tenant: str) -> None:
-    away = make_settings().model_copy(update={"qdrant_url": f"http://127.0.0.1:{ports.free()}"})
+    away = make_settings().model_copy(update={"qdrant_url": f"http://127.0.0.1:{ports.pick_free_port()}"})
     counted = 'loci_degraded_answers_total{without="index"}'
     async with serving(away, tenant) as gateway:
         before = _samples(await _told(gateway)).get(counted, 0)

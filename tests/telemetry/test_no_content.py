@@ -10,7 +10,7 @@ from tests.isolation.asking import ask
 from tests.isolation.cases import CASES, Call
 from tests.isolation.ids import Ids, made_up
 from tests.journey.agent import Agent, until
-from tests.journey.house import House
+from tests.journey.house import TestStack
 from tests.standins.behaviours import EmptyChoices, Fenced, Refusal, Reply, Status
 from tests.standins.collector import Collector
 from tests.standins.models import ModelServer
@@ -32,7 +32,7 @@ FAILURES: list[Behaviour] = [
 
 
 async def test_what_is_written_stands_in_no_log_no_span_and_no_task(
-    talkative: House, collector: Collector, model: ModelServer
+    talkative: TestStack, collector: Collector, model: ModelServer
 ) -> None:
     async with talkative.agent() as agent:
         written = await _write_everywhere(agent)
@@ -124,7 +124,7 @@ async def _over(agent: Agent, run_id: str) -> bool:
     return bool((await agent.ask("GET", f"/v1/dreams/{run_id}"))["state"] != "running")
 
 
-async def _all_told(house: House, collector: Collector) -> dict[str, str]:
+async def _all_told(house: TestStack, collector: Collector) -> dict[str, str]:
     logs = house.running.data_dir / "logs"
     found = {path.name: path.read_text(errors="replace") for path in logs.glob("*.log*")}
     told = {name: text for name, text in found.items() if text}
@@ -132,7 +132,7 @@ async def _all_told(house: House, collector: Collector) -> dict[str, str]:
     return told | {"spans": collector.sent.decode(errors="replace"), "tasks": await _tasks(house)}
 
 
-async def _tasks(house: House) -> str:
+async def _tasks(house: TestStack) -> str:
     """Return every task with its arguments and outcome, as Flower shows it."""
     running = house.running
     assert running.flower_password_file is not None

@@ -4,7 +4,7 @@ import json
 from secrets import token_hex
 
 from tests.journey.agent import until
-from tests.journey.house import House
+from tests.journey.house import TestStack
 from tests.standins.behaviours import Status
 from tests.standins.collector import Collector, Span
 from tests.standins.models import ModelServer
@@ -22,7 +22,7 @@ HOPS = {
 
 
 async def test_a_save_and_all_that_follows_is_one_trace_up_to_the_model(
-    talkative: House, collector: Collector, model: ModelServer
+    talkative: TestStack, collector: Collector, model: ModelServer
 ) -> None:
     trace, sender = token_hex(16), token_hex(8)
     headers = {"traceparent": f"00-{trace}-{sender}-01", "x-request-id": "order-7"}
@@ -54,7 +54,7 @@ def _way_up(span: Span, spans: dict[str, Span]) -> list[str]:
 
 
 async def test_what_is_done_for_rows_of_several_traces_links_to_each(
-    talkative: House, collector: Collector
+    talkative: TestStack, collector: Collector
 ) -> None:
     traces = {token_hex(16) for _ in range(8)}
     async with talkative.agent() as agent:
@@ -75,7 +75,7 @@ async def test_what_is_done_for_rows_of_several_traces_links_to_each(
 
 
 async def test_what_a_worker_logs_names_the_task_and_the_trace_and_is_json(
-    talkative: House, model: ModelServer
+    talkative: TestStack, model: ModelServer
 ) -> None:
     trace = token_hex(16)
     async with talkative.agent() as agent:

@@ -31,14 +31,14 @@ def _no_other_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         ("LOCI_EMBEDDING_BATCH", "2049"),
         ("LOCI_SEARCH_CANDIDATES", "9"),
         ("LOCI_RECALL_LIMIT", "0"),
-        ("LOCI_PAST_TURNS", "21"),
-        ("LOCI_DESK_LIMIT", "0"),
-        ("LOCI_WINDOW_REPLAY", "1.5"),
-        ("LOCI_LEASE", "-1"),
-        ("LOCI_WORK_ATTEMPTS", "0"),
-        ("LOCI_ARCHIVE_DAYS", "0"),
-        ("LOCI_TURN_DAYS", "0"),
-        ("LOCI_IDEMPOTENCY_HOURS", "soon"),
+        ("LOCI_RECALL_PAST_TURNS", "21"),
+        ("LOCI_WORKING_MAX_ENTRIES", "0"),
+        ("LOCI_CONTEXT_MAX_TURNS", "1.5"),
+        ("LOCI_JOB_LEASE", "-1"),
+        ("LOCI_JOB_MAX_ATTEMPTS", "0"),
+        ("LOCI_RETENTION_ARCHIVED_DAYS", "0"),
+        ("LOCI_RETENTION_TURN_DAYS", "0"),
+        ("LOCI_RETENTION_IDEMPOTENCY_HOURS", "soon"),
         ("LOCI_DREAM_CRON", "at night"),
         ("LOCI_DREAM_CRON", "0 3 * *"),
         ("LOCI_DREAM_CRON", "0 0 3 * * *"),
@@ -54,31 +54,35 @@ def test_a_bad_value_names_the_variable(monkeypatch: pytest.MonkeyPatch, variabl
 
 def test_every_bad_value_is_named_at_once_and_no_secret_is_quoted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOCI_PORT", "x")
-    monkeypatch.setenv("LOCI_LEASE", "y")
+    monkeypatch.setenv("LOCI_JOB_LEASE", "y")
     monkeypatch.setenv("LOCI_LLM_API_KEY", "s3cret")
     with pytest.raises(errors.Misconfigured) as caught:
         config.load()
     assert "LOCI_PORT: " in str(caught.value)
-    assert "LOCI_LEASE: " in str(caught.value)
+    assert "LOCI_JOB_LEASE: " in str(caught.value)
     assert "s3cret" not in str(caught.value)
 
 
 def test_the_numbers_of_the_requirements_are_the_defaults() -> None:
     """LT10, WM2, WM3, WM8, CV1, Retention."""
     settings = config.load()
-    assert (settings.recall_limit, settings.recall_fallback) == (8, 5)
-    assert (settings.desk_ttl, settings.desk_limit) == (300, 50)
-    assert (settings.desk_large_value, settings.desk_chunk, settings.desk_large_ttl) == (16_000, 20_000, 1200)
-    assert (settings.window_retain, settings.window_replay, settings.window_idle) == (50, 20, 3600)
-    assert (settings.archive_days, settings.idempotency_hours) == (90, 24)
-    assert (settings.turn_days, settings.history_days) == (None, None)
+    assert (settings.recall_limit, settings.recall_newest_limit) == (8, 5)
+    assert (settings.working_ttl, settings.working_max_entries) == (300, 50)
+    assert (settings.working_chunk_threshold, settings.working_chunk_size, settings.working_chunked_ttl) == (
+        16_000,
+        20_000,
+        1200,
+    )
+    assert (settings.window_max_turns, settings.context_max_turns, settings.window_ttl) == (50, 20, 3600)
+    assert (settings.retention_archived_days, settings.retention_idempotency_hours) == (90, 24)
+    assert (settings.retention_turn_days, settings.retention_history_days) == (None, None)
     assert (settings.llm_base_url, settings.embedding_base_url) == (None, None)
-    assert settings.past_turns == 0
+    assert settings.recall_past_turns == 0
 
 
 def test_an_empty_variable_is_an_unset_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LOCI_TURN_DAYS", "")
-    assert config.load().turn_days is None
+    monkeypatch.setenv("LOCI_RETENTION_TURN_DAYS", "")
+    assert config.load().retention_turn_days is None
 
 
 def test_settings_are_frozen() -> None:
@@ -118,5 +122,5 @@ def test_an_address_that_is_needed_and_not_set_is_named() -> None:
     with pytest.raises(errors.Misconfigured, match=r"^LOCI_REDIS_URL is not set"):
         _ = config.load().broker_address
     with pytest.raises(errors.Misconfigured, match=r"^LOCI_QDRANT_URL is not set"):
-        config.required(None, "LOCI_QDRANT_URL")
-    assert config.required(SecretStr("x"), "LOCI_POSTGRES_URL") == "x"
+        config.require_setting(None, "LOCI_QDRANT_URL")
+    assert config.require_setting(SecretStr("x"), "LOCI_POSTGRES_URL") == "x"

@@ -65,18 +65,18 @@ def test_an_identifier_ends_at_128_characters() -> None:
     ],
 )
 def test_a_models_category_is_cleaned_or_dropped(written: str | None, cleaned: str | None) -> None:
-    assert validation.clean_category(written) == cleaned
+    assert validation.sanitize_category(written) == cleaned
 
 
 @pytest.mark.parametrize("written", ["a" * 300, "a" * 200 + "/" + "b" * 100, "é" * 400, "a/" * 200 + "a"])
 def test_a_cleaned_category_is_always_a_valid_one(written: str) -> None:
-    cleaned = validation.clean_category(written)
+    cleaned = validation.sanitize_category(written)
     assert cleaned is not None
     assert validation.check_category(cleaned) == cleaned
 
 
 def test_an_overlong_category_loses_whole_segments() -> None:
-    assert validation.clean_category("a" * 200 + "/" + "b" * 100) == "a" * 200
+    assert validation.sanitize_category("a" * 200 + "/" + "b" * 100) == "a" * 200
 
 
 @pytest.mark.parametrize(

@@ -55,10 +55,10 @@ def test_a_bound_key_that_names_another_is_told_its_binding() -> None:
 
 @pytest.mark.parametrize("right", ["read", "write", "admin"])
 def test_a_missing_right_is_named(right: Right) -> None:
-    FREE.require(right)
+    FREE.require_right(right)
     lacking = Caller("k", "t", ALL - {right})
     with pytest.raises(errors.Forbidden, match=f"lacks the right '{right}'"):
-        lacking.require(right)
+        lacking.require_right(right)
 
 
 @pytest.mark.parametrize(

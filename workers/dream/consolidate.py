@@ -9,74 +9,74 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from shared.conversation.feedback import report as feedback_report
-from shared.conversation.feedback.feedback_signal import Signal
+from shared.conversation.feedback.feedback_signal import FeedbackSignal
 from shared.dreams.runs import progress_queries
-from shared.dreams.runs.outcome import Creation, Nothing, Outcome, Removal
+from shared.dreams.runs.outcome import ArchiveRequest, NewMemory, Outcome, PassSkipped
 from shared.dreams.verification import plan as dream_plan
-from shared.dreams.verification.check import Checked, Snapshot, check
+from shared.dreams.verification.check import CheckedPlan, Snapshot, check
 from shared.dreams.verification.merge import row_from_merge
 from shared.dreams.verification.plan import Plan
 from shared.dreams.verification.rejection import REPAIRABLE, Rejection
-from shared.foundation.prompt_safety import one_line
+from shared.foundation.prompt_safety import single_line
 from shared.memory.longterm import scope_queries
-from shared.memory.longterm.memory import Entry
+from shared.memory.longterm.memory import Memory
 from workers.dream import memory_batches
-from workers.dream.pass_context import Night
+from workers.dream.pass_context import PassContext
 
 DIRECTIVE = "dream"
 
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    entries: list[Entry]
+    entries: list[Memory]
     changed: set[str]
-    signals: list[Signal]
+    signals: list[FeedbackSignal]
 
 
-async def dream(night: Night) -> Outcome:
+async def run(context: PassContext) -> Outcome:
     """Decide what to merge and what to archive."""
-    read = await _read(night)
+    read = await _read(context)
     if len(read.entries) < 2:
-        raise Nothing("fewer than two entries")
+        raise PassSkipped("fewer than two entries")
     if not read.changed:
-        raise Nothing("nothing has changed since the last consolidation")
+        raise PassSkipped("nothing has changed since the last consolidation")
     outcome = Outcome(proposed=[])
     versions = {entry.id: entry.version for entry in read.entries}
-    pruned, groups = 0, await memory_batches.groups(night, read.entries, read.changed)
+    pruned, groups = 0, await memory_batches.load_batches(context, read.entries, read.changed)
     for group in groups:
         try:
-            checked = await _consolidate(night, read, group, pruned, outcome)
-        except Nothing:  # over budget: what was asked before is done all the same
+            checked = await _consolidate(context, read, group, pruned, outcome)
+        except PassSkipped:  # over budget: what was asked before is done all the same
             if not outcome.proposed:
                 raise
             break
         pruned += len(checked.prunes)
-        outcome.reviewed |= {ref: versions[ref] for ref in group}
-        if not night.has_time():
+        outcome.reviewed |= {record_id: versions[record_id] for record_id in group}
+        if not context.has_time():
             break
-    outcome.unfinished = len(outcome.reviewed) < sum(map(len, groups))
+    outcome.has_more = len(outcome.reviewed) < sum(map(len, groups))
     outcome.inputs = dict(outcome.reviewed)
     return outcome
 
 
-async def _read(night: Night) -> _Read:
+async def _read(night: PassContext) -> _Read:
     settings, scope = night.resources.settings, night.run.scope
-    async with night.resources.postgres.tenant(night.run.tenant) as connection:
-        entries = await scope_queries.of_scope(connection, scope)
-        seen = await progress_queries.reviewed(connection, scope, [entry.id for entry in entries])
+    async with night.resources.postgres.for_tenant(night.run.tenant) as connection:
+        entries = await scope_queries.list_scope(connection, scope)
+        seen = await progress_queries.list_reviewed(connection, scope, [entry.id for entry in entries])
         signals = await feedback_report.recent(
-            connection, scope, days=settings.dream_feedback_days, limit=settings.dream_feedback
+            connection, scope, days=settings.dream_signal_days, limit=settings.dream_max_signals
         )
     changed = {entry.id for entry in entries if seen.get(entry.id) != entry.version}
     return _Read(entries, changed, signals)
 
 
 async def _consolidate(
-    night: Night, read: _Read, group: Sequence[str], pruned: int, outcome: Outcome
-) -> Checked:
+    night: PassContext, read: _Read, group: Sequence[str], pruned: int, outcome: Outcome
+) -> CheckedPlan:
     """Ask about one group of entries and add what may be done to the outcome."""
     known = {entry.id: entry for entry in read.entries}
-    offered = {ref: known[ref] for ref in group}
+    offered = {record_id: known[record_id] for record_id in group}
     told = _told(read.signals, list(offered.values()))
     snapshot = Snapshot(night.run.scope, offered, len(read.entries), pruned)
     plan = dream_plan.parse((await night.ask(DIRECTIVE, told)).text)
@@ -89,10 +89,10 @@ async def _consolidate(
 
 
 async def _repair(
-    night: Night,
+    night: PassContext,
     told: str,
     mendable: Sequence[Rejection],
-    checked: Checked,
+    checked: CheckedPlan,
     snapshot: Snapshot,
     outcome: Outcome,
 ) -> None:
@@ -103,11 +103,11 @@ async def _repair(
     _add(outcome, mended, check(mended, left), dict(left.entries))
 
 
-def _add(outcome: Outcome, plan: Plan, checked: Checked, known: dict[str, Entry]) -> None:
+def _add(outcome: Outcome, plan: Plan, checked: CheckedPlan, known: dict[str, Memory]) -> None:
     for merge in checked.merges:
-        sources = tuple(known[ref] for ref in merge.source_ids)
-        outcome.creations.append(Creation(row_from_merge(merge.fields), sources))
-    outcome.removals += [Removal(known[prune.id], prune.reason) for prune in checked.prunes]
+        sources = tuple(known[record_id] for record_id in merge.source_ids)
+        outcome.creations.append(NewMemory(row_from_merge(merge.fields), sources))
+    outcome.removals += [ArchiveRequest(known[prune.id], prune.reason) for prune in checked.prunes]
     outcome.rejections += [
         {"code": one.code, "detail": one.detail, "words": list(one.words), **one.item}
         for one in checked.rejections
@@ -115,21 +115,21 @@ def _add(outcome: Outcome, plan: Plan, checked: Checked, known: dict[str, Entry]
     outcome.proposed.append(dream_plan.as_json(plan))
 
 
-def _told(signals: Sequence[Signal], entries: Sequence[Entry]) -> str:
+def _told(signals: Sequence[FeedbackSignal], entries: Sequence[Memory]) -> str:
     """Return the feedback and the numbered entries: one line each, so that no entry can forge another."""
-    lines = [f"- [{s.type}] session {s.session_id}: {one_line(s.summary)}{_quoted(s)}" for s in signals]
+    lines = [f"- [{s.type}] session {s.session_id}: {single_line(s.summary)}{_quoted(s)}" for s in signals]
     shown = ["Recent feedback:", *lines, ""] if lines else []
     for place, entry in enumerate(entries, start=1):
         tags = ", ".join(entry.tags)
         dated = f" about={entry.occurred_at:%Y-%m-%d}" if entry.occurred_at else ""
         label = f"category={entry.category or 'none'} tags=[{tags}] saved={entry.created_at:%Y-%m-%d}{dated}"
         shown.append(f"{place}. [ID:{entry.id}] {label}")
-        shown.append(f"   {one_line(entry.content)}")
+        shown.append(f"   {single_line(entry.content)}")
     return "\n".join(shown)
 
 
-def _quoted(signal: Signal) -> str:
-    return f' ("{one_line(signal.detail)}")' if signal.detail else ""
+def _quoted(signal: FeedbackSignal) -> str:
+    return f' ("{single_line(signal.detail)}")' if signal.detail else ""
 
 
 def _asked_again(mendable: Sequence[Rejection]) -> str:

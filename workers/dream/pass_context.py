@@ -6,26 +6,26 @@ from decimal import Decimal
 
 from shared.dreams.runs import queries as dream_queries
 from shared.dreams.runs.dream_run import Run
-from shared.dreams.runs.outcome import Nothing
+from shared.dreams.runs.outcome import PassSkipped
 from shared.foundation import errors
-from shared.foundation.stages import PassName
+from shared.foundation.stages import DreamPass
 from shared.jobs import queries as job_queries
-from shared.jobs.job import Claim
+from shared.jobs.job import Job
 from shared.platform.directives import resolve
 from shared.platform.resources import Resources
 from shared.platform.spend import metered_calls, money
 from shared.platform.spend.charge import Payer
-from shared.platform.spend.metered_calls import Answer
+from shared.platform.spend.metered_calls import MeteredReply
 
 
 @dataclass(slots=True)
-class Night:
+class PassContext:
     """One pass of one run, in this worker's hands."""
 
     resources: Resources
     run: Run
-    claim: Claim
-    name: PassName
+    claim: Job
+    name: DreamPass
     directive: str | None = None
     input_tokens: int = 0
     output_tokens: int = 0
@@ -39,15 +39,15 @@ class Night:
         return time.monotonic() - self.began
 
     @property
-    def allowed(self) -> float:
+    def time_limit_seconds(self) -> float:
         """The seconds that a pass has: it ends before its lease does."""
         return self.resources.settings.dream_lease * 0.8
 
     def has_time(self) -> bool:
         """Tell whether a question and its repair, both as slow as may be, would still end in time."""
-        return self.seconds + 2 * self.resources.settings.llm_timeout < self.allowed
+        return self.seconds + 2 * self.resources.settings.llm_timeout < self.time_limit_seconds
 
-    async def ask(self, directive: str, told: str) -> Answer:
+    async def ask(self, directive: str, told: str) -> MeteredReply:
         """Ask the model by a directive; nothing is locked or open meanwhile.
 
         Raises Nothing without a model and over budget, errors.Unavailable and errors.BadReply as the
@@ -55,26 +55,26 @@ class Night:
         """
         model = self.resources.language_model
         if model is None:
-            raise Nothing("no language model is configured")
-        async with self.resources.postgres.tenant(self.run.tenant) as connection:
-            rules = await resolve.current(connection, self.resources.settings, self.run.tenant, directive)
+            raise PassSkipped("no language model is configured")
+        async with self.resources.postgres.for_tenant(self.run.tenant) as connection:
+            rules = await resolve.resolve(connection, self.resources.settings, self.run.tenant, directive)
             self.directive = f"{directive}@{rules.version}"
-            await job_queries.extend(connection, self.claim, self.resources.settings.dream_lease)
+            await job_queries.extend_lease(connection, self.claim, self.resources.settings.dream_lease)
         payer = Payer(self.run.tenant, self.run.agent_id, self.run.user_id, self.name)
         try:
-            answer = await metered_calls.ask(self.resources, model, payer, rules.text, told)
+            answer = await metered_calls.complete(self.resources, model, payer, rules.text, told)
         except errors.OverBudget as over:
-            raise Nothing(str(over)) from None
+            raise PassSkipped(str(over)) from None
         self._count(answer)
         return answer
 
-    def _count(self, answer: Answer) -> None:
+    def _count(self, answer: MeteredReply) -> None:
         self.input_tokens += answer.usage.input + answer.usage.cached
         self.output_tokens += answer.usage.output
         if answer.cost is not None:
             self.cost = money.total([self.cost or Decimal(0), answer.cost])
 
-    def told(self) -> dict[str, object]:
+    def model_columns(self) -> dict[str, object]:
         """Return what the pass's row says about the model."""
         model = self.resources.language_model
         return {
@@ -85,7 +85,7 @@ class Night:
             "cost_usd": self.cost,
         }
 
-    async def note(self, **told: object) -> None:
+    async def save_progress(self, **told: object) -> None:
         """Keep what is known so far, visible while the pass runs."""
-        async with self.resources.postgres.tenant(self.run.tenant) as connection:
+        async with self.resources.postgres.for_tenant(self.run.tenant) as connection:
             await dream_queries.start_pass(connection, self.run, self.name, **told)

@@ -6,41 +6,41 @@ from operator import attrgetter
 import structlog
 
 from shared.foundation import errors, stages
-from shared.foundation.stages import EMBED, Kind, ReasonCode
+from shared.foundation.stages import EMBED, ReasonCode, RecordKind
 from shared.infra.embedder import Embedder, Vector
-from shared.infra.qdrant import MissingCollection, PointNotFound, RequestRefused
+from shared.infra.qdrant import CollectionNotFound, PointNotFound, RequestRefused
 from shared.jobs import counters as fleet_counters
 from shared.jobs import dead_jobs, index_jobs
 from shared.jobs import queries as job_queries
-from shared.jobs.job import Claim
+from shared.jobs.job import Job
 from shared.platform.resources import Resources
 from shared.platform.spend import metered_calls
 from shared.platform.spend.charge import Payer, Purpose
 from shared.search.index import embedding_cache, generations, points
 from shared.search.index.generations import Generation
-from shared.search.index.points import Document
+from shared.search.index.points import IndexDocument
 from workers.embedding import documents
 from workers.runtime import drain as job_drain
 
-Found = dict[tuple[str, Kind, str], Document]
+Found = dict[tuple[str, RecordKind, str], IndexDocument]
 Place = tuple[str, str]  # a tenant and a passage of it
 log = structlog.get_logger()
 
 
-async def embed_batch(resources: Resources, claims: Sequence[Claim]) -> None:
+async def embed_batch(resources: Resources, claims: Sequence[Job]) -> None:
     """Embed what is due and add the vectors; what has no model to be embedded with is done."""
-    async with resources.postgres.fleet() as connection:
-        known = {generation.id: generation for generation in await generations.all_of(connection)}
+    async with resources.postgres.across_tenants() as connection:
+        known = {generation.id: generation for generation in await generations.list_generations(connection)}
     embedder, mine = resources.embedder, claims
     try:
         mine = [claim for claim in claims if await _embeds(known.get(claim.generation), embedder)]
         await _finish(resources, [claim for claim in claims if claim not in mine])
         if embedder is None or not mine:
             return
-        found = await documents.load(resources, mine)
+        found = await documents.load_documents(resources, mine)
         by_tenant, refused = await _vectors(resources, embedder, list(found.values()))
     except errors.Unavailable as away:
-        await job_drain.put_off(resources, EMBED, mine, away)
+        await job_drain.reschedule(resources, EMBED, mine, away)
         return
     waiting = await _put_off(resources, mine, found, refused)
     for number in {claim.generation for claim in mine}:
@@ -55,29 +55,31 @@ async def _embeds(generation: Generation | None, embedder: Embedder | None) -> b
     return generation.is_embedded_by(embedder.model, await embedder.dimension())
 
 
-async def _finish(resources: Resources, claims: Sequence[Claim]) -> None:
-    async with resources.postgres.fleet() as connection:
-        await job_queries.finish(connection, claims)
+async def _finish(resources: Resources, claims: Sequence[Job]) -> None:
+    async with resources.postgres.across_tenants() as connection:
+        await job_queries.complete(connection, claims)
 
 
 async def _vectors(
-    resources: Resources, embedder: Embedder, found: Sequence[Document]
+    resources: Resources, embedder: Embedder, found: Sequence[IndexDocument]
 ) -> tuple[dict[Place, Vector], dict[Place, errors.OverBudget]]:
     """Return a vector for each (tenant, passage), and for which ones a budget forbids asking."""
     passages: dict[str, list[str]] = {}
     for document in found:
-        passages.setdefault(document.tenant, []).append(document.passage)
+        passages.setdefault(document.tenant, []).append(document.embedding_text)
     known: dict[Place, Vector] = {}
     dimension = await embedder.dimension()
     for tenant, texts in passages.items():
-        async with resources.postgres.tenant(tenant) as connection:
-            cached = await embedding_cache.known(
+        async with resources.postgres.for_tenant(tenant) as connection:
+            cached = await embedding_cache.find(
                 connection, tenant, embedder.model, dimension, sorted(set(texts))
             )
         known |= {(tenant, passage): vector for passage, vector in cached.items()}
     refused: dict[Place, errors.OverBudget] = {}
-    lacking = {(d.tenant, d.passage): _payer(d) for d in found if (d.tenant, d.passage) not in known}
-    for asked in _batches(list(lacking), embedder.batch):
+    lacking = {
+        (d.tenant, d.embedding_text): _payer(d) for d in found if (d.tenant, d.embedding_text) not in known
+    }
+    for asked in _batches(list(lacking), embedder.batch_size):
         answers = await metered_calls.embed(
             resources, embedder, [(lacking[place], place[1]) for place in asked]
         )
@@ -90,7 +92,7 @@ async def _vectors(
     return known, refused
 
 
-def _payer(document: Document) -> Payer:
+def _payer(document: IndexDocument) -> Payer:
     """A desk is nobody's own: what it holds is paid for by the tenant."""
     agent, user = document.filters.get("agent"), document.filters.get("user")
     return Payer(document.tenant, agent, user or None, Purpose.EMBEDDING)
@@ -101,19 +103,19 @@ def _batches(places: list[Place], size: int) -> Iterator[list[Place]]:
 
 
 async def _put_off(
-    resources: Resources, claims: Sequence[Claim], found: Found, refused: Mapping[Place, errors.OverBudget]
+    resources: Resources, claims: Sequence[Job], found: Found, refused: Mapping[Place, errors.OverBudget]
 ) -> set[int]:
     """Leave until the budget's next window what it forbids now: by its words it is found all the while."""
     waiting = [
-        (claim, refused[(document.tenant, document.passage)])
+        (claim, refused[(document.tenant, document.embedding_text)])
         for claim in claims
-        if (document := found.get((claim.tenant, claim.kind, claim.ref)))
-        and (document.tenant, document.passage) in refused
+        if (document := found.get((claim.tenant, claim.kind, claim.record_id)))
+        and (document.tenant, document.embedding_text) in refused
     ]
     if waiting:
-        async with resources.postgres.fleet() as connection:
+        async with resources.postgres.across_tenants() as connection:
             for claim, over in sorted(waiting, key=_in_order):
-                await job_queries.postpone(
+                await job_queries.reschedule(
                     connection,
                     claim,
                     str(over),
@@ -124,35 +126,37 @@ async def _put_off(
     return {claim.id for claim, _ in waiting}
 
 
-def _in_order(waiting: tuple[Claim, errors.OverBudget]) -> tuple[str, ...]:
+def _in_order(waiting: tuple[Job, errors.OverBudget]) -> tuple[str, ...]:
     """In the order in which work rows are held everywhere."""
     claim = waiting[0]
-    return (claim.tenant, claim.kind, claim.ref, f"{claim.generation:012}")
+    return (claim.tenant, claim.kind, claim.record_id, f"{claim.generation:012}")
 
 
 async def _cache(resources: Resources, embedder: Embedder, fresh: Mapping[Place, Vector]) -> None:
     for tenant in {tenant for tenant, _ in fresh}:
         mine = {passage: vector for (owner, passage), vector in fresh.items() if owner == tenant}
-        async with resources.postgres.tenant(tenant) as connection:
-            await embedding_cache.keep(connection, tenant, embedder.model, mine)
+        async with resources.postgres.for_tenant(tenant) as connection:
+            await embedding_cache.save(connection, tenant, embedder.model, mine)
 
 
 async def _add(
     resources: Resources,
     generation: Generation,
-    claims: Sequence[Claim],
+    claims: Sequence[Job],
     found: Found,
     by_tenant: Mapping[tuple[str, str], Vector],
 ) -> None:
-    present = [found[key] for claim in claims if (key := (claim.tenant, claim.kind, claim.ref)) in found]
-    pairs = [(document, by_tenant[(document.tenant, document.passage)]) for document in present]
+    present = [
+        found[key] for claim in claims if (key := (claim.tenant, claim.kind, claim.record_id)) in found
+    ]
+    pairs = [(document, by_tenant[(document.tenant, document.embedding_text)]) for document in present]
     try:
         if pairs:
             await points.add_vectors(resources.qdrant, generation.collection, pairs)
-    except MissingCollection as lost:
-        await job_drain.put_off(resources, EMBED, claims, errors.Unavailable("qdrant", str(lost)))
+    except CollectionNotFound as lost:
+        await job_drain.reschedule(resources, EMBED, claims, errors.Unavailable("qdrant", str(lost)))
     except errors.Unavailable as away:
-        await job_drain.put_off(resources, EMBED, claims, away)
+        await job_drain.reschedule(resources, EMBED, claims, away)
     except RequestRefused as refusal:
         await _reschedule_refused(resources, claims, refusal)
     except PointNotFound:
@@ -160,28 +164,28 @@ async def _add(
         # rest were not written for it. Back to the index stage, which writes the points first.
         await _write_again(resources, claims)
     else:
-        async with resources.postgres.fleet() as connection:
+        async with resources.postgres.across_tenants() as connection:
             ages = await index_jobs.confirm_embedded(connection, claims)
         await fleet_counters.observe_time_to_searchable(resources.postgres, "vector", ages)
 
 
-async def _reschedule_refused(resources: Resources, claims: Sequence[Claim], refusal: RequestRefused) -> None:
+async def _reschedule_refused(resources: Resources, claims: Sequence[Job], refusal: RequestRefused) -> None:
     """Try again later at the cost of an attempt: after the last one a job is dead, for this reason."""
     log.warning("vectors_refused", rows=len(claims), reason=str(refusal))
-    exhausted = [claim for claim in claims if claim.attempts >= resources.settings.work_attempts]
+    exhausted = [claim for claim in claims if claim.attempts >= resources.settings.job_max_attempts]
     retried = [claim for claim in claims if claim not in exhausted]
-    async with resources.postgres.fleet() as connection:
+    async with resources.postgres.across_tenants() as connection:
         for claim in sorted(retried, key=attrgetter("tenant", "kind", "ref", "generation")):
-            delay = job_drain.backoff(resources, claim.attempts)
-            await job_queries.postpone(
+            delay = job_drain.retry_delay(resources, claim.attempts)
+            await job_queries.reschedule(
                 connection, claim, str(refusal), delay, reason_code=ReasonCode.REJECTED, refund=False
             )
         for claim in sorted(exhausted, key=attrgetter("tenant", "kind", "ref", "generation")):
             await dead_jobs.mark_dead(connection, claim, str(refusal))
 
 
-async def _write_again(resources: Resources, claims: Sequence[Claim]) -> None:
+async def _write_again(resources: Resources, claims: Sequence[Job]) -> None:
     log.warning("points_missing", rows=len(claims))
-    async with resources.postgres.fleet() as connection:
-        await index_jobs.back_to_index(connection, claims)
-    resources.bell.ring(stages.INDEX, len(claims))
+    async with resources.postgres.across_tenants() as connection:
+        await index_jobs.reset_to_index(connection, claims)
+    resources.publisher.wake(stages.INDEX, len(claims))

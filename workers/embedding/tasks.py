@@ -6,7 +6,7 @@
 from typing import Any
 
 from shared.foundation.stages import EMBED, INDEX
-from workers.app import app, run
+from workers.app import app, run_on_loop
 from workers.embedding import embed, index
 from workers.runtime import drain as job_drain
 
@@ -14,10 +14,10 @@ from workers.runtime import drain as job_drain
 @app.task(name="embedding.index_pending")
 def index_pending(*, due: int | None = None) -> dict[str, Any]:  # noqa: ARG001
     """Write the keyword points that are due."""
-    return dict(run(lambda resources: job_drain.drain(resources, INDEX, index.index_batch)).told())
+    return dict(run_on_loop(lambda resources: job_drain.drain(resources, INDEX, index.index_batch)).told())
 
 
 @app.task(name="embedding.embed_pending")
 def embed_pending(*, due: int | None = None) -> dict[str, Any]:  # noqa: ARG001
     """Add the vectors that are due."""
-    return dict(run(lambda resources: job_drain.drain(resources, EMBED, embed.embed_batch)).told())
+    return dict(run_on_loop(lambda resources: job_drain.drain(resources, EMBED, embed.embed_batch)).told())

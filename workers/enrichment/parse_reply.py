@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from shared.foundation import errors, model_output, validation
-from shared.memory.longterm.fingerprint import folded
-from shared.memory.longterm.memory import MAX_CONTENT, Draft, Entry
+from shared.memory.longterm.fingerprint import normalize
+from shared.memory.longterm.memory import MAX_CONTENT, Memory, MemoryDraft
 
 _MOST = 200
 """Items that one note can hold; a model that finds more is going round in circles."""
@@ -14,24 +14,24 @@ _ECHO = 40
 """Characters from which a sentence of the directive is recognised when a model gives it back."""
 
 
-def drafts(reply: str, raw: Entry, directive: str) -> list[Draft]:
+def parse_drafts(reply: str, raw: Memory, directive: str) -> list[MemoryDraft]:
     """Return the drafts of a reply, at most one for each distinct fact; empty only for `[]`.
 
     Raises errors.BadReply when the reply holds items but none of them can be used, or too many.
     """
-    items = model_output.objects(reply)
+    items = model_output.parse_objects(reply)
     if len(items) > _MOST:
-        raise errors.BadReply(f"{len(items)} items made of one note")
+        raise errors.InvalidModelReply(f"{len(items)} items made of one note")
     usable = [draft for item in items if (draft := _draft(item, raw, directive)) is not None]
     if items and not usable:
-        raise errors.BadReply("no item of the reply has content")
-    distinct: dict[str, Draft] = {}
+        raise errors.InvalidModelReply("no item of the reply has content")
+    distinct: dict[str, MemoryDraft] = {}
     for draft in usable:
-        distinct.setdefault(folded(draft.content), draft)
+        distinct.setdefault(normalize(draft.content), draft)
     return list(distinct.values())
 
 
-def _draft(item: dict[str, Any], raw: Entry, directive: str) -> Draft | None:
+def _draft(item: dict[str, Any], raw: Memory, directive: str) -> MemoryDraft | None:
     content = item.get("content")
     if not isinstance(content, str) or _says_nothing(content) or _is_echo(content, directive):
         return None
@@ -39,8 +39,8 @@ def _draft(item: dict[str, Any], raw: Entry, directive: str) -> Draft | None:
         checked = validation.check_text(content.strip(), "content", MAX_CONTENT)
     except errors.Invalid:
         return None
-    category = validation.clean_category(item["category"]) if item.get("category") else raw.category
-    return Draft(
+    category = validation.sanitize_category(item["category"]) if item.get("category") else raw.category
+    return MemoryDraft(
         content=checked,
         category=category,
         tags=_tags(item.get("tags")),
@@ -56,7 +56,7 @@ def _says_nothing(content: str) -> bool:
 
 
 def _is_echo(content: str, directive: str) -> bool:
-    return len(content) >= _ECHO and folded(content) in folded(directive)
+    return len(content) >= _ECHO and normalize(content) in normalize(directive)
 
 
 def _tags(value: Any) -> tuple[str, ...]:
@@ -64,7 +64,7 @@ def _tags(value: Any) -> tuple[str, ...]:
     if not isinstance(offered, Sequence):
         return ()
     kept: list[str] = []
-    for tag in offered[: validation.TAGS]:
+    for tag in offered[: validation.MAX_TAGS]:
         if not isinstance(tag, (str, int, float)):
             continue
         try:

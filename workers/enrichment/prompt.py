@@ -2,7 +2,7 @@
 
 import json
 
-from shared.memory.longterm.memory import Entry
+from shared.memory.longterm.memory import Memory
 
 _ANSWER = """
 ---
@@ -13,12 +13,12 @@ Answer with a JSON array and nothing else. Each item:
 Answer `[]` when nothing in the note is worth keeping."""
 
 
-def system(rules: str) -> str:
+def system_prompt(rules: str) -> str:
     """Return the system text: the tenant's rules, then the shape of the answer."""
     return rules + "\n" + _ANSWER
 
 
-def user(entry: Entry) -> str:
+def user_prompt(entry: Memory) -> str:
     """Return the note as JSON, so that no text in it can end it."""
     note = {"content": entry.content, "category": entry.category, "tags": entry.tags}
     if entry.occurred_at:

@@ -5,11 +5,11 @@
 
 from typing import Any
 
-from workers.app import app, run
+from workers.app import app, run_on_loop
 from workers.enrichment import enrich
 
 
 @app.task(name="enrichment.enrich_pending")
 def enrich_pending(*, due: int | None = None) -> dict[str, Any]:  # noqa: ARG001
     """Split and rephrase the raw entries that are due."""
-    return dict(run(enrich.enrich_all).told())
+    return dict(run_on_loop(enrich.enrich_pending).told())

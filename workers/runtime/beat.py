@@ -15,7 +15,7 @@ from shared.infra import heartbeat
 log = structlog.get_logger()
 
 
-class Clock(Scheduler):  # type: ignore[misc]  # celery ships no types
+class HeartbeatScheduler(Scheduler):  # type: ignore[misc]  # celery ships no types
     """Celery's scheduler, seen to be alive."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -24,7 +24,7 @@ class Clock(Scheduler):  # type: ignore[misc]  # celery ships no types
 
     def tick(self, *args: Any, **kwargs: Any) -> Any:
         """Ring for what is due and return the seconds until the next look."""
-        heartbeat.beat(self._file)
+        heartbeat.write(self._file)
         return super().tick(*args, **kwargs)
 
     def _ensure_connected(self) -> Any:
@@ -33,5 +33,5 @@ class Clock(Scheduler):  # type: ignore[misc]  # celery ships no types
         return self.connection.ensure_connection(self._still_away, tries)
 
     def _still_away(self, error: Exception, pause: float) -> None:
-        heartbeat.beat(self._file)
+        heartbeat.write(self._file)
         log.warning("broker_away", reason=type(error).__name__, again_in=pause)

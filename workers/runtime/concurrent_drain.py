@@ -17,34 +17,34 @@ from functools import partial
 
 from shared.foundation.stages import Stage
 from shared.jobs import claim as job_claim
-from shared.jobs.job import Claim
+from shared.jobs.job import Job
 from shared.platform.resources import Resources
 from workers.runtime import drain
-from workers.runtime.drain import Worked
+from workers.runtime.drain import ClaimCounts
 
-Free = Callable[[], None]
-Row = Callable[[Resources, Claim, Free], Awaitable[None]]
+ReleaseSlot = Callable[[], None]
+ProcessJob = Callable[[Resources, Job, ReleaseSlot], Awaitable[None]]
 
 
-class Slots:
+class ConcurrentDrain:
     """The slots of one stage in this process. `do` works on a row and says when its slot is free."""
 
-    def __init__(self, stage: Stage, do: Row) -> None:
+    def __init__(self, stage: Stage, do: ProcessJob) -> None:
         self._stage = stage
         self._do = do
-        self._taken: set[Claim] = set()
+        self._taken: set[Job] = set()
         self._freed = asyncio.Event()
         self._claiming = False
         self._rung = False
 
-    async def work_off(self, resources: Resources, slots: int) -> Worked:
+    async def drain(self, resources: Resources, slots: int) -> ClaimCounts:
         """Work off what is due, with `slots` calls at once; return what this call claimed, all of it ended.
 
         It claims until nothing is due, or for half a lease: whoever is rung next goes on, while the
         last of these still end. A row that fails unforeseen raises at the end, and is due again
         when its lease ends.
         """
-        self._rung, worked = True, Worked()
+        self._rung, worked = True, ClaimCounts()
         if self._claiming:
             return worked
         mine: list[asyncio.Task[None]] = []
@@ -62,9 +62,9 @@ class Slots:
         return worked
 
     async def _keep_full(
-        self, resources: Resources, slots: int, worked: Worked, mine: list[asyncio.Task[None]]
+        self, resources: Resources, slots: int, worked: ClaimCounts, mine: list[asyncio.Task[None]]
     ) -> None:
-        enough = time.monotonic() + resources.settings.lease / 2
+        enough = time.monotonic() + resources.settings.job_lease / 2
         self._claiming, self._freed = True, asyncio.Event()
         try:
             await self._until_one_is_free(slots)
@@ -77,26 +77,26 @@ class Slots:
                 await self._until_one_is_free(slots)
         finally:
             self._claiming = False
-        resources.bell.ring(self._stage)
+        resources.publisher.wake(self._stage)
 
-    async def _claim(self, resources: Resources, free: int) -> list[Claim]:
+    async def _claim(self, resources: Resources, free: int) -> list[Job]:
         self._rung = False
         settings = resources.settings
-        async with resources.postgres.fleet() as connection:
-            return await job_claim.claim(
-                connection, self._stage, free, settings.lease, settings.work_attempts
+        async with resources.postgres.across_tenants() as connection:
+            return await job_claim.claim_batch(
+                connection, self._stage, free, settings.job_lease, settings.job_max_attempts
             )
 
-    def _begin(self, resources: Resources, claim: Claim) -> asyncio.Task[None]:
-        async def work(_: Resources, __: Sequence[Claim]) -> None:
+    def _begin(self, resources: Resources, claim: Job) -> asyncio.Task[None]:
+        async def work(_: Resources, __: Sequence[Job]) -> None:
             await self._do(resources, claim, partial(self._free, claim))
 
         self._taken.add(claim)
-        task = asyncio.create_task(drain.within_lease(resources, self._stage, work, [claim]))
+        task = asyncio.create_task(drain.process_within_lease(resources, self._stage, work, [claim]))
         task.add_done_callback(lambda _: self._free(claim))
         return task
 
-    def _free(self, claim: Claim) -> None:
+    def _free(self, claim: Job) -> None:
         self._taken.discard(claim)
         self._freed.set()
 

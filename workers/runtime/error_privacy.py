@@ -11,17 +11,17 @@ import structlog
 from celery.exceptions import Ignore
 
 from shared.foundation import errors
-from shared.infra.telemetry.logs import place_of
+from shared.infra.telemetry.logs import error_location
 
 log = structlog.get_logger()
 
 
-class Unforeseen(Exception):
+class UnexpectedError(Exception):
     """What nobody foresaw, by its kind and without its message."""
 
 
 @contextmanager
-def without_messages() -> Iterator[None]:
+def hide_messages() -> Iterator[None]:
     """Let our own errors through without their causes, and of others their kind."""
     try:
         yield
@@ -30,5 +30,5 @@ def without_messages() -> Iterator[None]:
     except errors.LociError as error:
         raise error from None
     except Exception as error:  # noqa: BLE001  (whatever it is, its message goes no further)
-        log.error("unforeseen", error=type(error).__name__, where=place_of(error))  # noqa: TRY400
-        raise Unforeseen(type(error).__name__) from None
+        log.error("unforeseen", error=type(error).__name__, where=error_location(error))  # noqa: TRY400
+        raise UnexpectedError(type(error).__name__) from None

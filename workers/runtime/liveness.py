@@ -18,7 +18,7 @@ from celery import bootsteps
 from shared.infra import heartbeat
 
 
-class Heart(bootsteps.StartStopStep):  # type: ignore[misc]  # celery ships no types
+class LivenessStep(bootsteps.StartStopStep):  # type: ignore[misc]  # celery ships no types
     """Beats from the start of the pool to the stop of the worker; bound to a canary by `made_of`."""
 
     requires = {"celery.worker.components:Pool"}
@@ -44,12 +44,12 @@ class Heart(bootsteps.StartStopStep):  # type: ignore[misc]  # celery ships no t
                 pool.apply_async(self.canary, callback=self._beat).wait()
             except RuntimeError:
                 return  # the pool takes nothing more: the worker ends
-            self._stopping.wait(heartbeat.EVERY)
+            self._stopping.wait(heartbeat.INTERVAL_SECONDS)
 
     def _beat(self, _: object) -> None:
-        heartbeat.beat(self.file)
+        heartbeat.write(self.file)
 
 
-def made_of(canary: Callable[[], Any], file: Path | None) -> type[Heart]:
+def liveness_step(canary: Callable[[], Any], file: Path | None) -> type[LivenessStep]:
     """Return a heart that runs this canary and beats into this file."""
-    return type("Heart", (Heart,), {"canary": staticmethod(canary), "file": file})
+    return type("Heart", (LivenessStep,), {"canary": staticmethod(canary), "file": file})

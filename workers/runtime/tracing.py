@@ -10,13 +10,13 @@ from typing import Any
 
 import structlog
 
-from shared.foundation.stages import HAND_ON_TASK, Stage
+from shared.foundation.stages import DISPATCH_TASK, Stage
 from shared.infra.telemetry import traces
-from shared.jobs.job import Claim
+from shared.jobs.job import Job
 
 
 @contextmanager
-def task(current: Any) -> Iterator[None]:
+def trace_task(current: Any) -> Iterator[None]:
     """Bind the ids of Celery's current task, and tell of it as one span; nothing outside of a task."""
     if not current:
         yield
@@ -24,7 +24,7 @@ def task(current: Any) -> Iterator[None]:
     request = current.request
     with structlog.contextvars.bound_contextvars(task=current.name, task_id=request.id):
         # Rung every other second and finding nothing, mostly: its spans would bury all others.
-        if current.name == HAND_ON_TASK:
+        if current.name == DISPATCH_TASK:
             yield
             return
         rung_by = (request.headers or {}).get(traces.HEADER)
@@ -33,7 +33,7 @@ def task(current: Any) -> Iterator[None]:
 
 
 @contextmanager
-def rows(stage: Stage, claims: Sequence[Claim]) -> Iterator[None]:
+def trace_jobs(stage: Stage, claims: Sequence[Job]) -> Iterator[None]:
     """Tell of work on rows as one span, and bind their trace if they are all of one."""
     carried = {claim.traceparent for claim in claims if claim.traceparent}
     same = {one.split("-")[1] for one in carried}

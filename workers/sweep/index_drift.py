@@ -11,8 +11,8 @@ from typing import Any
 
 from shared.conversation.observations import queries as observation_queries
 from shared.conversation.turns import queries as turn_queries
-from shared.foundation.stages import Kind
-from shared.infra.qdrant import MissingCollection
+from shared.foundation.stages import RecordKind
+from shared.infra.qdrant import CollectionNotFound
 from shared.jobs import index_jobs
 from shared.lifecycle.reindex.backfill import count as record_count
 from shared.lifecycle.reindex.backfill import versions as record_versions
@@ -26,19 +26,19 @@ _PAGE = 1000
 _PAGES = 10
 Point = tuple[str, str, str, int]
 _VERSIONS = {
-    Kind.MEMORY: maintenance_queries.versions,
-    Kind.TURN: turn_queries.versions,
-    Kind.OBSERVATION: observation_queries.versions,
+    RecordKind.MEMORY: maintenance_queries.versions,
+    RecordKind.TURN: turn_queries.versions,
+    RecordKind.OBSERVATION: observation_queries.versions,
 }
 # Where the last sweep of this process stopped, by generation. Lost with the process: no harm.
 _offsets: dict[int, Any] = {}
 
 
-async def expired_desk_points(resources: Resources) -> int:
+async def delete_expired_working_points(resources: Resources) -> int:
     """Delete points of desk entries whose time is over."""
     gone = 0
     for generation in await _generations(resources):
-        if generation.kind is Kind.DESK:
+        if generation.kind is RecordKind.WORKING:
             gone += await points.remove_expired(resources.qdrant, generation.collection, datetime.now(UTC))
     return gone
 
@@ -51,18 +51,18 @@ async def reconcile(resources: Resources) -> tuple[int, int]:
             orphans += await _remove_orphans(resources, generation)
             if await _lacks_points(resources, generation):
                 missing += await _announce_missing(resources, generation)
-        except MissingCollection:
+        except CollectionNotFound:
             continue  # dropped meanwhile, or made anew by the next step that writes
     return orphans, missing
 
 
 async def _generations(resources: Resources) -> list[Generation]:
-    async with resources.postgres.fleet() as connection:
-        return [g for g in await generations.all_of(connection) if g.state != "retiring"]
+    async with resources.postgres.across_tenants() as connection:
+        return [g for g in await generations.list_generations(connection) if g.state != "retiring"]
 
 
 async def _remove_orphans(resources: Resources, generation: Generation) -> int:
-    if generation.kind is Kind.DESK:
+    if generation.kind is RecordKind.WORKING:
         return 0  # they leave by their own time
     gone = 0
     for _ in range(_PAGES):
@@ -79,21 +79,21 @@ async def _remove_orphans(resources: Resources, generation: Generation) -> int:
     return gone
 
 
-async def _orphans(resources: Resources, kind: Kind, found: Sequence[Point]) -> list[str]:
+async def _orphans(resources: Resources, kind: RecordKind, found: Sequence[Point]) -> list[str]:
     orphans: list[str] = []
     for tenant in {tenant for _, tenant, _, _ in found}:
-        mine = [(point, ref, version) for point, owner, ref, version in found if owner == tenant]
-        async with resources.postgres.tenant(tenant) as connection:
-            refs = [ref for _, ref, _ in mine]
-            current = await _VERSIONS[kind](connection, tenant, refs)
+        mine = [(point, record_id, version) for point, owner, record_id, version in found if owner == tenant]
+        async with resources.postgres.for_tenant(tenant) as connection:
+            record_ids = [ref for _, ref, _ in mine]
+            current = await _VERSIONS[kind](connection, tenant, record_ids)
         orphans += [point for point, ref, version in mine if current.get(ref) != version]
     return orphans
 
 
 async def _lacks_points(resources: Resources, generation: Generation) -> bool:
     """Compare the numbers first: going through every record is for when they differ."""
-    async with resources.postgres.fleet() as connection:
-        tenants = await auth_queries.tenants(connection)
+    async with resources.postgres.across_tenants() as connection:
+        tenants = await auth_queries.list_tenants(connection)
     records = 0
     for tenant in tenants:
         records += await record_count(resources, generation.kind, tenant)
@@ -101,8 +101,8 @@ async def _lacks_points(resources: Resources, generation: Generation) -> bool:
 
 
 async def _announce_missing(resources: Resources, generation: Generation) -> int:
-    async with resources.postgres.fleet() as connection:
-        tenants = await auth_queries.tenants(connection)
+    async with resources.postgres.across_tenants() as connection:
+        tenants = await auth_queries.list_tenants(connection)
     missing = 0
     for tenant in tenants:
         async for page in record_versions(resources, generation.kind, tenant):
@@ -113,13 +113,16 @@ async def _announce_missing(resources: Resources, generation: Generation) -> int
 async def _announce(
     resources: Resources, generation: Generation, tenant: str, versions: dict[str, int]
 ) -> int:
-    ids = {points.point_id(tenant, generation.kind, ref, version): ref for ref, version in versions.items()}
-    there = await points.present(resources.qdrant, generation.collection, list(ids))
+    ids = {
+        points.point_id(tenant, generation.kind, record_id, version): record_id
+        for record_id, version in versions.items()
+    }
+    there = await points.existing_ids(resources.qdrant, generation.collection, list(ids))
     lacking = {ref: versions[ref] for point, ref in ids.items() if point not in there}
     if not lacking:
         return 0
-    async with resources.postgres.tenant(tenant) as connection:
-        claims = await index_jobs.enqueue_index(
+    async with resources.postgres.for_tenant(tenant) as connection:
+        claims = await index_jobs.enqueue_index_jobs(
             connection, tenant, generation.kind, lacking, generation=generation.id
         )
     return len(claims)

@@ -25,20 +25,20 @@ class Counts:
     """What a sweep mended, by kind."""
 
     generations_begun: int = 0
-    abandoned: int = 0
+    exhausted_jobs: int = 0
     expired_sessions: int = 0
-    expired_desk_points: int = 0
+    expired_working_points: int = 0
     orphan_points: int = 0
     missing_points: int = 0
     purged_archived: int = 0
     expired_turns: int = 0
     expired_history: int = 0
-    expired_answers: int = 0
-    expired_vectors: int = 0
+    expired_responses: int = 0
+    expired_embeddings: int = 0
     expired_signals: int = 0
     expired_dreams: int = 0
-    lost_reservations: int = 0
-    turned_budgets: int = 0
+    expired_reservations: int = 0
+    rolled_over_budgets: int = 0
 
 
 Step = Callable[[Resources, Counts], Awaitable[None]]
@@ -48,10 +48,10 @@ Step = Callable[[Resources, Counts], Awaitable[None]]
 _WINDOW = 0.9
 
 
-async def follow_ring(resources: Resources) -> Counts:
+async def sweep_if_due(resources: Resources) -> Counts:
     """Sweep, unless another clock's ring for the same window has been followed; count what was mended."""
-    async with resources.postgres.fleet() as connection:
-        first = await periodic.claim(connection, "sweep", resources.settings.sweep_every * _WINDOW)
+    async with resources.postgres.across_tenants() as connection:
+        first = await periodic.claim_run(connection, "sweep", resources.settings.sweep_interval * _WINDOW)
     return await sweep_once(resources) if first else Counts()
 
 
@@ -66,50 +66,50 @@ async def sweep_once(resources: Resources) -> Counts:
     mended = {name: number for name, number in asdict(counts).items() if number}
     if mended:
         log.info("swept", **mended)
-        async with resources.postgres.fleet() as connection:
-            await fleet_counters.count(connection, "sweep_repairs", mended)
+        async with resources.postgres.across_tenants() as connection:
+            await fleet_counters.increment(connection, "sweep_repairs", mended)
     return counts
 
 
 async def _generations(resources: Resources, counts: Counts) -> None:
     """The configured model has changed, or a first start found the endpoint away."""
-    counts.generations_begun = len(await rebuild_index.ensure(resources))
+    counts.generations_begun = len(await rebuild_index.ensure_generations(resources))
     await rebuild_index.create_collections(resources)
 
 
 async def _abandoned(resources: Resources, counts: Counts) -> None:
     """A row's worker died with it as often as it may: it would take the next one down too."""
-    counts.abandoned = await jobs.end(resources)
+    counts.exhausted_jobs = await jobs.fail_exhausted_jobs(resources)
 
 
 async def _retention(resources: Resources, counts: Counts) -> None:
     """Rows have outlived what the settings allow."""
-    async with resources.postgres.fleet() as connection:
-        tenants = await auth_queries.tenants(connection)
+    async with resources.postgres.across_tenants() as connection:
+        tenants = await auth_queries.list_tenants(connection)
     for tenant in tenants:
-        counts.expired_sessions += await retention.sessions_over(resources, tenant)
-        counts.purged_archived += await retention.archived(resources, tenant)
-        counts.expired_turns += await retention.turns(resources, tenant)
-        rows = await retention.rows(resources, tenant)
+        counts.expired_sessions += await retention.delete_expired_sessions(resources, tenant)
+        counts.purged_archived += await retention.purge_archived(resources, tenant)
+        counts.expired_turns += await retention.delete_old_turns(resources, tenant)
+        rows = await retention.delete_old_rows(resources, tenant)
         counts.expired_history += rows["history"]
-        counts.expired_answers += rows["answers"]
-        counts.expired_vectors += rows["vectors"]
+        counts.expired_responses += rows["answers"]
+        counts.expired_embeddings += rows["vectors"]
         counts.expired_signals += rows["signals"]
         counts.expired_dreams += rows["dreams"]
 
 
 async def _spend(resources: Resources, counts: Counts) -> None:
     """Reservations whose worker died with them hold money back; budgets' windows have turned unseen."""
-    async with resources.postgres.fleet() as connection:
-        tenants = await auth_queries.tenants(connection)
+    async with resources.postgres.across_tenants() as connection:
+        tenants = await auth_queries.list_tenants(connection)
     for tenant in tenants:
-        counts.lost_reservations += await reserve.lose_overdue(resources, tenant)
-        counts.turned_budgets += await budget_admin.refresh(resources, tenant)
+        counts.expired_reservations += await reserve.settle_expired(resources, tenant)
+        counts.rolled_over_budgets += await budget_admin.roll_over(resources, tenant)
 
 
 async def _desk_points(resources: Resources, counts: Counts) -> None:
     """Desk entries ended by their own time to live; Redis forgot them, the index did not."""
-    counts.expired_desk_points = await index_drift.expired_desk_points(resources)
+    counts.expired_working_points = await index_drift.delete_expired_working_points(resources)
 
 
 async def _strays(resources: Resources, counts: Counts) -> None:

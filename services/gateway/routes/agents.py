@@ -8,16 +8,23 @@ from pydantic import Field
 from starlette.responses import Response
 
 from services.gateway import responses
-from services.gateway.api_model import Body, example
-from services.gateway.dependencies import Cursor, Limit, Once, Opened, Reader, Writer
-from services.gateway.paths import RootId
-from services.gateway.responses import Json
-from services.gateway.routes.kv import Key, KeyAnswer, ValueBody, found, page_of_keys
-from shared.conversation.sessions.session import checked_stores
-from shared.conversation.state.agent_keys import open_keys
+from services.gateway.api_model import ApiModel, example
+from services.gateway.dependencies import (
+    Cursor,
+    IdempotencyKeyDep,
+    Limit,
+    ReadCaller,
+    ResourcesDep,
+    WriteCaller,
+)
+from services.gateway.paths import AgentPathId
+from services.gateway.responses import JsonResponse
+from services.gateway.routes.kv import Key, KeyResponse, ValueBody, page_of_keys, require_key
+from shared.conversation.sessions.session import validate_store_types
+from shared.conversation.state.agent_keys import open_agent_keys
 from shared.conversation.values import json_codec
 from shared.platform.agents import files, profile, texts
-from shared.platform.agents.agent import Agent, AgentText, Proof, TextDraft
+from shared.platform.agents.agent import Agent, AgentText, IdentityProof, TextDraft
 
 router = APIRouter(prefix="/v1/agents", tags=["agents"])
 TextId = Annotated[str, Path(examples=["01890a5d-ac96-774b-bcce-b302099a8057"])]
@@ -25,7 +32,7 @@ FileName = Annotated[str, Path(examples=["avatar.png"])]
 _TEXT = {"content": "Answer in the language of the question.", "metadata": {"kind": "rule"}}
 
 
-class RootBody(Body):
+class AgentBody(ApiModel):
     """What to set of a root. The identity comes from key and document together, once."""
 
     model_config = example(
@@ -44,10 +51,10 @@ class RootBody(Body):
         """Return what is named besides the identity, checked; null takes a default back."""
         if "store_types" not in self.model_fields_set:
             return {}
-        return {"store_types": None if self.store_types is None else checked_stores(self.store_types)}
+        return {"store_types": None if self.store_types is None else validate_store_types(self.store_types)}
 
 
-class TextBody(Body):
+class TextBody(ApiModel):
     """A text to keep."""
 
     model_config = example(_TEXT)
@@ -57,10 +64,10 @@ class TextBody(Body):
 
     def draft(self, place: str = "") -> TextDraft:
         """Return what is to be kept, checked."""
-        return TextDraft(**self.model_dump()).checked(place)
+        return TextDraft(**self.model_dump()).validated(place)
 
 
-class TextsBody(Body):
+class TextsBody(ApiModel):
     """Texts in the place of all that there are."""
 
     model_config = example({"texts": [_TEXT]})
@@ -70,86 +77,114 @@ class TextsBody(Body):
 
 @router.get("/{agent_id:agent}/kv")
 async def list_keys(
-    opened: Opened, caller: Reader, agent_id: RootId, limit: Limit = 20, cursor: Cursor = None
-) -> Json:
+    resources: ResourcesDep,
+    caller: ReadCaller,
+    agent_id: AgentPathId,
+    limit: Limit = 20,
+    cursor: Cursor = None,
+) -> JsonResponse:
     """List keys with their values in the order of their last write: the first is the next to make room."""
-    async with open_keys(opened, caller, agent_id) as store:
+    async with open_agent_keys(resources, caller, agent_id) as store:
         return await page_of_keys(store, limit, cursor)
 
 
-@router.put("/{agent_id:agent}/kv/{key:path}", response_model=KeyAnswer)
-async def set_key(opened: Opened, caller: Writer, agent_id: RootId, key: Key, body: ValueBody) -> Json:
+@router.put("/{agent_id:agent}/kv/{key:path}", response_model=KeyResponse)
+async def set_key(
+    resources: ResourcesDep, caller: WriteCaller, agent_id: AgentPathId, key: Key, body: ValueBody
+) -> JsonResponse:
     """Write a key; over the cap, the key that was written least recently goes."""
     value = json_codec.decode(body.value)
-    async with open_keys(opened, caller, agent_id, write=True) as store:
+    async with open_agent_keys(resources, caller, agent_id, write=True) as store:
         entry = await store.set_key(key, value)
-    return Json(entry.shown())
+    return JsonResponse(entry.to_json())
 
 
-@router.get("/{agent_id:agent}/kv/{key:path}", response_model=KeyAnswer)
-async def get_key(opened: Opened, caller: Reader, agent_id: RootId, key: Key) -> Json:
+@router.get("/{agent_id:agent}/kv/{key:path}", response_model=KeyResponse)
+async def get_key(
+    resources: ResourcesDep, caller: ReadCaller, agent_id: AgentPathId, key: Key
+) -> JsonResponse:
     """Read a key."""
-    async with open_keys(opened, caller, agent_id) as store:
-        return Json(found(await store.get_key(key), key).shown())
+    async with open_agent_keys(resources, caller, agent_id) as store:
+        return JsonResponse(require_key(await store.get_key(key), key).to_json())
 
 
 @router.delete("/{agent_id:agent}/kv/{key:path}")
-async def delete_key(opened: Opened, caller: Writer, agent_id: RootId, key: Key) -> Json:
+async def delete_key(
+    resources: ResourcesDep, caller: WriteCaller, agent_id: AgentPathId, key: Key
+) -> JsonResponse:
     """Delete a key; one that is not there is a no-op that says so."""
-    async with open_keys(opened, caller, agent_id) as store:
+    async with open_agent_keys(resources, caller, agent_id) as store:
         deleted = await store.delete_key(key)
-    return Json({"key": key, "deleted": deleted})
+    return JsonResponse({"key": key, "deleted": deleted})
 
 
 @router.post("/{agent_id:agent}/texts", status_code=HTTPStatus.CREATED, response_model=AgentText)
-async def push_text(opened: Opened, caller: Writer, agent_id: RootId, body: TextBody, once: Once) -> Json:
+async def push_text(
+    resources: ResourcesDep,
+    caller: WriteCaller,
+    agent_id: AgentPathId,
+    body: TextBody,
+    idempotency_key: IdempotencyKeyDep,
+) -> JsonResponse:
     """Add a text."""
-    return Json(await texts.push(opened, caller, agent_id, body.draft(), once), HTTPStatus.CREATED)
+    return JsonResponse(
+        await texts.push(resources, caller, agent_id, body.draft(), idempotency_key), HTTPStatus.CREATED
+    )
 
 
 @router.get("/{agent_id:agent}/texts")
 async def list_texts(
-    opened: Opened, caller: Reader, agent_id: RootId, limit: Limit = 20, cursor: Cursor = None
-) -> Json:
+    resources: ResourcesDep,
+    caller: ReadCaller,
+    agent_id: AgentPathId,
+    limit: Limit = 20,
+    cursor: Cursor = None,
+) -> JsonResponse:
     """List texts in the order they came."""
-    rows = await texts.page(opened, caller, agent_id, limit + 1, responses.place_of(cursor))
-    return responses.page(
+    rows = await texts.page(resources, caller, agent_id, limit + 1, responses.decode_cursor(cursor))
+    return responses.page_response(
         rows, limit, lambda row: row.model_dump(mode="json"), lambda row: (row.created_at, row.id)
     )
 
 
 @router.put("/{agent_id:agent}/texts")
-async def replace_texts(opened: Opened, caller: Writer, agent_id: RootId, body: TextsBody) -> Json:
+async def replace_texts(
+    resources: ResourcesDep, caller: WriteCaller, agent_id: AgentPathId, body: TextsBody
+) -> JsonResponse:
     """Put up to 1000 texts in the place of all that there are."""
     drafts = [one.draft(f"texts.{place}.") for place, one in enumerate(body.texts)]
-    replaced = await texts.replace(opened, caller, agent_id, drafts)
-    return Json({"results": [one.model_dump(mode="json") for one in replaced]})
+    replaced = await texts.replace(resources, caller, agent_id, drafts)
+    return JsonResponse({"results": [one.model_dump(mode="json") for one in replaced]})
 
 
 @router.delete("/{agent_id:agent}/texts")
-async def clear_texts(opened: Opened, caller: Writer, agent_id: RootId) -> Json:
+async def clear_texts(resources: ResourcesDep, caller: WriteCaller, agent_id: AgentPathId) -> JsonResponse:
     """Delete all texts."""
-    return Json({"deleted": await texts.remove(opened, caller, agent_id)})
+    return JsonResponse({"deleted": await texts.remove(resources, caller, agent_id)})
 
 
 @router.get("/{agent_id:agent}/texts/{text_id}", response_model=AgentText)
-async def get_text(opened: Opened, caller: Reader, agent_id: RootId, text_id: TextId) -> Json:
+async def get_text(
+    resources: ResourcesDep, caller: ReadCaller, agent_id: AgentPathId, text_id: TextId
+) -> JsonResponse:
     """Read a text."""
-    return Json((await texts.get(opened, caller, agent_id, text_id)).model_dump(mode="json"))
+    return JsonResponse((await texts.get(resources, caller, agent_id, text_id)).model_dump(mode="json"))
 
 
 @router.delete("/{agent_id:agent}/texts/{text_id}")
-async def delete_text(opened: Opened, caller: Writer, agent_id: RootId, text_id: TextId) -> Json:
+async def delete_text(
+    resources: ResourcesDep, caller: WriteCaller, agent_id: AgentPathId, text_id: TextId
+) -> JsonResponse:
     """Delete a text; one that is not there is a no-op that says so."""
-    deleted = await texts.remove(opened, caller, agent_id, text_id)
-    return Json({"id": text_id, "deleted": deleted > 0})
+    deleted = await texts.remove(resources, caller, agent_id, text_id)
+    return JsonResponse({"id": text_id, "deleted": deleted > 0})
 
 
 @router.get("/{agent_id:agent}/files")
-async def list_files(opened: Opened, caller: Reader, agent_id: RootId) -> Json:
+async def list_files(resources: ResourcesDep, caller: ReadCaller, agent_id: AgentPathId) -> JsonResponse:
     """List files by name."""
-    listed = await files.listed(opened, caller, agent_id)
-    return Json({"results": [one.shown() for one in listed], "next_cursor": None})
+    listed = await files.list_files(resources, caller, agent_id)
+    return JsonResponse({"results": [one.to_json() for one in listed], "next_cursor": None})
 
 
 _ANY = "application/octet-stream"
@@ -158,38 +193,44 @@ _BYTES: dict[str, Any] = {"content": {_ANY: {"schema": {"type": "string", "forma
 
 @router.put("/{agent_id:agent}/files/{name:path}", openapi_extra={"requestBody": _BYTES})
 async def put_file(
-    opened: Opened, caller: Writer, agent_id: RootId, name: FileName, request: Request
-) -> Json:
+    resources: ResourcesDep, caller: WriteCaller, agent_id: AgentPathId, name: FileName, request: Request
+) -> JsonResponse:
     """Write a file of up to 1 MiB; its content type is kept with it."""
     content_type = request.headers.get("content-type", _ANY)
-    written = await files.put(opened, caller, agent_id, name, await request.body(), content_type)
-    return Json(written.shown())
+    written = await files.put(resources, caller, agent_id, name, await request.body(), content_type)
+    return JsonResponse(written.to_json())
 
 
 @router.get("/{agent_id:agent}/files/{name:path}", responses={HTTPStatus.OK: _BYTES}, response_class=Response)
-async def get_file(opened: Opened, caller: Reader, agent_id: RootId, name: FileName) -> Response:
+async def get_file(
+    resources: ResourcesDep, caller: ReadCaller, agent_id: AgentPathId, name: FileName
+) -> Response:
     """Read a file: the bytes and the content type that were written."""
-    content, content_type = await files.get(opened, caller, agent_id, name)
+    content, content_type = await files.get(resources, caller, agent_id, name)
     # As headers: as a media type, a text's would be given a character set.
     headers = {"content-type": content_type, "x-content-type-options": "nosniff"}
     return Response(content, headers=headers)
 
 
 @router.delete("/{agent_id:agent}/files/{name:path}")
-async def delete_file(opened: Opened, caller: Writer, agent_id: RootId, name: FileName) -> Json:
+async def delete_file(
+    resources: ResourcesDep, caller: WriteCaller, agent_id: AgentPathId, name: FileName
+) -> JsonResponse:
     """Delete a file; one that is not there is a no-op that says so."""
-    return Json({"name": name, "deleted": await files.remove(opened, caller, agent_id, name)})
+    return JsonResponse({"name": name, "deleted": await files.remove(resources, caller, agent_id, name)})
 
 
 @router.put("/{agent_id:agent}", response_model=Agent)
-async def put_agent(opened: Opened, caller: Writer, agent_id: RootId, body: RootBody) -> Json:
+async def put_agent(
+    resources: ResourcesDep, caller: WriteCaller, agent_id: AgentPathId, body: AgentBody
+) -> JsonResponse:
     """Make or change a root. Another key or document than the identity was made of is a 409."""
-    proof = Proof.of(body.public_key, body.document)
-    written = await profile.put(opened, caller, agent_id, proof, body.changes())
-    return Json(written.model_dump(mode="json"))
+    proof = IdentityProof.parse(body.public_key, body.document)
+    written = await profile.upsert(resources, caller, agent_id, proof, body.changes())
+    return JsonResponse(written.model_dump(mode="json"))
 
 
 @router.get("/{agent_id:agent}", response_model=Agent)
-async def get_agent(opened: Opened, caller: Reader, agent_id: RootId) -> Json:
+async def get_agent(resources: ResourcesDep, caller: ReadCaller, agent_id: AgentPathId) -> JsonResponse:
     """Read a root."""
-    return Json((await profile.get(opened, caller, agent_id)).model_dump(mode="json"))
+    return JsonResponse((await profile.get(resources, caller, agent_id)).model_dump(mode="json"))

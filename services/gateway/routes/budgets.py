@@ -6,9 +6,9 @@ from typing import Annotated
 from fastapi import APIRouter, Path
 from pydantic import Field
 
-from services.gateway.api_model import Body, Count, Flag, example
-from services.gateway.dependencies import Admin, Opened, Reader
-from services.gateway.responses import Json
+from services.gateway.api_model import ApiModel, Count, Flag, example
+from services.gateway.dependencies import AdminCaller, ReadCaller, ResourcesDep
+from services.gateway.responses import JsonResponse
 from shared.foundation import errors
 from shared.platform.spend import budget_admin
 from shared.platform.spend.budget import Period
@@ -21,7 +21,7 @@ BudgetScope = Annotated[
 ]
 
 
-class BudgetBody(Body):
+class BudgetBody(ApiModel):
     """A budget; at least one limit. Without a price for the model no call is made under `limit_usd`."""
 
     model_config = example({"period": "day", "limit_usd": 5, "limit_tokens": 2_000_000})
@@ -33,29 +33,31 @@ class BudgetBody(Body):
 
 
 @router.get("")
-async def list_budgets(opened: Opened, caller: Reader) -> Json:
+async def list_budgets(resources: ResourcesDep, caller: ReadCaller) -> JsonResponse:
     """List budgets with what the windows of now have used, reserved and left."""
-    found = await budget_admin.read_budgets(opened, caller)
-    return Json({"results": [one.shown() for one in found], "next_cursor": None})
+    found = await budget_admin.read_budgets(resources, caller)
+    return JsonResponse({"results": [one.to_json() for one in found], "next_cursor": None})
 
 
 @router.get("/{scope:path}")
 async def get_budget(
-    opened: Opened, caller: Reader, scope: BudgetScope, period: Period | None = None
-) -> Json:
+    resources: ResourcesDep, caller: ReadCaller, scope: BudgetScope, period: Period | None = None
+) -> JsonResponse:
     """Read a scope's budget; of two, that of the day unless the other is asked for."""
-    found = await budget_admin.read_budgets(opened, caller, scope)
+    found = await budget_admin.read_budgets(resources, caller, scope)
     for one in found:
         if period in (None, one.period):
-            return Json(one.shown())
+            return JsonResponse(one.to_json())
     raise errors.NotFound(f"no budget '{scope}'{f' per {period}' if period else ''}")
 
 
 @router.put("/{scope:path}")
-async def put_budget(opened: Opened, caller: Admin, scope: BudgetScope, body: BudgetBody) -> Json:
+async def put_budget(
+    resources: ResourcesDep, caller: AdminCaller, scope: BudgetScope, body: BudgetBody
+) -> JsonResponse:
     """Set a scope's budget of a period; what its window has spent so far counts from the start."""
     kept = await budget_admin.set_budget(
-        opened,
+        resources,
         caller,
         scope,
         body.period,
@@ -63,13 +65,13 @@ async def put_budget(opened: Opened, caller: Admin, scope: BudgetScope, body: Bu
         limit_tokens=body.limit_tokens,
         allow_unpriced=body.allow_unpriced,
     )
-    return Json(kept.shown())
+    return JsonResponse(kept.to_json())
 
 
 @router.delete("/{scope:path}")
 async def delete_budget(
-    opened: Opened, caller: Admin, scope: BudgetScope, period: Period | None = None
-) -> Json:
+    resources: ResourcesDep, caller: AdminCaller, scope: BudgetScope, period: Period | None = None
+) -> JsonResponse:
     """Take a scope's budgets away, of one period or both; none is no error."""
-    gone = await budget_admin.drop_budget(opened, caller, scope, period)
-    return Json({"scope": scope, "deleted": [one.period for one in gone]})
+    gone = await budget_admin.delete_budget(resources, caller, scope, period)
+    return JsonResponse({"scope": scope, "deleted": [one.period for one in gone]})

@@ -7,54 +7,69 @@ from fastapi import APIRouter
 from pydantic import Field
 
 from services.gateway import responses
-from services.gateway.api_model import Body, Flag, example
-from services.gateway.dependencies import AgentId, Cursor, Limit, Once, Opened, Reader, UserId, Writer
-from services.gateway.responses import Json
+from services.gateway.api_model import ApiModel, Flag, example
+from services.gateway.dependencies import (
+    AgentId,
+    Cursor,
+    IdempotencyKeyDep,
+    Limit,
+    ReadCaller,
+    ResourcesDep,
+    UserId,
+    WriteCaller,
+)
+from services.gateway.responses import JsonResponse
 from shared.dreams.runs import queries as dream_queries
 from shared.dreams.runs import start
 from shared.dreams.runs import undo as undo_run
 from shared.dreams.runs.dream_run import Run
 from shared.foundation import errors
-from shared.foundation.stages import PassName
+from shared.foundation.stages import DreamPass
 
 router = APIRouter(prefix="/v1/dreams", tags=["dreams"])
 
 
-class DreamBody(Body):
+class DreamBody(ApiModel):
     """A run to begin; every pass that is switched on, if none is named."""
 
     model_config = example({"agent_id": "support", "user_id": "ada", "dry_run": True})
 
     agent_id: str | None = None
     user_id: str | None = None
-    passes: Annotated[list[PassName], Field(max_length=len(PassName))] = []
+    passes: Annotated[list[DreamPass], Field(max_length=len(DreamPass))] = []
     dry_run: Flag = False
 
 
 @router.post("", status_code=HTTPStatus.CREATED, response_model=Run)
-async def begin_dream(opened: Opened, caller: Writer, body: DreamBody, once: Once) -> Json:
+async def begin_dream(
+    resources: ResourcesDep, caller: WriteCaller, body: DreamBody, idempotency_key: IdempotencyKeyDep
+) -> JsonResponse:
     """Begin a run over exactly one scope: an agent's common memory, or one user's."""
     scope = caller.scope(body.agent_id, body.user_id)
-    begun = await start.on_demand(opened, scope, caller.key_id, body.passes, dry_run=body.dry_run, key=once)
-    return Json(begun, HTTPStatus.CREATED)
+    begun = await start.start_on_demand(
+        resources, scope, caller.key_id, body.passes, dry_run=body.dry_run, key=idempotency_key
+    )
+    return JsonResponse(begun, HTTPStatus.CREATED)
 
 
 @router.get("")
 async def list_dreams(
-    opened: Opened,
-    caller: Reader,
+    resources: ResourcesDep,
+    caller: ReadCaller,
     agent_id: AgentId = None,
     user_id: UserId = None,
     limit: Limit = 20,
     cursor: Cursor = None,
-) -> Json:
+) -> JsonResponse:
     """List runs, the newest first."""
     caller.scope(agent_id, user_id)
     asked = {"agent_id": agent_id, "user_id": user_id}
     wanted = {name: value for name, value in asked.items() if value is not None}
-    async with opened.postgres.tenant(caller.tenant) as connection:
-        rows = await dream_queries.page(connection, caller, wanted, limit + 1, responses.place_of(cursor))
-    return responses.page(rows, limit, _brief, lambda row: (row.created_at, row.id))
+    async with resources.postgres.for_tenant(caller.tenant) as connection:
+        rows = await dream_queries.page(
+            connection, caller, wanted, limit + 1, responses.decode_cursor(cursor)
+        )
+    return responses.page_response(rows, limit, _brief, lambda row: (row.created_at, row.id))
 
 
 def _brief(run: Run) -> dict[str, Any]:
@@ -62,28 +77,28 @@ def _brief(run: Run) -> dict[str, Any]:
 
 
 @router.get("/{run_id}", response_model=Run)
-async def get_dream(opened: Opened, caller: Reader, run_id: str) -> Json:
+async def get_dream(resources: ResourcesDep, caller: ReadCaller, run_id: str) -> JsonResponse:
     """Read a run: what each pass read, proposed, was refused and did."""
-    return Json((await _found(opened, caller, run_id)).model_dump(mode="json"))
+    return JsonResponse((await _found(resources, caller, run_id)).model_dump(mode="json"))
 
 
 @router.get("/{run_id}/diff")
-async def get_diff(opened: Opened, caller: Reader, run_id: str) -> Json:
+async def get_diff(resources: ResourcesDep, caller: ReadCaller, run_id: str) -> JsonResponse:
     """Read what a run changed, entry by entry."""
-    await _found(opened, caller, run_id)
-    async with opened.postgres.tenant(caller.tenant) as connection:
+    await _found(resources, caller, run_id)
+    async with resources.postgres.for_tenant(caller.tenant) as connection:
         changes = await dream_queries.changes(connection, caller.tenant, run_id)
-    return Json({"results": changes, "next_cursor": None})
+    return JsonResponse({"results": changes, "next_cursor": None})
 
 
 @router.post("/{run_id}/undo")
-async def undo_dream(opened: Opened, caller: Writer, run_id: str) -> Json:
+async def undo_dream(resources: ResourcesDep, caller: WriteCaller, run_id: str) -> JsonResponse:
     """Undo a run, and say what could not be undone."""
-    return Json(await undo_run.undo(opened, caller, run_id))
+    return JsonResponse(await undo_run.undo(resources, caller, run_id))
 
 
-async def _found(opened: Opened, caller: Reader, run_id: str) -> Run:
-    async with opened.postgres.tenant(caller.tenant) as connection:
+async def _found(resources: ResourcesDep, caller: ReadCaller, run_id: str) -> Run:
+    async with resources.postgres.for_tenant(caller.tenant) as connection:
         run = await dream_queries.get(connection, caller.tenant, run_id)
     if run is None or not caller.may_see(run.agent_id, run.user_id):
         raise errors.NotFound(f"no dream run '{run_id}'")

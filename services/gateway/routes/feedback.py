@@ -6,13 +6,20 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from services.gateway import responses
-from services.gateway.api_model import Body, example
-from services.gateway.dependencies import Cursor, Limit, Once, Opened, Reader, Writer
+from services.gateway.api_model import ApiModel, example
+from services.gateway.dependencies import (
+    Cursor,
+    IdempotencyKeyDep,
+    Limit,
+    ReadCaller,
+    ResourcesDep,
+    WriteCaller,
+)
 from services.gateway.paths import SessionId
-from services.gateway.responses import Json
+from services.gateway.responses import JsonResponse
 from shared.conversation.feedback import queries as feedback_queries
 from shared.conversation.feedback import report as feedback_report
-from shared.conversation.feedback.feedback_signal import Signal, SignalDraft, SignalType
+from shared.conversation.feedback.feedback_signal import FeedbackSignal, FeedbackSignalDraft, SignalType
 from shared.conversation.feedback.report import DAYS
 from shared.foundation import validation
 
@@ -20,7 +27,7 @@ router = APIRouter(prefix="/v1", tags=["feedback"])
 _EXAMPLE = {"type": "UserThumbsDown", "summary": "The invoice went to the old address."}
 
 
-class SignalBody(Body):
+class SignalBody(ApiModel):
     """A signal of the session in the path."""
 
     model_config = example(_EXAMPLE)
@@ -29,9 +36,9 @@ class SignalBody(Body):
     summary: str
     detail: str | None = None
 
-    def draft(self) -> SignalDraft:
+    def draft(self) -> FeedbackSignalDraft:
         """Return what is to be kept, checked."""
-        return SignalDraft(type=self.type, summary=self.summary, detail=self.detail).checked()
+        return FeedbackSignalDraft(type=self.type, summary=self.summary, detail=self.detail).validated()
 
 
 class SessionSignalBody(SignalBody):
@@ -42,33 +49,39 @@ class SessionSignalBody(SignalBody):
     session_id: str
 
 
-@router.post("/sessions/{session_id:session}/feedback", status_code=HTTPStatus.CREATED, response_model=Signal)
+@router.post(
+    "/sessions/{session_id:session}/feedback", status_code=HTTPStatus.CREATED, response_model=FeedbackSignal
+)
 async def report_in_session(
-    opened: Opened,
-    caller: Writer,
+    resources: ResourcesDep,
+    caller: WriteCaller,
     session_id: SessionId,
     body: SignalBody,
-    once: Once,
-) -> Json:
+    idempotency_key: IdempotencyKeyDep,
+) -> JsonResponse:
     """Report a signal of a session."""
-    return Json(
-        await feedback_report.report(opened, caller, session_id, body.draft(), once), HTTPStatus.CREATED
+    return JsonResponse(
+        await feedback_report.report(resources, caller, session_id, body.draft(), idempotency_key),
+        HTTPStatus.CREATED,
     )
 
 
-@router.post("/feedback", status_code=HTTPStatus.CREATED, response_model=Signal)
-async def report(opened: Opened, caller: Writer, body: SessionSignalBody, once: Once) -> Json:
+@router.post("/feedback", status_code=HTTPStatus.CREATED, response_model=FeedbackSignal)
+async def report(
+    resources: ResourcesDep, caller: WriteCaller, body: SessionSignalBody, idempotency_key: IdempotencyKeyDep
+) -> JsonResponse:
     """Report a signal, its session named in the body."""
     session_id = validation.check_identifier(body.session_id, "session_id")
-    return Json(
-        await feedback_report.report(opened, caller, session_id, body.draft(), once), HTTPStatus.CREATED
+    return JsonResponse(
+        await feedback_report.report(resources, caller, session_id, body.draft(), idempotency_key),
+        HTTPStatus.CREATED,
     )
 
 
 @router.get("/feedback")
 async def list_signals(  # noqa: PLR0913
-    opened: Opened,
-    caller: Reader,
+    resources: ResourcesDep,
+    caller: ReadCaller,
     session_id: str | None = None,
     type: SignalType | None = None,  # noqa: A002
     days: Annotated[int, Query(ge=1, le=3660)] = DAYS,
@@ -76,14 +89,14 @@ async def list_signals(  # noqa: PLR0913
     user_id: str | None = None,
     limit: Limit = feedback_report.LIMIT,
     cursor: Cursor = None,
-) -> Json:
+) -> JsonResponse:
     """List the signals of the last days, the newest first."""
     caller.scope(agent_id, user_id)
     asked = {"session_id": session_id, "type": type, "agent_id": agent_id, "user_id": user_id}
     wanted = {name: value for name, value in asked.items() if value is not None}
-    after = responses.place_of(cursor)
-    async with opened.postgres.tenant(caller.tenant) as connection:
+    after = responses.decode_cursor(cursor)
+    async with resources.postgres.for_tenant(caller.tenant) as connection:
         rows = await feedback_queries.page(connection, caller, wanted, days, limit + 1, after)
-    return responses.page(
+    return responses.page_response(
         rows, limit, lambda row: row.model_dump(mode="json"), lambda row: (row.created_at, row.id)
     )

@@ -5,13 +5,13 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path
 
 from services.gateway import responses
-from services.gateway.api_model import Body, example
-from services.gateway.dependencies import Cursor, Limit, Opened, Reader, Writer
+from services.gateway.api_model import ApiModel, example
+from services.gateway.dependencies import Cursor, Limit, ReadCaller, ResourcesDep, WriteCaller
 from services.gateway.paths import SessionId
-from services.gateway.responses import Json
-from shared.conversation.sessions.state import open_state, working_memory_read
-from shared.conversation.state.protocol import Store
-from shared.conversation.state.types import KeyEntry, time_of, write_of
+from services.gateway.responses import JsonResponse
+from shared.conversation.sessions.state import open_state, read_working_memory_key
+from shared.conversation.state.protocol import StateStore
+from shared.conversation.state.types import KeyEntry, time_to_version, version_to_time
 from shared.conversation.values import json_codec
 from shared.foundation import errors
 
@@ -19,7 +19,7 @@ router = APIRouter(prefix="/v1/sessions/{session_id:session}", tags=["session st
 Key = Annotated[str, Path(examples=["plan"])]
 
 
-class ValueBody(Body):
+class ValueBody(ApiModel):
     """A value: true, a number, a text, or an object that tells its type."""
 
     model_config = example({"value": "three letters, then the garden"})
@@ -27,7 +27,7 @@ class ValueBody(Body):
     value: Any
 
 
-class KeyAnswer(Body):
+class KeyResponse(ApiModel):
     """A key with its value and its value's type: bool, int, float, str or obj."""
 
     key: str
@@ -37,44 +37,56 @@ class KeyAnswer(Body):
 
 
 @router.get("/working-memory")
-async def read_working_memory(opened: Opened, caller: Reader, session_id: SessionId) -> Json:
+async def read_working_memory(
+    resources: ResourcesDep, caller: ReadCaller, session_id: SessionId
+) -> JsonResponse:
     """Read the text under the key `working_memory`; empty if there is none."""
-    return Json({"value": await working_memory_read(opened, caller, session_id)})
+    return JsonResponse({"value": await read_working_memory_key(resources, caller, session_id)})
 
 
 @router.get("/kv")
 async def list_keys(
-    opened: Opened, caller: Reader, session_id: SessionId, limit: Limit = 20, cursor: Cursor = None
-) -> Json:
+    resources: ResourcesDep,
+    caller: ReadCaller,
+    session_id: SessionId,
+    limit: Limit = 20,
+    cursor: Cursor = None,
+) -> JsonResponse:
     """List keys with their values in the order of their last write: the first is the next to make room."""
-    async with open_state(opened, caller, session_id) as store:
+    async with open_state(resources, caller, session_id) as store:
         return await page_of_keys(store, limit, cursor)
 
 
-async def page_of_keys(store: Store, limit: int, cursor: str | None) -> Json:
+async def page_of_keys(store: StateStore, limit: int, cursor: str | None) -> JsonResponse:
     """Return a page of a store's keys."""
-    place = responses.place_of(cursor)
-    rows = await store.list_keys(limit + 1, 0 if place is None else write_of(place[0]))
-    return responses.page(rows, limit, KeyEntry.shown, lambda row: (time_of(row.written), "key"))
+    place = responses.decode_cursor(cursor)
+    rows = await store.list_keys(limit + 1, 0 if place is None else time_to_version(place[0]))
+    return responses.page_response(
+        rows, limit, KeyEntry.to_json, lambda row: (version_to_time(row.version), "key")
+    )
 
 
-@router.put("/kv/{key:path}", response_model=KeyAnswer)
-async def set_key(opened: Opened, caller: Writer, session_id: SessionId, key: Key, body: ValueBody) -> Json:
+@router.put("/kv/{key:path}", response_model=KeyResponse)
+async def set_key(
+    resources: ResourcesDep, caller: WriteCaller, session_id: SessionId, key: Key, body: ValueBody
+) -> JsonResponse:
     """Write a key; over the cap, the key that was written least recently goes."""
     value = json_codec.decode(body.value)
-    async with open_state(opened, caller, session_id, write=True) as store:
+    async with open_state(resources, caller, session_id, write=True) as store:
         entry = await store.set_key(key, value)
-    return Json(entry.shown())
+    return JsonResponse(entry.to_json())
 
 
-@router.get("/kv/{key:path}", response_model=KeyAnswer)
-async def get_key(opened: Opened, caller: Reader, session_id: SessionId, key: Key) -> Json:
+@router.get("/kv/{key:path}", response_model=KeyResponse)
+async def get_key(
+    resources: ResourcesDep, caller: ReadCaller, session_id: SessionId, key: Key
+) -> JsonResponse:
     """Read a key."""
-    async with open_state(opened, caller, session_id) as store:
-        return Json(found(await store.get_key(key), key).shown())
+    async with open_state(resources, caller, session_id) as store:
+        return JsonResponse(require_key(await store.get_key(key), key).to_json())
 
 
-def found(entry: KeyEntry | None, key: str) -> KeyEntry:
+def require_key(entry: KeyEntry | None, key: str) -> KeyEntry:
     """Return an entry; raise errors.NotFound if it is none."""
     if entry is None:
         raise errors.NotFound(f"key not found: {key}")
@@ -82,7 +94,9 @@ def found(entry: KeyEntry | None, key: str) -> KeyEntry:
 
 
 @router.delete("/kv/{key:path}")
-async def delete_key(opened: Opened, caller: Writer, session_id: SessionId, key: Key) -> Json:
+async def delete_key(
+    resources: ResourcesDep, caller: WriteCaller, session_id: SessionId, key: Key
+) -> JsonResponse:
     """Delete a key; one that is not there is a no-op that says so."""
-    async with open_state(opened, caller, session_id, write=True) as store:
-        return Json({"key": key, "deleted": await store.delete_key(key)})
+    async with open_state(resources, caller, session_id, write=True) as store:
+        return JsonResponse({"key": key, "deleted": await store.delete_key(key)})

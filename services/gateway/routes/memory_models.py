@@ -5,11 +5,11 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from services.gateway.api_model import Body, Count, Flag, Fraction, Items, example
+from services.gateway.api_model import ApiModel, BatchApiModel, Count, Flag, UnitInterval, example
 from shared.foundation import errors
-from shared.foundation.stages import State
-from shared.memory.longterm.filters import Criteria
-from shared.memory.longterm.memory import Draft, Source
+from shared.foundation.stages import MemoryState
+from shared.memory.longterm.filters import MemoryFilters
+from shared.memory.longterm.memory import MemoryDraft, Source
 from shared.search.ranking import rank as ranking
 
 _EXAMPLE = {
@@ -20,7 +20,7 @@ _EXAMPLE = {
 }
 
 
-class SourceBody(Body):
+class SourceBody(ApiModel):
     """Where a fact was said."""
 
     session_id: str
@@ -29,7 +29,7 @@ class SourceBody(Body):
     role: str | None = None
 
 
-class MemoryBody(Body):
+class MemoryBody(ApiModel):
     """A memory to keep."""
 
     model_config = example(_EXAMPLE)
@@ -38,21 +38,21 @@ class MemoryBody(Body):
     category: str | None = None
     tags: list[str] = []
     metadata: dict[str, str] = {}
-    importance: Fraction = 0.5
+    importance: UnitInterval = 0.5
     enrich: Flag = True
     occurred_at: datetime | None = None
     source: SourceBody | None = None
     agent_id: str | None = None
     user_id: str | None = None
 
-    def draft(self) -> Draft:
+    def draft(self) -> MemoryDraft:
         """Return what is to be saved, checked."""
         source = None if self.source is None else Source(**self.source.model_dump())
         fields = self.model_dump(exclude={"agent_id", "user_id", "source", "tags"})
-        return Draft(**fields, tags=tuple(self.tags), source=source).checked()
+        return MemoryDraft(**fields, tags=tuple(self.tags), source=source).validated()
 
 
-class BatchBody(Items):
+class BatchBody(BatchApiModel):
     """Memories to keep; each stands on its own."""
 
     model_config = example({"memories": [_EXAMPLE]})
@@ -60,7 +60,7 @@ class BatchBody(Items):
     memories: Annotated[list[dict[str, Any]], Field(min_length=1, max_length=1000)]
 
 
-class ChangeBody(Body):
+class MemoryPatch(ApiModel):
     """Fields to change; what is not named stays."""
 
     model_config = example({"importance": 0.9})
@@ -69,7 +69,7 @@ class ChangeBody(Body):
     category: str | None = None
     tags: list[str] | None = None
     metadata: dict[str, str] | None = None
-    importance: Fraction | None = None
+    importance: UnitInterval | None = None
     occurred_at: datetime | None = None
 
     def changes(self) -> dict[str, Any]:
@@ -81,7 +81,7 @@ class ChangeBody(Body):
         return named
 
 
-class SearchBody(Body):
+class SearchBody(ApiModel):
     """A search; without a query the newest come first."""
 
     model_config = example({"query": "how does Ada like to travel?", "user_id": "ada"})
@@ -94,7 +94,7 @@ class SearchBody(Body):
     occurred_after: datetime | None = None
     occurred_before: datetime | None = None
     metadata: dict[str, str] = {}
-    state: State | None = None
+    state: MemoryState | None = None
     limit: Annotated[Count, Field(ge=1, le=100)] = 20
     min_similarity: Annotated[float | None, Field(ge=-1, le=1)] = None
     strategy: str = ranking.DEFAULT_STRATEGY
@@ -102,14 +102,14 @@ class SearchBody(Body):
     agent_id: str | None = None
     user_id: str | None = None
 
-    def criteria(self) -> Criteria:
+    def criteria(self) -> MemoryFilters:
         """Return the filters."""
         names = ("category", "created_after", "created_before", "occurred_after", "occurred_before")
         ranges = {name: getattr(self, name) for name in names}
-        return Criteria(**ranges, tags=tuple(self.tags), metadata=self.metadata, state=self.state)
+        return MemoryFilters(**ranges, tags=tuple(self.tags), metadata=self.metadata, state=self.state)
 
 
-class FoundBody(Body):
+class SearchResponse(ApiModel):
     """Search results."""
 
     results: list[dict[str, Any]]

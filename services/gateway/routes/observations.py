@@ -8,22 +8,29 @@ from fastapi import APIRouter
 from pydantic import Field
 
 from services.gateway import responses
-from services.gateway.api_model import Body, Count, Flag, example
-from services.gateway.dependencies import Cursor, Limit, Once, Opened, Reader, Writer
+from services.gateway.api_model import ApiModel, Count, Flag, example
+from services.gateway.dependencies import (
+    Cursor,
+    IdempotencyKeyDep,
+    Limit,
+    ReadCaller,
+    ResourcesDep,
+    WriteCaller,
+)
 from services.gateway.paths import SessionId
-from services.gateway.responses import Json
-from services.gateway.routes.memory_models import FoundBody
+from services.gateway.responses import JsonResponse
+from services.gateway.routes.memory_models import SearchResponse
 from shared.conversation.observations import add
 from shared.conversation.observations import queries as observation_queries
 from shared.conversation.observations import search as observation_search
 from shared.conversation.observations.observation import Observation, ObservationDraft, ObservationKind
-from shared.conversation.observations.search import ObservationCriteria
-from shared.conversation.sessions.open import find
+from shared.conversation.observations.search import ObservationFilters
+from shared.conversation.sessions.open import get_session
 
 router = APIRouter(prefix="/v1", tags=["observations"])
 
 
-class ObservationBody(Body):
+class ObservationBody(ApiModel):
     """Something observed in a session."""
 
     model_config = example(
@@ -44,10 +51,10 @@ class ObservationBody(Body):
 
     def draft(self) -> ObservationDraft:
         """Return what is to be kept, checked."""
-        return ObservationDraft(**self.model_dump(exclude={"tags"}), tags=tuple(self.tags)).checked()
+        return ObservationDraft(**self.model_dump(exclude={"tags"}), tags=tuple(self.tags)).validated()
 
 
-class ObservationSearchBody(Body):
+class ObservationSearchBody(ApiModel):
     """A search over observations."""
 
     model_config = example({"query": "where does Ada fly from?", "kind": "fact"})
@@ -65,42 +72,48 @@ class ObservationSearchBody(Body):
     "/sessions/{session_id:session}/observations", status_code=HTTPStatus.CREATED, response_model=Observation
 )
 async def add_observation(
-    opened: Opened, caller: Writer, session_id: SessionId, body: ObservationBody, once: Once
-) -> Json:
+    resources: ResourcesDep,
+    caller: WriteCaller,
+    session_id: SessionId,
+    body: ObservationBody,
+    idempotency_key: IdempotencyKeyDep,
+) -> JsonResponse:
     """Attach an observation to a session."""
-    observed = await add.observe(opened, caller, session_id, body.draft(), once)
-    return Json(observed, HTTPStatus.CREATED)
+    observed = await add.add_observation(resources, caller, session_id, body.draft(), idempotency_key)
+    return JsonResponse(observed, HTTPStatus.CREATED)
 
 
 @router.get("/sessions/{session_id:session}/observations")
 async def list_observations(
-    opened: Opened,
-    caller: Reader,
+    resources: ResourcesDep,
+    caller: ReadCaller,
     session_id: SessionId,
     kind: ObservationKind | None = None,
     limit: Limit = 20,
     cursor: Cursor = None,
-) -> Json:
+) -> JsonResponse:
     """List the observations of a session, the newest first."""
-    after, idle = responses.place_of(cursor), opened.settings.window_idle
-    async with opened.postgres.tenant(caller.tenant) as connection:
-        session = await find(connection, caller, session_id, idle)
+    after, idle = responses.decode_cursor(cursor), resources.settings.window_ttl
+    async with resources.postgres.for_tenant(caller.tenant) as connection:
+        session = await get_session(connection, caller, session_id, idle)
         rows = await observation_queries.page(connection, session, limit + 1, after, kind)
-    return responses.page(
+    return responses.page_response(
         rows, limit, lambda row: row.model_dump(mode="json"), lambda row: (row.created_at, row.id)
     )
 
 
-@router.post("/observations/search", response_model=FoundBody)
-async def search_observations(opened: Opened, caller: Reader, body: ObservationSearchBody) -> Json:
+@router.post("/observations/search", response_model=SearchResponse)
+async def search_observations(
+    resources: ResourcesDep, caller: ReadCaller, body: ObservationSearchBody
+) -> JsonResponse:
     """Find observations by what they say, across sessions."""
-    criteria = ObservationCriteria(body.kind, body.session_id)
+    criteria = ObservationFilters(body.kind, body.session_id)
     scope = caller.scope(body.agent_id, body.user_id)
-    found = await observation_search.search(opened, scope, body.query, criteria, body.limit)
+    found = await observation_search.search(resources, scope, body.query, criteria, body.limit)
     results: list[dict[str, Any]] = [
         observed.model_dump(mode="json")
         | {"score": scored.score}
         | ({"scores": scored.scores} if body.explain else {})
         for observed, scored in found.results
     ]
-    return Json({"results": results, "stages": found.stages, "degraded": found.degraded})
+    return JsonResponse({"results": results, "stages": found.stages, "degraded": found.degraded})

@@ -9,9 +9,9 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from services.gateway import metrics
-from services.gateway.dependencies import Opened, Reader
+from services.gateway.dependencies import ReadCaller, ResourcesDep
 from services.gateway.drain import is_draining
-from services.gateway.responses import Json
+from services.gateway.responses import JsonResponse
 from shared.foundation import errors
 from shared.infra import redis as redis_client
 from shared.jobs import status
@@ -20,29 +20,29 @@ router = APIRouter(tags=["operations"])
 
 
 @router.get("/healthz")
-async def healthz() -> Json:
+async def healthz() -> JsonResponse:
     """Tell that the process answers; nothing else is asked."""
-    return Json({"status": "ok"})
+    return JsonResponse({"status": "ok"})
 
 
 @router.get("/readyz")
-async def readyz(request: Request, opened: Opened) -> Json:
+async def readyz(request: Request, resources: ResourcesDep) -> JsonResponse:
     """Tell the state of each store; ready as long as Postgres answers, for then most things work.
 
     A gateway that has been told to stop is no longer ready, while it still serves.
     """
     names = ("postgres", "redis", "qdrant")
-    probes = (opened.postgres.ping(), _ping_redis(opened), opened.qdrant.ping())
+    probes = (resources.postgres.ping(), _ping_redis(resources), resources.qdrant.ping())
     states = dict(zip(names, await asyncio.gather(*map(_state, probes)), strict=True))
     state = "draining" if is_draining(request.app) else "ready" if states["postgres"] == "ok" else "not ready"
     ready = state == "ready"
     told = {"status": state, "stores": states}
-    return Json(told, HTTPStatus.OK if ready else HTTPStatus.SERVICE_UNAVAILABLE)
+    return JsonResponse(told, HTTPStatus.OK if ready else HTTPStatus.SERVICE_UNAVAILABLE)
 
 
-async def _ping_redis(opened: Opened) -> None:
-    with redis_client.translated():
-        await opened.redis.ping()
+async def _ping_redis(resources: ResourcesDep) -> None:
+    with redis_client.failures_as_unavailable():
+        await resources.redis.ping()
 
 
 async def _state(probe: Awaitable[Any]) -> str:
@@ -55,12 +55,12 @@ async def _state(probe: Awaitable[Any]) -> str:
 
 
 @router.get("/metrics", response_class=Response)
-async def read_metrics(opened: Opened) -> Response:
+async def read_metrics(resources: ResourcesDep) -> Response:
     """Metrics in Prometheus's text format; names begin with `loci_`."""
-    return Response(await metrics.text(opened), media_type=metrics.CONTENT_TYPE)
+    return Response(await metrics.render(resources), media_type=metrics.CONTENT_TYPE)
 
 
 @router.get("/v1/status")
-async def read_status(opened: Opened, caller: Reader) -> Json:
+async def read_status(resources: ResourcesDep, caller: ReadCaller) -> JsonResponse:
     """Tell what is still to be done for the caller's tenant: all 0 means enriched, embedded, searchable."""
-    return Json(await status.of_tenant(opened.postgres, caller.tenant))
+    return JsonResponse(await status.tenant_status(resources.postgres, caller.tenant))

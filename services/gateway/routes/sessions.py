@@ -9,10 +9,17 @@ from pydantic import Field
 
 from services.gateway import errors as problems
 from services.gateway import responses
-from services.gateway.api_model import Body, Count, Flag, Items, example, parse
-from services.gateway.dependencies import Cursor, Limit, Once, Opened, Reader, Writer
+from services.gateway.api_model import ApiModel, BatchApiModel, Count, Flag, example, parse
+from services.gateway.dependencies import (
+    Cursor,
+    IdempotencyKeyDep,
+    Limit,
+    ReadCaller,
+    ResourcesDep,
+    WriteCaller,
+)
 from services.gateway.paths import SessionId
-from services.gateway.responses import Json
+from services.gateway.responses import JsonResponse
 from shared.context import build
 from shared.context.types import Request
 from shared.conversation.sessions import open as session_open
@@ -21,14 +28,14 @@ from shared.conversation.sessions.session import Session, SessionKind
 from shared.conversation.turns import append, window
 from shared.conversation.turns.turn import Turn, TurnDraft
 from shared.foundation import errors, validation
-from shared.foundation.roles import MAX_CONTENT, Role
+from shared.foundation.roles import MAX_TURN_CONTENT, Role
 from shared.lifecycle import delete_session
-from shared.platform.spend.charge import reported_with_turn
+from shared.platform.spend.charge import parse_turn_usage
 
 router = APIRouter(prefix="/v1/sessions", tags=["sessions"])
 
 
-class SessionBody(Body):
+class SessionBody(ApiModel):
     """A session to open; without an id it gets a UUIDv7."""
 
     model_config = example({"agent_id": "support", "user_id": "ada"})
@@ -42,7 +49,7 @@ class SessionBody(Body):
     ttl_seconds: Annotated[Count, Field(ge=1, le=10 * 366 * 86_400)] | None = None
 
 
-class TurnBody(Body):
+class TurnBody(ApiModel):
     """A turn that was said."""
 
     model_config = example({"role": "assistant", "content": "Noted: no flights on Fridays."})
@@ -56,11 +63,11 @@ class TurnBody(Body):
 
     def draft(self) -> TurnDraft:
         """Return what is to be appended, checked; `usage` is booked with it."""
-        draft = TurnDraft(**self.model_dump(exclude={"usage"})).checked()
-        return draft.model_copy(update={"usage": reported_with_turn(self.usage)})
+        draft = TurnDraft(**self.model_dump(exclude={"usage"})).validated()
+        return draft.model_copy(update={"usage": parse_turn_usage(self.usage)})
 
 
-class TurnsBody(Items):
+class TurnsBody(BatchApiModel):
     """Turns that were said, in order; each stands on its own."""
 
     model_config = example({"turns": [{"role": "user", "content": "Hello"}]})
@@ -68,7 +75,7 @@ class TurnsBody(Items):
     turns: Annotated[list[dict[str, Any]], Field(min_length=1, max_length=1000)]
 
 
-class ContextBody(Body):
+class ContextBody(ApiModel):
     """A user's message, for which the context of the next model call is wanted."""
 
     model_config = example({"message": "Book my usual trip to Paris.", "max_tokens": 4000})
@@ -81,11 +88,11 @@ class ContextBody(Body):
 
     def request(self) -> Request:
         """Return the request, checked."""
-        validation.check_text(self.message, "message", MAX_CONTENT)
+        validation.check_text(self.message, "message", MAX_TURN_CONTENT)
         return Request(self.message, self.system, self.record_turn, self.max_tokens, self.explain)
 
 
-class ContextAnswer(Body):
+class ContextResponse(ApiModel):
     """The context: `messages` can be sent to a chat model as they are."""
 
     messages: list[dict[str, str]]
@@ -100,10 +107,12 @@ class ContextAnswer(Body):
 
 
 @router.post("", status_code=HTTPStatus.CREATED, response_model=Session)
-async def open_session(opened: Opened, caller: Writer, body: SessionBody, once: Once) -> Json:
+async def open_session(
+    resources: ResourcesDep, caller: WriteCaller, body: SessionBody, idempotency_key: IdempotencyKeyDep
+) -> JsonResponse:
     """Open a session; the same id with the same properties answers the one that is there."""
     session = await session_open.open_session(
-        opened,
+        resources,
         caller,
         caller.scope(body.agent_id, body.user_id),
         session_id=body.id,
@@ -111,37 +120,41 @@ async def open_session(opened: Opened, caller: Writer, body: SessionBody, once: 
         name=body.name,
         store_types=body.store_types,
         ttl_seconds=body.ttl_seconds,
-        key=once,
+        key=idempotency_key,
     )
-    return Json(session, HTTPStatus.CREATED)
+    return JsonResponse(session, HTTPStatus.CREATED)
 
 
 @router.get("")
 async def list_sessions(
-    opened: Opened,
-    caller: Reader,
+    resources: ResourcesDep,
+    caller: ReadCaller,
     agent_id: str | None = None,
     user_id: str | None = None,
     kind: SessionKind | None = None,
     limit: Limit = 20,
     cursor: Cursor = None,
-) -> Json:
+) -> JsonResponse:
     """List sessions, the newest first."""
     caller.scope(agent_id, user_id)
     asked = {"agent_id": agent_id, "user_id": user_id, "kind": kind}
     wanted = {name: value for name, value in asked.items() if value is not None}
-    after, idle = responses.place_of(cursor), opened.settings.window_idle
-    async with opened.postgres.tenant(caller.tenant) as connection:
+    after, idle = responses.decode_cursor(cursor), resources.settings.window_ttl
+    async with resources.postgres.for_tenant(caller.tenant) as connection:
         rows = await session_queries.page(connection, caller, idle, limit + 1, after, wanted)
-    return responses.page(
+    return responses.page_response(
         rows, limit, lambda row: row.model_dump(mode="json"), lambda row: (row.created_at, row.id)
     )
 
 
 @router.post("/{session_id:session}/turns/batch", status_code=HTTPStatus.CREATED)
 async def append_turns(
-    opened: Opened, caller: Writer, session_id: SessionId, body: TurnsBody, once: Once
-) -> Json:
+    resources: ResourcesDep,
+    caller: WriteCaller,
+    session_id: SessionId,
+    body: TurnsBody,
+    idempotency_key: IdempotencyKeyDep,
+) -> JsonResponse:
     """Append up to 1000 turns; each result is {seq}, or the problem with that turn."""
     drafts: list[TurnDraft] = []
     refused: dict[int, dict[str, Any]] = {}
@@ -150,53 +163,67 @@ async def append_turns(
             drafts.append(parse(TurnBody, item).draft())
         except errors.LociError as error:
             refused[place] = problems.of_error(error)
-    results = await append.append(opened, caller, session_id, drafts, once, refused)
-    return Json({"results": results}, HTTPStatus.CREATED if drafts else HTTPStatus.UNPROCESSABLE_ENTITY)
+    results = await append.append(resources, caller, session_id, drafts, idempotency_key, refused)
+    return JsonResponse(
+        {"results": results}, HTTPStatus.CREATED if drafts else HTTPStatus.UNPROCESSABLE_ENTITY
+    )
 
 
 @router.post("/{session_id:session}/turns", status_code=HTTPStatus.CREATED)
 async def append_turn(
-    opened: Opened, caller: Writer, session_id: SessionId, body: TurnBody, once: Once
-) -> Json:
+    resources: ResourcesDep,
+    caller: WriteCaller,
+    session_id: SessionId,
+    body: TurnBody,
+    idempotency_key: IdempotencyKeyDep,
+) -> JsonResponse:
     """Append a turn."""
-    results = await append.append(opened, caller, session_id, [body.draft()], once)
-    return Json(results[0], HTTPStatus.CREATED)
+    results = await append.append(resources, caller, session_id, [body.draft()], idempotency_key)
+    return JsonResponse(results[0], HTTPStatus.CREATED)
 
 
 @router.get("/{session_id:session}/turns")
 async def list_turns(
-    opened: Opened,
-    caller: Reader,
+    resources: ResourcesDep,
+    caller: ReadCaller,
     session_id: SessionId,
     last: Annotated[int, Query(ge=1, le=100)] = 20,
-) -> Json:
+) -> JsonResponse:
     """Read the conversation window: the last turns, none when the session has lain idle."""
-    turns = await window.last_turns(opened, caller, session_id, last)
-    return Json({"results": [_shown(turn) for turn in turns], "next_cursor": None})
+    turns = await window.read_window(resources, caller, session_id, last)
+    return JsonResponse({"results": [_shown(turn) for turn in turns], "next_cursor": None})
 
 
 def _shown(turn: Turn) -> dict[str, Any]:
     return turn.model_dump(mode="json")
 
 
-@router.post("/{session_id:session}/context", response_model=ContextAnswer)
+@router.post("/{session_id:session}/context", response_model=ContextResponse)
 async def build_context(
-    opened: Opened, caller: Writer, session_id: SessionId, body: ContextBody, once: Once
-) -> Json:
+    resources: ResourcesDep,
+    caller: WriteCaller,
+    session_id: SessionId,
+    body: ContextBody,
+    idempotency_key: IdempotencyKeyDep,
+) -> JsonResponse:
     """Return what the agent's next model call should see, and record the message as a turn."""
-    return Json(await build.build_context(opened, caller, session_id, body.request(), once))
+    return JsonResponse(
+        await build.build_context(resources, caller, session_id, body.request(), idempotency_key)
+    )
 
 
 @router.get("/{session_id:session}", response_model=Session)
-async def get_session(opened: Opened, caller: Reader, session_id: SessionId) -> Json:
+async def get_session(resources: ResourcesDep, caller: ReadCaller, session_id: SessionId) -> JsonResponse:
     """Read a session."""
-    async with opened.postgres.tenant(caller.tenant) as connection:
-        session = await session_open.find(connection, caller, session_id, opened.settings.window_idle)
-    return Json(session.model_dump(mode="json"))
+    async with resources.postgres.for_tenant(caller.tenant) as connection:
+        session = await session_open.get_session(
+            connection, caller, session_id, resources.settings.window_ttl
+        )
+    return JsonResponse(session.model_dump(mode="json"))
 
 
 @router.delete("/{session_id:session}")
-async def close_session(opened: Opened, caller: Writer, session_id: SessionId) -> Json:
+async def close_session(resources: ResourcesDep, caller: WriteCaller, session_id: SessionId) -> JsonResponse:
     """Delete a session with its turns."""
-    await delete_session.close(opened, caller, session_id)
-    return Json({"id": session_id, "deleted": True})
+    await delete_session.delete_session(resources, caller, session_id)
+    return JsonResponse({"id": session_id, "deleted": True})

@@ -9,14 +9,20 @@ from fastapi import APIRouter, Path, Query
 from pydantic import Field
 from starlette.responses import Response
 
-from services.gateway.api_model import Body, example
-from services.gateway.dependencies import Admin, Once, Opened, Reader, Writer
+from services.gateway.api_model import ApiModel, example
+from services.gateway.dependencies import (
+    AdminCaller,
+    IdempotencyKeyDep,
+    ReadCaller,
+    ResourcesDep,
+    WriteCaller,
+)
 from services.gateway.paths import SessionId
-from services.gateway.responses import Json
+from services.gateway.responses import JsonResponse
 from shared.conversation.sessions import usage as session_usage
 from shared.foundation import validation
 from shared.platform.spend import budget_admin, report
-from shared.platform.spend.charge import Reported, reported
+from shared.platform.spend.charge import ReportedUsage, parse_reported_usage
 from shared.platform.spend.prices import DECIMALS, MAX_PRICE, Rates
 from shared.platform.spend.report import Criteria
 
@@ -26,7 +32,7 @@ Model = Annotated[str, Path(examples=["gpt-4o-mini"])]
 Asked = Annotated[str | None, Query()]
 
 
-class UsageBody(Body):
+class UsageBody(ApiModel):
     """What one call to a model used: the provider's own usage object, under a name of the caller's."""
 
     model_config = example(
@@ -45,12 +51,12 @@ class UsageBody(Body):
     model: str
     usage: dict[str, Any]
 
-    def reported(self) -> Reported:
+    def reported(self) -> ReportedUsage:
         """Return what is to be booked, checked."""
-        return reported(self.usage_id, self.model, self.usage)
+        return parse_reported_usage(self.usage_id, self.model, self.usage)
 
 
-class PriceBody(Body):
+class PriceBody(ApiModel):
     """A price in USD per million tokens; cached tokens cost as much as input if not told."""
 
     model_config = example({"input": 0.15, "output": 0.6, "cached": 0.075})
@@ -67,23 +73,27 @@ class PriceBody(Body):
 
 @router.post("/sessions/{session_id:session}/spend", status_code=HTTPStatus.CREATED)
 async def report_usage(
-    opened: Opened, caller: Writer, session_id: SessionId, body: UsageBody, once: Once
-) -> Json:
+    resources: ResourcesDep,
+    caller: WriteCaller,
+    session_id: SessionId,
+    body: UsageBody,
+    idempotency_key: IdempotencyKeyDep,
+) -> JsonResponse:
     """Add a usage to a session's totals; the same usage_id again adds nothing."""
-    told = await session_usage.report(opened, caller, session_id, body.reported(), once)
-    return Json(told, HTTPStatus.CREATED)
+    told = await session_usage.report_usage(resources, caller, session_id, body.reported(), idempotency_key)
+    return JsonResponse(told, HTTPStatus.CREATED)
 
 
 @router.get("/sessions/{session_id:session}/spend")
-async def read_totals(opened: Opened, caller: Reader, session_id: SessionId) -> Json:
+async def read_totals(resources: ResourcesDep, caller: ReadCaller, session_id: SessionId) -> JsonResponse:
     """Read the totals of what was reported of a session."""
-    return Json(await session_usage.of_session(opened, caller, session_id))
+    return JsonResponse(await session_usage.session_totals(resources, caller, session_id))
 
 
 @router.get("/spend")
 async def read_report(  # noqa: PLR0913
-    opened: Opened,
-    caller: Reader,
+    resources: ResourcesDep,
+    caller: ReadCaller,
     group_by: Annotated[
         str | None,
         Query(description="Some of agent, session, user, purpose, model, day.", examples=["agent,day"]),
@@ -105,26 +115,30 @@ async def read_report(  # noqa: PLR0913
     since = since and validation.check_time(since, "since")
     until = until and validation.check_time(until, "until")
     groups = report.check_groups(group_by)
-    rows = await report.report(opened, caller, groups, Criteria(wanted, since, until))
+    rows = await report.report(resources, caller, groups, Criteria(wanted, since, until))
     if format == "csv":
         return Response(report.as_csv(groups, rows), media_type="text/csv; charset=utf-8")
-    return Json({"results": report.as_json(rows), "next_cursor": None})
+    return JsonResponse({"results": report.as_json(rows), "next_cursor": None})
 
 
 @router.get("/prices")
-async def list_prices(opened: Opened, caller: Reader) -> Json:
+async def list_prices(resources: ResourcesDep, caller: ReadCaller) -> JsonResponse:
     """List the prices that count, and where each is from: the tenant, the operator's file, or built in."""
-    return Json({"results": await budget_admin.read_prices(opened, caller), "next_cursor": None})
+    return JsonResponse({"results": await budget_admin.read_prices(resources, caller), "next_cursor": None})
 
 
 @router.put("/prices/{model:path}")
-async def put_price(opened: Opened, caller: Admin, model: Model, body: PriceBody) -> Json:
+async def put_price(
+    resources: ResourcesDep, caller: AdminCaller, model: Model, body: PriceBody
+) -> JsonResponse:
     """Set the tenant's own price of a model; what was booked before keeps its cost."""
-    rates = await budget_admin.set_price(opened, caller, model, body.rates())
-    return Json(rates.shown(model))
+    rates = await budget_admin.set_price(resources, caller, model, body.rates())
+    return JsonResponse(rates.to_json(model))
 
 
 @router.delete("/prices/{model:path}")
-async def delete_price(opened: Opened, caller: Admin, model: Model) -> Json:
+async def delete_price(resources: ResourcesDep, caller: AdminCaller, model: Model) -> JsonResponse:
     """Go back to the listed price of a model, if it has one."""
-    return Json({"model": model, "deleted": await budget_admin.drop_price(opened, caller, model)})
+    return JsonResponse(
+        {"model": model, "deleted": await budget_admin.delete_price(resources, caller, model)}
+    )

@@ -5,18 +5,18 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from services.gateway.api_model import Body, example
-from services.gateway.dependencies import Once, Opened, Reader, Writer
+from services.gateway.api_model import ApiModel, example
+from services.gateway.dependencies import IdempotencyKeyDep, ReadCaller, ResourcesDep, WriteCaller
 from services.gateway.paths import SessionId
-from services.gateway.responses import Json
+from services.gateway.responses import JsonResponse
 from shared.conversation.sessions.state import append_entry, open_state
-from shared.conversation.state.types import Draft
+from shared.conversation.state.types import TranscriptDraft
 from shared.foundation.roles import Role
 
 router = APIRouter(prefix="/v1/sessions/{session_id:session}/transcript", tags=["session state"])
 
 
-class EntryBody(Body):
+class EntryBody(ApiModel):
     """An entry of a transcript."""
 
     model_config = example({"role": "assistant", "content": "Asked for the key to the garden."})
@@ -25,27 +25,33 @@ class EntryBody(Body):
     content: str
     metadata: dict[str, str] = {}
 
-    def draft(self) -> Draft:
+    def draft(self) -> TranscriptDraft:
         """Return what is to be added, checked."""
-        return Draft(self.role, self.content, self.metadata).checked()
+        return TranscriptDraft(self.role, self.content, self.metadata).validated()
 
 
 @router.post("", status_code=HTTPStatus.CREATED)
 async def append_to_transcript(
-    opened: Opened, caller: Writer, session_id: SessionId, body: EntryBody, once: Once
-) -> Json:
+    resources: ResourcesDep,
+    caller: WriteCaller,
+    session_id: SessionId,
+    body: EntryBody,
+    idempotency_key: IdempotencyKeyDep,
+) -> JsonResponse:
     """Add an entry; over the cap, the oldest goes."""
-    return Json(await append_entry(opened, caller, session_id, body.draft(), once), HTTPStatus.CREATED)
+    return JsonResponse(
+        await append_entry(resources, caller, session_id, body.draft(), idempotency_key), HTTPStatus.CREATED
+    )
 
 
 @router.get("")
 async def read_transcript(
-    opened: Opened,
-    caller: Reader,
+    resources: ResourcesDep,
+    caller: ReadCaller,
     session_id: SessionId,
     last: Annotated[int, Query(ge=1, le=1000)] = 20,
-) -> Json:
+) -> JsonResponse:
     """Read the last entries, oldest first."""
-    async with open_state(opened, caller, session_id) as store:
+    async with open_state(resources, caller, session_id) as store:
         entries = await store.transcript(last)
-    return Json({"results": [entry.shown() for entry in entries], "next_cursor": None})
+    return JsonResponse({"results": [entry.to_json() for entry in entries], "next_cursor": None})

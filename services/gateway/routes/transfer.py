@@ -6,8 +6,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from starlette.responses import StreamingResponse
 
-from services.gateway.dependencies import AgentId, Opened, Reader, UserId, Writer
-from services.gateway.responses import Json
+from services.gateway.dependencies import AgentId, ReadCaller, ResourcesDep, UserId, WriteCaller
+from services.gateway.responses import JsonResponse
 from shared.lifecycle.transfer import transfer
 
 router = APIRouter(prefix="/v1/memories", tags=["memories"])
@@ -15,10 +15,10 @@ router = APIRouter(prefix="/v1/memories", tags=["memories"])
 
 @router.get("/export")
 async def export_memories(
-    opened: Opened, caller: Reader, agent_id: AgentId = None, user_id: UserId = None
+    resources: ResourcesDep, caller: ReadCaller, agent_id: AgentId = None, user_id: UserId = None
 ) -> StreamingResponse:
     """Stream a scope as NDJSON, archived entries too."""
-    lines = transfer.export(opened, caller.scope(agent_id, user_id))
+    lines = transfer.export(resources, caller.scope(agent_id, user_id))
     return StreamingResponse(await _begun(lines), media_type="application/x-ndjson")
 
 
@@ -36,14 +36,14 @@ async def _begun(lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 
 @router.post("/import")
 async def import_memories(
-    opened: Opened,
-    caller: Writer,
+    resources: ResourcesDep,
+    caller: WriteCaller,
     request: Request,
     agent_id: AgentId = None,
     user_id: UserId = None,
     restore: Annotated[bool, Query(description="Bring back what was deleted on purpose, too.")] = False,  # noqa: FBT002
-) -> Json:
+) -> JsonResponse:
     """Take NDJSON lines as `export` gives them; the same id is skipped or updated, never doubled."""
     scope = caller.scope(agent_id, user_id)
-    report = await transfer.take(opened, scope, caller.key_id, request.stream(), restore=restore)
-    return Json(report)
+    report = await transfer.import_stream(resources, scope, caller.key_id, request.stream(), restore=restore)
+    return JsonResponse(report)

@@ -6,17 +6,17 @@ from typing import Annotated, Any
 from fastapi import APIRouter
 from pydantic import Field
 
-from services.gateway.api_model import Body, Count, Flag, example
-from services.gateway.dependencies import Opened, Reader
-from services.gateway.responses import Json
-from services.gateway.routes.memory_models import FoundBody
+from services.gateway.api_model import ApiModel, Count, Flag, example
+from services.gateway.dependencies import ReadCaller, ResourcesDep
+from services.gateway.responses import JsonResponse
+from services.gateway.routes.memory_models import SearchResponse
 from shared.conversation.turns import search as turn_search
-from shared.conversation.turns.search import TurnCriteria
+from shared.conversation.turns.search import TurnFilters
 
 router = APIRouter(prefix="/v1/turns", tags=["sessions"])
 
 
-class TurnSearchBody(Body):
+class TurnSearchBody(ApiModel):
     """A search over turns."""
 
     model_config = example({"query": "what did we say about the trip to Paris?"})
@@ -31,16 +31,16 @@ class TurnSearchBody(Body):
     explain: Flag = False
 
 
-@router.post("/search", response_model=FoundBody)
-async def search_turns(opened: Opened, caller: Reader, body: TurnSearchBody) -> Json:
+@router.post("/search", response_model=SearchResponse)
+async def search_turns(resources: ResourcesDep, caller: ReadCaller, body: TurnSearchBody) -> JsonResponse:
     """Find turns by what was said, who said it and when."""
-    criteria = TurnCriteria(body.session_id, None, body.created_after, body.created_before)
+    criteria = TurnFilters(body.session_id, None, body.created_after, body.created_before)
     scope = caller.scope(body.agent_id, body.user_id)
-    found = await turn_search.search(opened, scope, body.query, criteria, body.limit)
+    found = await turn_search.search(resources, scope, body.query, criteria, body.limit)
     results: list[dict[str, Any]] = [
         turn.model_dump(mode="json")
         | {"score": scored.score}
         | ({"scores": scored.scores} if body.explain else {})
         for turn, scored in found.results
     ]
-    return Json({"results": results, "stages": found.stages, "degraded": found.degraded})
+    return JsonResponse({"results": results, "stages": found.stages, "degraded": found.degraded})

@@ -2,8 +2,8 @@
 
 from fastapi import APIRouter
 
-from services.gateway.dependencies import Admin, Opened
-from services.gateway.responses import Json
+from services.gateway.dependencies import AdminCaller, ResourcesDep
+from services.gateway.responses import JsonResponse
 from shared.foundation.scope import Scope
 from shared.lifecycle import erase_user as erase_user_everywhere
 
@@ -11,7 +11,7 @@ router = APIRouter(prefix="/v1/users", tags=["users"])
 
 
 @router.delete("/{user_id}")
-async def erase_user(opened: Opened, caller: Admin, user_id: str) -> Json:
+async def erase_user(resources: ResourcesDep, caller: AdminCaller, user_id: str) -> JsonResponse:
     """Erase everything of a user, of every agent, and say what it was."""
     asked: Scope = caller.scope(None, user_id)
-    return Json(await erase_user_everywhere.erase_user(opened, caller, asked.user_id or user_id))
+    return JsonResponse(await erase_user_everywhere.erase_user(resources, caller, asked.user_id or user_id))

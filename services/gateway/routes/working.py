@@ -5,16 +5,16 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from pydantic import Field
 
-from services.gateway.api_model import Body, Count, Seconds, example
-from services.gateway.dependencies import Opened, Reader, Writer
-from services.gateway.responses import Json
+from services.gateway.api_model import ApiModel, Count, Seconds, example
+from services.gateway.dependencies import ReadCaller, ResourcesDep, WriteCaller
+from services.gateway.responses import JsonResponse
 from shared.infra import redis as redis_client
 from shared.memory.working import access, keys, render, write
 from shared.memory.working import queries as working_queries
 from shared.memory.working import search as working_search
-from shared.memory.working.queries import Desk
-from shared.memory.working.search import DeskCriteria
-from shared.memory.working.working_entry import DeskEntry
+from shared.memory.working.queries import WorkingMemory
+from shared.memory.working.search import WorkingFilters
+from shared.memory.working.working_entry import WorkingEntry
 
 router = APIRouter(prefix="/v1/working", tags=["working memory"])
 Namespace = Annotated[
@@ -22,10 +22,10 @@ Namespace = Annotated[
 ]
 
 
-class EntryBody(Body):
+class EntryBody(ApiModel):
     """What to put on the desk."""
 
-    model_config = Body.model_config | {
+    model_config = ApiModel.model_config | {
         "json_schema_extra": {
             "examples": [{"value": "3 unread mails", "ttl_seconds": 600, "tags": ["inbox"]}]
         }
@@ -37,7 +37,7 @@ class EntryBody(Body):
     tags: list[str] = []
 
 
-class DeskSearchBody(Body):
+class WorkingSearchBody(ApiModel):
     """A search over desks; without a query the newest come first."""
 
     model_config = example({"query": "unread mails", "prefix": "session/abc"})
@@ -50,72 +50,80 @@ class DeskSearchBody(Body):
 
 
 @router.get("")
-async def list_entries(opened: Opened, caller: Reader, prefix: str = "", namespace: Namespace = None) -> Json:
+async def list_entries(
+    resources: ResourcesDep, caller: ReadCaller, prefix: str = "", namespace: Namespace = None
+) -> JsonResponse:
     """List entries under a prefix, without their values."""
     bound = access.bound_namespace(caller, namespace)
-    desk = Desk(opened.redis, opened.settings, caller.tenant)
-    with redis_client.translated():
-        listed = await working_queries.listings(desk, keys.resolve_prefix(prefix, bound))
-    seen = await access.visible(opened.postgres, caller, [one.key for one in listed])
+    desk = WorkingMemory(resources.redis, resources.settings, caller.tenant)
+    with redis_client.failures_as_unavailable():
+        listed = await working_queries.list_entries(desk, keys.resolve_prefix(prefix, bound))
+    seen = await access.visible(resources.postgres, caller, [one.key for one in listed])
     shown = [one.model_dump(mode="json") for one in listed if keys.namespace_of(one.key) in seen]
-    return Json({"results": shown, "next_cursor": None})
+    return JsonResponse({"results": shown, "next_cursor": None})
 
 
 @router.delete("")
-async def clear_entries(opened: Opened, caller: Writer, prefix: str, namespace: Namespace = None) -> Json:
+async def clear_entries(
+    resources: ResourcesDep, caller: WriteCaller, prefix: str, namespace: Namespace = None
+) -> JsonResponse:
     """Delete everything at and beneath a prefix."""
     path = keys.resolve_prefix(prefix, access.bound_namespace(caller, namespace), write=True)
-    await access.check_clear(opened.postgres, caller, path)
-    return Json({"prefix": path, "deleted": await write.clear(opened, caller.tenant, path)})
+    await access.require_clearable(resources.postgres, caller, path)
+    return JsonResponse({"prefix": path, "deleted": await write.clear(resources, caller.tenant, path)})
 
 
 @router.post("/search")
 async def search_entries(
-    opened: Opened, caller: Reader, body: DeskSearchBody, namespace: Namespace = None
-) -> Json:
+    resources: ResourcesDep, caller: ReadCaller, body: WorkingSearchBody, namespace: Namespace = None
+) -> JsonResponse:
     """Find entries by their words, tags and category; values are shortened."""
     prefix = keys.resolve_prefix(body.prefix, access.bound_namespace(caller, namespace))
-    criteria = DeskCriteria(prefix, body.category, tuple(body.tags))
-    found = await working_search.search(opened, caller, body.query, criteria, body.limit)
+    criteria = WorkingFilters(prefix, body.category, tuple(body.tags))
+    found = await working_search.search(resources, caller, body.query, criteria, body.limit)
     results = [_previewed(one) | {"score": score} for one, score in found.results]
-    return Json({"results": results, "stages": found.stages, "degraded": found.degraded})
+    return JsonResponse({"results": results, "stages": found.stages, "degraded": found.degraded})
 
 
-def _previewed(entry: DeskEntry) -> dict[str, Any]:
+def _previewed(entry: WorkingEntry) -> dict[str, Any]:
     return entry.model_dump(mode="json") | {"value": render.preview(entry.value)}
 
 
-@router.put("/{key:path}", response_model=DeskEntry)
+@router.put("/{key:path}", response_model=WorkingEntry)
 async def put_entry(
-    opened: Opened, caller: Writer, key: str, body: EntryBody, namespace: Namespace = None
-) -> Json:
+    resources: ResourcesDep, caller: WriteCaller, key: str, body: EntryBody, namespace: Namespace = None
+) -> JsonResponse:
     """Write an entry; overwriting keeps its slot and starts its time anew."""
     path = keys.resolve(key, access.bound_namespace(caller, namespace), write=True)
-    await access.check(opened.postgres, caller, path)
+    await access.require_visible(resources.postgres, caller, path)
     fields: dict[str, Any] = {"ttl_seconds": body.ttl_seconds, "category": body.category, "tags": body.tags}
-    entry = await write.put(opened, caller.tenant, path, body.value, **fields)
-    return Json(entry.model_dump(mode="json"))
+    entry = await write.put(resources, caller.tenant, path, body.value, **fields)
+    return JsonResponse(entry.model_dump(mode="json"))
 
 
-@router.get("/{key:path}", response_model=DeskEntry)
+@router.get("/{key:path}", response_model=WorkingEntry)
 async def get_entry(
-    opened: Opened,
-    caller: Reader,
+    resources: ResourcesDep,
+    caller: ReadCaller,
     key: str,
     namespace: Namespace = None,
     full: Annotated[bool, Query(description="The whole of a large value, not its outline.")] = False,  # noqa: FBT002
-) -> Json:
+) -> JsonResponse:
     """Read an entry, the outline of a large one, or a part of it."""
     path = keys.resolve(key, access.bound_namespace(caller, namespace))
-    await access.check(opened.postgres, caller, path)
-    with redis_client.translated():
-        entry = await working_queries.get(Desk(opened.redis, opened.settings, caller.tenant), path, full=full)
-    return Json(entry.model_dump(mode="json"))
+    await access.require_visible(resources.postgres, caller, path)
+    with redis_client.failures_as_unavailable():
+        entry = await working_queries.get(
+            WorkingMemory(resources.redis, resources.settings, caller.tenant), path, full=full
+        )
+    return JsonResponse(entry.model_dump(mode="json"))
 
 
 @router.delete("/{key:path}")
-async def delete_entry(opened: Opened, caller: Writer, key: str, namespace: Namespace = None) -> Json:
+async def delete_entry(
+    resources: ResourcesDep, caller: WriteCaller, key: str, namespace: Namespace = None
+) -> JsonResponse:
     """Delete an entry with its parts; one that is not there is a no-op that says so."""
     path = keys.resolve(key, access.bound_namespace(caller, namespace), write=True)
-    await access.check(opened.postgres, caller, path)
-    return Json({"key": path, "deleted": await write.delete(opened, caller.tenant, path)})
+    await access.require_visible(resources.postgres, caller, path)
+    return JsonResponse({"key": path, "deleted": await write.delete(resources, caller.tenant, path)})

@@ -25,7 +25,7 @@ MAX_BODY = 32 * 1024 * 1024
 Text = Annotated[str, StringConstraints(min_length=1)]
 
 
-class Question(BaseModel):
+class EmbeddingRequest(BaseModel):
     """The body of a request for vectors. Unknown fields are ignored, as OpenAI's clients expect."""
 
     input: Text | Annotated[list[Text], Field(min_length=1, max_length=MAX_TEXTS)]
@@ -39,7 +39,7 @@ class Question(BaseModel):
         return [self.input] if isinstance(self.input, str) else self.input
 
 
-class Refused(Exception):
+class RequestError(Exception):
     """The request cannot be answered; says why in OpenAI's terms."""
 
     def __init__(self, message: str, param: str | None, status: int = 400, code: str | None = None) -> None:
@@ -57,7 +57,7 @@ def create_app(encoder: Encoder) -> Starlette:
             Route("/v1/models", _models),
             Route("/healthz", _healthz),
         ],
-        exception_handlers={Refused: _refused, HTTPException: _http_error, Exception: _crashed},
+        exception_handlers={RequestError: _refused, HTTPException: _http_error, Exception: _crashed},
     )
     app.state.encoder = encoder
     return app
@@ -68,7 +68,7 @@ async def _embeddings(request: Request) -> Response:
     question = _parse(await _body(request))
     if question.model.rsplit("/")[-1] != encoder.model.name:
         message = f"The model '{question.model}' does not exist; served is '{encoder.model.name}'."
-        raise Refused(message, "model", 404, "model_not_found")
+        raise RequestError(message, "model", 404, "model_not_found")
     return _json(_answer(question, encoder.model.name, await encoder.encode(question.texts)))
 
 
@@ -77,24 +77,24 @@ async def _body(request: Request) -> bytes:
     async for part in request.stream():
         body += part
         if len(body) > MAX_BODY:
-            raise Refused(f"The body is larger than {MAX_BODY} bytes.", None, 413)
+            raise RequestError(f"The body is larger than {MAX_BODY} bytes.", None, 413)
     return bytes(body)
 
 
-def _parse(body: bytes) -> Question:
+def _parse(body: bytes) -> EmbeddingRequest:
     try:
-        return Question.model_validate(orjson.loads(body))
+        return EmbeddingRequest.model_validate(orjson.loads(body))
     except orjson.JSONDecodeError as error:
-        raise Refused(f"The body is not valid JSON: {error}", None) from None
+        raise RequestError(f"The body is not valid JSON: {error}", None) from None
     except ValidationError as error:
         fault = error.errors()[0]
         param = str(fault["loc"][0]) if fault["loc"] else None
         if param == "dimensions":
-            raise Refused("This model does not support specifying dimensions.", param) from None
-        raise Refused(f"'{param or 'body'}' is invalid: {fault['msg']}", param) from None
+            raise RequestError("This model does not support specifying dimensions.", param) from None
+        raise RequestError(f"'{param or 'body'}' is invalid: {fault['msg']}", param) from None
 
 
-def _answer(question: Question, model: str, encoded: Encoded) -> dict[str, Any]:
+def _answer(question: EmbeddingRequest, model: str, encoded: Encoded) -> dict[str, Any]:
     as_text = question.encoding_format == "base64"
     vectors = [_base64(vector) for vector in encoded.vectors] if as_text else encoded.vectors
     return {
@@ -122,7 +122,7 @@ async def _healthz(request: Request) -> Response:
 
 
 async def _refused(_: Request, error: Exception) -> Response:
-    assert isinstance(error, Refused)
+    assert isinstance(error, RequestError)
     return _error(error.status, str(error), error.param, error.code)
 
 

@@ -55,7 +55,7 @@ class Encoder:
         loop = asyncio.get_running_loop()
         ids = await loop.run_in_executor(self._pool, self._tokenize, texts)
         vectors = np.empty((len(ids), self.model.dimension), np.float32)
-        batches = cut([len(row) for row in ids])
+        batches = cut_batches([len(row) for row in ids])
 
         async def work(lane: Sequence[list[int]]) -> None:
             for rows in lane:
@@ -83,7 +83,7 @@ class Encoder:
         return vectors
 
 
-def cut(lengths: Sequence[int], budget: int = BATCH_TOKENS) -> list[list[int]]:
+def cut_batches(lengths: Sequence[int], budget: int = BATCH_TOKENS) -> list[list[int]]:
     """Return the rows in batches of like length, longest first, each within `budget` when padded.
 
     Longest first, so that the last batches to run are the cheap ones and no core idles for long.

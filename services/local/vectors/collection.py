@@ -41,7 +41,7 @@ class Collection:
 
         Of several points the ones before a missing one are changed, as on the server.
         """
-        self.unsaved += write.size
+        self.unsaved += write.point_count
         self._untidy = True
         with refused("body"):
             self._shard.update(write.operation)

@@ -15,13 +15,13 @@ from services.local.vectors.catalog import Catalog
 
 _LOG = logging.getLogger(__name__)
 
-MOST_UNSAVED = 10_000
+MAX_UNSAVED_POINTS = 10_000
 _LOOK_EVERY = 0.5  # seconds
 _SAVE_AFTER = 2.0
 _TIDY_AFTER = 60.0
 
 
-class Rest:
+class IdleTimer:
     """How long nobody has asked for anything."""
 
     def __init__(self) -> None:
@@ -37,21 +37,21 @@ class Rest:
         return time.monotonic() - self._last
 
 
-async def keep(catalog: Catalog, rest: Rest) -> None:
+async def run_forever(catalog: Catalog, rest: IdleTimer) -> None:
     """Look after the collections until cancelled."""
     while True:
         await asyncio.sleep(_LOOK_EVERY)
         try:
-            tend(catalog, rest.seconds)
+            flush_if_idle(catalog, rest.seconds)
         except Exception:  # noqa: BLE001  # whatever it was, the next look must come
             # A full disk is no reason to stop trying: what is unsaved is still in the log.
             _LOG.exception("saving or tidying failed")
 
 
-def tend(catalog: Catalog, rested: float) -> None:
+def flush_if_idle(catalog: Catalog, rested: float) -> None:
     """Do what a pause of this many seconds allows."""
     for collection in catalog.collections:
-        if collection.unsaved and (rested >= _SAVE_AFTER or collection.unsaved >= MOST_UNSAVED):
+        if collection.unsaved and (rested >= _SAVE_AFTER or collection.unsaved >= MAX_UNSAVED_POINTS):
             collection.save()
         if rested >= _TIDY_AFTER:
             collection.tidy()

@@ -36,8 +36,8 @@ def create_app(data: Path) -> Starlette:
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         app.state.catalog = catalog = Catalog(data)
-        app.state.rest = rest = flush.Rest()
-        keeper = asyncio.create_task(flush.keep(catalog, rest))
+        app.state.rest = rest = flush.IdleTimer()
+        keeper = asyncio.create_task(flush.run_forever(catalog, rest))
         yield
         keeper.cancel()
         with suppress(asyncio.CancelledError):

@@ -15,7 +15,7 @@ class Write(NamedTuple):
     """One operation; `size` is how many points it names (1 when a filter does)."""
 
     operation: edge.UpdateOperation
-    size: int
+    point_count: int
 
 
 def upsert(body: Any) -> Write:

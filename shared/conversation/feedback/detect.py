@@ -8,7 +8,7 @@ Signs, and what takes them back, stand in `phrases.txt`.
 
 import re
 
-from shared.conversation.feedback.phrases import FAULT, HARMLESS, REFUSAL, SUPPOSING, plain
+from shared.conversation.feedback.phrases import FAULT, HYPOTHETICAL, POLITE_REFUSAL, REFUSAL, normalize
 
 # A complaint stands before what is pasted or after it; nothing beyond is read.
 _READ = 20_000
@@ -37,7 +37,7 @@ def _own_words(text: str) -> str:
     words = _PASTED.sub(" ", text[:_READ])
     if len(words) > _HEAD + _TAIL:
         words = f"{words[:_HEAD]}\n{words[-_TAIL:]}"
-    return _EXCLAIMED.sub(r"\1,", plain(words).strip())
+    return _EXCLAIMED.sub(r"\1,", normalize(words).strip())
 
 
 def _refuses(sentence: str) -> bool:
@@ -45,12 +45,12 @@ def _refuses(sentence: str) -> bool:
     if refusal is None:
         return False
     what = sentence[refusal.end() :].strip(" ,;:-")
-    return bool(what) and HARMLESS.match(what) is None
+    return bool(what) and POLITE_REFUSAL.match(what) is None
 
 
 def _finds_fault(sentence: str) -> bool:
     fault = FAULT.search(sentence)
-    return fault is not None and SUPPOSING.search(_clause_before(sentence, fault.start())) is None
+    return fault is not None and HYPOTHETICAL.search(_clause_before(sentence, fault.start())) is None
 
 
 def _clause_before(sentence: str, position: int) -> str:

@@ -22,7 +22,7 @@ class SignalType(StrEnum):
     USER_THUMBS_DOWN = "UserThumbsDown"
 
 
-class SignalDraft(BaseModel):
+class FeedbackSignalDraft(BaseModel):
     """A signal somebody reports."""
 
     model_config = ConfigDict(frozen=True)
@@ -31,7 +31,7 @@ class SignalDraft(BaseModel):
     summary: str
     detail: str | None = None
 
-    def checked(self) -> "SignalDraft":
+    def validated(self) -> "FeedbackSignalDraft":
         """Return the signal as it will be stored; raise errors.Invalid naming the field and the rule."""
         validation.check_text(self.summary, "summary", MAX_SUMMARY)
         if self.detail is not None:
@@ -39,7 +39,7 @@ class SignalDraft(BaseModel):
         return self
 
 
-class Signal(BaseModel):
+class FeedbackSignal(BaseModel):
     """A signal as it stands in Postgres."""
 
     model_config = ConfigDict(frozen=True)
@@ -55,6 +55,6 @@ class Signal(BaseModel):
     tenant: str = Field(exclude=True)
 
     @classmethod
-    def of(cls, row: RowMapping) -> "Signal":
+    def from_row(cls, row: RowMapping) -> "FeedbackSignal":
         """Read a signal from a row of `signal`."""
         return cls.model_validate({**row})

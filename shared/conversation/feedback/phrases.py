@@ -13,7 +13,7 @@ from importlib.resources import files
 _MARKS = re.compile("[\u0300-\u036f]")
 
 
-def plain(text: str) -> str:
+def normalize(text: str) -> str:
     """Return a text in small letters, with straight apostrophes and without accents."""
     decomposed = unicodedata.normalize("NFKD", text.replace("\u2019", "'").casefold())
     return unicodedata.normalize("NFC", _MARKS.sub("", decomposed))
@@ -42,6 +42,6 @@ _FINE = f"(?:(?:{_SECTIONS['very']}) ?){{0,2}}(?:{_SECTIONS['fine']})"
 _BEFORE = rf"(?:(?:{_SECTIONS['interjection']})[,!. ]{{1,3}}){{0,3}}"
 
 REFUSAL = re.compile(rf"{_BEFORE}(?:{_SECTIONS['refusal']})\s*")
-HARMLESS = re.compile(_SECTIONS["harmless"].replace("<fine>", _FINE))
+POLITE_REFUSAL = re.compile(_SECTIONS["harmless"].replace("<fine>", _FINE))
 FAULT = re.compile(_SECTIONS["fault"])
-SUPPOSING = re.compile(_SECTIONS["supposing"])
+HYPOTHETICAL = re.compile(_SECTIONS["supposing"])

@@ -8,23 +8,27 @@ from sqlalchemy import ColumnElement, and_, delete, func, or_, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from shared.conversation.feedback.feedback_signal import Signal, SignalDraft
-from shared.conversation.feedback.table import signal
+from shared.conversation.feedback.feedback_signal import FeedbackSignal, FeedbackSignalDraft
+from shared.conversation.feedback.table import feedback_signal
 from shared.conversation.sessions.session import Session
 from shared.conversation.sessions.table import session
 from shared.foundation.scope import Caller, Scope
-from shared.infra.postgres import owned_by
+from shared.infra.postgres import tenant_filter
 
 
-async def add(connection: AsyncConnection, session: Session, drafts: Sequence[SignalDraft]) -> list[Signal]:
+async def insert_rows(
+    connection: AsyncConnection, session: Session, drafts: Sequence[FeedbackSignalDraft]
+) -> list[FeedbackSignal]:
     """Insert signals of a session and return them."""
     return await _add(connection, session.tenant, session.id, session.agent_id, session.user_id, drafts)
 
 
-async def add_by_id(connection: AsyncConnection, tenant: str, session_id: str, draft: SignalDraft) -> None:
+async def insert_for_session_id(
+    connection: AsyncConnection, tenant: str, session_id: str, draft: FeedbackSignalDraft
+) -> None:
     """Insert a signal of a session that was named by its id, if it is still there."""
     statement = select(session.c.agent_id, session.c.user_id).where(
-        owned_by(session, tenant), session.c.id == session_id
+        tenant_filter(session, tenant), session.c.id == session_id
     )
     row = (await connection.execute(statement)).one_or_none()
     if row is not None:
@@ -37,11 +41,11 @@ async def _add(
     session_id: str,
     agent_id: str,
     user_id: str | None,
-    drafts: Sequence[SignalDraft],
-) -> list[Signal]:
+    drafts: Sequence[FeedbackSignalDraft],
+) -> list[FeedbackSignal]:
     """Insert signals and return them; those whose id is taken are drawn again."""
     owner = {"tenant": tenant, "session_id": session_id, "agent_id": agent_id, "user_id": user_id}
-    added: list[Signal] = []
+    added: list[FeedbackSignal] = []
     waiting = list(drafts)
     while waiting:
         rows = {secrets.token_hex(6): draft for draft in waiting}
@@ -53,26 +57,26 @@ async def _add(
 
 
 async def _insert(
-    connection: AsyncConnection, owner: Mapping[str, str | None], rows: Mapping[str, SignalDraft]
-) -> list[Signal]:
+    connection: AsyncConnection, owner: Mapping[str, str | None], rows: Mapping[str, FeedbackSignalDraft]
+) -> list[FeedbackSignal]:
     values = [{**owner, "id": signal_id, **draft.model_dump()} for signal_id, draft in rows.items()]
-    statement = insert(signal).values(values).on_conflict_do_nothing().returning(signal)
-    return [Signal.of(row) for row in (await connection.execute(statement)).mappings()]
+    statement = insert(feedback_signal).values(values).on_conflict_do_nothing().returning(feedback_signal)
+    return [FeedbackSignal.from_row(row) for row in (await connection.execute(statement)).mappings()]
 
 
-async def newest(connection: AsyncConnection, scope: Scope, days: float, limit: int) -> list[Signal]:
+async def newest(connection: AsyncConnection, scope: Scope, days: float, limit: int) -> list[FeedbackSignal]:
     """Return the newest signals of the last `days` of exactly this scope, the newest first."""
     conditions = (
-        owned_by(signal, scope.tenant),
-        signal.c.agent_id == scope.agent_id,
-        signal.c.user_id.is_not_distinct_from(scope.user_id),
+        tenant_filter(feedback_signal, scope.tenant),
+        feedback_signal.c.agent_id == scope.agent_id,
+        feedback_signal.c.user_id.is_not_distinct_from(scope.user_id),
         _within(days),
     )
     return await _ordered(connection, conditions, limit)
 
 
 def _within(days: float) -> ColumnElement[bool]:
-    return signal.c.created_at >= func.now() - timedelta(days=days)
+    return feedback_signal.c.created_at >= func.now() - timedelta(days=days)
 
 
 async def page(
@@ -82,36 +86,44 @@ async def page(
     days: float,
     limit: int,
     after: tuple[datetime, str] | None,
-) -> list[Signal]:
+) -> list[FeedbackSignal]:
     """Return signals of the last `days` that the caller may see, the newest first.
 
     `wanted` holds columns and their values; `after` is the place of the last one seen.
     """
-    conditions = [owned_by(signal, caller.tenant), _within(days)]
+    conditions = [tenant_filter(feedback_signal, caller.tenant), _within(days)]
     bound = {"agent_id": caller.agent_id, "user_id": caller.user_id}
     for name, value in {**wanted, **{k: v for k, v in bound.items() if v is not None}}.items():
-        conditions.append(signal.c[name] == value)
+        conditions.append(feedback_signal.c[name] == value)
     if after is not None:
         moment, signal_id = after
-        same = and_(signal.c.created_at == moment, signal.c.id > signal_id)
-        conditions.append(or_(signal.c.created_at < moment, same))
+        same = and_(feedback_signal.c.created_at == moment, feedback_signal.c.id > signal_id)
+        conditions.append(or_(feedback_signal.c.created_at < moment, same))
     return await _ordered(connection, conditions, limit)
 
 
 async def _ordered(
     connection: AsyncConnection, conditions: Sequence[ColumnElement[bool]], limit: int
-) -> list[Signal]:
-    statement = select(signal).where(*conditions).order_by(signal.c.created_at.desc(), signal.c.id)
-    return [Signal.of(row) for row in (await connection.execute(statement.limit(limit))).mappings()]
+) -> list[FeedbackSignal]:
+    statement = (
+        select(feedback_signal)
+        .where(*conditions)
+        .order_by(feedback_signal.c.created_at.desc(), feedback_signal.c.id)
+    )
+    return [
+        FeedbackSignal.from_row(row) for row in (await connection.execute(statement.limit(limit))).mappings()
+    ]
 
 
 async def count(connection: AsyncConnection, tenant: str, session_ids: Sequence[str]) -> int:
     """Return how many signals these sessions have."""
-    mine = (owned_by(signal, tenant), signal.c.session_id.in_(session_ids))
-    return int(await connection.scalar(select(func.count()).select_from(signal).where(*mine)) or 0)
+    mine = (tenant_filter(feedback_signal, tenant), feedback_signal.c.session_id.in_(session_ids))
+    return int(await connection.scalar(select(func.count()).select_from(feedback_signal).where(*mine)) or 0)
 
 
 async def expire(connection: AsyncConnection, tenant: str, age: timedelta) -> int:
     """Delete signals older than `age`; return how many."""
-    old = signal.c.created_at < func.now() - age
-    return (await connection.execute(delete(signal).where(owned_by(signal, tenant), old))).rowcount
+    old = feedback_signal.c.created_at < func.now() - age
+    return (
+        await connection.execute(delete(feedback_signal).where(tenant_filter(feedback_signal, tenant), old))
+    ).rowcount

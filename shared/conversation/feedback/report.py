@@ -12,16 +12,16 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.conversation.feedback import queries
 from shared.conversation.feedback.detect import is_correction
-from shared.conversation.feedback.feedback_signal import Signal, SignalDraft, SignalType
-from shared.conversation.sessions.open import find
+from shared.conversation.feedback.feedback_signal import FeedbackSignal, FeedbackSignalDraft, SignalType
+from shared.conversation.sessions.open import get_session
 from shared.conversation.sessions.session import Session
 from shared.foundation.scope import Caller, Scope
-from shared.platform.idempotency.queries import RequestKey, idempotent
+from shared.platform.idempotency.queries import IdempotencyKey, idempotent
 from shared.platform.resources import Resources
 
 DAYS = 7
 LIMIT = 50
-CORRECTED = "The user corrected the agent."
+CORRECTION_SUMMARY = "The user corrected the agent."
 _QUOTED = 200
 
 
@@ -29,22 +29,22 @@ async def report(
     resources: Resources,
     caller: Caller,
     session_id: str,
-    draft: SignalDraft,
-    key: RequestKey | None = None,
+    draft: FeedbackSignalDraft,
+    key: IdempotencyKey | None = None,
 ) -> dict[str, Any]:
     """Keep a checked signal of a session and return it as JSON.
 
     Raises errors.NotFound when there is no such session that the caller may see.
     """
-    idle = resources.settings.window_idle
+    idle = resources.settings.window_ttl
     async with (
-        resources.postgres.tenant(caller.tenant) as connection,
+        resources.postgres.for_tenant(caller.tenant) as connection,
         idempotent(connection, caller.tenant, key) as request,
     ):
         if request.stored is not None:
             return dict(request.stored)
-        session = await find(connection, caller, session_id, idle)
-        [kept] = await queries.add(connection, session, [draft])
+        session = await get_session(connection, caller, session_id, idle)
+        [kept] = await queries.insert_rows(connection, session, [draft])
         answer = kept.model_dump(mode="json")
         await request.store(answer, record_ids=[session_id], user_id=session.user_id)
     return answer
@@ -53,15 +53,15 @@ async def report(
 async def note_corrections(connection: AsyncConnection, session: Session, contents: Sequence[str]) -> None:
     """Keep a signal for each of these texts of the user that corrects the agent."""
     drafts = [
-        SignalDraft(type=SignalType.CORRECTION, summary=CORRECTED, detail=content[:_QUOTED])
+        FeedbackSignalDraft(type=SignalType.CORRECTION, summary=CORRECTION_SUMMARY, detail=content[:_QUOTED])
         for content in contents
         if is_correction(content)
     ]
-    await queries.add(connection, session, drafts)
+    await queries.insert_rows(connection, session, drafts)
 
 
 async def recent(
     connection: AsyncConnection, scope: Scope, *, days: float = DAYS, limit: int = LIMIT
-) -> list[Signal]:
+) -> list[FeedbackSignal]:
     """Return the newest `limit` signals of the last `days` of exactly this scope, the newest first."""
     return await queries.newest(connection, scope, days, limit)

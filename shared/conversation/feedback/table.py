@@ -4,7 +4,7 @@ from sqlalchemy import Column, DateTime, ForeignKeyConstraint, Index, PrimaryKey
 
 from shared.infra.postgres import metadata
 
-signal = Table(
+feedback_signal = Table(
     "signal",
     metadata,
     Column("tenant", Text, nullable=False),
@@ -21,7 +21,15 @@ signal = Table(
     ForeignKeyConstraint(["tenant", "session_id"], ["session.tenant", "session.id"], ondelete="CASCADE"),
 )
 
-Index("signal_scope_idx", signal.c.tenant, signal.c.agent_id, signal.c.user_id, signal.c.created_at.desc())
-Index("signal_newest_idx", signal.c.tenant, signal.c.created_at.desc(), signal.c.id)
+Index(
+    "signal_scope_idx",
+    feedback_signal.c.tenant,
+    feedback_signal.c.agent_id,
+    feedback_signal.c.user_id,
+    feedback_signal.c.created_at.desc(),
+)
+Index(
+    "signal_newest_idx", feedback_signal.c.tenant, feedback_signal.c.created_at.desc(), feedback_signal.c.id
+)
 # For the cascade, and for one session's list.
-Index("signal_session_idx", signal.c.tenant, signal.c.session_id)
+Index("signal_session_idx", feedback_signal.c.tenant, feedback_signal.c.session_id)

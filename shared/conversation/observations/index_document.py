@@ -10,9 +10,9 @@ from typing import Any
 import orjson
 
 from shared.conversation.observations.observation import Observation, ObservationDraft
-from shared.foundation.stages import Kind
-from shared.search.index.filters import NOBODY, instant
-from shared.search.index.points import Document
+from shared.foundation.stages import RecordKind
+from shared.search.index.filters import NO_USER, to_payload_time
+from shared.search.index.points import IndexDocument
 from shared.search.ranking.candidate import Candidate
 from shared.search.text import indexed_text
 
@@ -20,19 +20,19 @@ VERSION = 1
 """An observation never changes, so its point has one version."""
 
 
-def document(observed: Observation) -> Document:
+def document(observed: Observation) -> IndexDocument:
     """Return an observation as the index holds it."""
     filters = {
         "agent": observed.agent_id,
-        "user": observed.user_id or NOBODY,
+        "user": observed.user_id or NO_USER,
         "session": observed.session_id,
         "categories": [observed.kind],
         "tags": observed.tags,
-        "at": instant(observed.at),
+        "at": to_payload_time(observed.at),
     }
-    passage = indexed_text.dense_text(observed.content)
-    kind = Kind.OBSERVATION
-    return Document(observed.tenant, kind, observed.id, VERSION, keywords(observed), passage, filters)
+    passage = indexed_text.embedding_text(observed.content)
+    kind = RecordKind.OBSERVATION
+    return IndexDocument(observed.tenant, kind, observed.id, VERSION, keywords(observed), passage, filters)
 
 
 def keywords(observed: Observation | ObservationDraft) -> str:

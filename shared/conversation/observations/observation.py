@@ -35,7 +35,7 @@ class ObservationDraft(BaseModel):
     metadata: dict[str, str] = Field(default_factory=dict)
     observed_at: datetime | None = None
 
-    def checked(self) -> "ObservationDraft":
+    def validated(self) -> "ObservationDraft":
         """Return the draft as it will be stored; raise errors.Invalid naming the field and the rule."""
         at = self.observed_at
         return self.model_copy(
@@ -82,7 +82,7 @@ class Observation(BaseModel):
     tenant: str = Field(exclude=True)
 
     @classmethod
-    def of(cls, row: RowMapping) -> "Observation":
+    def from_row(cls, row: RowMapping) -> "Observation":
         """Read an observation from a row of `observation`."""
         return cls.model_validate({**row})
 

@@ -11,36 +11,36 @@ from shared.conversation.observations.observation import Observation, Observatio
 from shared.conversation.observations.table import observation
 from shared.foundation import errors
 from shared.foundation.scope import Scope
-from shared.foundation.stages import Kind
+from shared.foundation.stages import RecordKind
 from shared.platform.resources import Resources
 from shared.search.index import filters
-from shared.search.index.client import Found
-from shared.search.index.filters import Condition, matches
+from shared.search.index.client import IndexHits
+from shared.search.index.filters import Condition, field_equals
 from shared.search.ranking import rank as ranking
-from shared.search.ranking.candidate import Candidate, Scored
+from shared.search.ranking.candidate import Candidate, ScoredCandidate
 from shared.search.text import bm25
-from shared.search.text.tokenizer import query_words
+from shared.search.text.tokenizer import tokenize_query
 
 _FALLBACK_ROWS = 500
 
 
 @dataclass(frozen=True, slots=True)
-class ObservationCriteria:
+class ObservationFilters:
     """Filters, all of which must hold."""
 
     kind: ObservationKind | None = None
     session_id: str | None = None
 
-    def for_index(self, scope: Scope) -> list[Condition]:
+    def to_qdrant(self, scope: Scope) -> list[Condition]:
         """Return the conditions in the index's words."""
-        wanted = filters.of_scope(scope)
+        wanted = filters.scope_conditions(scope)
         if self.kind is not None:
-            wanted.append(matches("categories", self.kind))
+            wanted.append(field_equals("categories", self.kind))
         if self.session_id is not None:
-            wanted.append(matches("session", self.session_id))
+            wanted.append(field_equals("session", self.session_id))
         return wanted
 
-    def for_rows(self, scope: Scope) -> list[ColumnElement[bool]]:
+    def to_sql(self, scope: Scope) -> list[ColumnElement[bool]]:
         """Return the conditions on rows of `observation`."""
         wanted = [queries.visible(scope)]
         if self.kind is not None:
@@ -54,50 +54,54 @@ class ObservationCriteria:
 class ObservationResults:
     """Observations, best first, with what ran and what was missing."""
 
-    results: list[tuple[Observation, Scored]] = field(default_factory=list)
+    results: list[tuple[Observation, ScoredCandidate]] = field(default_factory=list)
     stages: list[str] = field(default_factory=list)
     degraded: list[str] = field(default_factory=list)
 
 
 async def search(
-    resources: Resources, scope: Scope, query: str, criteria: ObservationCriteria, limit: int
+    resources: Resources, scope: Scope, query: str, criteria: ObservationFilters, limit: int
 ) -> ObservationResults:
     """Return the observations that match, best first; from the rows' own words when the index is away."""
     try:
-        found = await resources.index.find(scope.tenant, Kind.OBSERVATION, query, criteria.for_index(scope))
+        found = await resources.search_index.search(
+            scope.tenant, RecordKind.OBSERVATION, query, criteria.to_qdrant(scope)
+        )
     except errors.Unavailable as away:
         if away.dependency == "postgres":
             raise
         return await _by_rows(resources, scope, query, criteria, limit)
-    async with resources.postgres.tenant(scope.tenant) as connection:
-        hits = [hit.ref for hit in found.hits]
-        rows = await queries.read(connection, scope.tenant, hits, *criteria.for_rows(scope))
+    async with resources.postgres.for_tenant(scope.tenant) as connection:
+        hits = [hit.record_id for hit in found.hits]
+        rows = await queries.read(connection, scope.tenant, hits, *criteria.to_sql(scope))
     known = {one.id: one for one in rows}
     offered = [
-        index_document.candidate(known[hit.ref], hit.keyword, hit.cosine)
+        index_document.candidate(known[hit.record_id], hit.keyword, hit.cosine)
         for hit in found.hits
-        if hit.ref in known
+        if hit.record_id in known
     ]
     return _results(_ranked(query, offered, limit), known, found)
 
 
 async def _by_rows(
-    resources: Resources, scope: Scope, query: str, criteria: ObservationCriteria, limit: int
+    resources: Resources, scope: Scope, query: str, criteria: ObservationFilters, limit: int
 ) -> ObservationResults:
     degraded = ["index"] if resources.embedder is None else ["index", "dense"]
-    async with resources.postgres.tenant(scope.tenant) as connection:
-        rows = await queries.holding_any(
-            connection, query_words(query), _FALLBACK_ROWS, *criteria.for_rows(scope)
+    async with resources.postgres.for_tenant(scope.tenant) as connection:
+        rows = await queries.list_matching(
+            connection, tokenize_query(query), _FALLBACK_ROWS, *criteria.to_sql(scope)
         )
-    scores = bm25.score(query, [index_document.keywords(one) for one in rows])
+    scores = bm25.score_texts(query, [index_document.keywords(one) for one in rows])
     offered = [index_document.candidate(one, score) for one, score in zip(rows, scores, strict=True)]
     ranked = _ranked(query, offered, limit)
-    return _results(ranked, {one.id: one for one in rows}, Found([], ["postgres"], degraded))
+    return _results(ranked, {one.id: one for one in rows}, IndexHits([], ["postgres"], degraded))
 
 
-def _ranked(query: str, offered: Sequence[Candidate], limit: int) -> list[Scored]:
+def _ranked(query: str, offered: Sequence[Candidate], limit: int) -> list[ScoredCandidate]:
     return ranking.rank(query, offered, now=datetime.now(UTC))[:limit]
 
 
-def _results(ranked: Sequence[Scored], known: dict[str, Observation], found: Found) -> ObservationResults:
+def _results(
+    ranked: Sequence[ScoredCandidate], known: dict[str, Observation], found: IndexHits
+) -> ObservationResults:
     return ObservationResults([(known[one.id], one) for one in ranked], found.stages, found.degraded)

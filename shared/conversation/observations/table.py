@@ -27,7 +27,7 @@ observation = Table(
 )
 
 # What a reader needs; the words are for searching.
-shown = [column for column in observation.c if column.name != "words"]
+READ_COLUMNS = [column for column in observation.c if column.name != "words"]
 
 # For the cascade, and for one session's list.
 Index(

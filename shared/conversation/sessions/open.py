@@ -7,16 +7,16 @@ from sqlalchemy import func
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.conversation.sessions import queries
-from shared.conversation.sessions.session import Session, SessionKind, checked_stores, namespace_of
+from shared.conversation.sessions.session import Session, SessionKind, namespace_of, validate_store_types
 from shared.foundation import errors, validation
 from shared.foundation.scope import Caller, Scope
 from shared.platform.agents import queries as agent_queries
-from shared.platform.idempotency.queries import RequestKey, idempotent
+from shared.platform.idempotency.queries import IdempotencyKey, idempotent
 from shared.platform.resources import Resources
 
 # What a session holds is named behind its id, and what that holds behind it again: an id with such
 # a segment would be read as that. Only its first may be one.
-HELD_NAMES = frozenset(
+RESERVED_SEGMENTS = frozenset(
     [
         "turns",
         "batch",
@@ -47,7 +47,7 @@ async def open_session(  # noqa: PLR0913
     name: str | None = None,
     store_types: list[str] | None = None,
     ttl_seconds: int | None = None,
-    key: RequestKey | None = None,
+    key: IdempotencyKey | None = None,
 ) -> dict[str, Any]:
     """Open a session and return it as JSON; its agent's root says which stores it has if none are named.
 
@@ -65,17 +65,17 @@ async def open_session(  # noqa: PLR0913
         "agent_id": scope.agent_id,
         "user_id": scope.user_id,
         "namespace": namespace_of(kind, opened_id, name),
-        "store_types": None if store_types is None else checked_stores(store_types),
+        "store_types": None if store_types is None else validate_store_types(store_types),
         "ttl_seconds": ttl_seconds,
         "last_agent": scope.agent_id,
     }
     async with (
-        resources.postgres.tenant(scope.tenant) as connection,
+        resources.postgres.for_tenant(scope.tenant) as connection,
         idempotent(connection, scope.tenant, key) as request,
     ):
         if request.stored is not None:
             return dict(request.stored)
-        opened = await _open(connection, caller, values, resources.settings.window_idle)
+        opened = await _open(connection, caller, values, resources.settings.window_ttl)
         answer = opened.model_dump(mode="json")
         await request.store(answer, user_id=scope.user_id)
     return answer
@@ -85,8 +85,8 @@ def _checked_id(session_id: str | None) -> str:
     if session_id is None:
         return str(uuid_utils.uuid7())
     validation.check_identifier(session_id, "id")
-    if not HELD_NAMES.isdisjoint(session_id.split("/")[1:]):
-        rule = f"must not have a segment after its first that names a part: {', '.join(sorted(HELD_NAMES))}"
+    if not RESERVED_SEGMENTS.isdisjoint(session_id.split("/")[1:]):
+        rule = f"must not have a segment after its first that names a part: {', '.join(sorted(RESERVED_SEGMENTS))}"
         raise errors.Invalid("id", rule)
     return session_id
 
@@ -97,9 +97,9 @@ async def _open(
     row = values | {"store_types": values["store_types"] or await _default_stores(connection, values)}
     if values["ttl_seconds"] is not None:
         row["expires_at"] = func.now() + func.make_interval(0, 0, 0, 0, 0, 0, values["ttl_seconds"])
-    await queries.add(connection, row)
+    await queries.insert_rows(connection, row)
     session = await queries.get(connection, caller, values["id"], idle_after)
-    if session is None and await queries.is_over(connection, values["tenant"], values["id"]):
+    if session is None and await queries.is_expired(connection, values["tenant"], values["id"]):
         raise errors.Busy(f"session '{values['id']}' is over and about to be deleted", _SWEPT_WITHIN)
     # What the default was when it was first opened is no business of who opens it again.
     asked = [field for field in _FIXED if field != "store_types" or values[field]]
@@ -113,7 +113,7 @@ async def _default_stores(connection: AsyncConnection, values: dict[str, Any]) -
     return chosen or ["basic_session"]
 
 
-async def find(
+async def get_session(
     connection: AsyncConnection, caller: Caller, session_id: str, idle_after: float, *, lock: bool = False
 ) -> Session:
     """Return a session; raise errors.NotFound when there is none that the caller may see."""

@@ -22,7 +22,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from shared.conversation.sessions.session import Session
 from shared.conversation.sessions.table import session
 from shared.foundation.scope import Caller
-from shared.infra.postgres import owned_by
+from shared.infra.postgres import tenant_filter
 from shared.platform.spend import money
 from shared.platform.spend.charge import Charge
 
@@ -37,13 +37,13 @@ def _alive() -> ColumnElement[bool]:
     return or_(session.c.expires_at.is_(None), session.c.expires_at > func.now())
 
 
-def of_live_session(holder: Table) -> ColumnElement[bool]:
+def session_is_live(holder: Table) -> ColumnElement[bool]:
     """Return the condition that a row's session is not over: the sweep takes its rows away only later."""
     own = (session.c.tenant == holder.c.tenant, session.c.id == holder.c.session_id)
     return ~exists().where(*own, session.c.expires_at <= func.now())
 
 
-async def add(connection: AsyncConnection, values: dict[str, Any]) -> bool:
+async def insert_rows(connection: AsyncConnection, values: dict[str, Any]) -> bool:
     """Insert a session unless its id is taken; tell whether it was new."""
     statement = insert(session).values(values).on_conflict_do_nothing().returning(session.c.id)
     return (await connection.scalar(statement)) is not None
@@ -53,14 +53,14 @@ async def get(
     connection: AsyncConnection, caller: Caller, session_id: str, idle_after: float, *, lock: bool = False
 ) -> Session | None:
     """Return a live session that the caller may see; `lock` holds it for the transaction."""
-    mine = (owned_by(session, caller.tenant), session.c.id == session_id, _alive())
+    mine = (tenant_filter(session, caller.tenant), session.c.id == session_id, _alive())
     statement = select(*_columns(idle_after)).where(*mine)
     if lock:
         statement = statement.with_for_update(of=session)
     row = (await connection.execute(statement)).mappings().one_or_none()
     if row is None or not _open_to(caller, row["agent_id"], row["user_id"]):
         return None
-    return Session.of(row)
+    return Session.from_row(row)
 
 
 def _open_to(caller: Caller, agent_id: str, user_id: str | None) -> bool:
@@ -69,9 +69,9 @@ def _open_to(caller: Caller, agent_id: str, user_id: str | None) -> bool:
     return caller.user_id is None or user_id == caller.user_id
 
 
-async def is_over(connection: AsyncConnection, tenant: str, session_id: str) -> bool:
+async def is_expired(connection: AsyncConnection, tenant: str, session_id: str) -> bool:
     """Tell whether the time of a session that is still there is over."""
-    mine = (owned_by(session, tenant), session.c.id == session_id, not_(_alive()))
+    mine = (tenant_filter(session, tenant), session.c.id == session_id, not_(_alive()))
     return await connection.scalar(select(session.c.id).where(*mine)) is not None
 
 
@@ -84,7 +84,7 @@ async def page(
     wanted: dict[str, str],
 ) -> list[Session]:
     """Return sessions that the caller may see, the newest first."""
-    conditions = [owned_by(session, caller.tenant), _alive()]
+    conditions = [tenant_filter(session, caller.tenant), _alive()]
     bound = {"agent_id": caller.agent_id, "user_id": caller.user_id}
     for name, value in {**wanted, **{k: v for k, v in bound.items() if v is not None}}.items():
         conditions.append(session.c[name] == value)
@@ -94,14 +94,14 @@ async def page(
         conditions.append(or_(session.c.created_at < moment, same))
     statement = select(*_columns(idle_after)).where(*conditions)
     ordered = statement.order_by(session.c.created_at.desc(), session.c.id).limit(limit)
-    return [Session.of(row) for row in (await connection.execute(ordered)).mappings()]
+    return [Session.from_row(row) for row in (await connection.execute(ordered)).mappings()]
 
 
-async def take_seqs(connection: AsyncConnection, opened: Session, count: int) -> int:
+async def reserve_seqs(connection: AsyncConnection, opened: Session, count: int) -> int:
     """Reserve `count` sequence numbers of a locked session; return the first. Moves its expiry on."""
     statement = (
         update(session)
-        .where(owned_by(session, opened.tenant), session.c.id == opened.id)
+        .where(tenant_filter(session, opened.tenant), session.c.id == opened.id)
         .values(last_seq=session.c.last_seq + count, last_turn_at=func.now(), expires_at=_later(opened))
         .returning(session.c.last_seq)
     )
@@ -114,10 +114,10 @@ def _later(opened: Session) -> ColumnElement[datetime] | None:
     return None if ttl is None else func.now() + func.make_interval(0, 0, 0, 0, 0, 0, ttl)
 
 
-async def prolong(connection: AsyncConnection, opened: Session) -> None:
+async def renew_expiry(connection: AsyncConnection, opened: Session) -> None:
     """Let a session's time begin anew, where it has one."""
     if opened.ttl_seconds is not None:
-        mine = (owned_by(session, opened.tenant), session.c.id == opened.id)
+        mine = (tenant_filter(session, opened.tenant), session.c.id == opened.id)
         await connection.execute(update(session).where(*mine).values(expires_at=_later(opened)))
 
 
@@ -127,7 +127,7 @@ async def owners_of(
     """Return, for each desk that sessions opened, their (agent, user) pairs."""
     folded = func.lower(session.c.namespace)
     statement = select(folded.label("namespace"), session.c.agent_id, session.c.user_id).where(
-        owned_by(session, tenant), folded.in_([name.lower() for name in namespaces])
+        tenant_filter(session, tenant), folded.in_([name.lower() for name in namespaces])
     )
     owners: dict[str, list[tuple[str, str | None]]] = {}
     for row in await connection.execute(statement.distinct()):
@@ -135,29 +135,31 @@ async def owners_of(
     return owners
 
 
-async def hold(connection: AsyncConnection, tenant: str, session_ids: Sequence[str]) -> None:
+async def lock(connection: AsyncConnection, tenant: str, session_ids: Sequence[str]) -> None:
     """Lock sessions, in one order: from then on nobody adds to what they hold."""
-    mine = (owned_by(session, tenant), session.c.id.in_(session_ids))
+    mine = (tenant_filter(session, tenant), session.c.id.in_(session_ids))
     await connection.execute(select(session.c.id).where(*mine).order_by(session.c.id).with_for_update())
 
 
 async def remove(connection: AsyncConnection, tenant: str, session_ids: Sequence[str]) -> int:
     """Delete sessions with their turns and marks; return how many there were."""
-    mine = (owned_by(session, tenant), session.c.id.in_(session_ids))
+    mine = (tenant_filter(session, tenant), session.c.id.in_(session_ids))
     return (await connection.execute(delete(session).where(*mine))).rowcount
 
 
 async def expired(connection: AsyncConnection, tenant: str, limit: int) -> list[tuple[str, str]]:
     """Return (id, namespace) of sessions whose time is over, and hold them: two sweeps share the work."""
     over = session.c.expires_at <= func.now()
-    statement = select(session.c.id, session.c.namespace).where(owned_by(session, tenant), over).limit(limit)
+    statement = (
+        select(session.c.id, session.c.namespace).where(tenant_filter(session, tenant), over).limit(limit)
+    )
     statement = statement.with_for_update(skip_locked=True)
     return [(row.id, row.namespace) for row in await connection.execute(statement)]
 
 
 async def of_user(connection: AsyncConnection, tenant: str, user_id: str) -> list[tuple[str, str]]:
     """Return (id, namespace) of every session of a user, of whatever agent."""
-    mine = (owned_by(session, tenant), session.c.user_id == user_id)
+    mine = (tenant_filter(session, tenant), session.c.user_id == user_id)
     statement = select(session.c.id, session.c.namespace).where(*mine)
     return [(row.id, row.namespace) for row in await connection.execute(statement)]
 
@@ -176,5 +178,5 @@ async def add_to_session(
         "unpriced_charges": session.c.unpriced_charges + len(charges) - len(known),
         "spend_updated_at": func.now() if charges else session.c.spend_updated_at,
     }
-    mine = (owned_by(session, tenant), session.c.id == session_id)
+    mine = (tenant_filter(session, tenant), session.c.id == session_id)
     await connection.execute(update(session).where(*mine).values(added))

@@ -24,7 +24,7 @@ class SessionKind(StrEnum):
 STORE_TYPES = ("basic_session", "tmp")
 
 
-def checked_stores(store_types: Sequence[str]) -> list[str]:
+def validate_store_types(store_types: Sequence[str]) -> list[str]:
     """Return store types without repeats, `tmp` for none; raise errors.Invalid for an unknown one."""
     wanted = list(dict.fromkeys(store_types)) or ["tmp"]
     for store_type in wanted:
@@ -55,10 +55,10 @@ class Session(BaseModel):
     tenant: str = Field(exclude=True)
     last_seq: int = Field(exclude=True)
     # Whether the conversation window has lain idle too long to be replayed.
-    idle: bool = Field(exclude=True)
+    window_expired: bool = Field(exclude=True)
 
     @classmethod
-    def of(cls, row: RowMapping) -> "Session":
+    def from_row(cls, row: RowMapping) -> "Session":
         """Read a session from a row of `session` with its computed `idle`."""
         return cls.model_validate({**row, "spend": totals.of(row)})
 

@@ -12,16 +12,16 @@ from typing import Any
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.conversation.sessions import queries
-from shared.conversation.sessions.open import find
+from shared.conversation.sessions.open import get_session
 from shared.conversation.sessions.session import Session
-from shared.conversation.state.basic_session import BasicSession
-from shared.conversation.state.protocol import Store
+from shared.conversation.state.basic_session import PostgresStateStore
+from shared.conversation.state.protocol import StateStore
 from shared.conversation.state.tmp import open_tmp
-from shared.conversation.state.types import Caps, Draft, Owner, OwnerKind
+from shared.conversation.state.types import Caps, Owner, OwnerKind, TranscriptDraft
 from shared.conversation.values import json_codec
 from shared.conversation.values.value import Str
 from shared.foundation.scope import Caller
-from shared.platform.idempotency.queries import RequestKey, idempotent
+from shared.platform.idempotency.queries import IdempotencyKey, idempotent
 from shared.platform.resources import Resources
 
 WORKING_MEMORY = "working_memory"
@@ -30,9 +30,9 @@ WORKING_MEMORY = "working_memory"
 @asynccontextmanager
 async def open_state(
     resources: Resources, caller: Caller, session_id: str, *, write: bool = False
-) -> AsyncIterator[Store]:
+) -> AsyncIterator[StateStore]:
     """Open the store of a session for one step; errors.NotFound for a session that isn't there."""
-    async with resources.postgres.tenant(caller.tenant) as connection:
+    async with resources.postgres.for_tenant(caller.tenant) as connection:
         session = await _find(resources, connection, caller, session_id, write=write)
         yield store_of(resources, connection, session)
 
@@ -40,23 +40,23 @@ async def open_state(
 async def _find(
     resources: Resources, connection: AsyncConnection, caller: Caller, session_id: str, *, write: bool
 ) -> Session:
-    idle = resources.settings.window_idle
-    session = await find(connection, caller, session_id, idle, lock=write)
+    idle = resources.settings.window_ttl
+    session = await get_session(connection, caller, session_id, idle, lock=write)
     if write:
-        await queries.prolong(connection, session)
+        await queries.renew_expiry(connection, session)
     return session
 
 
-def store_of(resources: Resources, connection: AsyncConnection, session: Session) -> Store:
+def store_of(resources: Resources, connection: AsyncConnection, session: Session) -> StateStore:
     """Return the store of a session that was found in this transaction."""
     owner = Owner(session.tenant, OwnerKind.SESSION, session.id)
     if session.store_types[0] == "tmp":
         return open_tmp(resources, owner, session.ttl_seconds)
-    return BasicSession(connection, owner, Caps.of(resources.settings, owner.kind))
+    return PostgresStateStore(connection, owner, Caps.from_settings(resources.settings, owner.kind))
 
 
 async def append_entry(
-    resources: Resources, caller: Caller, session_id: str, draft: Draft, key: RequestKey | None
+    resources: Resources, caller: Caller, session_id: str, draft: TranscriptDraft, key: IdempotencyKey | None
 ) -> dict[str, Any]:
     """Add to a session's transcript, once for each request; return {role, timestamp}.
 
@@ -64,19 +64,19 @@ async def append_entry(
     a `tmp` session holds is not.
     """
     async with (
-        resources.postgres.tenant(caller.tenant) as connection,
+        resources.postgres.for_tenant(caller.tenant) as connection,
         idempotent(connection, caller.tenant, key) as request,
     ):
         if request.stored is not None:
             return dict(request.stored)
         session = await _find(resources, connection, caller, session_id, write=True)
         entry = await store_of(resources, connection, session).append(draft)
-        answer = {name: entry.shown()[name] for name in ("role", "timestamp")}
+        answer = {name: entry.to_json()[name] for name in ("role", "timestamp")}
         await request.store(answer, record_ids=[session_id], user_id=session.user_id)
     return answer
 
 
-async def working_memory_read(resources: Resources, caller: Caller, session_id: str) -> str:
+async def read_working_memory_key(resources: Resources, caller: Caller, session_id: str) -> str:
     """Return the text under the key `working_memory`, '' if there is none; another value as its JSON."""
     async with open_state(resources, caller, session_id) as store:
         entry = await store.get_key(WORKING_MEMORY)

@@ -42,7 +42,7 @@ def shown(totals: Mapping[str, Any] | None) -> dict[str, Any] | None:
         return None
     at: datetime | None = totals["last_updated"]
     told = at.isoformat().replace("+00:00", "Z") if at else None
-    return {**totals, "total_cost_usd": money.exact(totals["total_cost_usd"]), "last_updated": told}
+    return {**totals, "total_cost_usd": money.to_json_number(totals["total_cost_usd"]), "last_updated": told}
 
 
 def rendered(totals: Mapping[str, Any] | None) -> bytes:

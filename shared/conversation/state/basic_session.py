@@ -8,7 +8,16 @@ from sqlalchemy import RowMapping
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.conversation.state import queries, rules
-from shared.conversation.state.types import Caps, Draft, Entry, KeyEntry, Listing, Owner, Snapshot, time_of
+from shared.conversation.state.types import (
+    Caps,
+    CollectionInfo,
+    CollectionSnapshot,
+    KeyEntry,
+    Owner,
+    TranscriptDraft,
+    TranscriptEntry,
+    version_to_time,
+)
 from shared.conversation.values import collection_codec, json_codec
 from shared.conversation.values.collection import Collection
 from shared.conversation.values.value import Value
@@ -16,7 +25,7 @@ from shared.foundation.roles import Role
 
 
 @dataclass(frozen=True, slots=True)
-class BasicSession:
+class PostgresStateStore:
     """The durable store of one owner: see `protocol.Store`.
 
     A session's row must be held by the transaction that writes, or it could go meanwhile.
@@ -29,7 +38,7 @@ class BasicSession:
 
     async def set_key(self, key: str, value: Value) -> KeyEntry:  # noqa: D102  (see the protocol)
         rules.check_key(self, key)
-        written = await queries.take_number(self.connection, self.owner)
+        written = await queries.next_version(self.connection, self.owner)
         await queries.set_key(self.connection, self.owner, key, json_codec.dumps(value), written)
         await queries.evict_keys(self.connection, self.owner, self.caps.keys)
         return KeyEntry(key, value, written)
@@ -48,39 +57,42 @@ class BasicSession:
         rows = await queries.list_keys(self.connection, self.owner, limit, after)
         return [_key_entry(row) for row in rows]
 
-    async def append(self, draft: Draft) -> Entry:  # noqa: D102
+    async def append(self, draft: TranscriptDraft) -> TranscriptEntry:  # noqa: D102
         rules.check_operation(self, "transcript")
-        said = draft.checked()
-        written = await queries.take_number(self.connection, self.owner)
+        said = draft.validated()
+        written = await queries.next_version(self.connection, self.owner)
         await queries.add_entry(self.connection, self.owner, said, written)
         await queries.evict_entries(self.connection, self.owner, self.caps.entries)
-        return Entry(said.role, said.content, said.metadata, time_of(written))
+        return TranscriptEntry(said.role, said.content, said.metadata, version_to_time(written))
 
-    async def transcript(self, last: int) -> list[Entry]:  # noqa: D102
+    async def transcript(self, last: int) -> list[TranscriptEntry]:  # noqa: D102
         rules.check_operation(self, "transcript")
         rows = await queries.last_entries(self.connection, self.owner, last)
         return [
-            Entry(Role(row["role"]), row["content"], row["metadata"], time_of(row["written"])) for row in rows
+            TranscriptEntry(
+                Role(row["role"]), row["content"], row["metadata"], version_to_time(row["written"])
+            )
+            for row in rows
         ]
 
-    async def get_collection(self, label: str) -> Snapshot | None:  # noqa: D102
+    async def get_collection(self, label: str) -> CollectionSnapshot | None:  # noqa: D102
         rules.check_label(self, label)
         row = await queries.get_collection(self.connection, self.owner, label)
         if row is None:
             return None
         held = collection_codec.decode_collection(row["type"], orjson.loads(row["value"]), row["data"])
-        return Snapshot(_listing(row), held)
+        return CollectionSnapshot(_listing(row), held)
 
     async def put_collection(  # noqa: D102
         self, label: str, collection: Collection, *, index: bool, expected: Several[int] | None = None
-    ) -> Listing:
+    ) -> CollectionInfo:
         rules.check_label(self, label)
-        written = await queries.take_number(self.connection, self.owner)
+        written = await queries.next_version(self.connection, self.owner)
         found = await queries.version_of(self.connection, self.owner, label)
         rules.check_version(label, found, expected)
         value, data = collection_codec.dump_parts(collection)
         size = collection_codec.size_of(value, data)
-        listing = Listing(label, collection_codec.kind_of(collection), index, size, written)
+        listing = CollectionInfo(label, collection_codec.collection_type(collection), index, size, written)
         columns = {"type": listing.type, "index": index, "size_bytes": size, "written": written}
         changed = columns | {"value": value, "data": data}
         await queries.put_collection(self.connection, self.owner, label, changed)
@@ -89,12 +101,12 @@ class BasicSession:
     async def remove_collection(self, label: str, *, expected: Several[int] | None = None) -> bool:  # noqa: D102
         rules.check_label(self, label)
         if await queries.version_of(self.connection, self.owner, label):  # or nothing is written
-            await queries.take_number(self.connection, self.owner)
+            await queries.next_version(self.connection, self.owner)
         found = await queries.version_of(self.connection, self.owner, label)
         rules.check_version(label, found, expected)
         return await queries.remove_collection(self.connection, self.owner, label)
 
-    async def list_collections(self) -> list[Listing]:  # noqa: D102
+    async def list_collections(self) -> list[CollectionInfo]:  # noqa: D102
         rules.check_operation(self, "collections")
         return [_listing(row) for row in await queries.list_collections(self.connection, self.owner)]
 
@@ -106,5 +118,5 @@ def _key_entry(row: RowMapping) -> KeyEntry:
     return KeyEntry(row["key"], json_codec.loads(row["value"]), row["written"])
 
 
-def _listing(row: RowMapping) -> Listing:
-    return Listing(row["label"], row["type"], row["index"], row["size_bytes"], row["written"])
+def _listing(row: RowMapping) -> CollectionInfo:
+    return CollectionInfo(row["label"], row["type"], row["index"], row["size_bytes"], row["written"])

@@ -16,17 +16,17 @@ import json
 import re
 from collections.abc import Iterable
 
-from shared.conversation.state.types import Entry, shown_time
+from shared.conversation.state.types import TranscriptEntry, shown_time
 
 _LINE_END = re.compile("(\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029])")
 
 
-def render(entries: Iterable[Entry]) -> str:
+def render(entries: Iterable[TranscriptEntry]) -> str:
     """Return a transcript as Markdown."""
     return "".join(f"{_head(entry)}\n\n> {_quoted(entry.content)}\n\n" for entry in entries)
 
 
-def _head(entry: Entry) -> str:
+def _head(entry: TranscriptEntry) -> str:
     parts = [f"### {entry.role}", shown_time(entry.timestamp)]
     if entry.metadata:
         parts.append(json.dumps(dict(entry.metadata)))

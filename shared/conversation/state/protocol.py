@@ -8,7 +8,15 @@ answers is a snapshot.
 from collections.abc import Collection as Several
 from typing import Protocol
 
-from shared.conversation.state.types import Caps, Draft, Entry, KeyEntry, Listing, Owner, Snapshot
+from shared.conversation.state.types import (
+    Caps,
+    CollectionInfo,
+    CollectionSnapshot,
+    KeyEntry,
+    Owner,
+    TranscriptDraft,
+    TranscriptEntry,
+)
 from shared.conversation.values.collection import Collection
 from shared.conversation.values.value import Value
 
@@ -17,7 +25,7 @@ ABSENT = 0
 EXISTS = -1
 
 
-class Store(Protocol):
+class StateStore(Protocol):
     """Keys, a transcript and labelled collections of one owner.
 
     Raises errors.Unsupported, naming store and operation, for what this owner has no use for.
@@ -47,18 +55,18 @@ class Store(Protocol):
     async def list_keys(self, limit: int, after: int = 0) -> list[KeyEntry]:
         """Return keys in the order of their last write, those written after `after`."""
 
-    async def append(self, draft: Draft) -> Entry:
+    async def append(self, draft: TranscriptDraft) -> TranscriptEntry:
         """Add to the transcript; over the cap, its oldest entries go."""
 
-    async def transcript(self, last: int) -> list[Entry]:
+    async def transcript(self, last: int) -> list[TranscriptEntry]:
         """Return the last entries, oldest first."""
 
-    async def get_collection(self, label: str) -> Snapshot | None:
+    async def get_collection(self, label: str) -> CollectionSnapshot | None:
         """Return a snapshot of a collection."""
 
     async def put_collection(
         self, label: str, collection: Collection, *, index: bool, expected: Several[int] | None = None
-    ) -> Listing:
+    ) -> CollectionInfo:
         """Write a collection as a whole.
 
         `expected` are the versions that may be there, ABSENT and EXISTS among them; another one is
@@ -68,7 +76,7 @@ class Store(Protocol):
     async def remove_collection(self, label: str, *, expected: Several[int] | None = None) -> bool:
         """Remove a collection, under the same condition; tell whether it was there."""
 
-    async def list_collections(self) -> list[Listing]:
+    async def list_collections(self) -> list[CollectionInfo]:
         """Return what collections there are, by label."""
 
     async def drop(self) -> bool:

@@ -11,18 +11,18 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.sql.elements import ColumnElement
 
-from shared.conversation.state.table import store, store_collection, store_entry, store_key
-from shared.conversation.state.types import Draft, Owner
-from shared.infra.postgres import owned_by
+from shared.conversation.state.table import state_collection, state_key, state_store, transcript_entry
+from shared.conversation.state.types import Owner, TranscriptDraft
+from shared.infra.postgres import tenant_filter
 
 
-async def take_number(connection: AsyncConnection, owner: Owner) -> int:
+async def next_version(connection: AsyncConnection, owner: Owner) -> int:
     """Lock a store, made if it is new, and return the number of the write that follows."""
     now = cast(extract("epoch", func.clock_timestamp()) * 1_000_000, BigInteger)
-    statement = insert(store).values(_named(owner) | {"written": now})
-    later = {"written": func.greatest(store.c.written + 1, now)}
-    numbered = statement.on_conflict_do_update(index_elements=list(store.primary_key), set_=later)
-    return int(await connection.scalar(numbered.returning(store.c.written)) or 0)
+    statement = insert(state_store).values(_named(owner) | {"written": now})
+    later = {"written": func.greatest(state_store.c.written + 1, now)}
+    numbered = statement.on_conflict_do_update(index_elements=list(state_store.primary_key), set_=later)
+    return int(await connection.scalar(numbered.returning(state_store.c.written)) or 0)
 
 
 def _named(owner: Owner) -> dict[str, Any]:
@@ -30,103 +30,103 @@ def _named(owner: Owner) -> dict[str, Any]:
 
 
 def _of(table: Table, owner: Owner) -> ColumnElement[bool]:
-    return and_(owned_by(table, owner.tenant), table.c.kind == owner.kind, table.c.owner == owner.id)
+    return and_(tenant_filter(table, owner.tenant), table.c.kind == owner.kind, table.c.owner == owner.id)
 
 
 async def set_key(connection: AsyncConnection, owner: Owner, key: str, value: str, written: int) -> None:
     """Write a key."""
     changed = {"value": value, "written": written}
-    statement = insert(store_key).values(_named(owner) | {"key": key} | changed)
+    statement = insert(state_key).values(_named(owner) | {"key": key} | changed)
     await connection.execute(
-        statement.on_conflict_do_update(index_elements=list(store_key.primary_key), set_=changed)
+        statement.on_conflict_do_update(index_elements=list(state_key.primary_key), set_=changed)
     )
 
 
 async def evict_keys(connection: AsyncConnection, owner: Owner, kept: int) -> None:
     """Delete all but the `kept` keys that were written last."""
-    mine = _of(store_key, owner)
-    order = store_key.c.written.desc()
-    surplus = select(store_key.c.key).where(mine).order_by(order).offset(kept).scalar_subquery()
-    await connection.execute(delete(store_key).where(mine, store_key.c.key.in_(surplus)))
+    mine = _of(state_key, owner)
+    order = state_key.c.written.desc()
+    surplus = select(state_key.c.key).where(mine).order_by(order).offset(kept).scalar_subquery()
+    await connection.execute(delete(state_key).where(mine, state_key.c.key.in_(surplus)))
 
 
 async def get_key(connection: AsyncConnection, owner: Owner, key: str) -> RowMapping | None:
     """Return the row of a key."""
-    statement = select(store_key).where(_of(store_key, owner), store_key.c.key == key)
+    statement = select(state_key).where(_of(state_key, owner), state_key.c.key == key)
     return (await connection.execute(statement)).mappings().one_or_none()
 
 
 async def delete_key(connection: AsyncConnection, owner: Owner, key: str) -> bool:
     """Delete a key; tell whether it was there."""
-    mine = (_of(store_key, owner), store_key.c.key == key)
-    return (await connection.execute(delete(store_key).where(*mine))).rowcount > 0
+    mine = (_of(state_key, owner), state_key.c.key == key)
+    return (await connection.execute(delete(state_key).where(*mine))).rowcount > 0
 
 
 async def list_keys(connection: AsyncConnection, owner: Owner, limit: int, after: int) -> list[RowMapping]:
     """Return rows of keys in the order of their last write."""
-    statement = select(store_key).where(_of(store_key, owner), store_key.c.written > after)
-    rows = await connection.execute(statement.order_by(store_key.c.written).limit(limit))
+    statement = select(state_key).where(_of(state_key, owner), state_key.c.written > after)
+    rows = await connection.execute(statement.order_by(state_key.c.written).limit(limit))
     return list(rows.mappings())
 
 
-async def add_entry(connection: AsyncConnection, owner: Owner, draft: Draft, written: int) -> None:
+async def add_entry(connection: AsyncConnection, owner: Owner, draft: TranscriptDraft, written: int) -> None:
     """Add to a transcript."""
     said = {"role": draft.role, "content": draft.content, "metadata": dict(draft.metadata)}
-    await connection.execute(insert(store_entry).values(_named(owner) | said | {"written": written}))
+    await connection.execute(insert(transcript_entry).values(_named(owner) | said | {"written": written}))
 
 
 async def evict_entries(connection: AsyncConnection, owner: Owner, kept: int) -> None:
     """Delete all but the last `kept` entries of a transcript."""
-    mine = _of(store_entry, owner)
-    order = store_entry.c.written.desc()
-    oldest = select(store_entry.c.written).where(mine).order_by(order).offset(kept).scalar_subquery()
-    await connection.execute(delete(store_entry).where(mine, store_entry.c.written.in_(oldest)))
+    mine = _of(transcript_entry, owner)
+    order = transcript_entry.c.written.desc()
+    oldest = select(transcript_entry.c.written).where(mine).order_by(order).offset(kept).scalar_subquery()
+    await connection.execute(delete(transcript_entry).where(mine, transcript_entry.c.written.in_(oldest)))
 
 
 async def last_entries(connection: AsyncConnection, owner: Owner, last: int) -> list[RowMapping]:
     """Return the rows of the last entries, oldest first."""
-    statement = select(store_entry).where(_of(store_entry, owner))
-    rows = await connection.execute(statement.order_by(store_entry.c.written.desc()).limit(last))
+    statement = select(transcript_entry).where(_of(transcript_entry, owner))
+    rows = await connection.execute(statement.order_by(transcript_entry.c.written.desc()).limit(last))
     return list(rows.mappings())[::-1]
 
 
 async def get_collection(connection: AsyncConnection, owner: Owner, label: str) -> RowMapping | None:
     """Return the row of a collection."""
-    statement = select(store_collection).where(
-        _of(store_collection, owner), store_collection.c.label == label
+    statement = select(state_collection).where(
+        _of(state_collection, owner), state_collection.c.label == label
     )
     return (await connection.execute(statement)).mappings().one_or_none()
 
 
 async def version_of(connection: AsyncConnection, owner: Owner, label: str) -> int:
     """Return the version of a collection, 0 if there is none."""
-    mine = (_of(store_collection, owner), store_collection.c.label == label)
-    return int(await connection.scalar(select(store_collection.c.written).where(*mine)) or 0)
+    mine = (_of(state_collection, owner), state_collection.c.label == label)
+    return int(await connection.scalar(select(state_collection.c.written).where(*mine)) or 0)
 
 
 async def put_collection(
     connection: AsyncConnection, owner: Owner, label: str, changed: dict[str, Any]
 ) -> None:
     """Write a collection; `changed` holds the columns beside its name."""
-    statement = insert(store_collection).values(_named(owner) | {"label": label} | changed)
+    statement = insert(state_collection).values(_named(owner) | {"label": label} | changed)
     await connection.execute(
-        statement.on_conflict_do_update(index_elements=list(store_collection.primary_key), set_=changed)
+        statement.on_conflict_do_update(index_elements=list(state_collection.primary_key), set_=changed)
     )
 
 
 async def remove_collection(connection: AsyncConnection, owner: Owner, label: str) -> bool:
     """Remove a collection; tell whether it was there."""
-    mine = (_of(store_collection, owner), store_collection.c.label == label)
-    return (await connection.execute(delete(store_collection).where(*mine))).rowcount > 0
+    mine = (_of(state_collection, owner), state_collection.c.label == label)
+    return (await connection.execute(delete(state_collection).where(*mine))).rowcount > 0
 
 
 async def list_collections(connection: AsyncConnection, owner: Owner) -> list[RowMapping]:
     """Return the rows of collections by label, without their values."""
-    kept = (column for column in store_collection.c if column.name not in ("value", "data"))
-    statement = select(*kept).where(_of(store_collection, owner)).order_by(store_collection.c.label)
+    kept = (column for column in state_collection.c if column.name not in ("value", "data"))
+    statement = select(*kept).where(_of(state_collection, owner)).order_by(state_collection.c.label)
     return list((await connection.execute(statement)).mappings())
 
 
 async def drop(connection: AsyncConnection, owner: Owner) -> bool:
     """Delete a store with all that it holds; tell whether it was there."""
-    return (await connection.execute(delete(store).where(_of(store, owner)))).rowcount > 0
+    return (await connection.execute(delete(state_store).where(_of(state_store, owner)))).rowcount > 0

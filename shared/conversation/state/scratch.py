@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from shared.conversation.state.tmp import Tmp, open_tmp
+from shared.conversation.state.tmp import RedisStateStore, open_tmp
 from shared.conversation.state.types import Owner, OwnerKind, shown_time
 from shared.foundation import errors, validation
 from shared.foundation.scope import Scope
@@ -21,7 +21,9 @@ from shared.platform.resources import Resources
 _GRACE = 24 * 3600
 
 
-async def open_scratch(resources: Resources, scope: Scope, name: str, *, write: bool = False) -> Tmp:
+async def open_scratch(
+    resources: Resources, scope: Scope, name: str, *, write: bool = False
+) -> RedisStateStore:
     """Open a scratch store; one that was never written to is empty."""
     validation.check_identifier(name, "name")
     if "/" in name:
@@ -32,7 +34,7 @@ async def open_scratch(resources: Resources, scope: Scope, name: str, *, write: 
     return store
 
 
-def _store(resources: Resources, tenant: str, owner_id: str) -> Tmp:
+def _store(resources: Resources, tenant: str, owner_id: str) -> RedisStateStore:
     return open_tmp(resources, Owner(tenant, OwnerKind.SCRATCH, owner_id))
 
 
@@ -41,9 +43,9 @@ def _digest(*names: str | None) -> str:
     return hashlib.sha256(orjson.dumps(names)).hexdigest()
 
 
-async def _note(resources: Resources, tenant: str, user_id: str, store: Tmp) -> None:
+async def _note(resources: Resources, tenant: str, user_id: str, store: RedisStateStore) -> None:
     key, now, life = _notes(resources, tenant, user_id), time.time(), store.ttl + _GRACE
-    with redis_client.translated():
+    with redis_client.failures_as_unavailable():
         async with resources.redis.pipeline(transaction=True) as pipe:
             pipe.zremrangebyscore(key, "-inf", now)
             pipe.zadd(key, {store.owner.id: now + life})
@@ -55,14 +57,14 @@ def _notes(resources: Resources, tenant: str, user_id: str) -> str:
     return f"{resources.settings.prefix}:scratch:{{{tenant}}}:{_digest(user_id)}"
 
 
-async def show(store: Tmp, name: str) -> dict[str, Any]:
+async def describe(store: RedisStateStore, name: str) -> dict[str, Any]:
     """Return what a scratch store holds, without the values."""
     keys = await store.list_keys(store.caps.keys)
     expires_at = await store.expires_at()
     return {
         "name": name,
         "keys": [entry.key for entry in keys],
-        "collections": [listing.shown() for listing in await store.list_collections()],
+        "collections": [listing.to_json() for listing in await store.list_collections()],
         "expires_at": None if expires_at is None else shown_time(expires_at),
     }
 
@@ -74,7 +76,7 @@ async def erase(resources: Resources, tenant: str, user_id: str) -> int:
     yet written to it leaves something behind that a next erasure must find.
     """
     notes = _notes(resources, tenant, user_id)
-    with redis_client.translated():
+    with redis_client.failures_as_unavailable():
         noted = [str(one) for one in await resources.redis.zrange(notes, 0, -1)]
         dropped = [await _store(resources, tenant, owner_id).drop() for owner_id in noted]
     return sum(dropped)

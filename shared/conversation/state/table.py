@@ -26,7 +26,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 
 from shared.infra.postgres import metadata
 
-store = Table(
+state_store = Table(
     "store",
     metadata,
     Column("tenant", Text, nullable=False),
@@ -39,7 +39,7 @@ store = Table(
 )
 
 # For the cascade.
-Index("store_session_idx", store.c.tenant, store.c.session_id)
+Index("store_session_idx", state_store.c.tenant, state_store.c.session_id)
 
 
 def _of_store() -> ForeignKeyConstraint:
@@ -47,7 +47,7 @@ def _of_store() -> ForeignKeyConstraint:
     return ForeignKeyConstraint(here, there, ondelete="CASCADE")
 
 
-store_key = Table(
+state_key = Table(
     "store_key",
     metadata,
     Column("tenant", Text, nullable=False),
@@ -61,9 +61,9 @@ store_key = Table(
     _of_store(),
 )
 
-Index("store_key_order_idx", *(store_key.c[name] for name in ("tenant", "kind", "owner", "written")))
+Index("store_key_order_idx", *(state_key.c[name] for name in ("tenant", "kind", "owner", "written")))
 
-store_entry = Table(
+transcript_entry = Table(
     "store_entry",
     metadata,
     Column("tenant", Text, nullable=False),
@@ -77,7 +77,7 @@ store_entry = Table(
     _of_store(),
 )
 
-store_collection = Table(
+state_collection = Table(
     "store_collection",
     metadata,
     Column("tenant", Text, nullable=False),

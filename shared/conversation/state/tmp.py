@@ -18,14 +18,14 @@ from redis.asyncio import Redis
 from shared.conversation.state import rules, scripts
 from shared.conversation.state.types import (
     Caps,
-    Draft,
-    Entry,
+    CollectionInfo,
+    CollectionSnapshot,
     KeyEntry,
-    Listing,
     Owner,
     OwnerKind,
-    Snapshot,
-    time_of,
+    TranscriptDraft,
+    TranscriptEntry,
+    version_to_time,
 )
 from shared.conversation.values import collection_codec, json_codec
 from shared.conversation.values.collection import Collection
@@ -38,7 +38,7 @@ _PARTS = ("written", "keys", "order", "transcript", "labels", "values")
 
 
 @dataclass(frozen=True, slots=True)
-class Tmp:
+class RedisStateStore:
     """The fleeting store of one owner: see `protocol.Store`. `ttl` is in seconds."""
 
     redis: Redis
@@ -71,18 +71,18 @@ class Tmp:
         rows = await self._run(scripts.LIST_KEYS, limit, after)
         return [KeyEntry(key, json_codec.loads(value), _whole(written)) for key, value, written in rows]
 
-    async def append(self, draft: Draft) -> Entry:  # noqa: D102
+    async def append(self, draft: TranscriptDraft) -> TranscriptEntry:  # noqa: D102
         rules.check_operation(self, "transcript")
-        said = draft.checked()
+        said = draft.validated()
         packed = orjson.dumps([said.role, said.content, dict(said.metadata)]).decode()
         written = await self._run(scripts.APPEND, self._life, packed, self.caps.entries)
-        return Entry(said.role, said.content, said.metadata, time_of(int(written)))
+        return TranscriptEntry(said.role, said.content, said.metadata, version_to_time(int(written)))
 
-    async def transcript(self, last: int) -> list[Entry]:  # noqa: D102
+    async def transcript(self, last: int) -> list[TranscriptEntry]:  # noqa: D102
         rules.check_operation(self, "transcript")
         return [_entry(packed) for packed in await self._run(scripts.TRANSCRIPT, last)]
 
-    async def get_collection(self, label: str) -> Snapshot | None:  # noqa: D102
+    async def get_collection(self, label: str) -> CollectionSnapshot | None:  # noqa: D102
         rules.check_label(self, label)
         packed, value = await self._run(scripts.GET_COLLECTION, label)
         if packed is None or value is None:
@@ -92,19 +92,19 @@ class Tmp:
         held = collection_codec.decode_collection(
             listing.type, head, None if data is None else base64.b64decode(data)
         )
-        return Snapshot(listing, held)
+        return CollectionSnapshot(listing, held)
 
     async def put_collection(  # noqa: D102
         self, label: str, collection: Collection, *, index: bool, expected: Several[int] | None = None
-    ) -> Listing:
+    ) -> CollectionInfo:
         rules.check_label(self, label)
         value, data = collection_codec.dump_parts(collection)
-        listed = (collection_codec.kind_of(collection), index, collection_codec.size_of(value, data))
+        listed = (collection_codec.collection_type(collection), index, collection_codec.size_of(value, data))
         # Text beside text: the value is JSON already, and base64 needs no quoting.
         bits = "null" if data is None else f'"{base64.b64encode(data).decode()}"'
         packed = (orjson.dumps(listed).decode(), f"[{value},{bits}]")
         version = await self._change(scripts.PUT_COLLECTION, label, expected, *packed)
-        return Listing(label, *listed, version)
+        return CollectionInfo(label, *listed, version)
 
     async def remove_collection(self, label: str, *, expected: Several[int] | None = None) -> bool:  # noqa: D102
         rules.check_label(self, label)
@@ -114,10 +114,10 @@ class Tmp:
         versions = "" if expected is None else f",{','.join(map(str, expected))},"
         done, version = await self._run(script, self._life, label, versions, *told)
         if not done:
-            raise rules.stale(label, int(version))
+            raise rules.version_conflict(label, int(version))
         return int(version)
 
-    async def list_collections(self) -> list[Listing]:  # noqa: D102
+    async def list_collections(self) -> list[CollectionInfo]:  # noqa: D102
         rules.check_operation(self, "collections")
         rows = await self._run(scripts.LIST_COLLECTIONS)
         return [_listing(label, packed) for label, packed in sorted(zip(rows[::2], rows[1::2], strict=True))]
@@ -136,7 +136,7 @@ class Tmp:
 
     async def _run(self, script: str, *arguments: str | int) -> Any:
         names = self._keys()
-        with redis_client.translated():
+        with redis_client.failures_as_unavailable():
             return await self.redis.eval(script, len(names), *names, *arguments)
 
     def _keys(self) -> list[str]:
@@ -145,11 +145,11 @@ class Tmp:
         return [f"{tag}:{part}" for part in _PARTS]
 
 
-def open_tmp(resources: Resources, owner: Owner, ttl_seconds: float | None = None) -> Tmp:
+def open_tmp(resources: Resources, owner: Owner, ttl_seconds: float | None = None) -> RedisStateStore:
     """Open the fleeting store of an owner; `ttl_seconds` is the setting's if not given."""
     settings = resources.settings
-    caps = Caps.of(settings, owner.kind)
-    return Tmp(resources.redis, settings.prefix, owner, caps, ttl_seconds or settings.tmp_ttl)
+    caps = Caps.from_settings(settings, owner.kind)
+    return RedisStateStore(resources.redis, settings.prefix, owner, caps, ttl_seconds or settings.tmp_ttl)
 
 
 async def drop_of_sessions(resources: Resources, tenant: str, session_ids: Sequence[str]) -> None:
@@ -165,13 +165,13 @@ def _whole(score: str) -> int:
     return int(float(score))
 
 
-def _entry(packed: str) -> Entry:
+def _entry(packed: str) -> TranscriptEntry:
     written, _, said = packed.partition("\n")
     role, content, metadata = orjson.loads(said)
-    return Entry(Role(role), content, metadata, time_of(int(written)))
+    return TranscriptEntry(Role(role), content, metadata, version_to_time(int(written)))
 
 
-def _listing(label: str, packed: str) -> Listing:
+def _listing(label: str, packed: str) -> CollectionInfo:
     version, _, listed = packed.partition("\n")
     kind, index, size = orjson.loads(listed)
-    return Listing(label, kind, index, size, int(version))
+    return CollectionInfo(label, kind, index, size, int(version))

@@ -11,7 +11,7 @@ from shared.conversation.values.collection import Collection
 from shared.conversation.values.value import Value
 from shared.foundation import validation
 from shared.foundation.config import Settings
-from shared.foundation.roles import MAX_CONTENT, Role
+from shared.foundation.roles import MAX_TURN_CONTENT, Role
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -50,10 +50,10 @@ class Caps:
     entries: int
 
     @classmethod
-    def of(cls, settings: Settings, kind: OwnerKind) -> "Caps":
+    def from_settings(cls, settings: Settings, kind: OwnerKind) -> "Caps":
         """Return the caps that the settings give a kind of owner, now: older stores follow."""
-        keys = settings.agent_kv if kind is OwnerKind.AGENT else settings.session_kv
-        return cls(keys, settings.session_transcript)
+        keys = settings.agent_max_keys if kind is OwnerKind.AGENT else settings.session_max_keys
+        return cls(keys, settings.session_max_transcript_entries)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,34 +62,34 @@ class KeyEntry:
 
     key: str
     value: Value
-    written: int
+    version: int
 
-    def shown(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return it as JSON."""
         return {
             "key": self.key,
             "value": json_codec.encode(self.value),
             "type": json_codec.type_of(self.value),
-            "updated_at": shown_time(time_of(self.written)),
+            "updated_at": shown_time(version_to_time(self.version)),
         }
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class TranscriptDraft:
     """What somebody adds to a transcript."""
 
     role: Role
     content: str
     metadata: Mapping[str, str] = field(default_factory=dict)
 
-    def checked(self) -> "Draft":
+    def validated(self) -> "TranscriptDraft":
         """Return it as it will be stored; raise errors.Invalid naming the field and the rule."""
-        content = validation.check_text(self.content, "content", MAX_CONTENT)
-        return Draft(self.role, content, validation.check_metadata(self.metadata))
+        content = validation.check_text(self.content, "content", MAX_TURN_CONTENT)
+        return TranscriptDraft(self.role, content, validation.check_metadata(self.metadata))
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TranscriptEntry:
     """An entry of a transcript."""
 
     role: Role
@@ -97,7 +97,7 @@ class Entry:
     metadata: Mapping[str, str]
     timestamp: datetime
 
-    def shown(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return it as JSON."""
         return {
             "role": self.role,
@@ -108,7 +108,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class CollectionInfo:
     """A collection as it is listed: its size is that of its stored form, in bytes."""
 
     label: str
@@ -117,7 +117,7 @@ class Listing:
     size_bytes: int
     version: int
 
-    def shown(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return it as JSON."""
         return {
             "label": self.label,
@@ -125,28 +125,28 @@ class Listing:
             "index": self.index,
             "size_bytes": self.size_bytes,
             "version": self.version,
-            "updated_at": shown_time(time_of(self.version)),
+            "updated_at": shown_time(version_to_time(self.version)),
         }
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class CollectionSnapshot:
     """A collection as it stood when it was read; changing it changes nothing until it is put back."""
 
-    listing: Listing
+    listing: CollectionInfo
     collection: Collection
 
-    def shown(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return it as JSON."""
-        return self.listing.shown() | {"value": collection_codec.encode_collection(self.collection)}
+        return self.listing.to_json() | {"value": collection_codec.encode_collection(self.collection)}
 
 
-def time_of(written: int) -> datetime:
+def version_to_time(written: int) -> datetime:
     """Return the time of a write (microseconds since 1970)."""
     return _EPOCH + written * _MICROSECOND
 
 
-def write_of(moment: datetime) -> int:
+def time_to_version(moment: datetime) -> int:
     """Return the number of the write that `time_of` dates so."""
     return (moment - _EPOCH) // _MICROSECOND
 

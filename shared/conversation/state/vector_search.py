@@ -12,15 +12,15 @@ from operator import mul
 from typing import Any
 
 from shared.conversation.state import rules
-from shared.conversation.state.protocol import Store
-from shared.conversation.values.vector import Vec, packed
+from shared.conversation.state.protocol import StateStore
+from shared.conversation.values.vector import Vec, to_float32_bytes
 from shared.foundation import errors
 
 # Some milliseconds of arithmetic.
 _LARGE = 20_000
 
 
-async def nearest(store: Store, label: str, vector: Sequence[float], limit: int) -> list[dict[str, Any]]:
+async def nearest(store: StateStore, label: str, vector: Sequence[float], limit: int) -> list[dict[str, Any]]:
     """Return {place, label, score} of the rows most like a vector, the best first.
 
     Raises errors.Conflict for a collection that is no index, errors.Invalid for a vector that has
@@ -40,7 +40,7 @@ async def nearest(store: Store, label: str, vector: Sequence[float], limit: int)
 
 
 def _check_vector(vector: Sequence[float], dimension: int) -> None:
-    packed(vector)
+    to_float32_bytes(vector)
     if len(vector) != dimension:
         raise errors.Invalid("vector", f"must have the dimension {dimension}")
     if not any(vector):

@@ -11,10 +11,10 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.conversation.sessions import queries as session_queries
 from shared.conversation.sessions.session import Session
-from shared.conversation.turns.table import recall_mark, shown, turn
-from shared.conversation.turns.turn import Turn, TurnDraft, place_of, ref_of
+from shared.conversation.turns.table import READ_COLUMNS, recalled_memory, turn
+from shared.conversation.turns.turn import Turn, TurnDraft, record_id_of, turn_key_of
 from shared.foundation.scope import Scope
-from shared.infra.postgres import at_one_of, owned_by
+from shared.infra.postgres import is_any_turn_of, tenant_filter
 from shared.search.text import indexed_text, tsvector
 
 VERSION = 1
@@ -36,7 +36,7 @@ _INSERT = text(
 )
 
 
-async def add(
+async def insert_rows(
     connection: AsyncConnection, session: Session, first_seq: int, drafts: Sequence[TurnDraft]
 ) -> list[Turn]:
     """Append turns to a locked session, numbered from `first_seq`."""
@@ -48,7 +48,7 @@ async def add(
         "user_id": session.user_id,
         "rows": orjson.dumps(rows).decode(),
     }
-    added = [Turn.of(row) for row in (await connection.execute(_INSERT, values)).mappings()]
+    added = [Turn.from_row(row) for row in (await connection.execute(_INSERT, values)).mappings()]
     return sorted(added, key=lambda one: one.seq)
 
 
@@ -58,53 +58,55 @@ def _row(seq: int, draft: TurnDraft) -> dict[str, Any]:
         "seq": seq,
         "recalled": [line.model_dump() for line in draft.recalled],
         "recalled_ids": [line.id for line in draft.recalled],
-        "words": tsvector.of_text(said),
+        "words": tsvector.terms_of(said),
     }
 
 
-async def last(connection: AsyncConnection, tenant: str, session_id: str, count: int) -> list[Turn]:
+async def list_last(connection: AsyncConnection, tenant: str, session_id: str, count: int) -> list[Turn]:
     """Return a session's last turns, oldest first."""
-    mine = (owned_by(turn, tenant), turn.c.session_id == session_id)
-    statement = select(*shown).where(*mine).order_by(turn.c.seq.desc()).limit(count)
-    return [Turn.of(row) for row in (await connection.execute(statement)).mappings()][::-1]
+    mine = (tenant_filter(turn, tenant), turn.c.session_id == session_id)
+    statement = select(*READ_COLUMNS).where(*mine).order_by(turn.c.seq.desc()).limit(count)
+    return [Turn.from_row(row) for row in (await connection.execute(statement)).mappings()][::-1]
 
 
-async def at(
+async def list_by_keys(
     connection: AsyncConnection,
     scope: Scope,
     places: Iterable[tuple[str, int]],
     conditions: Sequence[ColumnElement[bool]] = (),
 ) -> list[Turn]:
     """Return the turns at these (session, seq) places that the scope sees, in no order."""
-    here = at_one_of(turn.c.session_id, turn.c.seq, places)
-    return await select_turns(connection, select(*shown).where(visible(scope), here, *conditions))
+    here = is_any_turn_of(turn.c.session_id, turn.c.seq, places)
+    return await select_turns(connection, select(*READ_COLUMNS).where(visible(scope), here, *conditions))
 
 
 async def select_turns(connection: AsyncConnection, statement: Select[Any]) -> list[Turn]:
     """Run a select on `turn` that another file of this capability built."""
-    return [Turn.of(row) for row in (await connection.execute(statement)).mappings()]
+    return [Turn.from_row(row) for row in (await connection.execute(statement)).mappings()]
 
 
 def visible(scope: Scope) -> ColumnElement[bool]:
     """Return the condition of what a scope sees: the agent's common turns, and its user's."""
     common = turn.c.user_id.is_(None)
     whose = common if scope.user_id is None else or_(common, turn.c.user_id == scope.user_id)
-    mine = owned_by(turn, scope.tenant) & (turn.c.agent_id == scope.agent_id) & whose
-    return mine & session_queries.of_live_session(turn)
+    mine = tenant_filter(turn, scope.tenant) & (turn.c.agent_id == scope.agent_id) & whose
+    return mine & session_queries.session_is_live(turn)
 
 
-async def marks(
+async def list_recalled(
     connection: AsyncConnection, tenant: str, session_id: str, after: int
 ) -> dict[str, tuple[int, int]]:
     """Return what a session has been shown since turn `after`: id → (content version, seq of that turn)."""
-    since = (recall_mark.c.session_id == session_id, recall_mark.c.seq > after)
-    mine = (owned_by(recall_mark, tenant), *since)
-    columns = (recall_mark.c.entry_id, recall_mark.c.content_version, recall_mark.c.seq)
+    since = (recalled_memory.c.session_id == session_id, recalled_memory.c.seq > after)
+    mine = (tenant_filter(recalled_memory, tenant), *since)
+    columns = (recalled_memory.c.entry_id, recalled_memory.c.content_version, recalled_memory.c.seq)
     rows = await connection.execute(select(*columns).where(*mine))
     return {row.entry_id: (row.content_version, row.seq) for row in rows}
 
 
-async def mark(connection: AsyncConnection, session: Session, seq: int, shown: Mapping[str, int]) -> None:
+async def save_recalled(
+    connection: AsyncConnection, session: Session, seq: int, shown: Mapping[str, int]
+) -> None:
     """Note that entries (id → content version) were shown with a turn."""
     rows = [
         {
@@ -118,10 +120,10 @@ async def mark(connection: AsyncConnection, session: Session, seq: int, shown: M
     ]
     if not rows:
         return
-    statement = insert(recall_mark).values(rows)
+    statement = insert(recalled_memory).values(rows)
     newer = {"content_version": statement.excluded.content_version, "seq": statement.excluded.seq}
     await connection.execute(
-        statement.on_conflict_do_update(index_elements=list(recall_mark.primary_key), set_=newer)
+        statement.on_conflict_do_update(index_elements=list(recalled_memory.primary_key), set_=newer)
     )
 
 
@@ -137,45 +139,51 @@ _ERASE_RECALLED = text(
 ).bindparams(bindparam("ids", type_=ARRAY(Text)))
 
 
-async def erase_recalled(connection: AsyncConnection, tenant: str, entry_ids: Sequence[str]) -> list[str]:
+async def delete_recalled_lines(
+    connection: AsyncConnection, tenant: str, entry_ids: Sequence[str]
+) -> list[str]:
     """Take forgotten entries' lines out of stored turns; return the sessions whose windows are stale."""
     values = {"tenant": tenant, "ids": list(entry_ids)}
     stale = set((await connection.scalars(_ERASE_RECALLED, values)).all())
-    forgotten = (owned_by(recall_mark, tenant), recall_mark.c.entry_id.in_(entry_ids))
-    await connection.execute(delete(recall_mark).where(*forgotten))
+    forgotten = (tenant_filter(recalled_memory, tenant), recalled_memory.c.entry_id.in_(entry_ids))
+    await connection.execute(delete(recalled_memory).where(*forgotten))
     return sorted(stale)
 
 
-async def passages_of(connection: AsyncConnection, tenant: str, session_ids: Sequence[str]) -> dict[str, str]:
+async def embedding_texts(
+    connection: AsyncConnection, tenant: str, session_ids: Sequence[str]
+) -> dict[str, str]:
     """Return what was embedded of every turn of these sessions, by index name."""
-    mine = (owned_by(turn, tenant), turn.c.session_id.in_(session_ids))
+    mine = (tenant_filter(turn, tenant), turn.c.session_id.in_(session_ids))
     columns = (turn.c.session_id, turn.c.seq, turn.c.content, turn.c.speaker)
     rows = await connection.execute(select(*columns).where(*mine))
     return {
-        ref_of(row.session_id, row.seq): indexed_text.dense_text(row.content, speaker=row.speaker)
+        record_id_of(row.session_id, row.seq): indexed_text.embedding_text(row.content, speaker=row.speaker)
         for row in rows
     }
 
 
-async def documents(connection: AsyncConnection, tenant: str, refs: Sequence[str]) -> list[Any]:
+async def load_rows(connection: AsyncConnection, tenant: str, record_ids: Sequence[str]) -> list[Any]:
     """Return turns with their scope columns, by index name."""
-    here = tuple_(turn.c.session_id, turn.c.seq).in_([place_of(ref) for ref in refs])
-    return list((await connection.execute(select(turn).where(owned_by(turn, tenant), here))).mappings())
+    here = tuple_(turn.c.session_id, turn.c.seq).in_([turn_key_of(record_id) for record_id in record_ids])
+    return list((await connection.execute(select(turn).where(tenant_filter(turn, tenant), here))).mappings())
 
 
-async def versions(connection: AsyncConnection, tenant: str, refs: Sequence[str]) -> dict[str, int]:
+async def versions(connection: AsyncConnection, tenant: str, record_ids: Sequence[str]) -> dict[str, int]:
     """Return the version of each of these turns that exists, by index name."""
-    here = tuple_(turn.c.session_id, turn.c.seq).in_([place_of(ref) for ref in refs])
-    rows = await connection.execute(select(turn.c.session_id, turn.c.seq).where(owned_by(turn, tenant), here))
-    return {ref_of(row.session_id, row.seq): VERSION for row in rows}
+    here = tuple_(turn.c.session_id, turn.c.seq).in_([turn_key_of(record_id) for record_id in record_ids])
+    rows = await connection.execute(
+        select(turn.c.session_id, turn.c.seq).where(tenant_filter(turn, tenant), here)
+    )
+    return {record_id_of(row.session_id, row.seq): VERSION for row in rows}
 
 
-async def all_refs(
+async def page_keys(
     connection: AsyncConnection, tenant: str, after: tuple[str, int], limit: int
 ) -> list[tuple[str, int]]:
     """Page through a tenant's turns by (session, seq)."""
     place = tuple_(turn.c.session_id, turn.c.seq)
-    statement = select(turn.c.session_id, turn.c.seq).where(owned_by(turn, tenant), place > after)
+    statement = select(turn.c.session_id, turn.c.seq).where(tenant_filter(turn, tenant), place > after)
     ordered = statement.order_by(turn.c.session_id, turn.c.seq).limit(limit)
     return [(row.session_id, row.seq) for row in await connection.execute(ordered)]
 
@@ -184,12 +192,12 @@ async def expired(connection: AsyncConnection, tenant: str, age: timedelta, limi
     """Delete turns received longer ago than `age`; return their index names."""
     old = (
         select(turn.c.session_id, turn.c.seq)
-        .where(owned_by(turn, tenant), turn.c.received_at < func.now() - age)
+        .where(tenant_filter(turn, tenant), turn.c.received_at < func.now() - age)
         .limit(limit)
         .with_for_update(skip_locked=True)
     )
     places = [(row.session_id, row.seq) for row in await connection.execute(old)]
     if places:
         here = tuple_(turn.c.session_id, turn.c.seq).in_(places)
-        await connection.execute(delete(turn).where(owned_by(turn, tenant), here))
-    return [ref_of(*place) for place in places]
+        await connection.execute(delete(turn).where(tenant_filter(turn, tenant), here))
+    return [record_id_of(*place) for place in places]

@@ -39,13 +39,13 @@ turn = Table(
 )
 
 # What a reader needs; the rest is for searching and for finding what quotes an entry.
-shown = [column for column in turn.c if column.name not in {"words", "recalled_ids", "received_at"}]
+READ_COLUMNS = [column for column in turn.c if column.name not in {"words", "recalled_ids", "received_at"}]
 
 Index("turn_words_idx", turn.c.words, postgresql_using="gin")
 Index("turn_recalled_ids_idx", turn.c.recalled_ids, postgresql_using="gin")
 Index("turn_received_idx", turn.c.received_at)
 
-recall_mark = Table(
+recalled_memory = Table(
     "recall_mark",
     metadata,
     Column("tenant", Text, nullable=False),

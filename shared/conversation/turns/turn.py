@@ -6,8 +6,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import RowMapping
 
 from shared.foundation import validation
-from shared.foundation.roles import MAX_CONTENT, Role
-from shared.platform.spend.charge import Reported
+from shared.foundation.roles import MAX_TURN_CONTENT, Role
+from shared.platform.spend.charge import ReportedUsage
 
 
 class RecalledLine(BaseModel):
@@ -17,7 +17,7 @@ class RecalledLine(BaseModel):
 
     id: str
     line: str
-    episode: bool = False
+    is_episode: bool = False
 
 
 class TurnDraft(BaseModel):
@@ -32,16 +32,16 @@ class TurnDraft(BaseModel):
     metadata: dict[str, str] = Field(default_factory=dict)
     recalled: tuple[RecalledLine, ...] = ()
     # What the call to a model that made this turn used: booked with the turn.
-    usage: Reported | None = None
+    usage: ReportedUsage | None = None
 
-    def checked(self) -> "TurnDraft":
+    def validated(self) -> "TurnDraft":
         """Return the turn as it will be stored; raise errors.Invalid naming the field and the rule."""
         if self.speaker is not None:
             validation.check_text(self.speaker, "speaker", 128)
         at = self.created_at
         return self.model_copy(
             update={
-                "content": validation.check_text(self.content, "content", MAX_CONTENT),
+                "content": validation.check_text(self.content, "content", MAX_TURN_CONTENT),
                 "metadata": validation.check_metadata(self.metadata),
                 "created_at": at and validation.check_time(at, "created_at"),
             }
@@ -60,25 +60,25 @@ class Turn(BaseModel):
     content: str
     created_at: datetime
     metadata: dict[str, str]
-    recalled: list[RecalledLine] = Field(default_factory=list, exclude=True)
+    recalled_lines: list[RecalledLine] = Field(default_factory=list, exclude=True)
 
     @classmethod
-    def of(cls, row: RowMapping) -> "Turn":
+    def from_row(cls, row: RowMapping) -> "Turn":
         """Read a turn from a row of `turn`."""
         return cls.model_validate({**row})
 
     @property
-    def ref(self) -> str:
+    def record_id(self) -> str:
         """The name of this turn in the index."""
-        return ref_of(self.session_id, self.seq)
+        return record_id_of(self.session_id, self.seq)
 
 
-def ref_of(session_id: str, seq: int) -> str:
+def record_id_of(session_id: str, seq: int) -> str:
     """Return the index's name of a turn; ids hold no '#', so it reads back unambiguously."""
     return f"{session_id}#{seq}"
 
 
-def place_of(ref: str) -> tuple[str, int]:
+def turn_key_of(record_id: str) -> tuple[str, int]:
     """Return the (session_id, seq) that `ref_of` named."""
-    session_id, _, seq = ref.rpartition("#")
+    session_id, _, seq = record_id.rpartition("#")
     return session_id, int(seq)

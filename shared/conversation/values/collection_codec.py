@@ -25,11 +25,11 @@ def encode_collection(collection: Collection) -> Any:
 
     A Vec is {shape, data, labels?} and a Tensor {dtype, shape, data}, the data as base64.
     """
-    head, data = parts_of(collection)
+    head, data = split_parts(collection)
     return head if data is None else head | {"data": _text_of(data)}
 
 
-def parts_of(collection: Collection) -> tuple[Any, bytes | None]:
+def split_parts(collection: Collection) -> tuple[Any, bytes | None]:
     """Return a collection as JSON, and apart from that what is bytes by nature."""
     if isinstance(collection, (Doc, Block)):
         return {key: encode(value) for key, value in collection.items()}, None
@@ -41,14 +41,14 @@ def parts_of(collection: Collection) -> tuple[Any, bytes | None]:
     return [encode(value) for value in collection], None
 
 
-def kind_of(collection: Collection) -> str:
+def collection_type(collection: Collection) -> str:
     """Return the name of a collection's type."""
     return type(collection).__name__.lower()
 
 
 def dump_parts(collection: Collection) -> tuple[str, bytes | None]:
     """Return the parts of a collection, the JSON as text."""
-    head, data = parts_of(collection)
+    head, data = split_parts(collection)
     return orjson.dumps(head).decode(), data
 
 

@@ -14,7 +14,7 @@ from shared.foundation import errors, validation
 
 _SIZE = 4
 _LABEL = 256
-Place = int | str
+RowKey = int | str
 
 
 class Vec:
@@ -40,8 +40,8 @@ class Vec:
         if not isinstance(numbers, (list, tuple)) or not numbers:
             raise errors.Invalid("value", "of a vec must be an array of numbers, or of such arrays")
         if not isinstance(numbers[0], (list, tuple)):
-            return cls((len(numbers),), packed(numbers), labels)
-        rows = [packed(row) for row in numbers]
+            return cls((len(numbers),), to_float32_bytes(numbers), labels)
+        rows = [to_float32_bytes(row) for row in numbers]
         if len({len(row) for row in rows}) != 1:
             raise errors.Invalid("value", "of a vec must have rows of one dimension")
         return cls((len(rows), len(numbers[0])), b"".join(rows), labels)
@@ -51,20 +51,20 @@ class Vec:
         """How many numbers a row has."""
         return int(self.shape[-1])
 
-    def keys(self) -> list[Place]:
+    def keys(self) -> list[RowKey]:
         """Return the names of the rows: their labels, or else their places."""
         return list(range(len(self))) if self.labels is None else list(self.labels)
 
-    def get(self, place: Place) -> tuple[float, ...] | None:
+    def get(self, place: RowKey) -> tuple[float, ...] | None:
         """Return a row; None where there is none."""
         row = self._row(place)
         if row is None:
             return None
         return struct.unpack_from(f"<{self.dimension}f", self.data, row * self.dimension * _SIZE)
 
-    def set(self, place: Place, numbers: Sequence[float]) -> None:
+    def set(self, place: RowKey, numbers: Sequence[float]) -> None:
         """Replace a row, or add one: under a new label, or at the place after the last."""
-        row, vector = self._row(place), packed(numbers)
+        row, vector = self._row(place), to_float32_bytes(numbers)
         if len(vector) != self.dimension * _SIZE:
             raise errors.Invalid("value", f"must have the dimension {self.dimension}")
         if row is None:
@@ -72,7 +72,7 @@ class Vec:
         else:
             self._splice(row, vector)
 
-    def _add(self, place: Place, vector: bytes) -> None:
+    def _add(self, place: RowKey, vector: bytes) -> None:
         fits = place == len(self) if self.labels is None else isinstance(place, str)
         if len(self.shape) == 1 or not fits:
             raise errors.Invalid("place", "must be that of a row, or the next")
@@ -80,7 +80,7 @@ class Vec:
             self.labels = (*self.labels, validation.check_text(str(place), "place", _LABEL))
         self.shape, self.data = (len(self) + 1, self.dimension), self.data + vector
 
-    def delete(self, place: Place) -> bool:
+    def delete(self, place: RowKey) -> bool:
         """Remove a row; tell whether it was there. The rows after it move up."""
         row = self._row(place)
         if row is None or len(self.shape) == 1:
@@ -95,7 +95,7 @@ class Vec:
         start = row * self.dimension * _SIZE
         self.data = self.data[:start] + vector + self.data[start + self.dimension * _SIZE :]
 
-    def _row(self, place: Place) -> int | None:
+    def _row(self, place: RowKey) -> int | None:
         if isinstance(place, str):
             return self.labels.index(place) if self.labels and place in self.labels else None
         return place if 0 <= place < len(self) else None
@@ -123,7 +123,7 @@ class Vec:
         return converted(self.numpy(), dtype, copy=copy)
 
 
-def packed(numbers: Any) -> bytes:
+def to_float32_bytes(numbers: Any) -> bytes:
     """Return numbers as little-endian 32-bit floats; raise errors.Invalid for what is none or too large."""
     if not isinstance(numbers, (list, tuple)) or not all(type(number) in (int, float) for number in numbers):
         raise errors.Invalid("value", "must be an array of numbers")

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from shared.dreams.verification import labels, similarity
-from shared.dreams.verification.anti_pattern_form import well_formed
-from shared.dreams.verification.plan import listed
-from shared.dreams.verification.rejection import Code, Rejection, named
+from shared.dreams.verification.anti_pattern_form import is_well_formed
+from shared.dreams.verification.plan import to_list
+from shared.dreams.verification.rejection import Rejection, RejectionCode, item_reference
 from shared.foundation import model_output
-from shared.foundation.categories import ANTI_PATTERN_TAG, ANTI_PATTERNS
-from shared.memory.longterm.memory import Draft, Entry
+from shared.foundation.categories import ANTI_PATTERN_TAG, MINE_ANTI_PATTERNS
+from shared.memory.longterm.memory import Memory, MemoryDraft
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,30 +26,33 @@ class AntiPattern:
     session_ids: tuple[str, ...]
 
     @property
-    def draft(self) -> Draft:
+    def draft(self) -> MemoryDraft:
         """The entry it becomes."""
-        return Draft(content=self.content, category=self.category, tags=self.tags, enrich=False)
+        return MemoryDraft(content=self.content, category=self.category, tags=self.tags, enrich=False)
 
 
 def parse(reply: str) -> list[AntiPattern]:
     """Read the items of a reply, well formed or not; errors.BadReply when it holds no list of them."""
-    return [_read(item) for item in model_output.listed(reply, "toSave", "antiPatterns", "anti_patterns")]
+    return [
+        _read(item)
+        for item in model_output.parse_listed_objects(reply, "toSave", "antiPatterns", "anti_patterns")
+    ]
 
 
-def _read(item: model_output.Item) -> AntiPattern:
+def _read(item: model_output.JsonObject) -> AntiPattern:
     content = item.get("content")
     category = item.get("category") or item.get("domain")
     sessions = item.get("sessionIds") or item.get("session_ids") or item.get("sourceSessions")
     return AntiPattern(
         content=content.replace("**", "").strip() if isinstance(content, str) else "",
-        category=labels.below(ANTI_PATTERNS, category, f"{ANTI_PATTERNS}/general"),
-        tags=labels.tags(listed(item.get("tags")), ANTI_PATTERN_TAG),
-        session_ids=tuple(one for one in listed(sessions) if isinstance(one, str)),
+        category=labels.category_below(MINE_ANTI_PATTERNS, category, f"{MINE_ANTI_PATTERNS}/general"),
+        tags=labels.sanitize_tags(to_list(item.get("tags")), ANTI_PATTERN_TAG),
+        session_ids=tuple(one for one in to_list(sessions) if isinstance(one, str)),
     )
 
 
 def checked(
-    found: Iterable[AntiPattern], existing: Sequence[Entry]
+    found: Iterable[AntiPattern], existing: Sequence[Memory]
 ) -> tuple[list[AntiPattern], list[Rejection]]:
     """Part what may be saved from what may not: badly formed, or said by an entry or an item before."""
     accepted: list[AntiPattern] = []
@@ -57,12 +60,16 @@ def checked(
     known = [similarity.words_of(entry.content) for entry in existing]
     for index, one in enumerate(found):
         said = similarity.words_of(one.content)
-        if not well_formed(one.content):
+        if not is_well_formed(one.content):
             detail = "must read: Don't X for/because Y \u2014 instead Z"
-            rejections.append(Rejection(Code.MALFORMED, named("anti-pattern", (), index), detail))
-        elif any(similarity.are_alike(said, other) for other in known):
+            rejections.append(
+                Rejection(RejectionCode.MALFORMED, item_reference("anti-pattern", (), index), detail)
+            )
+        elif any(similarity.words_are_similar(said, other) for other in known):
             detail = "is known already"
-            rejections.append(Rejection(Code.DUPLICATE, named("anti-pattern", (), index), detail))
+            rejections.append(
+                Rejection(RejectionCode.DUPLICATE, item_reference("anti-pattern", (), index), detail)
+            )
         else:
             accepted.append(one)
             known.append(said)

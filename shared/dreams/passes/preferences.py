@@ -18,15 +18,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from shared.dreams.passes.sensitive_topics import needs_permission
+from shared.dreams.passes.sensitive_topics import is_sensitive
 from shared.dreams.verification import labels
 from shared.dreams.verification.merge import INFERRED, PERMISSION
-from shared.dreams.verification.plan import listed
+from shared.dreams.verification.plan import to_list
 from shared.foundation import errors, model_output, validation
-from shared.foundation.categories import PREFERENCES
-from shared.memory.longterm.memory import MAX_CONTENT, Draft, Source
+from shared.foundation.categories import INFER_PREFERENCES
+from shared.memory.longterm.memory import MAX_CONTENT, MemoryDraft, Source
 
-DUE = 6
+THRESHOLD = 6
 _KEY_LENGTH = 128
 _QUOTE_LENGTH = 300
 _SEPARATORS = re.compile(r"[\W_]+")
@@ -46,14 +46,14 @@ class Level(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Sighting:
+class Evidence:
     """One place where a wish showed."""
 
     session_id: str
     seqs: frozenset[int]
     level: Level
 
-    def overlaps(self, other: "Sighting") -> bool:
+    def overlaps(self, other: "Evidence") -> bool:
         """Tell whether both are the same place."""
         return self.session_id == other.session_id and not self.seqs.isdisjoint(other.seqs)
 
@@ -66,23 +66,23 @@ class Occurrence:
     content: str
     category: str
     tags: tuple[str, ...]
-    sighting: Sighting
+    sighting: Evidence
     quote: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class PreferenceCount:
     """What is known of a key after a run. `occurrence` words it best: strongest, then latest."""
 
     key: str
-    sightings: tuple[Sighting, ...]
+    sightings: tuple[Evidence, ...]
     occurrence: Occurrence
     was_due: bool
 
     @property
     def is_due(self) -> bool:
         """Tell whether its threshold is reached, now or before."""
-        return _points(self.sightings) >= DUE
+        return _points(self.sightings) >= THRESHOLD
 
 
 def parse(reply: str) -> list[Occurrence]:
@@ -90,7 +90,7 @@ def parse(reply: str) -> list[Occurrence]:
 
     A mark without content, level, session or turn says nothing that could be counted, and is left out.
     """
-    read = (_occurrence(item) for item in model_output.listed(reply, "occurrences"))
+    read = (_occurrence(item) for item in model_output.parse_listed_objects(reply, "occurrences"))
     return [one for one in read if one is not None]
 
 
@@ -100,10 +100,12 @@ def _occurrence(item: Mapping[str, Any]) -> Occurrence | None:
         return None
     key = item.get("key")
     return Occurrence(
-        key=normalised(key if isinstance(key, str) else "") or normalised(content),
+        key=normalize(key if isinstance(key, str) else "") or normalize(content),
         content=content,
-        category=labels.below(PREFERENCES, item.get("category"), f"{PREFERENCES}/{INFERRED}"),
-        tags=labels.tags(listed(item.get("tags")), INFERRED),
+        category=labels.category_below(
+            INFER_PREFERENCES, item.get("category"), f"{INFER_PREFERENCES}/{INFERRED}"
+        ),
+        tags=labels.sanitize_tags(to_list(item.get("tags")), INFERRED),
         sighting=sighting,
         quote=_storable(item.get("quote"), _QUOTE_LENGTH),
     )
@@ -116,85 +118,87 @@ def _storable(text: Any, most: int) -> str | None:
         return None
 
 
-def _sighting(item: Mapping[str, Any]) -> Sighting | None:
+def _sighting(item: Mapping[str, Any]) -> Evidence | None:
     session = item.get("sessionId") or item.get("session_id") or item.get("session")
     seqs = item.get("seqs") if item.get("seqs") is not None else item.get("seq")
     told = seqs if isinstance(seqs, list) else [seqs]
     turns = frozenset(seq for seq in told if isinstance(seq, int) and not isinstance(seq, bool))
-    level = _LEVELS.get(normalised(str(item.get("level"))))
+    level = _LEVELS.get(normalize(str(item.get("level"))))
     if not isinstance(session, str) or not turns or level is None:
         return None
-    return Sighting(session, turns, level)
+    return Evidence(session, turns, level)
 
 
-def normalised(key: str) -> str:
+def normalize(key: str) -> str:
     """Return a key as it is compared: case folded, words joined by `-`, at most 128 characters."""
     plain = unicodedata.normalize("NFKC", key).casefold()
     return _SEPARATORS.sub("-", plain).strip("-")[:_KEY_LENGTH].strip("-")
 
 
-_LEVELS = {normalised(level): level for level in Level}
+_LEVELS = {normalize(level): level for level in Level}
 
 
-def attested(marked: Iterable[Occurrence], read: Collection[tuple[str, int]]) -> list[Occurrence]:
+def with_read_turns(marked: Iterable[Occurrence], read: Collection[tuple[str, int]]) -> list[Occurrence]:
     """Return what stands in turns that were read, as (session id, seq): a model may name any turn."""
     found: list[Occurrence] = []
     for one in marked:
         place = one.sighting
         seqs = frozenset(seq for seq in place.seqs if (place.session_id, seq) in read)
         if seqs:
-            sighting = Sighting(place.session_id, seqs, place.level)
+            sighting = Evidence(place.session_id, seqs, place.level)
             found.append(Occurrence(one.key, one.content, one.category, one.tags, sighting, one.quote))
     return found
 
 
-def tallied(counted: Mapping[str, Sequence[Sighting]], fresh: Iterable[Occurrence]) -> list[Tally]:
+def tallied(counted: Mapping[str, Sequence[Evidence]], fresh: Iterable[Occurrence]) -> list[PreferenceCount]:
     """Add what was marked to what was counted before; one tally for each key that was marked."""
     by_key: dict[str, list[Occurrence]] = {}
     for one in fresh:
-        by_key.setdefault(normalised(one.key), []).append(one)
-    before = {normalised(key): sightings for key, sightings in counted.items()}
+        by_key.setdefault(normalize(one.key), []).append(one)
+    before = {normalize(key): sightings for key, sightings in counted.items()}
     return [_tally(key, before.get(key, ()), marked) for key, marked in by_key.items()]
 
 
-def due(counted: Mapping[str, Sequence[Sighting]], fresh: Iterable[Occurrence]) -> list[Tally]:
+def newly_due(
+    counted: Mapping[str, Sequence[Evidence]], fresh: Iterable[Occurrence]
+) -> list[PreferenceCount]:
     """Return the keys that reach their threshold with what was marked now, and not before."""
     return [tally for tally in tallied(counted, fresh) if tally.is_due and not tally.was_due]
 
 
-def _tally(key: str, before: Sequence[Sighting], marked: Sequence[Occurrence]) -> Tally:
+def _tally(key: str, before: Sequence[Evidence], marked: Sequence[Occurrence]) -> PreferenceCount:
     known = _distinct(before)
-    return Tally(
+    return PreferenceCount(
         key=key,
         sightings=_distinct([*before, *(one.sighting for one in marked)]),
         occurrence=max(reversed(marked), key=lambda one: one.sighting.level.weight),
-        was_due=_points(known) >= DUE,
+        was_due=_points(known) >= THRESHOLD,
     )
 
 
-def _points(sightings: Iterable[Sighting]) -> int:
+def _points(sightings: Iterable[Evidence]) -> int:
     return sum(one.level.weight for one in sightings)
 
 
-def _distinct(sightings: Iterable[Sighting]) -> tuple[Sighting, ...]:
+def _distinct(sightings: Iterable[Evidence]) -> tuple[Evidence, ...]:
     """Fold sightings that share a turn, also those that only a third one connects."""
-    distinct: list[Sighting] = []
+    distinct: list[Evidence] = []
     for one in sightings:
         same = [other for other in distinct if other.overlaps(one)]
         seqs = one.seqs.union(*(other.seqs for other in same))
         level = max((one.level, *(other.level for other in same)), key=lambda level: level.weight)
         distinct = [other for other in distinct if other not in same] + [
-            Sighting(one.session_id, seqs, level)
+            Evidence(one.session_id, seqs, level)
         ]
     return tuple(distinct)
 
 
-def inferred(tally: Tally) -> Draft:
+def to_draft(tally: PreferenceCount) -> MemoryDraft:
     """Return the entry of a preference that is due. Where acting on it needs the user's word, it says so."""
     one = tally.occurrence
     said = "\n".join([one.content, one.quote or "", one.category, *one.tags, tally.key.replace("-", " ")])
-    permission = {PERMISSION: "true"} if needs_permission(said) else {}
-    return Draft(
+    permission = {PERMISSION: "true"} if is_sensitive(said) else {}
+    return MemoryDraft(
         content=one.content,
         category=one.category,
         tags=one.tags,

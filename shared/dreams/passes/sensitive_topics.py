@@ -58,6 +58,6 @@ _CARD = re.compile(
 )
 
 
-def needs_permission(text: str) -> bool:
+def is_sensitive(text: str) -> bool:
     """Tell whether a text is about security, credentials or money."""
     return any(pattern.search(text) for pattern in (_WORD, _UNSPACED, _AMOUNT, _PIN, _CARD))

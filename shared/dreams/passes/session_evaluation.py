@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from shared.conversation.feedback.feedback_signal import MAX_SUMMARY, SignalDraft, SignalType
+from shared.conversation.feedback.feedback_signal import MAX_SUMMARY, FeedbackSignalDraft, SignalType
 from shared.foundation import errors, model_output
 
 SUMMARY_WORDS = 15
@@ -35,11 +35,11 @@ class Evaluation(BaseModel):
     corrections_made: int
     overall_quality: Quality
 
-    def signal(self) -> SignalDraft:
+    def signal(self) -> FeedbackSignalDraft:
         """Return the signal that keeps it: its detail is the judgement as JSON."""
-        return SignalDraft(
+        return FeedbackSignalDraft(
             type=SignalType.SESSION_SUMMARY, summary=self.summary, detail=self.model_dump_json()
-        ).checked()
+        ).validated()
 
 
 def parse(reply: str) -> Evaluation:
@@ -48,7 +48,7 @@ def parse(reply: str) -> Evaluation:
     Too long a summary is cut to its first 15 words. Raises errors.BadReply when there is no object,
     no summary, or a quality other than good, fair or poor: a guess would mark sessions at random.
     """
-    told = model_output.object_(reply, "summary", "overall_quality", "overallQuality")
+    told = model_output.parse_object(reply, "summary", "overall_quality", "overallQuality")
     return Evaluation(
         summary=_summary(told.get("summary")),
         tools_worked_well=_tools(_either(told, "tools_worked_well", "toolsWorkedWell")),
@@ -65,7 +65,7 @@ def _either(told: dict[str, Any], *names: str) -> Any:
 def _summary(value: Any) -> str:
     words = _text(value).split()
     if not words:
-        raise errors.BadReply("the evaluation has no summary")
+        raise errors.InvalidModelReply("the evaluation has no summary")
     return " ".join(words[:SUMMARY_WORDS])[:MAX_SUMMARY]
 
 
@@ -89,4 +89,4 @@ def _quality(value: Any) -> Quality:
     try:
         return Quality(_text(value).strip().lower())
     except ValueError:
-        raise errors.BadReply("the evaluation's overall_quality is not good, fair or poor") from None
+        raise errors.InvalidModelReply("the evaluation's overall_quality is not good, fair or poor") from None

@@ -15,11 +15,11 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from shared.conversation.feedback import queries as feedback_queries
 from shared.dreams.runs import progress_queries, queries, unread_turns
 from shared.dreams.runs.dream_run import Run
-from shared.dreams.runs.outcome import Creation, Outcome, Removal
-from shared.foundation.stages import PassName
+from shared.dreams.runs.outcome import ArchiveRequest, NewMemory, Outcome
+from shared.foundation.stages import DreamPass
 from shared.memory.longterm import history, tombstones
 from shared.memory.longterm import queries as memory_queries
-from shared.memory.longterm.memory import Entry
+from shared.memory.longterm.memory import Memory
 
 ACTOR = "dream"
 
@@ -28,9 +28,9 @@ ACTOR = "dream"
 class Applied:
     """What was done: the entries that changed, the diff, counts by action, what was left out."""
 
-    changed: dict[str, Entry] = field(default_factory=dict)
+    changed: dict[str, Memory] = field(default_factory=dict)
     diff: list[dict[str, Any]] = field(default_factory=list)
-    left_out: list[dict[str, Any]] = field(default_factory=list)
+    skipped: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -38,7 +38,7 @@ class Applied:
         return dict(Counter(change["action"] for change in self.diff))
 
 
-async def apply(connection: AsyncConnection, run: Run, name: PassName, outcome: Outcome) -> Applied:
+async def apply(connection: AsyncConnection, run: Run, name: DreamPass, outcome: Outcome) -> Applied:
     """Do what a pass decided; the caller's transaction makes it all or nothing."""
     applied = Applied()
     held = await _hold(connection, run, outcome)
@@ -46,36 +46,36 @@ async def apply(connection: AsyncConnection, run: Run, name: PassName, outcome: 
     for creation in outcome.creations:
         left_out = _left_out(creation, held, forgotten)
         if left_out:
-            applied.left_out.append(left_out)
+            applied.skipped.append(left_out)
         else:
             await _create(connection, run, name, creation, held, applied)
     for removal in outcome.removals:
         if _stands(removal.entry, held):
             await _remove(connection, run, name, removal, held, applied)
         else:
-            applied.left_out.append({"code": "changed_meanwhile", "ids": [removal.entry.id]})
-    await queries.note_changes(connection, applied.diff)
+            applied.skipped.append({"code": "changed_meanwhile", "ids": [removal.entry.id]})
+    await queries.insert_changes(connection, applied.diff)
     return applied
 
 
-async def _hold(connection: AsyncConnection, run: Run, outcome: Outcome) -> dict[str, Entry]:
+async def _hold(connection: AsyncConnection, run: Run, outcome: Outcome) -> dict[str, Memory]:
     ids = {entry.id for creation in outcome.creations for entry in creation.sources}
     ids |= {removal.entry.id for removal in outcome.removals}
     return {entry.id: entry for entry in await memory_queries.lock(connection, run.tenant, sorted(ids))}
 
 
-def _stands(seen: Entry, held: dict[str, Entry]) -> bool:
+def _stands(seen: Memory, held: dict[str, Memory]) -> bool:
     """Tell whether an entry is still what the pass saw, and not yet archived by this pass."""
     now = held.get(seen.id)
     return now is not None and now.version == seen.version and now.archived_at is None
 
 
-async def _forgotten(connection: AsyncConnection, run: Run, creations: Sequence[Creation]) -> set[str]:
+async def _forgotten(connection: AsyncConnection, run: Run, creations: Sequence[NewMemory]) -> set[str]:
     contents = [creation.row["content"] for creation in creations]
-    return await tombstones.forgotten(connection, run.scope, contents) if contents else set()
+    return await tombstones.find_deleted(connection, run.scope, contents) if contents else set()
 
 
-def _left_out(creation: Creation, held: dict[str, Entry], forgotten: set[str]) -> dict[str, Any] | None:
+def _left_out(creation: NewMemory, held: dict[str, Memory], forgotten: set[str]) -> dict[str, Any] | None:
     if creation.row["content"] in forgotten:
         return {"code": "forgotten", "ids": [entry.id for entry in creation.sources]}
     changed = [entry.id for entry in creation.sources if not _stands(entry, held)]
@@ -85,23 +85,25 @@ def _left_out(creation: Creation, held: dict[str, Entry], forgotten: set[str]) -
 async def _create(
     connection: AsyncConnection,
     run: Run,
-    name: PassName,
-    creation: Creation,
-    held: dict[str, Entry],
+    name: DreamPass,
+    creation: NewMemory,
+    held: dict[str, Memory],
     applied: Applied,
 ) -> None:
     # The sources are archived first, within the transaction: the new text may be that of one of them.
     archived = await _archive(connection, run, creation.sources, "merged", held)
     (row,) = await memory_queries.upsert(connection, run.scope, [creation.row])
-    created = Entry.of(row)
+    created = Memory.from_row(row)
     action = "created" if row["inserted"] else "reinforced"
-    await history.note(connection, ACTOR, action, [created], f"dream {run.id}, {name}")
+    await history.add(connection, ACTOR, action, [created], f"dream {run.id}, {name}")
     if row["inserted"]:
         applied.changed[created.id] = created
     applied.diff.append(_change(run, name, action, created, None))
     for before, after in archived:
-        final = await memory_queries.change(connection, run.tenant, after.id, {"superseded_by": [created.id]})
-        await history.note(connection, ACTOR, "archived", [final], f"merged into {created.id}")
+        final = await memory_queries.update_columns(
+            connection, run.tenant, after.id, {"superseded_by": [created.id]}
+        )
+        await history.add(connection, ACTOR, "archived", [final], f"merged into {created.id}")
         applied.changed[final.id] = final
         applied.diff.append(_change(run, name, "archived", final, before, [created.id], "merged"))
 
@@ -109,20 +111,20 @@ async def _create(
 async def _remove(
     connection: AsyncConnection,
     run: Run,
-    name: PassName,
-    removal: Removal,
-    held: dict[str, Entry],
+    name: DreamPass,
+    removal: ArchiveRequest,
+    held: dict[str, Memory],
     applied: Applied,
 ) -> None:
     for before, after in await _archive(connection, run, [removal.entry], removal.reason, held):
-        await history.note(connection, ACTOR, "archived", [after], removal.reason)
+        await history.add(connection, ACTOR, "archived", [after], removal.reason)
         applied.changed[after.id] = after
         applied.diff.append(_change(run, name, "archived", after, before, [], removal.reason))
 
 
 async def _archive(
-    connection: AsyncConnection, run: Run, entries: Iterable[Entry], reason: str, held: dict[str, Entry]
-) -> list[tuple[Entry, Entry]]:
+    connection: AsyncConnection, run: Run, entries: Iterable[Memory], reason: str, held: dict[str, Memory]
+) -> list[tuple[Memory, Memory]]:
     """Archive entries and return (before, after) of each."""
     ids = [entry.id for entry in entries]
     if not ids:
@@ -135,10 +137,10 @@ async def _archive(
 
 def _change(
     run: Run,
-    name: PassName,
+    name: DreamPass,
     action: str,
-    entry: Entry,
-    before: Entry | None,
+    entry: Memory,
+    before: Memory | None,
     successors: Sequence[str] = (),
     reason: str | None = None,
 ) -> dict[str, Any]:
@@ -155,15 +157,15 @@ def _change(
     }
 
 
-async def keep_notes(
-    connection: AsyncConnection, run: Run, name: PassName, outcome: Outcome, applied: Applied
+async def record_progress(
+    connection: AsyncConnection, run: Run, name: DreamPass, outcome: Outcome, applied: Applied
 ) -> None:
     """Keep what the pass has read, looked at and counted, with what it did."""
     await unread_turns.mark_read(connection, run.scope, name, outcome.turns)
-    await progress_queries.mark_reviewed(connection, run.tenant, _reviewed(outcome, applied))
-    await progress_queries.keep_occurrences(connection, run, outcome.occurrences, outcome.inferred_keys)
+    await progress_queries.save_reviewed(connection, run.tenant, _reviewed(outcome, applied))
+    await progress_queries.save_occurrences(connection, run, outcome.occurrences, outcome.inferred_keys)
     for session_id, draft in outcome.signals:
-        await feedback_queries.add_by_id(connection, run.tenant, session_id, draft)
+        await feedback_queries.insert_for_session_id(connection, run.tenant, session_id, draft)
 
 
 def _reviewed(outcome: Outcome, applied: Applied) -> dict[str, int]:

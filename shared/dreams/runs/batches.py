@@ -19,19 +19,19 @@ from math import ceil
 from shared.dreams.verification import similarity
 from shared.foundation.scope import Scope
 from shared.infra.embedder import Vector
-from shared.memory.longterm.memory import Entry
+from shared.memory.longterm.memory import Memory
 
-MOST_SHOWN = 1000
+MAX_BATCH = 1000
 _MOST_CANDIDATES = 200
 _RARE = 50
 """A word in at most so many entries is rare enough to bring them together."""
 
 
-def clusters(
-    entries: Sequence[Entry],
+def build_batches(
+    entries: Sequence[Memory],
     changed: AbstractSet[str],
     vectors: Mapping[str, Vector] | None = None,
-    limit: int = MOST_SHOWN,
+    limit: int = MAX_BATCH,
 ) -> list[list[str]]:
     """Return ids to show together, at most `limit` in a list; no id twice, nothing of an unchanged scope."""
     shown: list[list[str]] = []
@@ -44,7 +44,7 @@ def clusters(
     return shown
 
 
-def compared(entries: Sequence[Entry], changed: AbstractSet[str]) -> list[str]:
+def ids_to_compare(entries: Sequence[Memory], changed: AbstractSet[str]) -> list[str]:
     """Return the ids whose vectors `clusters` would look at: what changed first, then what may be near."""
     fresh, near = [], []
     for owned in _by_scope(entries).values():
@@ -54,8 +54,8 @@ def compared(entries: Sequence[Entry], changed: AbstractSet[str]) -> list[str]:
     return list(dict.fromkeys([*fresh, *near]))
 
 
-def _by_scope(entries: Iterable[Entry]) -> dict[Scope, list[Entry]]:
-    owned: dict[Scope, list[Entry]] = {}
+def _by_scope(entries: Iterable[Memory]) -> dict[Scope, list[Memory]]:
+    owned: dict[Scope, list[Memory]] = {}
     for entry in entries:
         owned.setdefault(entry.scope, []).append(entry)
     return owned
@@ -77,7 +77,7 @@ def _packed(groups: Iterable[list[str]], limit: int) -> list[list[str]]:
 class _Neighbourhood:
     """The entries of one scope by their words."""
 
-    def __init__(self, entries: Sequence[Entry], vectors: Mapping[str, Vector]) -> None:
+    def __init__(self, entries: Sequence[Memory], vectors: Mapping[str, Vector]) -> None:
         self._words = {entry.id: similarity.words_of(entry.content) for entry in entries}
         self._vectors = vectors
         self._spread = Counter(word for words in self._words.values() for word in words)
@@ -119,7 +119,7 @@ class _Neighbourhood:
                 yield word
 
     def _are_near(self, one: str, other: str) -> bool:
-        if similarity.are_alike(self._words[one], self._words[other]):
+        if similarity.words_are_similar(self._words[one], self._words[other]):
             return True
         first, second = self._vectors.get(one), self._vectors.get(other)
-        return first is not None and second is not None and similarity.mean_alike(first, second)
+        return first is not None and second is not None and similarity.vectors_are_similar(first, second)

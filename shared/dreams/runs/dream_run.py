@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import RowMapping
 
 from shared.foundation.scope import Scope
-from shared.foundation.stages import PassName
+from shared.foundation.stages import DreamPass
 from shared.platform.spend import money
 
 
@@ -35,7 +35,7 @@ class Pass(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    name: PassName
+    name: DreamPass
     state: PassState
     reason: str | None
     inputs: dict[str, Any]
@@ -80,7 +80,7 @@ class Run(BaseModel):
         return next((one for one in self.passes if one.state is PassState.WAITING), None)
 
     @classmethod
-    def of(cls, row: RowMapping, passes: list[RowMapping]) -> "Run":
+    def from_row(cls, row: RowMapping, passes: list[RowMapping]) -> "Run":
         """Read a run from its row and those of its passes."""
         return cls.model_validate({**row, "passes": [{**one} for one in passes]})
 
@@ -88,5 +88,5 @@ class Run(BaseModel):
         """Return the run as pydantic does, but money as JSON with its own digits."""
         told = super().model_dump(**options)
         for one, shown in zip(self.passes, told.get("passes", []), strict=False):
-            shown["cost_usd"] = money.exact(one.cost_usd)
+            shown["cost_usd"] = money.to_json_number(one.cost_usd)
         return told

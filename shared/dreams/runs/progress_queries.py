@@ -15,12 +15,12 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from shared.dreams.passes.preferences import Level, Sighting
+from shared.dreams.passes.preferences import Evidence, Level
 from shared.dreams.runs.dream_run import Run
 from shared.dreams.runs.queries import _of_scope
-from shared.dreams.runs.table import entry_reviewed, occurrence
+from shared.dreams.runs.table import dream_reviewed_memory, preference_occurrence
 from shared.foundation.scope import Scope
-from shared.infra.postgres import owned_by
+from shared.infra.postgres import tenant_filter
 
 _MARK_REVIEWED = text(
     """
@@ -32,17 +32,19 @@ _MARK_REVIEWED = text(
 ).bindparams(bindparam("ids", type_=ARRAY(Text)), bindparam("versions", type_=ARRAY(Integer)))
 
 
-async def mark_reviewed(connection: AsyncConnection, tenant: str, versions: Mapping[str, int]) -> None:
+async def save_reviewed(connection: AsyncConnection, tenant: str, versions: Mapping[str, int]) -> None:
     """Note the version of each entry that a consolidation has looked at, if it is still there."""
     if versions:
         values = {"tenant": tenant, "ids": list(versions), "versions": list(versions.values())}
         await connection.execute(_MARK_REVIEWED, values)
 
 
-async def reviewed(connection: AsyncConnection, scope: Scope, ids: Sequence[str]) -> dict[str, int]:
+async def list_reviewed(connection: AsyncConnection, scope: Scope, ids: Sequence[str]) -> dict[str, int]:
     """Return the version of each of these entries that was last looked at."""
-    mine = (owned_by(entry_reviewed, scope.tenant), entry_reviewed.c.entry_id.in_(ids))
-    rows = await connection.execute(select(entry_reviewed.c.entry_id, entry_reviewed.c.version).where(*mine))
+    mine = (tenant_filter(dream_reviewed_memory, scope.tenant), dream_reviewed_memory.c.entry_id.in_(ids))
+    rows = await connection.execute(
+        select(dream_reviewed_memory.c.entry_id, dream_reviewed_memory.c.version).where(*mine)
+    )
     return {row.entry_id: row.version for row in rows}
 
 
@@ -57,23 +59,27 @@ _KEEP_OCCURRENCE = text(
 )
 
 
-async def keep_occurrences(
+async def save_occurrences(
     connection: AsyncConnection, one: Run, rows: Sequence[Mapping[str, Any]], inferred: Sequence[str]
 ) -> None:
     """Keep occurrences {key, level, session_id, seq, place}, once per turn; mark keys as inferred."""
     for row in rows:
         await connection.execute(_KEEP_OCCURRENCE, {**row, "tenant": one.tenant, "run_id": one.id})
     if inferred:
-        mine = (*_of_scope(one.scope), occurrence.c.key.in_(inferred), occurrence.c.inferred_at.is_(None))
-        await connection.execute(update(occurrence).where(*mine).values(inferred_at=func.now()))
+        mine = (
+            *_of_scope(one.scope),
+            preference_occurrence.c.key.in_(inferred),
+            preference_occurrence.c.inferred_at.is_(None),
+        )
+        await connection.execute(update(preference_occurrence).where(*mine).values(inferred_at=func.now()))
 
 
-async def occurrences(connection: AsyncConnection, scope: Scope) -> dict[str, list[Sighting]]:
+async def occurrences(connection: AsyncConnection, scope: Scope) -> dict[str, list[Evidence]]:
     """Return what was counted so far, by key."""
     places: dict[tuple[str, str, int, str], set[int]] = {}
-    for row in await connection.execute(select(occurrence).where(*_of_scope(scope))):
+    for row in await connection.execute(select(preference_occurrence).where(*_of_scope(scope))):
         places.setdefault((row.key, row.session_id, row.place, row.level), set()).add(row.seq)
-    counted: dict[str, list[Sighting]] = {}
+    counted: dict[str, list[Evidence]] = {}
     for (key, session_id, _, level), seqs in sorted(places.items()):
-        counted.setdefault(key, []).append(Sighting(session_id, frozenset(seqs), Level(level)))
+        counted.setdefault(key, []).append(Evidence(session_id, frozenset(seqs), Level(level)))
     return counted

@@ -18,15 +18,17 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.dreams.runs.dream_run import PassState, Run, RunState
-from shared.dreams.runs.table import change, dream_pass, occurrence, run
+from shared.dreams.runs.table import dream_change, dream_pass, dream_run, preference_occurrence
 from shared.foundation.scope import Caller, Scope
-from shared.foundation.stages import PassName
-from shared.infra.postgres import owned_by
+from shared.foundation.stages import DreamPass
+from shared.infra.postgres import tenant_filter
 
 
-async def add_run(connection: AsyncConnection, values: Mapping[str, Any], passes: Sequence[PassName]) -> bool:
+async def add_run(
+    connection: AsyncConnection, values: Mapping[str, Any], passes: Sequence[DreamPass]
+) -> bool:
     """Begin a run unless its scope has one; tell whether it was begun."""
-    statement = upsert(run).values(dict(values)).on_conflict_do_nothing().returning(run.c.id)
+    statement = upsert(dream_run).values(dict(values)).on_conflict_do_nothing().returning(dream_run.c.id)
     if await connection.scalar(statement) is None:
         return False
     rows = [
@@ -45,13 +47,13 @@ async def add_run(connection: AsyncConnection, values: Mapping[str, Any], passes
 
 async def get(connection: AsyncConnection, tenant: str, run_id: str, *, lock: bool = False) -> Run | None:
     """Return a run with its passes."""
-    statement = select(run).where(owned_by(run, tenant), run.c.id == run_id)
+    statement = select(dream_run).where(tenant_filter(dream_run, tenant), dream_run.c.id == run_id)
     row = (await connection.execute(statement.with_for_update() if lock else statement)).mappings().first()
     if row is None:
         return None
-    mine = (owned_by(dream_pass, tenant), dream_pass.c.run_id == run_id)
+    mine = (tenant_filter(dream_pass, tenant), dream_pass.c.run_id == run_id)
     passes = await connection.execute(select(dream_pass).where(*mine).order_by(dream_pass.c.position))
-    return Run.of(row, list(passes.mappings()))
+    return Run.from_row(row, list(passes.mappings()))
 
 
 async def page(
@@ -62,18 +64,23 @@ async def page(
     after: tuple[datetime, str] | None,
 ) -> list[Run]:
     """Return runs that the caller may see, the newest first, without their passes."""
-    conditions: list[ColumnElement[bool]] = [owned_by(run, caller.tenant)]
+    conditions: list[ColumnElement[bool]] = [tenant_filter(dream_run, caller.tenant)]
     bound = {"agent_id": caller.agent_id, "user_id": caller.user_id}
     for name, value in {**wanted, **{k: v for k, v in bound.items() if v is not None}}.items():
-        conditions.append(run.c[name] == value)
+        conditions.append(dream_run.c[name] == value)
     if after is not None:
-        same = and_(run.c.created_at == after[0], run.c.id > after[1])
-        conditions.append(or_(run.c.created_at < after[0], same))
-    statement = select(run).where(*conditions).order_by(run.c.created_at.desc(), run.c.id).limit(limit)
-    return [Run.of(row, []) for row in (await connection.execute(statement)).mappings()]
+        same = and_(dream_run.c.created_at == after[0], dream_run.c.id > after[1])
+        conditions.append(or_(dream_run.c.created_at < after[0], same))
+    statement = (
+        select(dream_run)
+        .where(*conditions)
+        .order_by(dream_run.c.created_at.desc(), dream_run.c.id)
+        .limit(limit)
+    )
+    return [Run.from_row(row, []) for row in (await connection.execute(statement)).mappings()]
 
 
-async def start_pass(connection: AsyncConnection, one: Run, name: PassName, **told: Any) -> None:
+async def start_pass(connection: AsyncConnection, one: Run, name: DreamPass, **told: Any) -> None:
     """Note that a pass has begun, or what it has learned so far."""
     started = func.coalesce(dream_pass.c.started_at, func.now())
     await connection.execute(_pass(one, name).values(started_at=started, **told))
@@ -82,7 +89,7 @@ async def start_pass(connection: AsyncConnection, one: Run, name: PassName, **to
 async def end_pass(
     connection: AsyncConnection,
     one: Run,
-    name: PassName,
+    name: DreamPass,
     state: PassState,
     reason: str | None = None,
     **told: Any,
@@ -93,8 +100,8 @@ async def end_pass(
     await connection.execute(_pass(one, name).values(started_at=started, **values))
 
 
-def _pass(one: Run, name: PassName) -> Any:
-    mine = (owned_by(dream_pass, one.tenant), dream_pass.c.run_id == one.id, dream_pass.c.name == name)
+def _pass(one: Run, name: DreamPass) -> Any:
+    mine = (tenant_filter(dream_pass, one.tenant), dream_pass.c.run_id == one.id, dream_pass.c.name == name)
     return update(dream_pass).where(*mine)
 
 
@@ -102,43 +109,60 @@ async def end_run(connection: AsyncConnection, one: Run, state: RunState) -> Non
     """Note that a run has ended or was undone."""
     when = {"undone_at": func.now()} if state is RunState.UNDONE else {"finished_at": func.now()}
     await connection.execute(
-        update(run).where(owned_by(run, one.tenant), run.c.id == one.id).values(state=state, **when)
+        update(dream_run)
+        .where(tenant_filter(dream_run, one.tenant), dream_run.c.id == one.id)
+        .values(state=state, **when)
     )
 
 
-async def last_end(connection: AsyncConnection, scope: Scope, name: PassName) -> datetime | None:
+async def last_finished_at(connection: AsyncConnection, scope: Scope, name: DreamPass) -> datetime | None:
     """Return when this pass last ended well over a scope."""
-    same_user = run.c.user_id.is_not_distinct_from(scope.user_id)
+    same_user = dream_run.c.user_id.is_not_distinct_from(scope.user_id)
     statement = (
         select(func.max(dream_pass.c.finished_at))
-        .join(run, (run.c.tenant == dream_pass.c.tenant) & (run.c.id == dream_pass.c.run_id))
-        .where(owned_by(run, scope.tenant), run.c.agent_id == scope.agent_id, same_user, ~run.c.dry_run)
+        .join(
+            dream_run, (dream_run.c.tenant == dream_pass.c.tenant) & (dream_run.c.id == dream_pass.c.run_id)
+        )
+        .where(
+            tenant_filter(dream_run, scope.tenant),
+            dream_run.c.agent_id == scope.agent_id,
+            same_user,
+            ~dream_run.c.dry_run,
+        )
         .where(dream_pass.c.name == name, dream_pass.c.state == PassState.DONE)
     )
     ended: datetime | None = await connection.scalar(statement)
     return ended
 
 
-async def note_changes(connection: AsyncConnection, rows: Sequence[Mapping[str, Any]]) -> None:
+async def insert_changes(connection: AsyncConnection, rows: Sequence[Mapping[str, Any]]) -> None:
     """Keep the diff of a pass."""
     if rows:
-        await connection.execute(insert(change), [dict(row) for row in rows])
+        await connection.execute(insert(dream_change), [dict(row) for row in rows])
 
 
 async def changes(connection: AsyncConnection, tenant: str, run_id: str) -> list[dict[str, Any]]:
     """Return the diff of a run, in order."""
     names = ("pass", "action", "entry_id", "version", "reason", "prior_state", "successors")
-    mine = (owned_by(change, tenant), change.c.run_id == run_id)
-    rows = await connection.execute(select(*(change.c[n] for n in names)).where(*mine).order_by(change.c.id))
+    mine = (tenant_filter(dream_change, tenant), dream_change.c.run_id == run_id)
+    rows = await connection.execute(
+        select(*(dream_change.c[n] for n in names)).where(*mine).order_by(dream_change.c.id)
+    )
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
 def _of_scope(scope: Scope) -> tuple[ColumnElement[bool], ...]:
-    same_user = occurrence.c.user_id.is_not_distinct_from(scope.user_id)
-    return owned_by(occurrence, scope.tenant), occurrence.c.agent_id == scope.agent_id, same_user
+    same_user = preference_occurrence.c.user_id.is_not_distinct_from(scope.user_id)
+    return (
+        tenant_filter(preference_occurrence, scope.tenant),
+        preference_occurrence.c.agent_id == scope.agent_id,
+        same_user,
+    )
 
 
 async def expire(connection: AsyncConnection, tenant: str, age: timedelta) -> int:
     """Delete the records of runs that ended longer ago than `age`; return how many."""
-    old = (run.c.state != RunState.RUNNING, run.c.created_at < func.now() - age)
-    return (await connection.execute(delete(run).where(owned_by(run, tenant), *old))).rowcount
+    old = (dream_run.c.state != RunState.RUNNING, dream_run.c.created_at < func.now() - age)
+    return (
+        await connection.execute(delete(dream_run).where(tenant_filter(dream_run, tenant), *old))
+    ).rowcount

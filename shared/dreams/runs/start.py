@@ -11,48 +11,52 @@ from shared.dreams.runs.dream_run import Run, RunState
 from shared.foundation import errors, stages
 from shared.foundation.config import Settings
 from shared.foundation.scope import Scope
-from shared.foundation.stages import Kind, PassName
+from shared.foundation.stages import DreamPass, RecordKind
 from shared.jobs import queries as job_queries
-from shared.platform.idempotency.queries import RequestKey, idempotent
+from shared.platform.idempotency.queries import IdempotencyKey, idempotent
 from shared.platform.resources import Resources
 
 
-async def on_demand(
+async def start_on_demand(
     resources: Resources,
     scope: Scope,
     actor: str,
-    passes: Sequence[PassName],
+    passes: Sequence[DreamPass],
     *,
     dry_run: bool,
-    key: RequestKey | None = None,
+    key: IdempotencyKey | None = None,
 ) -> dict[str, Any]:
     """Begin a run now and return it as JSON; errors.Conflict while the scope has one."""
     async with (
-        resources.postgres.tenant(scope.tenant) as connection,
+        resources.postgres.for_tenant(scope.tenant) as connection,
         idempotent(connection, scope.tenant, key) as request,
     ):
         if request.stored is not None:
             return dict(request.stored)
-        begun = await begin(connection, resources.settings, scope, actor, passes, dry_run=dry_run)
+        begun = await start_run(connection, resources.settings, scope, actor, passes, dry_run=dry_run)
         if begun is None:
             raise errors.Conflict("this scope is being dreamed over already")
         answer = begun.model_dump(mode="json")
         await request.store(answer, user_id=scope.user_id)
-    resources.bell.ring(stages.DREAM_PASS)
+    resources.publisher.wake(stages.DREAM_PASS)
     return answer
 
 
-async def begin(
+async def start_run(
     connection: AsyncConnection,
     settings: Settings,
     scope: Scope,
     actor: str,
-    passes: Sequence[PassName],
+    passes: Sequence[DreamPass],
     *,
     dry_run: bool = False,
 ) -> Run | None:
     """Write a run with its passes and make it due; None while the scope has one."""
-    wanted = [name for name in PassName if name in (passes or PassName) and name not in settings.dream_off]
+    wanted = [
+        name
+        for name in DreamPass
+        if name in (passes or DreamPass) and name not in settings.dream_disabled_passes
+    ]
     if not wanted:
         raise errors.Invalid("passes", "every one of them is switched off")
     run_id = str(uuid_utils.uuid7())
@@ -67,5 +71,5 @@ async def begin(
     }
     if not await queries.add_run(connection, values, wanted):
         return None
-    await job_queries.enqueue(connection, scope.tenant, Kind.RUN, stages.DREAM_PASS, {run_id: 1})
+    await job_queries.enqueue(connection, scope.tenant, RecordKind.DREAM_RUN, stages.DREAM_PASS, {run_id: 1})
     return await queries.get(connection, scope.tenant, run_id)

@@ -24,7 +24,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
 from shared.infra.postgres import metadata
 
-run = Table(
+dream_run = Table(
     "dream_run",
     metadata,
     Column("tenant", Text, nullable=False),
@@ -42,14 +42,14 @@ run = Table(
 
 Index(
     "dream_run_active_idx",
-    run.c.tenant,
-    run.c.agent_id,
-    run.c.user_id,
+    dream_run.c.tenant,
+    dream_run.c.agent_id,
+    dream_run.c.user_id,
     unique=True,
-    postgresql_where=run.c.state == "running",
+    postgresql_where=dream_run.c.state == "running",
     postgresql_nulls_not_distinct=True,
 )
-Index("dream_run_newest_idx", run.c.tenant, run.c.created_at.desc(), run.c.id)
+Index("dream_run_newest_idx", dream_run.c.tenant, dream_run.c.created_at.desc(), dream_run.c.id)
 
 dream_pass = Table(
     "dream_pass",
@@ -77,7 +77,7 @@ dream_pass = Table(
     ForeignKeyConstraint(["tenant", "run_id"], ["dream_run.tenant", "dream_run.id"], ondelete="CASCADE"),
 )
 
-change = Table(
+dream_change = Table(
     "dream_change",
     metadata,
     Column("id", BigInteger, Identity(always=True), primary_key=True),
@@ -94,9 +94,9 @@ change = Table(
     ForeignKeyConstraint(["tenant", "run_id"], ["dream_run.tenant", "dream_run.id"], ondelete="CASCADE"),
 )
 
-Index("dream_change_run_idx", change.c.tenant, change.c.run_id, change.c.id)
+Index("dream_change_run_idx", dream_change.c.tenant, dream_change.c.run_id, dream_change.c.id)
 
-turn_read = Table(
+dream_read_turn = Table(
     "turn_read",
     metadata,
     Column("tenant", Text, nullable=False),
@@ -111,7 +111,7 @@ turn_read = Table(
     ),
 )
 
-entry_reviewed = Table(
+dream_reviewed_memory = Table(
     "entry_reviewed",
     metadata,
     Column("tenant", Text, nullable=False),
@@ -121,7 +121,7 @@ entry_reviewed = Table(
     ForeignKeyConstraint(["tenant", "entry_id"], ["entry.tenant", "entry.id"], ondelete="CASCADE"),
 )
 
-occurrence = Table(
+preference_occurrence = Table(
     "preference_occurrence",
     metadata,
     Column("tenant", Text, nullable=False),
@@ -143,4 +143,9 @@ occurrence = Table(
     ),
 )
 
-Index("preference_occurrence_key_idx", occurrence.c.tenant, occurrence.c.agent_id, occurrence.c.key)
+Index(
+    "preference_occurrence_key_idx",
+    preference_occurrence.c.tenant,
+    preference_occurrence.c.agent_id,
+    preference_occurrence.c.key,
+)

@@ -13,14 +13,14 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from shared.conversation.turns import queries as turn_queries
 from shared.conversation.turns.table import turn
 from shared.conversation.turns.turn import Turn
-from shared.dreams.runs.table import turn_read
-from shared.foundation.prompt_safety import one_line
+from shared.dreams.runs.table import dream_read_turn
+from shared.foundation.prompt_safety import single_line
 from shared.foundation.scope import Scope
-from shared.foundation.stages import PassName
-from shared.infra.postgres import owned_by
+from shared.foundation.stages import DreamPass
+from shared.infra.postgres import tenant_filter
 
 
-async def unread(connection: AsyncConnection, scope: Scope, name: PassName, limit: int) -> list[Turn]:
+async def list_unread(connection: AsyncConnection, scope: Scope, name: DreamPass, limit: int) -> list[Turn]:
     """Return turns of the scope that a pass has not read, the longest waiting first, whole by session."""
     statement = (
         select(turn)
@@ -34,38 +34,40 @@ async def unread(connection: AsyncConnection, scope: Scope, name: PassName, limi
 
 def _exactly(scope: Scope) -> tuple[ColumnElement[bool], ...]:
     same_user = turn.c.user_id.is_not_distinct_from(scope.user_id)
-    return owned_by(turn, scope.tenant), turn.c.agent_id == scope.agent_id, same_user
+    return tenant_filter(turn, scope.tenant), turn.c.agent_id == scope.agent_id, same_user
 
 
-def _read_by(name: PassName) -> ColumnElement[bool]:
+def _read_by(name: DreamPass) -> ColumnElement[bool]:
     return exists(
-        select(turn_read.c.seq).where(
-            turn_read.c.tenant == turn.c.tenant,
-            turn_read.c.session_id == turn.c.session_id,
-            turn_read.c.seq == turn.c.seq,
-            turn_read.c["pass"] == name,
+        select(dream_read_turn.c.seq).where(
+            dream_read_turn.c.tenant == turn.c.tenant,
+            dream_read_turn.c.session_id == turn.c.session_id,
+            dream_read_turn.c.seq == turn.c.seq,
+            dream_read_turn.c["pass"] == name,
         )
     )
 
 
 async def mark_read(
-    connection: AsyncConnection, scope: Scope, name: PassName, places: Sequence[tuple[str, int]]
+    connection: AsyncConnection, scope: Scope, name: DreamPass, places: Sequence[tuple[str, int]]
 ) -> None:
     """Mark exactly these turns as read by a pass; one that was deleted meanwhile is passed over."""
     if not places:
         return
     here = tuple_(turn.c.session_id, turn.c.seq).in_(list(places))
     still = select(turn.c.tenant, literal(name.value), turn.c.session_id, turn.c.seq)
-    rows = still.where(owned_by(turn, scope.tenant), here)
+    rows = still.where(tenant_filter(turn, scope.tenant), here)
     columns = ["tenant", "pass", "session_id", "seq"]
-    await connection.execute(insert(turn_read).from_select(columns, rows).on_conflict_do_nothing())
+    await connection.execute(insert(dream_read_turn).from_select(columns, rows).on_conflict_do_nothing())
 
 
-def as_text(turns: Sequence[Turn]) -> str:
+def render_turns(turns: Sequence[Turn]) -> str:
     """Return turns as a model reads them: by session, each with the number that it is named by."""
     lines: list[str] = []
     for place, one in enumerate(turns):
         if place == 0 or turns[place - 1].session_id != one.session_id:
             lines.append(f"## Session: {one.session_id}")
-        lines.append(f"[{one.seq}] {one_line(one.speaker or one.role)} ({one.role}): {one_line(one.content)}")
+        lines.append(
+            f"[{one.seq}] {single_line(one.speaker or one.role)} ({one.role}): {single_line(one.content)}"
+        )
     return "\n".join(lines)

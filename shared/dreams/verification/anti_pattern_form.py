@@ -10,7 +10,7 @@ _REASON = re.compile(r"\s(?:for|because)\s+(?=\w)", re.IGNORECASE)
 _TURN = re.compile(r"(?:[\u2010-\u2015\u2212;,.:]|-{1,3})\s*instead\b[\s,:]*(?=\w)", re.IGNORECASE)
 
 
-def well_formed(content: str) -> bool:
+def is_well_formed(content: str) -> bool:
     """Tell whether a text is one storable `Don't X for/because Y — instead Z`, with any dash."""
     try:
         text = validation.check_text(content.strip(), "content", MAX_CONTENT)

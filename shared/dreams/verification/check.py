@@ -19,17 +19,17 @@ from dataclasses import dataclass, replace
 from shared.dreams.verification import anti_pattern_form, fidelity, merge
 from shared.dreams.verification.merge import MergedFields
 from shared.dreams.verification.plan import EPHEMERAL, Plan, Replacement
-from shared.dreams.verification.rejection import Code, Rejection, named
+from shared.dreams.verification.rejection import Rejection, RejectionCode, item_reference
 from shared.foundation import errors, validation
 from shared.foundation.categories import ACTIVE_PLANS, is_anti_pattern, is_below
 from shared.foundation.scope import Scope
-from shared.foundation.stages import State
-from shared.memory.longterm.fingerprint import folded
-from shared.memory.longterm.memory import MAX_CONTENT, Entry
+from shared.foundation.stages import MemoryState
+from shared.memory.longterm.fingerprint import normalize
+from shared.memory.longterm.memory import MAX_CONTENT, Memory
 
 PROTECTED_IMPORTANCE = 0.8
 PROTECTED_REINFORCEMENT = 5
-ONE_IN = 5
+PRUNE_ONE_IN = 5
 """A run may prune one in so many of a scope's entries: 20 %."""
 
 
@@ -41,16 +41,16 @@ class Snapshot:
     """
 
     scope: Scope
-    entries: Mapping[str, Entry]
+    entries: Mapping[str, Memory]
     scope_size: int
     pruned_already: int = 0
 
     @property
-    def quota(self) -> int:
+    def prune_quota(self) -> int:
         """How many entries may still be pruned in this run."""
-        return max(0, self.scope_size // ONE_IN - self.pruned_already)
+        return max(0, self.scope_size // PRUNE_ONE_IN - self.pruned_already)
 
-    def left_after(self, checked: "Checked") -> "Snapshot":
+    def left_after(self, checked: "CheckedPlan") -> "Snapshot":
         """Return what can still be offered once the accepted part of a plan counts as done."""
         left = {id_: entry for id_, entry in self.entries.items() if id_ not in checked.archived_ids}
         return replace(self, entries=left, pruned_already=self.pruned_already + len(checked.prunes))
@@ -74,7 +74,7 @@ class Prune:
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckedPlan:
     """The accepted part of a plan and the refused one."""
 
     merges: tuple[Merge, ...]
@@ -91,13 +91,13 @@ class Checked:
 class _Refused(Exception):
     """A rule says no. Raised and caught in this module only."""
 
-    def __init__(self, code: Code, detail: str, words: Sequence[str] = ()) -> None:
+    def __init__(self, code: RejectionCode, detail: str, words: Sequence[str] = ()) -> None:
         super().__init__(detail)
         self.code = code
         self.words = tuple(words)
 
 
-def check(plan: Plan, snapshot: Snapshot) -> Checked:
+def check(plan: Plan, snapshot: Snapshot) -> CheckedPlan:
     """Return what of a plan may be done to the entries of a snapshot."""
     merges, kept, rejections = _merges(plan.replacements, snapshot)
     merged = {source for one in merges for source in one.source_ids}
@@ -113,7 +113,7 @@ def check(plan: Plan, snapshot: Snapshot) -> Checked:
             prunes.append(Prune(id_, reason))
         except _Refused as refused:
             rejections.append(_rejection(refused, "deletion", (id_,)))
-    return Checked(tuple(merges), tuple(prunes), tuple(rejections))
+    return CheckedPlan(tuple(merges), tuple(prunes), tuple(rejections))
 
 
 def _merges(
@@ -130,7 +130,9 @@ def _merges(
         unknown = tuple(id_ for id_ in offered if id_ not in snapshot.entries)
         if unknown:
             detail = "sources that were not offered are left out"
-            rejections.append(Rejection(Code.UNKNOWN_ID, named("source", unknown, index), detail))
+            rejections.append(
+                Rejection(RejectionCode.UNKNOWN_ID, item_reference("source", unknown, index), detail)
+            )
         try:
             fields = _merged(one, [snapshot.entries[id_] for id_ in known], snapshot.scope, taken)
             merges.append(Merge(index, known, fields))
@@ -141,77 +143,85 @@ def _merges(
     return merges, kept - taken, rejections
 
 
-def _merged(one: Replacement, sources: Sequence[Entry], scope: Scope, taken: set[str]) -> MergedFields:
+def _merged(one: Replacement, sources: Sequence[Memory], scope: Scope, taken: set[str]) -> MergedFields:
     if not sources:
-        raise _Refused(Code.NO_SOURCES, "a replacement needs a source that was offered")
+        raise _Refused(RejectionCode.NO_SOURCES, "a replacement needs a source that was offered")
     for entry in sources:
         _check_touchable(entry, scope)
     if any(entry.id in taken for entry in sources):
-        raise _Refused(Code.SOURCE_TAKEN, "an earlier replacement has a source of this one")
+        raise _Refused(RejectionCode.SOURCE_TAKEN, "an earlier replacement has a source of this one")
     _check_content(one.content)
     fields = merge.merged(one, sources)
     _check_change(fields, sources)
-    if len(fields.tags) > validation.TAGS or len(fields.metadata) > validation.METADATA_PAIRS:
-        raise _Refused(Code.TOO_MANY_LABELS, "tags or metadata of the sources don't fit in one entry")
+    if len(fields.tags) > validation.MAX_TAGS or len(fields.metadata) > validation.MAX_METADATA_PAIRS:
+        raise _Refused(
+            RejectionCode.TOO_MANY_LABELS, "tags or metadata of the sources don't fit in one entry"
+        )
     _check_form(fields.content, sources)
-    if found := fidelity.fault(fields.content, sources):
+    if found := fidelity.first_fault(fields.content, sources):
         raise _Refused(found.code, found.detail, found.words)
     return fields
 
 
-def _check_touchable(entry: Entry, scope: Scope) -> None:
+def _check_touchable(entry: Memory, scope: Scope) -> None:
     if entry.scope != scope:
-        raise _Refused(Code.CROSSES_USERS, "belongs to another tenant, agent or user than this run")
-    if entry.archived_at is not None or entry.state is State.ARCHIVED:
-        raise _Refused(Code.NOT_LIVE, "is archived")
+        raise _Refused(RejectionCode.CROSSES_USERS, "belongs to another tenant, agent or user than this run")
+    if entry.archived_at is not None or entry.state is MemoryState.ARCHIVED:
+        raise _Refused(RejectionCode.NOT_LIVE, "is archived")
     if is_below(ACTIVE_PLANS, entry.category):
-        raise _Refused(Code.ACTIVE_PLAN, "active plans are left alone")
+        raise _Refused(RejectionCode.ACTIVE_PLAN, "active plans are left alone")
 
 
 def _check_content(content: str) -> None:
     if not any(character.isalnum() for character in content):
-        raise _Refused(Code.BLANK, "a replacement without content; its sources stay")
+        raise _Refused(RejectionCode.BLANK, "a replacement without content; its sources stay")
     try:
         validation.check_text(content, "content", MAX_CONTENT)
     except errors.TooLarge as error:
-        raise _Refused(Code.TOO_LONG, str(error)) from error
+        raise _Refused(RejectionCode.TOO_LONG, str(error)) from error
     except errors.Invalid as error:
-        raise _Refused(Code.UNSTORABLE, str(error)) from error
+        raise _Refused(RejectionCode.UNSTORABLE, str(error)) from error
 
 
-def _check_change(fields: MergedFields, sources: Sequence[Entry]) -> None:
+def _check_change(fields: MergedFields, sources: Sequence[Memory]) -> None:
     """Refuse to archive an entry for the sake of an equal one."""
     if len(sources) > 1:
         return
     before = sources[0]
-    same_words = folded(fields.content) == folded(before.content)
+    same_words = normalize(fields.content) == normalize(before.content)
     if same_words and fields.category == before.category and set(fields.tags) == set(before.tags):
-        raise _Refused(Code.UNCHANGED, "says what its only source says")
+        raise _Refused(RejectionCode.UNCHANGED, "says what its only source says")
 
 
-def _check_form(content: str, sources: Sequence[Entry]) -> None:
+def _check_form(content: str, sources: Sequence[Memory]) -> None:
     warnings = [entry for entry in sources if is_anti_pattern(entry.category, entry.tags)]
-    formed = any(anti_pattern_form.well_formed(entry.content) for entry in warnings)
-    if formed and not anti_pattern_form.well_formed(content):
-        raise _Refused(Code.MALFORMED, "an anti-pattern must stay: Don't X for/because Y \u2014 instead Z")
+    formed = any(anti_pattern_form.is_well_formed(entry.content) for entry in warnings)
+    if formed and not anti_pattern_form.is_well_formed(content):
+        raise _Refused(
+            RejectionCode.MALFORMED, "an anti-pattern must stay: Don't X for/because Y \u2014 instead Z"
+        )
 
 
 def _check_prune(id_: str, reason: str, snapshot: Snapshot, kept: set[str], pruned: int) -> None:
     entry = snapshot.entries.get(id_)
     if entry is None:
-        raise _Refused(Code.UNKNOWN_ID, "was not offered")
+        raise _Refused(RejectionCode.UNKNOWN_ID, "was not offered")
     _check_touchable(entry, snapshot.scope)
     if id_ in kept:
-        raise _Refused(Code.NEEDS_REPLACEMENT, "its replacement was rejected")
+        raise _Refused(RejectionCode.NEEDS_REPLACEMENT, "its replacement was rejected")
     if reason != EPHEMERAL:
-        raise _Refused(Code.NEEDS_REPLACEMENT, "only what is ephemeral goes without a replacement")
+        raise _Refused(RejectionCode.NEEDS_REPLACEMENT, "only what is ephemeral goes without a replacement")
     if is_protected(entry):
-        raise _Refused(Code.PROTECTED, "too important, too often seen, a warning, or a matter of permission")
-    if pruned >= snapshot.quota:
-        raise _Refused(Code.OVER_QUOTA, f"a run prunes at most one in {ONE_IN} of a scope's entries")
+        raise _Refused(
+            RejectionCode.PROTECTED, "too important, too often seen, a warning, or a matter of permission"
+        )
+    if pruned >= snapshot.prune_quota:
+        raise _Refused(
+            RejectionCode.OVER_QUOTA, f"a run prunes at most one in {PRUNE_ONE_IN} of a scope's entries"
+        )
 
 
-def is_protected(entry: Entry) -> bool:
+def is_protected(entry: Memory) -> bool:
     """Tell whether an entry never goes without a successor."""
     return (
         entry.importance >= PROTECTED_IMPORTANCE
@@ -222,4 +232,4 @@ def is_protected(entry: Entry) -> bool:
 
 
 def _rejection(refused: _Refused, kind: str, ids: Sequence[str], index: int | None = None) -> Rejection:
-    return Rejection(refused.code, named(kind, ids, index), str(refused), refused.words)
+    return Rejection(refused.code, item_reference(kind, ids, index), str(refused), refused.words)

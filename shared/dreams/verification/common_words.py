@@ -7,7 +7,7 @@ is left out on purpose: asking to keep a word too many is harmless, to lose a na
 
 from shared.search.text import stemmer
 
-ACTORS = frozenset({"user", "agent", "assistant"})
+GENERIC_SUBJECTS = frozenset({"user", "agent", "assistant"})
 """Stems of whom a memory is about: they are in each of them, and tell nothing."""
 
 _FUNCTION = """
@@ -117,12 +117,12 @@ def is_function_word(word: str) -> bool:
     return word.casefold() in _TITLED
 
 
-def starts_sentences(word: str) -> bool:
+def is_common_opener(word: str) -> bool:
     """Tell whether a word, in any case and inflection, is one that sentences begin with."""
     lower = word.casefold()
     return lower in _GRAMMAR or lower in _TITLED or stemmer.stem(lower) in _STEMS
 
 
-_TITLED = ACTORS | frozenset(_TITLE_WORDS.split())
+_TITLED = GENERIC_SUBJECTS | frozenset(_TITLE_WORDS.split())
 _GRAMMAR = frozenset(_FUNCTION.split())
 _STEMS = frozenset(stemmer.stem(word) for word in _STARTERS.split())

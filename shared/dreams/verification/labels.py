@@ -7,10 +7,10 @@ from shared.foundation import errors, validation
 from shared.foundation.categories import is_below
 
 
-def tags(offered: Iterable[Any], *first: str) -> tuple[str, ...]:
+def sanitize_tags(offered: Iterable[Any], *first: str) -> tuple[str, ...]:
     """Return the usable ones of a model's tags, each once, behind `first`, as many as an entry may have."""
     named = (tag.strip() for tag in offered if isinstance(tag, str))
-    return tuple(dict.fromkeys([*first, *filter(_is_tag, named)]))[: validation.TAGS]
+    return tuple(dict.fromkeys([*first, *filter(_is_tag, named)]))[: validation.MAX_TAGS]
 
 
 def _is_tag(tag: str) -> bool:
@@ -21,14 +21,14 @@ def _is_tag(tag: str) -> bool:
     return True
 
 
-def below(root: str, offered: Any, otherwise: str) -> str:
+def category_below(root: str, offered: Any, otherwise: str) -> str:
     """Return a model's category if it lies below `root`, and `otherwise` if not.
 
     A domain alone ("deployment") is put below the root.
     """
-    category = validation.clean_category(offered)
+    category = validation.sanitize_category(offered)
     if category is None or category.casefold() == root:
         return otherwise
     if is_below(root, category):
         return category
-    return otherwise if "/" in category else validation.clean_category(f"{root}/{category}") or otherwise
+    return otherwise if "/" in category else validation.sanitize_category(f"{root}/{category}") or otherwise

@@ -20,14 +20,14 @@ from shared.foundation import validation
 from shared.foundation.categories import (
     ACTIVE_PLANS,
     ANTI_PATTERN_TAG,
-    ANTI_PATTERNS,
+    MINE_ANTI_PATTERNS,
     is_anti_pattern,
     is_below,
 )
-from shared.foundation.stages import State
+from shared.foundation.stages import MemoryState
 from shared.memory.longterm import new_rows
 from shared.memory.longterm.fingerprint import fingerprint
-from shared.memory.longterm.memory import Entry, Source
+from shared.memory.longterm.memory import Memory, Source
 from shared.search.text import indexed_text
 
 PERMISSION = "requires_user_permission"
@@ -55,7 +55,7 @@ class MergedFields:
     user_id: str | None
 
 
-def merged(replacement: Replacement, sources: Sequence[Entry]) -> MergedFields:
+def merged(replacement: Replacement, sources: Sequence[Memory]) -> MergedFields:
     """Return the fields of a replacement for `sources`: at least one entry, all of one scope."""
     guessed = all(_is_inferred(entry) for entry in sources)
     return MergedFields(
@@ -75,15 +75,15 @@ def merged(replacement: Replacement, sources: Sequence[Entry]) -> MergedFields:
     )
 
 
-def _is_inferred(entry: Entry) -> bool:
+def _is_inferred(entry: Memory) -> bool:
     return entry.metadata.get("source") == INFERRED
 
 
-def _category(offered: str | None, sources: Sequence[Entry], *, guessed: bool) -> str | None:
+def _category(offered: str | None, sources: Sequence[Memory], *, guessed: bool) -> str | None:
     """Return the model's category, unless it would give a rank, or take one away, that is not its to give."""
-    category = validation.clean_category(offered)
+    category = validation.sanitize_category(offered)
     warnings = [entry for entry in sources if is_anti_pattern(entry.category, entry.tags)]
-    if is_below(ANTI_PATTERNS, category) != bool(warnings) or is_below(ACTIVE_PLANS, category):
+    if is_below(MINE_ANTI_PATTERNS, category) != bool(warnings) or is_below(ACTIVE_PLANS, category):
         category = None
     if not guessed and category is not None and category.endswith(f"/{INFERRED}"):
         category = None
@@ -91,22 +91,22 @@ def _category(offered: str | None, sources: Sequence[Entry], *, guessed: bool) -
     return category or _most_reinforced(heirs).category
 
 
-def _most_reinforced(sources: Sequence[Entry]) -> Entry:
+def _most_reinforced(sources: Sequence[Memory]) -> Memory:
     return max(sources, key=lambda entry: (entry.reinforcement_count, entry.last_seen_at))
 
 
-def _tags(offered: Iterable[str], sources: Sequence[Entry], *, guessed: bool) -> tuple[str, ...]:
+def _tags(offered: Iterable[str], sources: Sequence[Memory], *, guessed: bool) -> tuple[str, ...]:
     """Return the model's tags first, as far as those of the sources leave room for them."""
     kept = tuple(dict.fromkeys(tag for entry in sources for tag in entry.tags))
     # Marks that mean more than a subject are the sources' to hand on, not the model's to give.
-    new = [tag for tag in labels.tags(offered) if tag not in {*kept, ANTI_PATTERN_TAG, INFERRED}]
-    room = new[: max(0, validation.TAGS - len(kept))]
-    named = [tag for tag in labels.tags(offered) if tag in {*kept, *room}]
+    new = [tag for tag in labels.sanitize_tags(offered) if tag not in {*kept, ANTI_PATTERN_TAG, INFERRED}]
+    room = new[: max(0, validation.MAX_TAGS - len(kept))]
+    named = [tag for tag in labels.sanitize_tags(offered) if tag in {*kept, *room}]
     tags = tuple(dict.fromkeys([*named, *kept]))
     return tags if guessed else tuple(tag for tag in tags if tag != INFERRED)
 
 
-def _metadata(sources: Sequence[Entry], *, guessed: bool) -> dict[str, str]:
+def _metadata(sources: Sequence[Memory], *, guessed: bool) -> dict[str, str]:
     """Return the union; where the sources differ, the newest is right."""
     union: dict[str, str] = {}
     for entry in sorted(sources, key=lambda entry: (entry.created_at, entry.id)):
@@ -120,12 +120,12 @@ def _metadata(sources: Sequence[Entry], *, guessed: bool) -> dict[str, str]:
     return union
 
 
-def needs_permission(entry: Entry) -> bool:
+def needs_permission(entry: Memory) -> bool:
     """Tell whether acting on an entry needs the user's word."""
     return entry.metadata.get(PERMISSION, "").strip().lower() == "true"
 
 
-def _importance(offered: float | None, sources: Sequence[Entry]) -> float:
+def _importance(offered: float | None, sources: Sequence[Memory]) -> float:
     highest = max(entry.importance for entry in sources)
     return max(highest, min(offered or 0.0, HIGHEST_RAISE))
 
@@ -137,7 +137,7 @@ def row_from_merge(fields: MergedFields) -> dict[str, Any]:
         content=fields.content,
         fingerprint=fingerprint(fields.content, fields.occurred_at),
         indexed_text=indexed_text.keyword_text(fields.content, category=fields.category, tags=fields.tags),
-        state=State.FINAL,
+        state=MemoryState.FINAL,
         category=fields.category,
         tags=list(fields.tags),
         metadata=fields.metadata,

@@ -34,7 +34,7 @@ _WORDS = """
 _NEGATIVE = frozenset(_WORDS.split())
 # Verbs that what is liked, used or had is denied with: two facts share them.
 _GENERIC = frozenset(
-    tokenizer.words("like love want use eat drink prefer have know need go get make take work")
+    tokenizer.tokenize("like love want use eat drink prefer have know need go get make take work")
 )
 _ENDED = frozenset({"longer", "anymore", "mehr", "plus", "ya"})
 _WINDOW = 6
@@ -56,7 +56,7 @@ class Denial:
     ended: bool = False
 
 
-def turned(content: str, sources: Sequence[str]) -> list[str]:
+def changed_negations(content: str, sources: Sequence[str]) -> list[str]:
     """Return what is denied in the sources or in the text, but not in both."""
     said = list(_denials(content))
     told = [denial for text in sources for denial in _denials(text)]
@@ -89,6 +89,6 @@ def _denial(spoken: Sequence[str], place: int) -> Denial:
 
 def _telling(spoken: Sequence[str]) -> frozenset[str]:
     """Return the stems that tell what is denied: not who does it, nor an everyday verb if more is said."""
-    stems = frozenset(tokenizer.words(" ".join(w for w in spoken if w not in tokenizer.QUESTION_WORDS)))
-    stems -= common_words.ACTORS
+    stems = frozenset(tokenizer.tokenize(" ".join(w for w in spoken if w not in tokenizer.QUESTION_WORDS)))
+    stems -= common_words.GENERIC_SUBJECTS
     return stems - _GENERIC or stems

@@ -53,7 +53,7 @@ def parse(reply: str) -> Plan:
 
     A bare id is read as a duplicate. Raises errors.BadReply when the reply holds no such object.
     """
-    told = model_output.object_(reply, *_DELETIONS, *_REPLACEMENTS)
+    told = model_output.parse_object(reply, *_DELETIONS, *_REPLACEMENTS)
     return Plan(
         deletions=tuple(map(_deletion, _items(told, _DELETIONS))),
         replacements=tuple(map(_replacement, _items(told, _REPLACEMENTS))),
@@ -78,9 +78,9 @@ def _replacement(item: Any) -> Replacement:
     return Replacement(
         content=content.strip() if isinstance(content, str) else "",
         category=category if isinstance(category, str) and category.strip() else None,
-        tags=tuple(tag.strip() for tag in listed(told.get("tags")) if isinstance(tag, str)),
-        source_ids=tuple(map(_id, listed(told.get("sourceIds") or told.get("source_ids")))),
-        importance=fraction(told.get("importance")),
+        tags=tuple(tag.strip() for tag in to_list(told.get("tags")) if isinstance(tag, str)),
+        source_ids=tuple(map(_id, to_list(told.get("sourceIds") or told.get("source_ids")))),
+        importance=to_unit_interval(told.get("importance")),
     )
 
 
@@ -93,14 +93,14 @@ def _id(value: Any) -> str:
     return value.strip(" []\t\n").lower().removeprefix("id:").strip()
 
 
-def listed(value: Any) -> list[Any]:
+def to_list(value: Any) -> list[Any]:
     """Return what a model gave as a list; a text is one item, or several between commas."""
     if isinstance(value, str):
         return value.split(",")
     return value if isinstance(value, list) else []
 
 
-def fraction(value: Any) -> float | None:
+def to_unit_interval(value: Any) -> float | None:
     """Return a number of a model within 0..1, or None for what is no number."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None

@@ -14,7 +14,7 @@ _ID = re.compile(r"[0-9a-f]{12}")
 _MOST_IDS = 50
 
 
-class Code(StrEnum):
+class RejectionCode(StrEnum):
     """The kinds of refusal; each is a label of a metric."""
 
     UNKNOWN_ID = "unknown_id"  # not among the entries that were offered
@@ -29,8 +29,8 @@ class Code(StrEnum):
     TOO_MANY_LABELS = "too_many_labels"  # tags or metadata of the sources would not fit in one entry
     LOSES_SPECIFICS = "loses_specifics"  # a name, number, date, quotation, … of a source is gone
     LOSES_GIST = "loses_gist"  # hardly a word of a source is left
-    REVERSES = "reverses"  # a "not" came or went
-    INVENTS = "invents"  # a name or number that no source has
+    CHANGES_NEGATION = "reverses"  # a "not" came or went
+    ADDS_SPECIFICS = "invents"  # a name or number that no source has
     MALFORMED = "malformed"  # an anti-pattern that is none any more, or an item of no usable form
     NEEDS_REPLACEMENT = "needs_replacement"  # to go without successor, and not as ephemeral
     PROTECTED = "protected"  # too important to go without a successor
@@ -39,7 +39,14 @@ class Code(StrEnum):
     DUPLICATE = "duplicate"  # says what an entry says already
 
 
-REPAIRABLE = frozenset({Code.LOSES_SPECIFICS, Code.LOSES_GIST, Code.REVERSES, Code.INVENTS})
+REPAIRABLE = frozenset(
+    {
+        RejectionCode.LOSES_SPECIFICS,
+        RejectionCode.LOSES_GIST,
+        RejectionCode.CHANGES_NEGATION,
+        RejectionCode.ADDS_SPECIFICS,
+    }
+)
 """What a model can mend when it is told what is wrong."""
 
 
@@ -47,13 +54,13 @@ REPAIRABLE = frozenset({Code.LOSES_SPECIFICS, Code.LOSES_GIST, Code.REVERSES, Co
 class Rejection:
     """A refused item. `item`: {kind, ids, index?}, JSON; `detail`: the rule, and the words it is about."""
 
-    code: Code
+    code: RejectionCode
     item: dict[str, Any]
     detail: str
     words: tuple[str, ...] = ()
 
 
-def named(kind: str, ids: Iterable[str], index: int | None = None) -> dict[str, Any]:
+def item_reference(kind: str, ids: Iterable[str], index: int | None = None) -> dict[str, Any]:
     """Describe an item of a plan. What a model wrote in place of an id could be anybody's words: `?`."""
     shown = list(ids)
     item: dict[str, Any] = {"kind": kind, "ids": [i if _ID.fullmatch(i) else "?" for i in shown[:_MOST_IDS]]}

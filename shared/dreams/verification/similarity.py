@@ -13,16 +13,16 @@ MIN_COSINE = 0.88
 
 def words_of(text: str) -> frozenset[str]:
     """Return the words of a text as the index knows them."""
-    return frozenset(tokenizer.words(text))
+    return frozenset(tokenizer.tokenize(text))
 
 
-def are_alike(one: frozenset[str], other: frozenset[str]) -> bool:
+def words_are_similar(one: frozenset[str], other: frozenset[str]) -> bool:
     """Tell whether two texts say nearly the same in nearly the same words."""
     shared = len(one & other)
     return shared > 0 and shared >= MIN_SHARED_WORDS * (len(one) + len(other) - shared)
 
 
-def mean_alike(one: Sequence[float], other: Sequence[float]) -> bool:
+def vectors_are_similar(one: Sequence[float], other: Sequence[float]) -> bool:
     """Tell whether two vectors of one model point nearly the same way."""
     if len(one) != len(other):
         return False

@@ -28,13 +28,13 @@ class Kind(Enum):
     VERBATIM = auto()  # as it stands, whole words
     NAME = auto()  # a word with a capital
     ACRONYM = auto()  # a word of capitals
-    STARTER = auto()  # a word in any case and inflection
+    SENTENCE_START = auto()  # a word in any case and inflection
     NUMBER = auto()
     DAY = auto()
     TIME = auto()
 
 
-_NAMES = frozenset({Kind.NAME, Kind.ACRONYM, Kind.STARTER})
+_NAMES = frozenset({Kind.NAME, Kind.ACRONYM, Kind.SENTENCE_START})
 _HARD = frozenset({Kind.VERBATIM, Kind.NAME, Kind.ACRONYM, Kind.NUMBER, Kind.DAY, Kind.TIME})
 
 
@@ -49,7 +49,7 @@ class Specific:
 
 
 @dataclass(slots=True)
-class Reading:
+class ParsedText:
     """A text, taken apart. Words are case folded; `numbers` holds the units of each value."""
 
     specifics: dict[Specific, None] = field(default_factory=dict)
@@ -76,11 +76,11 @@ class Reading:
         """The words that are, or may be, names."""
         return [one.key for one in self.specifics if one.kind in _NAMES]
 
-    def missing_in(self, other: "Reading") -> list[str]:
+    def missing_in(self, other: "ParsedText") -> list[str]:
         """Return what of this text the other lacks."""
         return [one.shown for one in self.specifics if not other.holds(one)]
 
-    def hard_missing_in(self, other: "Reading") -> list[str]:
+    def certain_missing_in(self, other: "ParsedText") -> list[str]:
         """Return what of this text can't come from the other: a mere capital may."""
         hard = [one for one in self.specifics if one.kind in _HARD]
         return [one.shown for one in hard if one.key.casefold() not in other.words and not other.holds(one)]
@@ -90,7 +90,7 @@ class Reading:
         match one.kind:
             case Kind.VERBATIM:
                 return one.key in self.words or _stands_in(one.key, self.text)
-            case Kind.STARTER:
+            case Kind.SENTENCE_START:
                 return stemmer.stem(one.key) in self.stems
             case Kind.NUMBER:
                 return self._has_number(one)

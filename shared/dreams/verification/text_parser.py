@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Iterator
 
 from shared.dreams.verification import common_words, quantities
-from shared.dreams.verification.specifics import UNSPACED, Kind, Reading, Specific
+from shared.dreams.verification.specifics import UNSPACED, Kind, ParsedText, Specific
 from shared.search.text import stemmer
 
 _WEB = re.compile(r"(?:https?://|ftp://|www\.)[^\s<>\"'`\u201c\u201d()\[\]{}]+", re.IGNORECASE)
@@ -37,10 +37,10 @@ _OPENING = re.compile(
 _JOINT = re.compile("[-'\u2019\u2010\u2011/:]")
 
 
-def read(text: str) -> Reading:
+def parse_text(text: str) -> ParsedText:
     """Return a text taken apart."""
     plain = _SPACED.sub(lambda m: m[1].replace(" ", ""), unicodedata.normalize("NFKC", text))
-    reading = Reading(text=_squeezed(plain))
+    reading = ParsedText(text=_squeezed(plain))
     for shown in _verbatims(plain):
         reading.add(Specific(Kind.VERBATIM, _squeezed(shown), shown))
     rest = UNSPACED.sub(" \ufffc ", _read_moments(reading, _without_addresses(plain)))
@@ -72,7 +72,7 @@ def _without_addresses(text: str) -> str:
     return text
 
 
-def _read_moments(reading: Reading, text: str) -> str:
+def _read_moments(reading: ParsedText, text: str) -> str:
     days, text = quantities.days(text)
     times, text = quantities.times(text)
     for kind, found, known in ((Kind.DAY, days, reading.days), (Kind.TIME, times, reading.times)):
@@ -82,7 +82,7 @@ def _read_moments(reading: Reading, text: str) -> str:
     return text
 
 
-def _read_piece(reading: Reading, text: str, match: re.Match[str], *, shouted: bool) -> None:
+def _read_piece(reading: ParsedText, text: str, match: re.Match[str], *, shouted: bool) -> None:
     piece = match[0].strip("_")
     reading.words.add(_squeezed(piece))
     if _is_unit(text, match):
@@ -130,7 +130,7 @@ def _is_code(piece: str) -> bool:
     return "." in piece.strip("0123456789.") or piece.count("/") > 1 or _HUMP.search(piece) is not None
 
 
-def _read_parts(reading: Reading, text: str, match: re.Match[str], *, shouted: bool) -> None:
+def _read_parts(reading: ParsedText, text: str, match: re.Match[str], *, shouted: bool) -> None:
     """Read what joints hold together, each part by itself: "Smith-Jones", "don't", "5-year", "5-6 km"."""
     piece = match[0].strip("_")
     parts = [piece] if _NUMBER.fullmatch(piece) else _JOINT.split(piece)
@@ -159,7 +159,7 @@ def _starts_sentence(text: str, start: int) -> bool:
     return _OPENING.search(before if start <= len(before) else f"x{before}") is not None
 
 
-def _read_word(reading: Reading, word: str, *, starts: bool, shouted: bool) -> None:
+def _read_word(reading: ParsedText, word: str, *, starts: bool, shouted: bool) -> None:
     lower = word.casefold()
     reading.words.add(lower)
     reading.stems.add(stemmer.stem(lower))
@@ -172,7 +172,7 @@ def _read_word(reading: Reading, word: str, *, starts: bool, shouted: bool) -> N
         # A single one is an acronym of the text's own; in a text of nothing but capitals any word may be.
         lower = word.removesuffix("s").casefold()
         reading.acronyms.add(lower)
-        reading.add(Specific(Kind.STARTER if shouted else Kind.ACRONYM, lower, word))
+        reading.add(Specific(Kind.SENTENCE_START if shouted else Kind.ACRONYM, lower, word))
     elif kind := _kind_of_name(word, starts=starts or shouted):
         reading.add(Specific(kind, lower, word))
 
@@ -186,5 +186,5 @@ def _kind_of_name(word: str, *, starts: bool) -> Kind | None:
     if len(word) == 1:
         return None if starts or word == "I" else Kind.NAME
     if starts:
-        return None if common_words.starts_sentences(word) else Kind.STARTER
+        return None if common_words.is_common_opener(word) else Kind.SENTENCE_START
     return None if common_words.is_function_word(word) else Kind.NAME

@@ -59,11 +59,11 @@ def _without_message(_logger: Any, _method: str, event: EventDict) -> EventDict:
     told = event.pop("exc_info", None)
     error = told[1] if isinstance(told, tuple) else sys.exception() if told is True else told
     if isinstance(error, BaseException):
-        event.update(error=type(error).__name__, where=place_of(error))
+        event.update(error=type(error).__name__, where=error_location(error))
     return event
 
 
-def place_of(error: BaseException) -> list[str]:
+def error_location(error: BaseException) -> list[str]:
     """Return where an exception came from: its last frames as `file:line function`."""
     frames = traceback.extract_tb(error.__traceback__)[-_FRAMES:]
     return [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]

@@ -50,7 +50,7 @@ class Tracer:
             record_exception=False,
             set_status_on_exception=False,
         ) as opened:
-            told = _Told(opened)
+            told = _OtelSpan(opened)
             try:
                 yield told
             except BaseException as error:
@@ -72,7 +72,7 @@ class Tracer:
         self._provider.shutdown()
 
 
-class _Told(traces.Span):
+class _OtelSpan(traces.Span):
     def __init__(self, opened: trace.Span) -> None:
         self._opened = opened
         self.trace_id = trace.format_trace_id(opened.get_span_context().trace_id)

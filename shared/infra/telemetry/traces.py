@@ -32,7 +32,7 @@ class Span:
 
     trace_id: str | None = None
 
-    def tell(self, **attributes: Attribute) -> None:
+    def set_attributes(self, **attributes: Attribute) -> None:
         """Add attributes: ids and counts, never content."""
 
     def rename(self, name: str) -> None:

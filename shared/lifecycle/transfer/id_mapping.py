@@ -22,22 +22,24 @@ _OURS = re.compile(r"[0-9a-f]{12}")
 _DRAWS = 3
 
 
-def own(told: str) -> str | None:
+def normalize_id(told: str) -> str | None:
     """Return the id that a line names if it can be one here: twelve hex digits, in small letters."""
     lowered = told.lower()
     return lowered if _OURS.fullmatch(lowered) else None
 
 
-async def place(connection: AsyncConnection, scope: Scope, told: Iterable[str]) -> dict[str, str]:
+async def map_ids(connection: AsyncConnection, scope: Scope, told: Iterable[str]) -> dict[str, str]:
     """Return the id that each of these stands for in a scope: never one of another scope."""
-    secret = await auth_queries.secret_of(connection, scope.tenant)
+    secret = await auth_queries.get_tenant_secret(connection, scope.tenant)
     wanted = {one: _candidates(secret, scope, one) for one in told}
-    taken = await scope_queries.elsewhere(connection, scope, {id_ for ids in wanted.values() for id_ in ids})
+    taken = await scope_queries.ids_in_other_scopes(
+        connection, scope, {id_ for ids in wanted.values() for id_ in ids}
+    )
     return {one: next(id_ for id_ in ids if id_ not in taken) for one, ids in wanted.items()}
 
 
 def _candidates(secret: bytes, scope: Scope, told: str) -> list[str]:
-    kept = own(told)
+    kept = normalize_id(told)
     name = "\x1f".join((scope.agent_id, scope.user_id or "", kept or told))
     drawn = [hmac.new(secret, f"{draw}\x1f{name}".encode(), hashlib.sha256) for draw in range(_DRAWS)]
     return [*([kept] if kept else []), *(one.hexdigest()[:12] for one in drawn)]

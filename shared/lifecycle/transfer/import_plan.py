@@ -15,11 +15,11 @@ from datetime import datetime
 from typing import Any
 
 from shared.foundation.scope import Scope
-from shared.foundation.stages import State
-from shared.lifecycle.transfer.ndjson import Line
+from shared.foundation.stages import MemoryState
+from shared.lifecycle.transfer.ndjson import MemoryLine
 from shared.memory.longterm import index_document as memory_document
-from shared.memory.longterm.fingerprint import fingerprint, folded
-from shared.memory.longterm.memory import Entry
+from shared.memory.longterm.fingerprint import fingerprint, normalize
+from shared.memory.longterm.memory import Memory
 
 _PROGRESS = {"state", "failure", "superseded_by", "archived_at", "archive_reason"}
 _SHOWN_IN_RECALL = ("content", "category")
@@ -27,49 +27,49 @@ _NOT_NULL = ("created_at", "last_seen_at")
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class ImportState:
     """What the stores say about a batch of lines."""
 
     scope: Scope
     now: datetime
     enriching: bool
     ids: Mapping[str, str]  # what each id and reference of the lines stands for here
-    entries: Mapping[str, Entry] = field(default_factory=dict)
+    entries: Mapping[str, Memory] = field(default_factory=dict)
     facts: Mapping[bytes, str] = field(default_factory=dict)
     forgotten: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)
-class Plan:
+class ImportPlan:
     """What will be done with a batch of lines."""
 
-    created: list[Entry] = field(default_factory=list)
-    updated: list[tuple[Entry, Entry]] = field(default_factory=list)
+    created: list[Memory] = field(default_factory=list)
+    updated: list[tuple[Memory, Memory]] = field(default_factory=list)
     skipped: int = 0
     remapped: dict[str, str] = field(default_factory=dict)
     tombstoned: list[str] = field(default_factory=list)
-    duplicates: list[tuple[Line, str]] = field(default_factory=list)
+    duplicates: list[tuple[MemoryLine, str]] = field(default_factory=list)
 
     @property
-    def reindexed(self) -> list[Entry]:
+    def reindexed(self) -> list[Memory]:
         """What searches or workers must hear of."""
         return [*self.created, *(after for before, after in self.updated if _concerns_workers(before, after))]
 
     @property
-    def settled(self) -> list[str]:
+    def no_longer_pending(self) -> list[str]:
         """Ids whose enrichment is no longer wanted."""
-        was_pending = [after for before, after in self.updated if before.state is State.PENDING]
-        return [after.id for after in was_pending if after.state is not State.PENDING]
+        was_pending = [after for before, after in self.updated if before.state is MemoryState.PENDING]
+        return [after.id for after in was_pending if after.state is not MemoryState.PENDING]
 
 
-def _concerns_workers(before: Entry, after: Entry) -> bool:
-    newly_pending = after.state is State.PENDING and before.state is not State.PENDING
+def _concerns_workers(before: Memory, after: Memory) -> bool:
+    newly_pending = after.state is MemoryState.PENDING and before.state is not MemoryState.PENDING
     return after.version != before.version or newly_pending
 
 
-def plan(known: Known, lines: Sequence[Line]) -> Plan:
+def plan(known: ImportState, lines: Sequence[MemoryLine]) -> ImportPlan:
     """Decide about lines; no two of them have the same id."""
-    made, facts = Plan(), dict(known.facts)
+    made, facts = ImportPlan(), dict(known.facts)
     for line in lines:
         before = known.entries.get(known.ids[line.id])
         after = _after(known, line, before)
@@ -88,16 +88,16 @@ def plan(known: Known, lines: Sequence[Line]) -> Plan:
     return made
 
 
-def _says(before: Entry | None, content: str) -> bool:
-    return before is not None and folded(before.content) == folded(content)
+def _says(before: Memory | None, content: str) -> bool:
+    return before is not None and normalize(before.content) == normalize(content)
 
 
-def _twin(facts: Mapping[bytes, str], after: Entry) -> str | None:
+def _twin(facts: Mapping[bytes, str], after: Memory) -> str | None:
     holder = None if after.archived_at else facts.get(_fact(after))
     return holder if holder != after.id else None
 
 
-def _store(made: Plan, facts: dict[bytes, str], before: Entry | None, after: Entry) -> None:
+def _store(made: ImportPlan, facts: dict[bytes, str], before: Memory | None, after: Memory) -> None:
     if before is None:
         made.created.append(after)
     else:
@@ -106,11 +106,11 @@ def _store(made: Plan, facts: dict[bytes, str], before: Entry | None, after: Ent
         facts[_fact(after)] = after.id
 
 
-def _fact(one: Entry) -> bytes:
+def _fact(one: Memory) -> bytes:
     return fingerprint(one.content, one.occurred_at)
 
 
-def _renumbered(before: Entry, after: Entry) -> Entry:
+def _renumbered(before: Memory, after: Memory) -> Memory:
     shown = any(getattr(before, name) != getattr(after, name) for name in _SHOWN_IN_RECALL)
     return after.model_copy(
         update={
@@ -120,11 +120,11 @@ def _renumbered(before: Entry, after: Entry) -> Entry:
     )
 
 
-def _after(known: Known, line: Line, before: Entry | None) -> Entry:
+def _after(known: ImportState, line: MemoryLine, before: Memory | None) -> Memory:
     if before is None:
         return _new(known, line)
     told = _told(known, line)
-    if told.get("state") is State.PENDING and before.state is not State.PENDING:
+    if told.get("state") is MemoryState.PENDING and before.state is not MemoryState.PENDING:
         # Enriched since the export, or it is not the text that was.
         told = _without(told, _PROGRESS) if _says(before, line.content) else told
     after = _with(before, _runnable(known, told))
@@ -133,17 +133,17 @@ def _after(known: Known, line: Line, before: Entry | None) -> Entry:
     return after.model_copy(update={"updated_at": known.now})
 
 
-def _new(known: Known, line: Line) -> Entry:
+def _new(known: ImportState, line: MemoryLine) -> Memory:
     every = {name: getattr(line, name) for name in type(line).model_fields} | _told(known, line)
     every["created_at"] = line.created_at or known.now
     every["last_seen_at"] = line.last_seen_at or every["created_at"]
     scope = known.scope
     every |= {"tenant": scope.tenant, "agent_id": scope.agent_id, "user_id": scope.user_id}
     every |= {"version": 1, "content_version": 1, "source": line.sources[0] if line.sources else None}
-    return Entry.model_construct(**_runnable(known, every))
+    return Memory.model_construct(**_runnable(known, every))
 
 
-def _told(known: Known, line: Line) -> dict[str, Any]:
+def _told(known: ImportState, line: MemoryLine) -> dict[str, Any]:
     """Return what a line names, its ids as they are here."""
     told = {name: getattr(line, name) for name in line.model_fields_set}
     told = {name: value for name, value in told.items() if value is not None or name not in _NOT_NULL}
@@ -152,10 +152,10 @@ def _told(known: Known, line: Line) -> dict[str, Any]:
     return told | {"id": known.ids[line.id]}
 
 
-def _runnable(known: Known, told: dict[str, Any]) -> dict[str, Any]:
+def _runnable(known: ImportState, told: dict[str, Any]) -> dict[str, Any]:
     """Leave nothing pending where nobody would ever enrich it."""
-    if told.get("state") is State.PENDING and not known.enriching:
-        return told | {"state": State.FINAL}
+    if told.get("state") is MemoryState.PENDING and not known.enriching:
+        return told | {"state": MemoryState.FINAL}
     return told
 
 
@@ -163,6 +163,6 @@ def _without(told: dict[str, Any], names: set[str]) -> dict[str, Any]:
     return {name: value for name, value in told.items() if name not in names}
 
 
-def _with(before: Entry, told: dict[str, Any]) -> Entry:
+def _with(before: Memory, told: dict[str, Any]) -> Memory:
     after = before.model_copy(update=told)
     return after.model_copy(update={"source": after.sources[0] if after.sources else None})

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from shared.lifecycle.transfer.import_plan import Plan
+from shared.lifecycle.transfer.import_plan import ImportPlan
 
 
 @dataclass(slots=True)
@@ -18,7 +18,7 @@ class Report:
     duplicates: list[dict[str, str]] = field(default_factory=list)
     malformed: list[dict[str, Any]] = field(default_factory=list)
 
-    def add(self, done: Plan) -> None:
+    def add(self, done: ImportPlan) -> None:
         """Add what was done with a batch."""
         self.created += len(done.created)
         self.updated += len(done.updated)

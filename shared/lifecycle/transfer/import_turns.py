@@ -20,7 +20,7 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from shared.conversation.sessions.open import find, open_session
+from shared.conversation.sessions.open import get_session, open_session
 from shared.conversation.sessions.session import Session
 from shared.conversation.turns import append
 from shared.conversation.turns import queries as turn_queries
@@ -28,9 +28,9 @@ from shared.conversation.turns.table import turn
 from shared.conversation.turns.turn import Turn, TurnDraft
 from shared.foundation import errors, validation
 from shared.foundation.scope import Caller, Scope
-from shared.infra.postgres import owned_by
+from shared.infra.postgres import tenant_filter
 from shared.lifecycle.transfer import rockbot
-from shared.lifecycle.transfer.rockbot import Said
+from shared.lifecycle.transfer.rockbot import ImportedTurn
 from shared.platform.resources import Resources
 
 _BATCH = 500
@@ -49,7 +49,7 @@ class _Intake:
     skipped: int = 0
 
 
-async def take(resources: Resources, caller: Caller, scope: Scope, file: Path) -> dict[str, Any]:
+async def import_turns(resources: Resources, caller: Caller, scope: Scope, file: Path) -> dict[str, Any]:
     """Append what a log holds and the sessions lack; return the report.
 
     It reads {"created", "skipped", "remapped": {session: its id here}, "malformed": [{"line", "rule"}]}.
@@ -65,7 +65,7 @@ async def take(resources: Resources, caller: Caller, scope: Scope, file: Path) -
     }
 
 
-def _grouped(turns: Iterator[Said]) -> Iterator[tuple[str, list[TurnDraft]]]:
+def _grouped(turns: Iterator[ImportedTurn]) -> Iterator[tuple[str, list[TurnDraft]]]:
     """Read some turns at a time and group them by session, in their order."""
     while some := list(islice(turns, _BATCH)):
         groups: dict[str, list[TurnDraft]] = {}
@@ -78,12 +78,12 @@ async def _append(under_way: _Intake, told: str, drafts: Sequence[TurnDraft]) ->
     resources, caller = under_way.resources, under_way.caller
     if told not in under_way.sessions:
         under_way.sessions[told] = await _opened(resources, caller, under_way.scope, told)
-    async with resources.postgres.tenant(caller.tenant) as connection:
-        idle, here = resources.settings.window_idle, under_way.sessions[told]
-        session = await find(connection, caller, here, idle, lock=True)
+    async with resources.postgres.for_tenant(caller.tenant) as connection:
+        idle, here = resources.settings.window_ttl, under_way.sessions[told]
+        session = await get_session(connection, caller, here, idle, lock=True)
         fresh = await _unknown(connection, session, drafts)
-        turns, claims = await append.record(connection, session, fresh)
-    await append.publish(resources, session, turns, claims)
+        turns, claims = await append.insert_turns(connection, session, fresh)
+    await append.cache_and_index(resources, session, turns, claims)
     under_way.created += len(fresh)
     under_way.skipped += len(drafts) - len(fresh)
 
@@ -110,7 +110,7 @@ async def _unknown(
 ) -> list[TurnDraft]:
     """Return the turns that a locked session lacks, each once."""
     moments = {draft.created_at for draft in drafts}
-    mine = (owned_by(turn, session.tenant), turn.c.session_id == session.id)
+    mine = (tenant_filter(turn, session.tenant), turn.c.session_id == session.id)
     statement = select(turn).where(*mine, turn.c.created_at.in_(moments))
     known = set(_keys(await turn_queries.select_turns(connection, statement)))
     fresh = {key: draft for key, draft in zip(_keys(drafts), drafts, strict=True) if key not in known}

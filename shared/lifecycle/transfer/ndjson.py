@@ -29,8 +29,8 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 from shared.foundation import errors, validation
-from shared.foundation.stages import State
-from shared.memory.longterm.memory import Draft, Entry, Source
+from shared.foundation.stages import MemoryState
+from shared.memory.longterm.memory import Memory, MemoryDraft, Source
 
 # The longest entry that can be stored, escaped at its worst, has about half of it.
 MAX_BYTES = 1024 * 1024
@@ -72,7 +72,7 @@ M = TypeVar("M", bound=BaseModel)
 References = Annotated[list[str], BeforeValidator(_listed), Field(max_length=MAX_REFERENCES)]
 
 
-class Line(BaseModel):
+class MemoryLine(BaseModel):
     """One entry as a line tells it. `model_fields_set` says what it names."""
 
     model_config = ConfigDict(
@@ -91,7 +91,7 @@ class Line(BaseModel):
     importance: Annotated[float, Strict(), Field(ge=0, le=1)] = Field(
         0.5, validation_alias=AliasChoices("importance", "importanceScore")
     )
-    state: State = State.FINAL
+    state: MemoryState = MemoryState.FINAL
     failure: str | None = None
     occurred_at: Moment | None = None
     sources: list[Source] = []
@@ -121,11 +121,11 @@ def _superseded(named: dict[str, Any]) -> dict[str, Any]:
     return named | {"archivedAt": last} if named["supersededBy"] else named
 
 
-def read(raw: bytes) -> Line:
+def parse_line(raw: bytes) -> MemoryLine:
     """Read a line; raise errors.Invalid naming the field and the rule."""
     if len(raw) > MAX_BYTES:
         raise errors.TooLarge("line", f"must be at most {MAX_BYTES} bytes")
-    line = parsed(Line, raw)
+    line = parsed(MemoryLine, raw)
     _check(line)
     return _settled(line)
 
@@ -142,15 +142,15 @@ def parsed(model: type[M], raw: bytes) -> M:
         raise errors.Invalid(field, fault["msg"].removeprefix("Value error, ")) from None
 
 
-def _check(line: Line) -> None:
-    validation.check_text(line.id, "id", validation.IDENTIFIER_LENGTH)
+def _check(line: MemoryLine) -> None:
+    validation.check_text(line.id, "id", validation.MAX_IDENTIFIER_LENGTH)
     told = line.model_dump(include={"content", "category", "tags", "metadata"})
-    Draft.model_validate(told).checked()
+    MemoryDraft.model_validate(told).validated()
     for place, source in enumerate(line.sources):
         _check_source(source, f"sources.{place}")
     for field in ("superseded_by", "derived_from"):
         for place, reference in enumerate(getattr(line, field)):
-            validation.check_text(reference, f"{field}.{place}", validation.IDENTIFIER_LENGTH)
+            validation.check_text(reference, f"{field}.{place}", validation.MAX_IDENTIFIER_LENGTH)
     for field in ("failure", "archive_reason"):
         if (reason := getattr(line, field)) is not None:
             validation.check_text(reason, field, allow_blank=True)
@@ -163,17 +163,17 @@ def _check_source(source: Source, field: str) -> None:
             validation.check_text(value, f"{field}.{name}", 128)
 
 
-def _settled(line: Line) -> Line:
+def _settled(line: MemoryLine) -> MemoryLine:
     """Make state and archiving agree: an entry is archived from a moment on, or it is not."""
     named = line.model_fields_set
     if "state" not in named:
-        archived = {"state": State.ARCHIVED} if line.archived_at is not None else {}
+        archived = {"state": MemoryState.ARCHIVED} if line.archived_at is not None else {}
         return line.model_copy(update=archived)
-    if (line.state is State.ARCHIVED) != (line.archived_at is not None):
+    if (line.state is MemoryState.ARCHIVED) != (line.archived_at is not None):
         raise errors.Invalid("archived_at", "must be given with the state 'archived', and with no other")
     return line.model_copy(update={"archived_at": line.archived_at})
 
 
-def write(entry: Entry) -> bytes:
+def write_line(entry: Memory) -> bytes:
     """Return an entry as a line, with its line break."""
     return entry.model_dump_json(exclude={"source", "effective_importance"}).encode() + b"\n"

@@ -29,7 +29,7 @@ TURNS = "turns.jsonl"
 MAX_TURN_LINE = 4 * 1024 * 1024
 
 
-def parts(path: Path) -> tuple[Path | None, Path | None]:
+def locate(path: Path) -> tuple[Path | None, Path | None]:
     """Return where the memories and where the log of turns are at a path; NotFound if nothing is there."""
     if not path.exists():
         raise errors.NotFound(f"there is no file or folder '{path}'")
@@ -42,7 +42,7 @@ def parts(path: Path) -> tuple[Path | None, Path | None]:
 
 
 @dataclass(slots=True)
-class Tree:
+class MemoryFolder:
     """A folder of memories, read as lines; `files` tells which file each line is from."""
 
     folder: Path
@@ -62,9 +62,9 @@ class Tree:
             yield _line(told, file.relative_to(self.folder))
 
 
-def read_tree(folder: Path) -> Tree:
+def read_tree(folder: Path) -> MemoryFolder:
     """Return the memories of a folder as lines for `transfer.take_lines`, in the order of their paths."""
-    return Tree(folder)
+    return MemoryFolder(folder)
 
 
 def _json_files(folder: Path) -> Iterator[Path]:
@@ -116,18 +116,18 @@ class LoggedTurn(BaseModel):
         """Return the turn, checked. RockBot replays what is neither user nor system as assistant."""
         told = self.role.lower()
         role = Role(told) if told in (Role.USER, Role.SYSTEM) else Role.ASSISTANT
-        return TurnDraft(role=role, content=self.content, created_at=self.timestamp).checked()
+        return TurnDraft(role=role, content=self.content, created_at=self.timestamp).validated()
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ImportedTurn:
     """A turn of a session, as its log tells it."""
 
     session_id: str
     draft: TurnDraft
 
 
-def read_turns(file: Path, malformed: list[dict[str, Any]]) -> Iterator[Said]:
+def read_turns(file: Path, malformed: list[dict[str, Any]]) -> Iterator[ImportedTurn]:
     """Yield the turns of a log in their order; lines that can't be read are noted in `malformed`."""
     with file.open("rb") as log:
         for number, raw in enumerate(upload.lines_of(log, MAX_TURN_LINE), start=1):
@@ -140,9 +140,9 @@ def read_turns(file: Path, malformed: list[dict[str, Any]]) -> Iterator[Said]:
                 malformed.append({"line": number, "rule": str(fault)})
 
 
-def _said(raw: bytes) -> Said:
+def _said(raw: bytes) -> ImportedTurn:
     if len(raw) > MAX_TURN_LINE:
         raise errors.TooLarge("line", f"must be at most {MAX_TURN_LINE} bytes")
     turn = ndjson.parsed(LoggedTurn, raw)
     validation.check_text(turn.session_id, "session_id", 1024)
-    return Said(turn.session_id, turn.draft())
+    return ImportedTurn(turn.session_id, turn.draft())

@@ -19,7 +19,7 @@ from shared.foundation import errors
 from shared.foundation.scope import Caller, Scope
 from shared.lifecycle.transfer import id_mapping, import_batch, import_turns, ndjson, rockbot, upload
 from shared.lifecycle.transfer.import_report import Report
-from shared.lifecycle.transfer.ndjson import Line
+from shared.lifecycle.transfer.ndjson import MemoryLine
 from shared.memory.longterm import scope_queries
 from shared.platform.resources import Resources
 
@@ -35,16 +35,16 @@ async def export(resources: Resources, scope: Scope) -> AsyncIterator[bytes]:
     """Yield each entry of exactly this scope as a line of JSON with its line break."""
     after = ""
     while True:
-        async with resources.postgres.tenant(scope.tenant) as connection:
+        async with resources.postgres.for_tenant(scope.tenant) as connection:
             entries = await scope_queries.page(connection, scope, after, _PAGE)
         for entry in entries:
-            yield ndjson.write(entry)
+            yield ndjson.write_line(entry)
         if len(entries) < _PAGE:
             return
         after = entries[-1].id
 
 
-async def take(
+async def import_stream(
     resources: Resources, scope: Scope, actor: str, chunks: AsyncIterator[bytes], *, restore: bool
 ) -> dict[str, Any]:
     """Import lines that come in chunks, cut anywhere, and return the report.
@@ -53,20 +53,20 @@ async def take(
     stored, over 32 MiB or 100 000 lines in all or 1 MiB in one line.
     """
     with tempfile.SpooledTemporaryFile(upload.IN_MEMORY) as spool:
-        await upload.receive(chunks, spool)
-        return (await take_lines(resources, scope, actor, spool, restore=restore)).as_json()
+        await upload.receive_upload(chunks, spool)
+        return (await import_lines(resources, scope, actor, spool, restore=restore)).as_json()
 
 
-async def take_lines(
+async def import_lines(
     resources: Resources, scope: Scope, actor: str, raw_lines: Iterable[bytes], *, restore: bool
 ) -> Report:
     """Import lines, however many, and return the report."""
     report = Report()
-    waiting: Iterable[Line] = _readable(raw_lines, report)
+    waiting: Iterable[MemoryLine] = _readable(raw_lines, report)
     for _ in range(_ROUNDS):
         report.duplicates, updated, again = [], report.updated, []
         for batch in _batches(waiting):
-            done = await import_batch.adopt(resources, scope, actor, batch, restore=restore)
+            done = await import_batch.import_batch(resources, scope, actor, batch, restore=restore)
             report.add(done)
             again += [one for one, _ in done.duplicates]
         waiting = again
@@ -75,24 +75,24 @@ async def take_lines(
     return report
 
 
-def _readable(raw_lines: Iterable[bytes], report: Report) -> Iterator[Line]:
+def _readable(raw_lines: Iterable[bytes], report: Report) -> Iterator[MemoryLine]:
     """Read lines, noting in the report which ones can't be."""
     for number, raw in enumerate(raw_lines, start=1):
         told = raw.removeprefix(_BYTE_ORDER_MARK) if number == 1 else raw
         if not told.strip():
             continue
         try:
-            yield ndjson.read(told)
+            yield ndjson.parse_line(told)
         except errors.Invalid as fault:
             report.malformed.append({"line": number, "rule": str(fault)})
 
 
-def _batches(lines: Iterable[Line]) -> Iterator[list[Line]]:
+def _batches(lines: Iterable[MemoryLine]) -> Iterator[list[MemoryLine]]:
     """Group lines; one that names an entry again comes in a later batch, and has the last word."""
-    batch: dict[str, Line] = {}
+    batch: dict[str, MemoryLine] = {}
     size = 0
     for one in lines:
-        name = id_mapping.own(one.id) or one.id
+        name = id_mapping.normalize_id(one.id) or one.id
         if name in batch or len(batch) == _BATCH or size > _BATCH_CHARACTERS:
             yield list(batch.values())
             batch, size = {}, 0
@@ -111,17 +111,17 @@ async def import_path(
     a RockBot's memory, or the RockBot itself: its `memory` and its log. No limit but a line's holds
     for what is here already. Raises errors.NotFound when nothing is there.
     """
-    memory, log = rockbot.parts(path)
+    memory, log = rockbot.locate(path)
     report: dict[str, Any] = {"memories": None, "turns": None}
     if memory is not None and memory.is_dir():
         report["memories"] = await _take_tree(resources, scope, caller.key_id, memory, restore=restore)
     elif memory is not None:
         with memory.open("rb") as file:
             lines = upload.lines_of(file, ndjson.MAX_BYTES)
-            taken = await take_lines(resources, scope, caller.key_id, lines, restore=restore)
+            taken = await import_lines(resources, scope, caller.key_id, lines, restore=restore)
         report["memories"] = taken.as_json()
     if log is not None:
-        report["turns"] = await import_turns.take(resources, caller, scope, log)
+        report["turns"] = await import_turns.import_turns(resources, caller, scope, log)
     return report
 
 
@@ -129,6 +129,6 @@ async def _take_tree(
     resources: Resources, scope: Scope, actor: str, folder: Path, *, restore: bool
 ) -> dict[str, Any]:
     tree = rockbot.read_tree(folder)
-    taken = await take_lines(resources, scope, actor, tree, restore=restore)
+    taken = await import_lines(resources, scope, actor, tree, restore=restore)
     malformed = [{"file": tree.files[one["line"] - 1], "rule": one["rule"]} for one in taken.malformed]
     return taken.as_json() | {"malformed": [*tree.refused, *malformed]}

@@ -17,7 +17,7 @@ MAX_LINES = 100_000
 IN_MEMORY = 1024 * 1024
 
 
-async def receive(chunks: AsyncIterator[bytes], spool: IO[bytes]) -> None:
+async def receive_upload(chunks: AsyncIterator[bytes], spool: IO[bytes]) -> None:
     """Write the chunks to a file and rewind it; raise errors.TooLarge naming the limit."""
     total, lines, open_line = 0, 1, 0
     async for chunk in chunks:

@@ -5,7 +5,7 @@ import hmac
 from datetime import UTC, datetime
 
 
-def folded(text: str) -> str:
+def normalize(text: str) -> str:
     """Return the text as it is compared: case folded, white space collapsed."""
     return " ".join(text.casefold().split())
 
@@ -13,9 +13,9 @@ def folded(text: str) -> str:
 def fingerprint(content: str, occurred_at: datetime | None) -> bytes:
     """Return the SHA-256 of a fact; the same words about another time are another fact."""
     when = occurred_at.astimezone(UTC).isoformat() if occurred_at else ""
-    return hashlib.sha256(f"{folded(content)}\x1f{when}".encode()).digest()
+    return hashlib.sha256(f"{normalize(content)}\x1f{when}".encode()).digest()
 
 
-def forgotten_digest(secret: bytes, content: str) -> bytes:
+def tombstone_digest(secret: bytes, content: str) -> bytes:
     """Return the HMAC-SHA-256 by which a tenant remembers that it forgot a text, not the text."""
-    return hmac.new(secret, folded(content).encode(), hashlib.sha256).digest()
+    return hmac.new(secret, normalize(content).encode(), hashlib.sha256).digest()

@@ -2,39 +2,41 @@
 
 from sqlalchemy import RowMapping
 
-from shared.foundation.stages import Kind
+from shared.foundation.stages import RecordKind
 from shared.memory.longterm import decay
-from shared.memory.longterm.memory import Draft, Entry
-from shared.search.index.filters import NOBODY, instant, segments
-from shared.search.index.points import Document
+from shared.memory.longterm.memory import Memory, MemoryDraft
+from shared.search.index.filters import NO_USER, path_prefixes, to_payload_time
+from shared.search.index.points import IndexDocument
 from shared.search.ranking.candidate import Candidate
 from shared.search.text import indexed_text
 
 
-def document(entry: Entry) -> Document:
+def document(entry: Memory) -> IndexDocument:
     """Return an entry as the index holds it."""
     filters = {
         "agent": entry.agent_id,
-        "user": entry.user_id or NOBODY,
+        "user": entry.user_id or NO_USER,
         "categories": _category_prefixes(entry.category),
         "tags": entry.tags,
         "metadata": [pair(key, value) for key, value in entry.metadata.items()],
-        "at": instant(entry.created_at),
-        "occurred_at": instant(entry.occurred_at),
+        "at": to_payload_time(entry.created_at),
+        "occurred_at": to_payload_time(entry.occurred_at),
         "archived": entry.archived_at is not None,
     }
     speaker = entry.source.speaker if entry.source else None
-    passage = indexed_text.dense_text(entry.content, speaker=speaker)
-    return Document(entry.tenant, Kind.MEMORY, entry.id, entry.version, keywords(entry), passage, filters)
+    passage = indexed_text.embedding_text(entry.content, speaker=speaker)
+    return IndexDocument(
+        entry.tenant, RecordKind.MEMORY, entry.id, entry.version, keywords(entry), passage, filters
+    )
 
 
 def _category_prefixes(category: str | None) -> list[str]:
     """Return what a category is filtered by: its prefixes, and its root as `categories` compares it."""
-    prefixes = segments(category)
+    prefixes = path_prefixes(category)
     return list(dict.fromkeys([*prefixes, *(root.casefold() for root in prefixes[:1])]))
 
 
-def keywords(entry: Entry | Draft) -> str:
+def keywords(entry: Memory | MemoryDraft) -> str:
     """Return the text whose words find the entry."""
     return indexed_text.keyword_text(entry.content, category=entry.category, tags=entry.tags)
 
@@ -47,7 +49,7 @@ def candidate(row: RowMapping, keyword: float | None, cosine: float | None) -> C
         text=indexed_text.keyword_text(row["content"], category=row["category"], tags=row["tags"]),
         keyword=keyword,
         cosine=cosine,
-        importance=decay.effective(row["importance"], row["last_seen_at"]),
+        importance=decay.effective_importance(row["importance"], row["last_seen_at"]),
         at=row["occurred_at"] or row["created_at"],
         speaker=source.get("speaker"),
         role=source.get("role"),

@@ -8,7 +8,7 @@ from sqlalchemy import RowMapping
 
 from shared.foundation import validation
 from shared.foundation.scope import Scope
-from shared.foundation.stages import State
+from shared.foundation.stages import MemoryState
 from shared.memory.longterm import decay
 
 MAX_CONTENT = 16_000
@@ -25,7 +25,7 @@ class Source(BaseModel):
     role: str | None = None
 
 
-class Draft(BaseModel):
+class MemoryDraft(BaseModel):
     """An entry somebody offers. `check` holds it against the rules."""
 
     model_config = ConfigDict(frozen=True)
@@ -39,7 +39,7 @@ class Draft(BaseModel):
     source: Source | None = None
     enrich: bool = True
 
-    def checked(self) -> "Draft":
+    def validated(self) -> "MemoryDraft":
         """Return the draft as it will be stored; raise errors.Invalid naming the field and the rule."""
         return self.model_copy(
             update={
@@ -62,7 +62,7 @@ def _checked_source(source: Source) -> Source:
     return source
 
 
-class Entry(BaseModel):
+class Memory(BaseModel):
     """A long-term entry as it stands in Postgres."""
 
     model_config = ConfigDict(frozen=True)
@@ -73,8 +73,8 @@ class Entry(BaseModel):
     tags: list[str]
     metadata: dict[str, str]
     importance: float
-    state: State
-    failure: str | None = None
+    state: MemoryState
+    failure_reason: str | None = None
     occurred_at: datetime | None
     source: Source | None
     sources: list[Source]
@@ -93,7 +93,7 @@ class Entry(BaseModel):
     content_version: int = Field(exclude=True)
 
     @classmethod
-    def of(cls, row: RowMapping) -> "Entry":
+    def from_row(cls, row: RowMapping) -> "Memory":
         """Read an entry from a row of `entry`."""
         sources = row["sources"]
         fields: dict[str, Any] = {**row, "source": sources[0] if sources else None}
@@ -108,7 +108,7 @@ class Entry(BaseModel):
     @property
     def effective_importance(self) -> float:
         """The importance that ranking goes by."""
-        return decay.effective(self.importance, self.last_seen_at)
+        return decay.effective_importance(self.importance, self.last_seen_at)
 
     @property
     def at(self) -> datetime:

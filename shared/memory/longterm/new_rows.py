@@ -4,14 +4,14 @@ import secrets
 from collections.abc import Iterable
 from typing import Any
 
-from shared.foundation.stages import State
+from shared.foundation.stages import MemoryState
 from shared.memory.longterm import index_document
 from shared.memory.longterm.fingerprint import fingerprint
-from shared.memory.longterm.memory import Draft, Source
+from shared.memory.longterm.memory import MemoryDraft, Source
 from shared.search.text import tsvector
 
 
-def of_draft(draft: Draft, state: State = State.FINAL, **more: Any) -> dict[str, Any]:
+def row_from_draft(draft: MemoryDraft, state: MemoryState = MemoryState.FINAL, **more: Any) -> dict[str, Any]:
     """Return the row of a new entry that says what the draft does; `more` are further columns."""
     said: dict[str, Any] = {
         "content": draft.content,
@@ -26,10 +26,10 @@ def of_draft(draft: Draft, state: State = State.FINAL, **more: Any) -> dict[str,
     return row_of(secrets.token_hex(6), state=state, **(said | more))
 
 
-def row_from_learned_draft(draft: Draft, session_ids: Iterable[str] = ()) -> dict[str, Any]:
+def row_from_learned_draft(draft: MemoryDraft, session_ids: Iterable[str] = ()) -> dict[str, Any]:
     """Return the row of an entry that a pass learned in these sessions."""
     sources = [Source(session_id=one).model_dump() for one in session_ids]
-    return of_draft(draft, sources=sources)
+    return row_from_draft(draft, sources=sources)
 
 
 def row_of(
@@ -59,6 +59,6 @@ def row_of(
         "content": content,
         "state": state,
         "fingerprint": "\\x" + fingerprint.hex(),
-        "words": tsvector.of_text(indexed_text),
+        "words": tsvector.terms_of(indexed_text),
     }
     return defaults | fields | own

@@ -23,9 +23,9 @@ from sqlalchemy import (
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation.scope import Caller, Scope
-from shared.infra.postgres import owned_by
-from shared.memory.longterm.memory import Entry
-from shared.memory.longterm.table import entry, shown
+from shared.infra.postgres import tenant_filter
+from shared.memory.longterm.memory import Memory
+from shared.memory.longterm.table import READ_COLUMNS, memory
 from shared.search.text import tsvector
 
 # A second save of a live fact reinforces it. The conflict target is a unique index, so this
@@ -83,128 +83,134 @@ _ADD_TAGS = text(
 
 async def add_tags(
     connection: AsyncConnection, tenant: str, entry_id: str, tags: Sequence[str]
-) -> Entry | None:
+) -> Memory | None:
     """Add the tags that an entry lacks, as a new version; None when it lacks none."""
-    words = tsvector.of_text(" ".join(tags))
+    words = tsvector.terms_of(" ".join(tags))
     values = {"tenant": tenant, "id": entry_id, "tags": list(tags), "words": words}
     row = (await connection.execute(_ADD_TAGS, values)).mappings().one_or_none()
-    return None if row is None else Entry.of(row)
+    return None if row is None else Memory.from_row(row)
 
 
-async def reinforce(connection: AsyncConnection, scope: Scope, ids: Sequence[str]) -> list[Entry]:
+async def reinforce(connection: AsyncConnection, scope: Scope, ids: Sequence[str]) -> list[Memory]:
     """Count one more observation of live entries of exactly this scope."""
     rows = await connection.execute(
-        update(entry)
-        .where(*exactly(scope), entry.c.id.in_(ids), entry.c.archived_at.is_(None))
-        .values(reinforcement_count=entry.c.reinforcement_count + 1, last_seen_at=func.now())
-        .returning(entry)
+        update(memory)
+        .where(*exact_scope(scope), memory.c.id.in_(ids), memory.c.archived_at.is_(None))
+        .values(reinforcement_count=memory.c.reinforcement_count + 1, last_seen_at=func.now())
+        .returning(memory)
     )
-    return [Entry.of(row) for row in rows.mappings()]
+    return [Memory.from_row(row) for row in rows.mappings()]
 
 
-async def superseded(
+async def find_successors(
     connection: AsyncConnection, scope: Scope, fingerprints: Sequence[bytes]
 ) -> dict[bytes, list[str]]:
     """Return, for each of these facts that stands archived, the ids that took its place."""
     rows = await connection.execute(
-        select(entry.c.fingerprint, entry.c.superseded_by)
-        .where(*exactly(scope), entry.c.fingerprint.in_(fingerprints), entry.c.archived_at.is_not(None))
-        .where(func.cardinality(entry.c.superseded_by) > 0)
-        .order_by(entry.c.archived_at)
+        select(memory.c.fingerprint, memory.c.superseded_by)
+        .where(*exact_scope(scope), memory.c.fingerprint.in_(fingerprints), memory.c.archived_at.is_not(None))
+        .where(func.cardinality(memory.c.superseded_by) > 0)
+        .order_by(memory.c.archived_at)
     )
     return {bytes(row.fingerprint): list(row.superseded_by) for row in rows}
 
 
 async def get(
     connection: AsyncConnection, caller: Caller, entry_id: str, *, lock: bool = False
-) -> Entry | None:
+) -> Memory | None:
     """Return an entry that the caller may see, archived or not."""
-    statement = select(entry).where(owned_by(entry, caller.tenant), entry.c.id == entry_id)
+    statement = select(memory).where(tenant_filter(memory, caller.tenant), memory.c.id == entry_id)
     if lock:
         statement = statement.with_for_update()
     row = (await connection.execute(statement)).mappings().one_or_none()
     if row is None or not caller.may_see(row["agent_id"], row["user_id"]):
         return None
-    return Entry.of(row)
+    return Memory.from_row(row)
 
 
-async def read(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> list[Entry]:
+async def read(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> list[Memory]:
     """Return entries by id, in no order."""
-    statement = select(entry).where(owned_by(entry, tenant), entry.c.id.in_(ids))
-    return [Entry.of(row) for row in (await connection.execute(statement)).mappings()]
+    statement = select(memory).where(tenant_filter(memory, tenant), memory.c.id.in_(ids))
+    return [Memory.from_row(row) for row in (await connection.execute(statement)).mappings()]
 
 
-async def lock(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> list[Entry]:
+async def lock(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> list[Memory]:
     """Return entries by id and hold them until the transaction ends."""
-    statement = select(entry).where(owned_by(entry, tenant), entry.c.id.in_(ids)).order_by(entry.c.id)
-    return [Entry.of(row) for row in (await connection.execute(statement.with_for_update())).mappings()]
+    statement = (
+        select(memory).where(tenant_filter(memory, tenant), memory.c.id.in_(ids)).order_by(memory.c.id)
+    )
+    return [
+        Memory.from_row(row) for row in (await connection.execute(statement.with_for_update())).mappings()
+    ]
 
 
 def visible(scope: Scope) -> ColumnElement[bool]:
     """Return the condition of what a scope sees: the agent's common entries, and its user's."""
-    common = entry.c.user_id.is_(None)
-    whose = common if scope.user_id is None else or_(common, entry.c.user_id == scope.user_id)
-    return and_(owned_by(entry, scope.tenant), entry.c.agent_id == scope.agent_id, whose)
+    common = memory.c.user_id.is_(None)
+    whose = common if scope.user_id is None else or_(common, memory.c.user_id == scope.user_id)
+    return and_(tenant_filter(memory, scope.tenant), memory.c.agent_id == scope.agent_id, whose)
 
 
-def exactly(scope: Scope) -> tuple[ColumnElement[bool], ...]:
+def exact_scope(scope: Scope) -> tuple[ColumnElement[bool], ...]:
     """Return the conditions of exactly this scope: one user's rows, or the common ones."""
-    same_user = entry.c.user_id.is_not_distinct_from(scope.user_id)
-    return owned_by(entry, scope.tenant), entry.c.agent_id == scope.agent_id, same_user
+    same_user = memory.c.user_id.is_not_distinct_from(scope.user_id)
+    return tenant_filter(memory, scope.tenant), memory.c.agent_id == scope.agent_id, same_user
 
 
-async def select_entries(connection: AsyncConnection, statement: Select[Any]) -> list[Entry]:
+async def select_entries(connection: AsyncConnection, statement: Select[Any]) -> list[Memory]:
     """Run a select on `entry` that another file of this capability built."""
-    return [Entry.of(row) for row in (await connection.execute(statement)).mappings()]
+    return [Memory.from_row(row) for row in (await connection.execute(statement)).mappings()]
 
 
 async def select_rows(connection: AsyncConnection, *conditions: ColumnElement[bool]) -> list[RowMapping]:
     """Return the rows of which `Entry.of` makes entries: a search ranks a hundred to show a few."""
-    return list((await connection.execute(select(*shown).where(*conditions))).mappings())
+    return list((await connection.execute(select(*READ_COLUMNS).where(*conditions))).mappings())
 
 
-async def change(connection: AsyncConnection, tenant: str, entry_id: str, values: Mapping[str, Any]) -> Entry:
+async def update_columns(
+    connection: AsyncConnection, tenant: str, entry_id: str, values: Mapping[str, Any]
+) -> Memory:
     """Set columns of one entry and return it."""
     statement = (
-        update(entry)
-        .where(owned_by(entry, tenant), entry.c.id == entry_id)
+        update(memory)
+        .where(tenant_filter(memory, tenant), memory.c.id == entry_id)
         .values(dict(values))
-        .returning(entry)
+        .returning(memory)
     )
-    return Entry.of((await connection.execute(statement)).mappings().one())
+    return Memory.from_row((await connection.execute(statement)).mappings().one())
 
 
-async def live_twin(
+async def find_duplicate(
     connection: AsyncConnection, scope: Scope, fingerprint: bytes, except_id: str
 ) -> str | None:
     """Return the id of another live entry of exactly this scope that says the same."""
-    same = (entry.c.fingerprint == fingerprint, entry.c.archived_at.is_(None), entry.c.id != except_id)
-    found: str | None = await connection.scalar(select(entry.c.id).where(*exactly(scope), *same))
+    same = (memory.c.fingerprint == fingerprint, memory.c.archived_at.is_(None), memory.c.id != except_id)
+    found: str | None = await connection.scalar(select(memory.c.id).where(*exact_scope(scope), *same))
     return found
 
 
 async def archive(
     connection: AsyncConnection, tenant: str, ids: Sequence[str], reason: str, successors: Sequence[str]
-) -> list[Entry]:
+) -> list[Memory]:
     """Archive live entries in favour of others; each becomes a new version for the index."""
     rows = await connection.execute(
-        update(entry)
-        .where(owned_by(entry, tenant), entry.c.id.in_(ids), entry.c.archived_at.is_(None))
+        update(memory)
+        .where(tenant_filter(memory, tenant), memory.c.id.in_(ids), memory.c.archived_at.is_(None))
         .values(
             state="archived",
             archived_at=func.now(),
             archive_reason=reason,
             superseded_by=list(successors),
-            version=entry.c.version + 1,
+            version=memory.c.version + 1,
         )
-        .returning(entry)
+        .returning(memory)
     )
-    return [Entry.of(row) for row in rows.mappings()]
+    return [Memory.from_row(row) for row in rows.mappings()]
 
 
 async def remove(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> None:
     """Delete entries, and their ids from what other entries point at."""
-    await connection.execute(delete(entry).where(owned_by(entry, tenant), entry.c.id.in_(ids)))
+    await connection.execute(delete(memory).where(tenant_filter(memory, tenant), memory.c.id.in_(ids)))
     await connection.execute(_UNLINK, {"tenant": tenant, "ids": list(ids)})
 
 
@@ -218,15 +224,15 @@ _UNLINK = text(
 ).bindparams(bindparam("ids", type_=ARRAY(Text)))
 
 
-async def derived_only_from(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> list[Entry]:
+async def derived_only_from(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> list[Memory]:
     """Return the entries whose every source is among `ids`."""
-    within = entry.c.derived_from.contained_by(list(ids))
-    some = func.cardinality(entry.c.derived_from) > 0
-    statement = select(entry).where(owned_by(entry, tenant), some, within)
+    within = memory.c.derived_from.contained_by(list(ids))
+    some = func.cardinality(memory.c.derived_from) > 0
+    statement = select(memory).where(tenant_filter(memory, tenant), some, within)
     return await select_entries(connection, statement)
 
 
 def cursor_after(moment: datetime, entry_id: str) -> ColumnElement[bool]:
     """Return the condition of what follows (moment, id) when the newest come first."""
-    older = entry.c.last_seen_at < moment
-    return or_(older, and_(entry.c.last_seen_at == moment, entry.c.id > entry_id))
+    older = memory.c.last_seen_at < moment
+    return or_(older, and_(memory.c.last_seen_at == moment, memory.c.id > entry_id))

@@ -8,27 +8,27 @@ from sqlalchemy import ARRAY, ColumnElement, Text, and_, any_, bindparam, func, 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation.scope import Scope
-from shared.infra.postgres import owned_by
+from shared.infra.postgres import tenant_filter
 from shared.memory.longterm import index_document, queries
-from shared.memory.longterm.filters import Criteria
+from shared.memory.longterm.filters import MemoryFilters
 from shared.memory.longterm.fingerprint import fingerprint
-from shared.memory.longterm.memory import Entry
-from shared.memory.longterm.table import entry
+from shared.memory.longterm.memory import Memory
+from shared.memory.longterm.table import memory
 from shared.platform.resources import Resources
 from shared.search.text import tsvector
 
 
-async def categories(resources: Resources, scope: Scope) -> list[dict[str, Any]]:
+async def count_categories(resources: Resources, scope: Scope) -> list[dict[str, Any]]:
     """Return {category, count, total} sorted; `total` counts what lies beneath it too.
 
     Every step of the path is listed, so the rows read as a tree by `/`.
     """
     statement = (
-        select(entry.c.category, func.count().label("entries"))
-        .where(*Criteria().for_rows(scope), entry.c.category.is_not(None))
-        .group_by(entry.c.category)
+        select(memory.c.category, func.count().label("entries"))
+        .where(*MemoryFilters().to_sql(scope), memory.c.category.is_not(None))
+        .group_by(memory.c.category)
     )
-    async with resources.postgres.tenant(scope.tenant) as connection:
+    async with resources.postgres.for_tenant(scope.tenant) as connection:
         counts = {row.category: row.entries for row in await connection.execute(statement)}
     totals: dict[str, int] = {}
     for category, count in counts.items():
@@ -41,72 +41,72 @@ async def categories(resources: Resources, scope: Scope) -> list[dict[str, Any]]
     ]
 
 
-async def tags(resources: Resources, scope: Scope) -> list[dict[str, Any]]:
+async def count_tags(resources: Resources, scope: Scope) -> list[dict[str, Any]]:
     """Return {tag, count} sorted by tag."""
-    each = select(func.unnest(entry.c.tags).label("tag")).where(*Criteria().for_rows(scope)).subquery()
+    each = select(func.unnest(memory.c.tags).label("tag")).where(*MemoryFilters().to_sql(scope)).subquery()
     statement = select(each.c.tag, func.count().label("entries")).group_by(each.c.tag).order_by(each.c.tag)
-    async with resources.postgres.tenant(scope.tenant) as connection:
+    async with resources.postgres.for_tenant(scope.tenant) as connection:
         return [{"tag": row.tag, "count": row.entries} for row in await connection.execute(statement)]
 
 
-MOST = 20_000
+MAX_MEMORIES = 20_000
 """What a pass holds in memory at once; of more, those that changed last."""
 
 
-async def fact_of(connection: AsyncConnection, one: Entry) -> bytes:
+async def fingerprint_of(connection: AsyncConnection, one: Memory) -> bytes:
     """Return the fingerprint of an entry."""
-    mine = (owned_by(entry, one.tenant), entry.c.id == one.id)
-    return bytes((await connection.scalars(select(entry.c.fingerprint).where(*mine))).one())
+    mine = (tenant_filter(memory, one.tenant), memory.c.id == one.id)
+    return bytes((await connection.scalars(select(memory.c.fingerprint).where(*mine))).one())
 
 
-async def of_scope(connection: AsyncConnection, scope: Scope, limit: int = MOST) -> list[Entry]:
+async def list_scope(connection: AsyncConnection, scope: Scope, limit: int = MAX_MEMORIES) -> list[Memory]:
     """Return the live entries of exactly this scope, the last changed first, at most `limit`."""
-    changed = func.coalesce(entry.c.updated_at, entry.c.created_at)
-    statement = select(entry).where(*queries.exactly(scope), entry.c.archived_at.is_(None))
+    changed = func.coalesce(memory.c.updated_at, memory.c.created_at)
+    statement = select(memory).where(*queries.exact_scope(scope), memory.c.archived_at.is_(None))
     return await queries.select_entries(
-        connection, statement.order_by(changed.desc(), entry.c.id).limit(limit)
+        connection, statement.order_by(changed.desc(), memory.c.id).limit(limit)
     )
 
 
 def _held_by(scope: Scope) -> ColumnElement[bool]:
-    return and_(entry.c.agent_id == scope.agent_id, entry.c.user_id.is_not_distinct_from(scope.user_id))
+    return and_(memory.c.agent_id == scope.agent_id, memory.c.user_id.is_not_distinct_from(scope.user_id))
 
 
-async def page(connection: AsyncConnection, scope: Scope, after: str, limit: int) -> list[Entry]:
+async def page(connection: AsyncConnection, scope: Scope, after: str, limit: int) -> list[Memory]:
     """Return entries of a scope, archived ones too, by id from `after` on."""
-    beyond = (owned_by(entry, scope.tenant), _held_by(scope), entry.c.id > after)
+    beyond = (tenant_filter(memory, scope.tenant), _held_by(scope), memory.c.id > after)
     return await queries.select_entries(
-        connection, select(entry).where(*beyond).order_by(entry.c.id).limit(limit)
+        connection, select(memory).where(*beyond).order_by(memory.c.id).limit(limit)
     )
 
 
-async def elsewhere(connection: AsyncConnection, scope: Scope, ids: Collection[str]) -> set[str]:
+async def ids_in_other_scopes(connection: AsyncConnection, scope: Scope, ids: Collection[str]) -> set[str]:
     """Return which of these ids other scopes of the tenant have taken."""
     # One array: there may be more ids than a statement can have parameters.
-    named = entry.c.id == any_(literal(list(ids), ARRAY(Text)))
-    statement = select(entry.c.id).where(owned_by(entry, scope.tenant), named, not_(_held_by(scope)))
+    named = memory.c.id == any_(literal(list(ids), ARRAY(Text)))
+    statement = select(memory.c.id).where(tenant_filter(memory, scope.tenant), named, not_(_held_by(scope)))
     return set((await connection.scalars(statement)).all())
 
 
-async def facts(
+async def ids_by_fingerprint(
     connection: AsyncConnection, scope: Scope, fingerprints: Collection[bytes]
 ) -> dict[bytes, str]:
     """Return which live entry of a scope says each of these facts."""
-    live = (entry.c.archived_at.is_(None), entry.c.fingerprint.in_(fingerprints))
-    statement = select(entry.c.fingerprint, entry.c.id).where(
-        owned_by(entry, scope.tenant), _held_by(scope), *live
+    live = (memory.c.archived_at.is_(None), memory.c.fingerprint.in_(fingerprints))
+    statement = select(memory.c.fingerprint, memory.c.id).where(
+        tenant_filter(memory, scope.tenant), _held_by(scope), *live
     )
     return {bytes(row.fingerprint): row.id for row in await connection.execute(statement)}
 
 
 _INSERT = (
-    insert(entry)
+    insert(memory)
     .values(words=func.array_to_tsvector(bindparam("terms", type_=ARRAY(Text))))
-    .returning(entry.c.id)
+    .returning(memory.c.id)
 )
 
 
-async def add(connection: AsyncConnection, entries: Sequence[Entry]) -> None:
+async def add(connection: AsyncConnection, entries: Sequence[Memory]) -> None:
     """Insert entries as they are, ids and times included; IntegrityError when an id or a fact is taken."""
     # Sorted as saves sort theirs, so that the two can't wait for each other.
     rows = sorted((columns(one) for one in entries), key=itemgetter("fingerprint"))
@@ -114,19 +114,19 @@ async def add(connection: AsyncConnection, entries: Sequence[Entry]) -> None:
         await connection.execute(_INSERT, rows)
 
 
-async def replace(connection: AsyncConnection, after: Entry) -> None:
+async def replace(connection: AsyncConnection, after: Memory) -> None:
     """Make an entry what it shall be."""
     values = columns(after)
     words = func.array_to_tsvector(literal(values.pop("terms"), ARRAY(Text)))
-    await queries.change(connection, after.tenant, after.id, values | {"words": words})
+    await queries.update_columns(connection, after.tenant, after.id, values | {"words": words})
 
 
-def columns(one: Entry) -> dict[str, Any]:
+def columns(one: Memory) -> dict[str, Any]:
     """Return an entry's columns; its indexed words, not yet a tsvector, are `terms`."""
     hidden = {"tenant": one.tenant, "version": one.version, "content_version": one.content_version}
     found = {
         "state": one.state.value,
         "fingerprint": fingerprint(one.content, one.occurred_at),
-        "terms": tsvector.of_text(index_document.keywords(one)),
+        "terms": tsvector.terms_of(index_document.keywords(one)),
     }
     return one.model_dump(exclude={"source", "effective_importance"}) | hidden | found

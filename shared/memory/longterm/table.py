@@ -23,7 +23,7 @@ from shared.infra.postgres import metadata
 
 _EMPTY = text("'{}'")
 
-entry = Table(
+memory = Table(
     "entry",
     metadata,
     Column("tenant", Text, nullable=False),
@@ -62,35 +62,35 @@ entry = Table(
 )
 
 # What a reader needs; the rest is for searching and for telling entries apart.
-shown = [
+READ_COLUMNS = [
     column
-    for column in entry.c
+    for column in memory.c
     if column.name not in {"words", "fingerprint", "source_session", "source_seq"}
 ]
 
 Index(
     "entry_live_fact_idx",
-    entry.c.tenant,
-    entry.c.agent_id,
-    entry.c.user_id,
-    entry.c.fingerprint,
+    memory.c.tenant,
+    memory.c.agent_id,
+    memory.c.user_id,
+    memory.c.fingerprint,
     unique=True,
-    postgresql_where=entry.c.archived_at.is_(None),
+    postgresql_where=memory.c.archived_at.is_(None),
     postgresql_nulls_not_distinct=True,
 )
-Index("entry_newest_idx", entry.c.tenant, entry.c.agent_id, entry.c.last_seen_at.desc(), entry.c.id)
+Index("entry_newest_idx", memory.c.tenant, memory.c.agent_id, memory.c.last_seen_at.desc(), memory.c.id)
 Index(
     "entry_source_idx",
-    entry.c.tenant,
-    entry.c.source_session,
-    entry.c.source_seq,
-    postgresql_where=entry.c.source_session.is_not(None),
+    memory.c.tenant,
+    memory.c.source_session,
+    memory.c.source_seq,
+    postgresql_where=memory.c.source_session.is_not(None),
 )
-Index("entry_words_idx", entry.c.words, postgresql_using="gin")
-Index("entry_derived_from_idx", entry.c.derived_from, postgresql_using="gin")
-Index("entry_archived_idx", entry.c.archived_at, postgresql_where=entry.c.archived_at.is_not(None))
+Index("entry_words_idx", memory.c.words, postgresql_using="gin")
+Index("entry_derived_from_idx", memory.c.derived_from, postgresql_using="gin")
+Index("entry_archived_idx", memory.c.archived_at, postgresql_where=memory.c.archived_at.is_not(None))
 
-history = Table(
+memory_history = Table(
     "entry_history",
     metadata,
     Column("id", BigInteger, Identity(always=True), primary_key=True),
@@ -104,9 +104,9 @@ history = Table(
     Column("after", JSONB),
 )
 
-Index("entry_history_entry_idx", history.c.tenant, history.c.entry_id, history.c.id)
+Index("entry_history_entry_idx", memory_history.c.tenant, memory_history.c.entry_id, memory_history.c.id)
 
-tombstone = Table(
+memory_tombstone = Table(
     "tombstone",
     metadata,
     Column("id", BigInteger, Identity(always=True), primary_key=True),

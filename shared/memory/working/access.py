@@ -20,31 +20,35 @@ _COMMON = {"patrol", "subagent"}
 
 def bound_namespace(caller: Caller, asked: str | None) -> str | None:
     """Return the namespace that this call writes in: the key's own, or the one that is asked for."""
-    if caller.namespace is None or asked is None or keys.fold(asked) == keys.fold(caller.namespace):
+    if (
+        caller.namespace is None
+        or asked is None
+        or keys.normalize_key(asked) == keys.normalize_key(caller.namespace)
+    ):
         return caller.namespace or asked
     raise errors.Forbidden(f"this key is bound to the namespace '{caller.namespace}'")
 
 
-async def check(postgres: Postgres, caller: Caller, path: str) -> None:
+async def require_visible(postgres: Postgres, caller: Caller, path: str) -> None:
     """Raise errors.NotFound for a path on somebody else's desk."""
     if not await visible(postgres, caller, [path]):
         raise errors.NotFound(f"working memory holds no live entry '{path}'")
 
 
-async def check_clear(postgres: Postgres, caller: Caller, prefix: str) -> None:
+async def require_clearable(postgres: Postgres, caller: Caller, prefix: str) -> None:
     """As `check`, and raise errors.Forbidden where a bound key would clear desks that others own, too."""
-    if keys.is_wide(prefix) and (caller.agent_id is not None or caller.user_id is not None):
+    if keys.spans_namespaces(prefix) and (caller.agent_id is not None or caller.user_id is not None):
         bound = ", ".join(f"{field} '{value}'" for field, value in caller.bindings.items())
         raise errors.Forbidden(f"this key is bound to {bound}: clear one namespace at a time")
-    await check(postgres, caller, prefix)
+    await require_visible(postgres, caller, prefix)
 
 
 async def visible(postgres: Postgres, caller: Caller, paths: Iterable[str]) -> set[str]:
     """Return the namespaces of these paths that the key may see."""
-    names = sorted({keys.namespace_of(keys.view_of(path).base) for path in paths})
+    names = sorted({keys.namespace_of(keys.parse_view(path).base) for path in paths})
     if not names or (caller.agent_id is None and caller.user_id is None):
         return set(names)
-    async with postgres.tenant(caller.tenant) as connection:
+    async with postgres.for_tenant(caller.tenant) as connection:
         return await _among(connection, caller, names)
 
 

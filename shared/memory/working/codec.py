@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from shared.foundation import validation
-from shared.memory.working.working_entry import DeskEntry, DeskListing
+from shared.memory.working.working_entry import WorkingEntry, WorkingEntryInfo
 
 # Milliseconds left, expires_at in milliseconds, the text of three lines, and the value if read.
 Row = Sequence[str]
@@ -27,14 +27,14 @@ def pack(category: str | None, tags: Iterable[str], *, large: bool) -> str:
     return orjson.dumps(rest).decode()
 
 
-def listing(row: Row) -> DeskListing:
+def listing(row: Row) -> WorkingEntryInfo:
     """Make a listing of a row."""
-    return DeskListing(**_fields(row))
+    return WorkingEntryInfo(**_fields(row))
 
 
-def entry(row: Row) -> DeskEntry:
+def entry(row: Row) -> WorkingEntry:
     """Make an entry of a row that has its value."""
-    return DeskEntry(**_fields(row), value=row[3])
+    return WorkingEntry(**_fields(row), value=row[3])
 
 
 def _fields(row: Row) -> dict[str, Any]:

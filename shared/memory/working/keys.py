@@ -68,7 +68,7 @@ def resolve_prefix(prefix: str, namespace: str | None, *, write: bool = False) -
     if namespace is None:
         return path
     bound = check_namespace(namespace)
-    if fold(path).split("/")[0] not in _KINDS and not is_within(path, bound):
+    if normalize_key(path).split("/")[0] not in _KINDS and not is_within(path, bound):
         path = _checked(f"{bound}/{path}", "prefix")
     _check_bound(path, bound, write=write)
     return path
@@ -85,7 +85,7 @@ def check_namespace(namespace: str) -> str:
 def check_writable(key: str) -> str:
     """Return a full path that may be written; Invalid if it is not one or names a part of a value."""
     path = _checked(key, "key")
-    if _RESERVED.fullmatch(fold(path)):
+    if _RESERVED.fullmatch(normalize_key(path)):
         raise errors.Invalid("key", "must not end in '-index' or '-chunk' and a number: read-only parts")
     return path
 
@@ -95,9 +95,9 @@ def check_key(key: str) -> str:
     return _checked(key, "key")
 
 
-def view_of(key: str) -> View:
+def parse_view(key: str) -> View:
     """Return what a key reads: a part of a large value by its suffix, else the entry itself."""
-    folded = fold(key)
+    folded = normalize_key(key)
     match = _VIEW.fullmatch(folded)
     if match is None:
         return View(folded)
@@ -105,29 +105,29 @@ def view_of(key: str) -> View:
     return View(match["base"], match["index"] is not None, None if chunk is None else int(chunk))
 
 
-def fold(path: str) -> str:
+def normalize_key(path: str) -> str:
     """Return the form in which keys are compared."""
     return path.lower()
 
 
 def namespace_of(path: str) -> str:
     """Return the first two segments, folded; a path of one segment is its own namespace."""
-    return "/".join(fold(path).split("/", _NAMESPACE_SEGMENTS)[:_NAMESPACE_SEGMENTS])
+    return "/".join(normalize_key(path).split("/", _NAMESPACE_SEGMENTS)[:_NAMESPACE_SEGMENTS])
 
 
-def is_wide(prefix: str) -> bool:
+def spans_namespaces(prefix: str) -> bool:
     """Tell whether a prefix reaches over more than one namespace."""
     return "/" not in prefix
 
 
 def is_within(path: str, prefix: str) -> bool:
     """Tell whether `path` is `prefix` or lies beneath it; by whole segments, without regard to case."""
-    return not prefix or f"{fold(path)}/".startswith(f"{fold(prefix)}/")
+    return not prefix or f"{normalize_key(path)}/".startswith(f"{normalize_key(prefix)}/")
 
 
 def _checked(path: str, field: str) -> str:
     validation.check_path_shape(path, field)
-    if len(view_of(path).base) > MAX_LENGTH:  # the longest key's parts must be readable too
+    if len(parse_view(path).base) > MAX_LENGTH:  # the longest key's parts must be readable too
         raise errors.TooLarge(field, f"must be at most {MAX_LENGTH} characters")
     if _SHAPE.fullmatch(path) is None:
         raise errors.Invalid(field, _RULE)
@@ -138,7 +138,7 @@ def _checked(path: str, field: str) -> str:
 
 
 def _is_full(path: str) -> bool:
-    segments = fold(path).split("/")
+    segments = normalize_key(path).split("/")
     return segments[0] in _KINDS and len(segments) > _NAMESPACE_SEGMENTS
 
 

@@ -20,9 +20,9 @@ from redis.asyncio import Redis
 from shared.foundation import errors, validation
 from shared.foundation.config import Settings
 from shared.memory.working import chunks, codec, keys, scripts
-from shared.memory.working.working_entry import DeskEntry, DeskListing
+from shared.memory.working.working_entry import WorkingEntry, WorkingEntryInfo
 
-LONGEST_TTL = 366 * 24 * 3600
+MAX_TTL_SECONDS = 366 * 24 * 3600
 # The list of namespaces outlives what it names by more than any client waits for Redis.
 _GRACE_MS = 60_000
 # Namespaces read in one pipeline: what one answer may hold at once, without values and with.
@@ -31,7 +31,7 @@ _BATCH_OF_VALUES = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class WorkingMemory:
     """One tenant's working memory. The client must decode responses."""
 
     redis: Redis
@@ -43,14 +43,14 @@ class Desk:
 
 
 async def put(
-    desk: Desk,
+    desk: WorkingMemory,
     key: str,
     value: str,
     *,
     ttl_seconds: float | None = None,
     category: str | None = None,
     tags: Iterable[str] = (),
-) -> DeskEntry:
+) -> WorkingEntry:
     """Write an entry under its full path and return it as `get` would.
 
     Overwriting is always allowed; it keeps the key as first written and starts its time anew. A new
@@ -62,7 +62,7 @@ async def put(
 
 
 def check(
-    desk: Desk,
+    desk: WorkingMemory,
     key: str,
     value: str,
     *,
@@ -73,7 +73,7 @@ def check(
     """Return (path, milliseconds to live, packed rest) of an entry; Invalid if it may not be written."""
     path = keys.check_writable(key)
     validation.check_text(value, "value", allow_blank=True)
-    large = len(value) > desk.settings.desk_large_value
+    large = len(value) > desk.settings.working_chunk_threshold
     life = _life(desk.settings, ttl_seconds, large=large)
     return path, life, codec.pack(category, tags, large=large)
 
@@ -81,16 +81,18 @@ def check(
 def _life(settings: Settings, ttl_seconds: float | None, *, large: bool) -> int:
     """Return the milliseconds that an entry lives."""
     if ttl_seconds is None:
-        ttl_seconds = settings.desk_large_ttl if large else settings.desk_ttl
-    if not 0 < ttl_seconds <= LONGEST_TTL:
-        raise errors.Invalid("ttl_seconds", f"must be more than 0 and at most {LONGEST_TTL}")
+        ttl_seconds = settings.working_chunked_ttl if large else settings.working_ttl
+    if not 0 < ttl_seconds <= MAX_TTL_SECONDS:
+        raise errors.Invalid("ttl_seconds", f"must be more than 0 and at most {MAX_TTL_SECONDS}")
     return max(1, int(ttl_seconds * 1000))
 
 
-async def _write(desk: Desk, path: str, value: str, life: int, rest: str) -> Sequence[str]:
-    namespace, limit = keys.namespace_of(path), desk.settings.desk_limit
-    announce = _Call(scripts.ANNOUNCE, _registry(desk), (namespace, life + _GRACE_MS))
-    write = _Call(scripts.PUT, _keys(desk, namespace), (keys.fold(path), path, value, life, limit, rest))
+async def _write(desk: WorkingMemory, path: str, value: str, life: int, rest: str) -> Sequence[str]:
+    namespace, limit = keys.namespace_of(path), desk.settings.working_max_entries
+    announce = _Call(scripts.REGISTER_NAMESPACE, _registry(desk), (namespace, life + _GRACE_MS))
+    write = _Call(
+        scripts.PUT, _keys(desk, namespace), (keys.normalize_key(path), path, value, life, limit, rest)
+    )
     _, stored = await _run(desk, [announce, write])
     if stored is None:
         raise errors.LimitReached(
@@ -100,12 +102,12 @@ async def _write(desk: Desk, path: str, value: str, life: int, rest: str) -> Seq
     return stored  # type: ignore[no-any-return]
 
 
-async def get(desk: Desk, key: str, *, full: bool = False) -> DeskEntry:
+async def get(desk: WorkingMemory, key: str, *, full: bool = False) -> WorkingEntry:
     """Return a live entry, or a part of a large one; NotFound if there is none.
 
     The value of a large entry is its outline unless `full`.
     """
-    view = keys.view_of(keys.check_key(key))
+    view = keys.parse_view(keys.check_key(key))
     async for row in _read(desk, {keys.namespace_of(view.base): (view.base,)}, values=True):
         entry = _viewed(desk, codec.entry(row), view)
         if entry is not None:
@@ -113,7 +115,7 @@ async def get(desk: Desk, key: str, *, full: bool = False) -> DeskEntry:
     raise errors.NotFound(f"working memory holds no live entry '{key}'")
 
 
-def _viewed(desk: Desk, entry: DeskEntry, view: keys.View) -> DeskEntry | None:
+def _viewed(desk: WorkingMemory, entry: WorkingEntry, view: keys.View) -> WorkingEntry | None:
     """Return the part of an entry that a view names, None if it has no such part."""
     if not view.is_part:
         return entry
@@ -123,116 +125,120 @@ def _viewed(desk: Desk, entry: DeskEntry, view: keys.View) -> DeskEntry | None:
     if view.chunk is None:
         part |= {"key": f"{entry.key}-index", "value": _outline(desk, entry)}
         return entry.model_copy(update=part)
-    parts = chunks.split(entry.value, desk.settings.desk_chunk)
+    parts = chunks.split(entry.value, desk.settings.working_chunk_size)
     if view.chunk >= len(parts):
         return None
     part |= {"key": f"{entry.key}-chunk{view.chunk}", "value": parts[view.chunk].text}
     return entry.model_copy(update=part)
 
 
-def _shown(desk: Desk, entry: DeskEntry) -> DeskEntry:
+def _shown(desk: WorkingMemory, entry: WorkingEntry) -> WorkingEntry:
     return entry.model_copy(update={"value": _outline(desk, entry)}) if entry.large else entry
 
 
-def _outline(desk: Desk, entry: DeskEntry) -> str:
-    return chunks.outline(entry.key, entry.value, desk.settings.desk_chunk)
+def _outline(desk: WorkingMemory, entry: WorkingEntry) -> str:
+    return chunks.outline(entry.key, entry.value, desk.settings.working_chunk_size)
 
 
-async def read_many(desk: Desk, paths: Iterable[str]) -> dict[str, DeskEntry]:
+async def read_many(desk: WorkingMemory, paths: Iterable[str]) -> dict[str, WorkingEntry]:
     """Return the live entries among these full paths, by the path that was asked for.
 
     Values are whole: this is how hits of the index are re-read.
     """
-    views = {path: keys.view_of(keys.check_key(path)) for path in paths}
+    views = {path: keys.parse_view(keys.check_key(path)) for path in paths}
     fields: dict[str, set[str]] = {}
     for view in views.values():
         fields.setdefault(keys.namespace_of(view.base), set()).add(view.base)
-    live = {keys.fold(entry.key): entry async for entry in _entries(desk, fields)}
+    live = {keys.normalize_key(entry.key): entry async for entry in _entries(desk, fields)}
     asked = ((path, view) for path, view in views.items() if view.base in live)
     found = ((path, _viewed(desk, live[view.base], view)) for path, view in asked)
     return {path: entry for path, entry in found if entry is not None}
 
 
-async def delete(desk: Desk, key: str) -> bool:
+async def delete(desk: WorkingMemory, key: str) -> bool:
     """Delete an entry with its parts; tell whether there was a live one."""
     path = keys.check_writable(key)
-    call = _Call(scripts.DELETE, _keys(desk, keys.namespace_of(path)), (keys.fold(path),))
+    call = _Call(scripts.DELETE, _keys(desk, keys.namespace_of(path)), (keys.normalize_key(path),))
     return bool((await _run(desk, [call]))[0])
 
 
-async def clear(desk: Desk, prefix: str) -> int:
+async def clear(desk: WorkingMemory, prefix: str) -> int:
     """Delete everything at and beneath a prefix; return how many live entries that were."""
-    path = keys.fold(keys.resolve_prefix(prefix, None, write=True))
+    path = keys.normalize_key(keys.resolve_prefix(prefix, None, write=True))
     names = await _namespaces(desk, path)
     return sum(await _run(desk, [_Call(scripts.CLEAR, _keys(desk, name), (path,)) for name in names]))
 
 
-async def entries(desk: Desk, prefix: str = "") -> AsyncIterator[DeskEntry]:
+async def entries(desk: WorkingMemory, prefix: str = "") -> AsyncIterator[WorkingEntry]:
     """Yield the live entries at and beneath a prefix with whole values, to be searched in process.
 
     A few namespaces are held at a time: a value may be a megabyte.
     """
-    path = keys.fold(keys.resolve_prefix(prefix, None))
+    path = keys.normalize_key(keys.resolve_prefix(prefix, None))
     async for entry in _entries(desk, dict.fromkeys(await _namespaces(desk, path), ())):
         if keys.is_within(entry.key, path):
             yield entry
 
 
-async def _namespaces(desk: Desk, path: str) -> list[str]:
-    if not keys.is_wide(path):
+async def _namespaces(desk: WorkingMemory, path: str) -> list[str]:
+    if not keys.spans_namespaces(path):
         return [keys.namespace_of(path)]
-    (names,) = await _run(desk, [_Call(scripts.FIND, _registry(desk), (path,))])
+    (names,) = await _run(desk, [_Call(scripts.LIST_NAMESPACES, _registry(desk), (path,))])
     return list(names)
 
 
-async def listings(desk: Desk, prefix: str = "", *, include_views: bool = False) -> list[DeskListing]:
+async def list_entries(
+    desk: WorkingMemory, prefix: str = "", *, include_views: bool = False
+) -> list[WorkingEntryInfo]:
     """Return what lies at and beneath a prefix (empty: the whole tenant), ordered by key.
 
     A large entry is one line. With `include_views` the line of its outline, `{key}-index`, follows;
     the outline in turn names the chunks.
     """
-    return (await inventories(desk, prefix, include_views=include_views))[prefix]
+    return (await list_many_prefixes(desk, prefix, include_views=include_views))[prefix]
 
 
-async def inventories(
-    desk: Desk, *prefixes: str, include_views: bool = False
-) -> dict[str, list[DeskListing]]:
+async def list_many_prefixes(
+    desk: WorkingMemory, *prefixes: str, include_views: bool = False
+) -> dict[str, list[WorkingEntryInfo]]:
     """Return the listings of several prefixes, by prefix.
 
     One round trip, and a second one only if a prefix wider than a namespace finds any.
     """
-    paths = [keys.fold(keys.resolve_prefix(prefix, None)) for prefix in prefixes]
+    paths = [keys.normalize_key(keys.resolve_prefix(prefix, None)) for prefix in prefixes]
     answers = await _run(desk, [_look(desk, path) for path in paths])
     looked = list(zip(paths, answers, strict=True))
-    rows = [row for path, answer in looked if not keys.is_wide(path) for row in answer]
-    names = {name for path, answer in looked if keys.is_wide(path) for name in answer}
+    rows = [row for path, answer in looked if not keys.spans_namespaces(path) for row in answer]
+    names = {name for path, answer in looked if keys.spans_namespaces(path) for name in answer}
     rows += [row async for row in _read(desk, dict.fromkeys(sorted(names), ()), values=False)]
     ordered = _ordered(map(codec.listing, rows), include_views=include_views)
     return {prefix: [each for each in ordered if keys.is_within(each.key, prefix)] for prefix in prefixes}
 
 
-def _look(desk: Desk, path: str) -> "_Call":
-    if keys.is_wide(path):
-        return _Call(scripts.FIND, _registry(desk), (path,))
+def _look(desk: WorkingMemory, path: str) -> "_Call":
+    if keys.spans_namespaces(path):
+        return _Call(scripts.LIST_NAMESPACES, _registry(desk), (path,))
     return _Call(scripts.READ, _keys(desk, keys.namespace_of(path))[:2])
 
 
-def _ordered(found: Iterable[DeskListing], *, include_views: bool) -> list[DeskListing]:
+def _ordered(found: Iterable[WorkingEntryInfo], *, include_views: bool) -> list[WorkingEntryInfo]:
     # By key, because two prefixes may have read the same namespace.
-    listed = {keys.fold(listing.key): listing for listing in found}
+    listed = {keys.normalize_key(listing.key): listing for listing in found}
     if include_views:
         large = [listing for listing in listed.values() if listing.large]
         indexes = [one.model_copy(update={"key": f"{one.key}-index", "large": False}) for one in large]
-        listed |= {keys.fold(index.key): index for index in indexes}
+        listed |= {keys.normalize_key(index.key): index for index in indexes}
     return [listed[key] for key in sorted(listed)]
 
 
-async def _entries(desk: Desk, fields: Mapping[str, Iterable[str]]) -> AsyncIterator[DeskEntry]:
+async def _entries(desk: WorkingMemory, fields: Mapping[str, Iterable[str]]) -> AsyncIterator[WorkingEntry]:
     async for row in _read(desk, fields, values=True):
         yield codec.entry(row)
 
 
-async def _read(desk: Desk, fields: Mapping[str, Iterable[str]], *, values: bool) -> AsyncIterator[codec.Row]:
+async def _read(
+    desk: WorkingMemory, fields: Mapping[str, Iterable[str]], *, values: bool
+) -> AsyncIterator[codec.Row]:
     """Yield the rows of these folded keys, by namespace; of all its keys where none is named."""
     calls = [
         _Call(scripts.READ, _keys(desk, name)[: 3 if values else 2], tuple(wanted))
@@ -251,7 +257,7 @@ class _Call(NamedTuple):
     arguments: Sequence[str | int] = ()
 
 
-async def _run(desk: Desk, calls: Iterable[_Call]) -> list[Any]:
+async def _run(desk: WorkingMemory, calls: Iterable[_Call]) -> list[Any]:
     """Run scripts in order and in one round trip; each is atomic, together they are not."""
     async with desk.redis.pipeline(transaction=False) as pipe:
         for script, names, arguments in calls:
@@ -259,11 +265,11 @@ async def _run(desk: Desk, calls: Iterable[_Call]) -> list[Any]:
         return await pipe.execute()
 
 
-def _keys(desk: Desk, namespace: str) -> tuple[str, str, str]:
+def _keys(desk: WorkingMemory, namespace: str) -> tuple[str, str, str]:
     tag = f"{desk.settings.prefix}:desk:{{{desk.tenant}:{namespace}}}"
     return f"{tag}:expiry", f"{tag}:meta", f"{tag}:values"
 
 
-def _registry(desk: Desk) -> tuple[str, str]:
+def _registry(desk: WorkingMemory) -> tuple[str, str]:
     tag = f"{desk.settings.prefix}:desk:{{{desk.tenant}}}"
     return f"{tag}:names", f"{tag}:until"

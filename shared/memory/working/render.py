@@ -2,12 +2,12 @@
 
 import math
 
-from shared.memory.working.working_entry import DeskListing
+from shared.memory.working.working_entry import WorkingEntryInfo
 
 
-def line(listing: DeskListing) -> str:
+def inventory_line(listing: WorkingEntryInfo) -> str:
     """Write `- session/abc/emails: expires in 4m32s, category: email, tags: inbox, unread`."""
-    parts = [f"expires in {left(listing.remaining)}"]
+    parts = [f"expires in {format_ttl(listing.remaining)}"]
     if listing.category:
         parts.append(f"category: {listing.category}")
     if listing.tags:
@@ -33,7 +33,7 @@ _MINUTE = 60
 _HOUR = 60 * _MINUTE
 
 
-def left(seconds: float) -> str:
+def format_ttl(seconds: float) -> str:
     """Write the time left, rounded up: what is live never reads `0s`, what is new reads `5m00s`."""
     whole = max(0, math.ceil(seconds))
     if whole >= _HOUR:

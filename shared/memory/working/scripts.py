@@ -97,7 +97,7 @@ return count
 # The tenant's namespaces, in a slot of their own. KEYS: names (zset, all scores 0: ordered by
 # name), until (zset: name -> latest expiry in ms). ARGV: namespace, milliseconds that it may live.
 # Only ever extended: a hint that is too long costs a read, one too short hides an entry.
-ANNOUNCE = f"""{_CLOCK}
+REGISTER_NAMESPACE = f"""{_CLOCK}
 local names, deadlines = KEYS[1], KEYS[2]
 for _, gone in ipairs(redis.call('ZRANGEBYSCORE', deadlines, '-inf', ms(now), 'LIMIT', 0, 100)) do
   redis.call('ZREM', names, gone)
@@ -110,7 +110,7 @@ for _, key in ipairs(KEYS) do redis.call('PEXPIREAT', key, ms(latest[2])) end
 """
 
 # KEYS as above. ARGV: first segment of the names, empty for all -> names that may hold live entries.
-FIND = f"""{_CLOCK}
+LIST_NAMESPACES = f"""{_CLOCK}
 local from, to = '-', '+'
 if ARGV[1] ~= '' then
   -- '0' follows '/', so this range is the names beneath the segment and nothing else.

@@ -11,7 +11,7 @@ from datetime import datetime
 from pydantic import BaseModel, ConfigDict, Field
 
 
-class DeskListing(BaseModel):
+class WorkingEntryInfo(BaseModel):
     """An entry without its value; `key` is the full path as it was first written."""
 
     model_config = ConfigDict(frozen=True)
@@ -25,7 +25,7 @@ class DeskListing(BaseModel):
     large: bool = Field(default=False, exclude=True)
 
 
-class DeskEntry(DeskListing):
+class WorkingEntry(WorkingEntryInfo):
     """An entry with its value; that of a large entry is its outline unless the whole was asked for."""
 
     value: str

@@ -32,20 +32,20 @@ class Agent(BaseModel):
     tenant: str = Field(exclude=True)
 
     @classmethod
-    def of(cls, row: RowMapping) -> "Agent":
+    def from_row(cls, row: RowMapping) -> "Agent":
         """Read a root from a row of `agent`."""
         return cls.model_validate({**row})
 
 
 @dataclass(frozen=True, slots=True)
-class Proof:
+class IdentityProof:
     """What an identity is made of."""
 
     public_key: str
     document: str
 
     @classmethod
-    def of(cls, public_key: str | None, document: str | None) -> "Proof | None":
+    def parse(cls, public_key: str | None, document: str | None) -> "IdentityProof | None":
         """Return both if they are given; raise errors.Invalid if one comes alone, or can't be kept."""
         if public_key is None and document is None:
             return None
@@ -65,7 +65,7 @@ class TextDraft(BaseModel):
     content: str
     metadata: dict[str, str] = Field(default_factory=dict)
 
-    def checked(self, place: str = "") -> "TextDraft":
+    def validated(self, place: str = "") -> "TextDraft":
         """Return it as it will be stored; raise errors.Invalid, the field named behind its `place`."""
         validation.check_text(self.content, f"{place}content", MAX_TEXT)
         validation.check_metadata(self.metadata, f"{place}metadata")
@@ -83,7 +83,7 @@ class AgentText(BaseModel):
     created_at: datetime
 
     @classmethod
-    def of(cls, row: RowMapping) -> "AgentText":
+    def from_row(cls, row: RowMapping) -> "AgentText":
         """Read a text from a row of `agent_text`."""
         return cls.model_validate({**row})
 
@@ -97,7 +97,7 @@ class AgentFile:
     size_bytes: int
     modified: datetime
 
-    def shown(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return it as JSON."""
         return {
             "name": self.name,

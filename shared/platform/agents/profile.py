@@ -13,7 +13,7 @@ from typing import Any
 from shared.foundation import errors
 from shared.foundation.scope import Caller, Scope
 from shared.platform.agents import queries
-from shared.platform.agents.agent import Agent, Proof
+from shared.platform.agents.agent import Agent, IdentityProof
 from shared.platform.resources import Resources
 
 _PURPOSE = b"loci agent identity 1\n"
@@ -29,25 +29,25 @@ def identity_of(public_key: str, document: str) -> str:
     return hashlib.sha256(joined).hexdigest()
 
 
-async def put(
+async def upsert(
     resources: Resources,
     caller: Caller,
     agent_id: str,
-    proof: Proof | None,
+    proof: IdentityProof | None,
     changes: Mapping[str, list[str] | None],
 ) -> Agent:
     """Make a root if there is none, give it the identity that the proof makes, and change what is named.
 
     Raises errors.Conflict when it has another identity.
     """
-    whose = owner(caller, agent_id)
-    async with resources.postgres.tenant(whose.tenant) as connection:
-        root = await queries.hold(connection, whose.tenant, whose.agent_id)
+    whose = agent_scope(caller, agent_id)
+    async with resources.postgres.for_tenant(whose.tenant) as connection:
+        root = await queries.lock(connection, whose.tenant, whose.agent_id)
         changed = {**changes, **_identified(root, proof)}
         return await queries.change(connection, root, changed) if changed else root
 
 
-def owner(caller: Caller, agent_id: str) -> Scope:
+def agent_scope(caller: Caller, agent_id: str) -> Scope:
     """Return the scope of an agent itself, if the key may act in it.
 
     Raises errors.Forbidden for a key that is bound to another agent, or to a user.
@@ -58,7 +58,7 @@ def owner(caller: Caller, agent_id: str) -> Scope:
     return scope
 
 
-def _identified(root: Agent, proof: Proof | None) -> dict[str, Any]:
+def _identified(root: Agent, proof: IdentityProof | None) -> dict[str, Any]:
     if proof is None or (root.public_key, root.document) == (proof.public_key, proof.document):
         return {}
     if root.identity is not None:
@@ -69,8 +69,8 @@ def _identified(root: Agent, proof: Proof | None) -> dict[str, Any]:
 
 async def get(resources: Resources, caller: Caller, agent_id: str) -> Agent:
     """Return an agent's root; raise errors.NotFound when nothing was ever written to it."""
-    whose = owner(caller, agent_id)
-    async with resources.postgres.tenant(whose.tenant) as connection:
+    whose = agent_scope(caller, agent_id)
+    async with resources.postgres.for_tenant(whose.tenant) as connection:
         root = await queries.get(connection, whose.tenant, whose.agent_id)
     if root is None:
         raise errors.NotFound(f"agent not found: {agent_id}")

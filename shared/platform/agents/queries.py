@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, and_, delete, func, select, tuple_, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from shared.infra.postgres import owned_by
+from shared.infra.postgres import tenant_filter
 from shared.platform.agents.agent import Agent, AgentFile, AgentText, TextDraft
 from shared.platform.agents.table import agent, agent_file, agent_text
 
@@ -22,26 +22,26 @@ _LISTED = (
 
 
 def _is(tenant: str, agent_id: str) -> ColumnElement[bool]:
-    return and_(owned_by(agent, tenant), agent.c.id == agent_id)
+    return and_(tenant_filter(agent, tenant), agent.c.id == agent_id)
 
 
 async def get(connection: AsyncConnection, tenant: str, agent_id: str) -> Agent | None:
     """Return an agent's root."""
     row = (await connection.execute(select(agent).where(_is(tenant, agent_id)))).mappings().one_or_none()
-    return None if row is None else Agent.of(row)
+    return None if row is None else Agent.from_row(row)
 
 
-async def hold(connection: AsyncConnection, tenant: str, agent_id: str) -> Agent:
+async def lock(connection: AsyncConnection, tenant: str, agent_id: str) -> Agent:
     """Return an agent's root, made if it is new, and hold it for the transaction."""
     await connection.execute(insert(agent).values(tenant=tenant, id=agent_id).on_conflict_do_nothing())
     statement = select(agent).where(_is(tenant, agent_id)).with_for_update()
-    return Agent.of((await connection.execute(statement)).mappings().one())
+    return Agent.from_row((await connection.execute(statement)).mappings().one())
 
 
 async def change(connection: AsyncConnection, root: Agent, changed: dict[str, Any]) -> Agent:
     """Change a root that is held."""
     statement = update(agent).where(_is(root.tenant, root.id)).values(changed | {"updated_at": func.now()})
-    return Agent.of((await connection.execute(statement.returning(agent))).mappings().one())
+    return Agent.from_row((await connection.execute(statement.returning(agent))).mappings().one())
 
 
 async def default_store_types(connection: AsyncConnection, tenant: str, agent_id: str) -> list[str] | None:
@@ -64,11 +64,11 @@ async def add_texts(connection: AsyncConnection, root: Agent, drafts: Sequence[T
     now = await connection.scalar(select(func.clock_timestamp()))
     values = [row | {"created_at": now} for row in rows]
     added = (await connection.execute(insert(agent_text).values(values).returning(agent_text))).mappings()
-    return sorted((AgentText.of(row) for row in added), key=lambda one: one.id)
+    return sorted((AgentText.from_row(row) for row in added), key=lambda one: one.id)
 
 
 def _texts_of(tenant: str, agent_id: str) -> ColumnElement[bool]:
-    return and_(owned_by(agent_text, tenant), agent_text.c.agent_id == agent_id)
+    return and_(tenant_filter(agent_text, tenant), agent_text.c.agent_id == agent_id)
 
 
 async def texts(
@@ -80,14 +80,14 @@ async def texts(
     if after is not None:
         statement = statement.where(place > after)
     ordered = statement.order_by(agent_text.c.created_at, agent_text.c.id).limit(limit)
-    return [AgentText.of(row) for row in (await connection.execute(ordered)).mappings()]
+    return [AgentText.from_row(row) for row in (await connection.execute(ordered)).mappings()]
 
 
 async def text(connection: AsyncConnection, tenant: str, agent_id: str, text_id: str) -> AgentText | None:
     """Return one text of an agent."""
     mine = (_texts_of(tenant, agent_id), agent_text.c.id == text_id)
     row = (await connection.execute(select(agent_text).where(*mine))).mappings().one_or_none()
-    return None if row is None else AgentText.of(row)
+    return None if row is None else AgentText.from_row(row)
 
 
 async def remove_texts(
@@ -101,7 +101,7 @@ async def remove_texts(
 
 
 def _files_of(tenant: str, agent_id: str) -> ColumnElement[bool]:
-    return and_(owned_by(agent_file, tenant), agent_file.c.agent_id == agent_id)
+    return and_(tenant_filter(agent_file, tenant), agent_file.c.agent_id == agent_id)
 
 
 async def put_file(

@@ -45,16 +45,16 @@ async def issue(
     key_id, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
     bound = {"agent_id": agent_id, "user_id": user_id, "namespace": namespace, "expires_at": expires_at}
     row = {"id": key_id, "tenant": tenant, "digest": _digest(secret), "rights": list(rights)}
-    async with postgres.tenant(tenant) as connection:
+    async with postgres.for_tenant(tenant) as connection:
         await queries.add_tenant(connection, tenant)
         await queries.add_key(connection, row | bound)
     return f"loci_{key_id}_{secret}"
 
 
-async def recognise(postgres: Postgres, key: str) -> Caller:
+async def authenticate(postgres: Postgres, key: str) -> Caller:
     """Return who a key belongs to; raise errors.Unauthenticated for any key that is not valid now."""
     key_id, secret = _parsed(key)
-    async with postgres.unbound() as connection:
+    async with postgres.autocommit() as connection:
         row = await queries.find_key(connection, key_id)
     if row is None or not hmac.compare_digest(row["digest"], _digest(secret)) or not _holds(row):
         raise errors.Unauthenticated("the key is unknown, expired or revoked")

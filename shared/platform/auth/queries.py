@@ -8,7 +8,7 @@ from sqlalchemy import RowMapping, func, insert, select, text, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from shared.infra.postgres import owned_by
+from shared.infra.postgres import tenant_filter
 from shared.platform.auth.table import api_key, tenant, tenant_secret
 
 
@@ -19,15 +19,15 @@ async def add_tenant(connection: AsyncConnection, name: str) -> None:
     await connection.execute(secret.on_conflict_do_nothing())
 
 
-async def tenants(connection: AsyncConnection) -> list[str]:
+async def list_tenants(connection: AsyncConnection) -> list[str]:
     """Return every tenant's name (in a fleet transaction), or one's own."""
     return list((await connection.scalars(select(tenant.c.tenant).order_by(tenant.c.tenant))).all())
 
 
-async def secret_of(connection: AsyncConnection, name: str) -> bytes:
+async def get_tenant_secret(connection: AsyncConnection, name: str) -> bytes:
     """Return the tenant's secret."""
     secret: bytes = (
-        await connection.scalars(select(tenant_secret.c.secret).where(owned_by(tenant_secret, name)))
+        await connection.scalars(select(tenant_secret.c.secret).where(tenant_filter(tenant_secret, name)))
     ).one()
     return secret
 
@@ -43,10 +43,10 @@ async def find_key(connection: AsyncConnection, key_id: str) -> RowMapping | Non
     return found.mappings().one_or_none()
 
 
-async def keys_of(connection: AsyncConnection, name: str) -> Sequence[RowMapping]:
+async def list_keys(connection: AsyncConnection, name: str) -> Sequence[RowMapping]:
     """Return a tenant's keys, oldest first, without their digests."""
     columns = [column for column in api_key.c if column.name != "digest"]
-    statement = select(*columns).where(owned_by(api_key, name)).order_by(api_key.c.created_at)
+    statement = select(*columns).where(tenant_filter(api_key, name)).order_by(api_key.c.created_at)
     return (await connection.execute(statement)).mappings().all()
 
 
@@ -54,7 +54,7 @@ async def revoke(connection: AsyncConnection, name: str, key_id: str) -> bool:
     """Revoke a key from now on; tell whether there was one to revoke."""
     statement = (
         update(api_key)
-        .where(owned_by(api_key, name), api_key.c.id == key_id, api_key.c.revoked_at.is_(None))
+        .where(tenant_filter(api_key, name), api_key.c.id == key_id, api_key.c.revoked_at.is_(None))
         .values(revoked_at=func.now())
         .returning(api_key.c.id)
     )

@@ -35,13 +35,13 @@ class Directive(BaseModel):
     digest: str
 
     @classmethod
-    def of(cls, name: str, text: str, origin: Origin, version: str | None = None) -> "Directive":
+    def create(cls, name: str, text: str, origin: Origin, version: str | None = None) -> "Directive":
         """Return the directive with its digest, which is also its version if it has no other."""
-        digest = digest_of(text)
+        digest = sha256_hex(text)
         return cls(name=name, version=version or digest[:_SHORT], text=text, origin=origin, digest=digest)
 
 
-class Version(BaseModel):
+class DirectiveVersion(BaseModel):
     """A text that a tenant has set; a blank one says that the file counts again."""
 
     model_config = ConfigDict(frozen=True)
@@ -53,7 +53,7 @@ class Version(BaseModel):
     actor: str
 
     @classmethod
-    def of(cls, row: RowMapping) -> "Version":
+    def from_row(cls, row: RowMapping) -> "DirectiveVersion":
         """Read a version from a row of `directive`."""
         return cls.model_validate({**row})
 
@@ -61,18 +61,18 @@ class Version(BaseModel):
     @property
     def digest(self) -> str:
         """The SHA-256 of the text, in hex."""
-        return digest_of(self.text)
+        return sha256_hex(self.text)
 
     @property
     def is_blank(self) -> bool:
         """Whether this version takes the tenant's own text away."""
         return not self.text.strip()
 
-    def in_force(self) -> Directive:
+    def as_directive(self) -> Directive:
         """Return this version as the directive that a run follows."""
-        return Directive.of(self.name, self.text, Origin.TENANT, str(self.version))
+        return Directive.create(self.name, self.text, Origin.TENANT, str(self.version))
 
 
-def digest_of(text: str) -> str:
+def sha256_hex(text: str) -> str:
     """Return the SHA-256 of a text, in hex."""
     return hashlib.sha256(text.encode()).hexdigest()

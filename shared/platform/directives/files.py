@@ -23,7 +23,7 @@ def check_name(name: str) -> None:
         raise errors.NotFound(f"no directive of this name; there are: {', '.join(names())}")
 
 
-def look_up(settings: Settings, tenant: str, name: str) -> Directive:
+def read_file(settings: Settings, tenant: str, name: str) -> Directive:
     """Return the operator's file for this tenant, for all, or the built-in one.
 
     An unreadable or blank file falls back to the next, and says so in the log.
@@ -31,9 +31,9 @@ def look_up(settings: Settings, tenant: str, name: str) -> Directive:
     check_name(name)
     text = _operators(settings, tenant, name)
     if text:
-        return Directive.of(name, text, Origin.FILE)
+        return Directive.create(name, text, Origin.FILE)
     built_in = _BUILT_IN.joinpath(f"{name}.md").read_text(encoding="utf-8")
-    return Directive.of(name, built_in.strip(), Origin.BUILT_IN)
+    return Directive.create(name, built_in.strip(), Origin.BUILT_IN)
 
 
 def _operators(settings: Settings, tenant: str, name: str) -> str:

@@ -6,12 +6,12 @@ from datetime import datetime
 from sqlalchemy import func, insert, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from shared.infra.postgres import owned_by
-from shared.platform.directives.directive import Version
+from shared.infra.postgres import tenant_filter
+from shared.platform.directives.directive import DirectiveVersion
 from shared.platform.directives.table import directive
 
 
-async def newest(connection: AsyncConnection, tenant: str, name: str) -> Version | None:
+async def newest(connection: AsyncConnection, tenant: str, name: str) -> DirectiveVersion | None:
     """Return what a tenant set last, blank or not; None if it never set any."""
     return next(iter(await page(connection, tenant, name, 1)), None)
 
@@ -22,16 +22,16 @@ async def page(
     name: str,
     limit: int,
     after: tuple[datetime, str] | None = None,
-) -> list[Version]:
+) -> list[DirectiveVersion]:
     """Return a tenant's versions of a directive, the newest first.
 
     `after` is the moment of the last one seen: under `lock` no two share one.
     """
-    conditions = [owned_by(directive, tenant), directive.c.name == name]
+    conditions = [tenant_filter(directive, tenant), directive.c.name == name]
     if after is not None:
         conditions.append(directive.c.created_at < after[0])
     statement = select(directive).where(*conditions).order_by(directive.c.version.desc()).limit(limit)
-    return [Version.of(row) for row in (await connection.execute(statement)).mappings()]
+    return [DirectiveVersion.from_row(row) for row in (await connection.execute(statement)).mappings()]
 
 
 async def lock(connection: AsyncConnection, tenant: str, name: str) -> None:
@@ -43,8 +43,8 @@ async def lock(connection: AsyncConnection, tenant: str, name: str) -> None:
 
 async def add(
     connection: AsyncConnection, tenant: str, name: str, version: int, text: str, actor: str
-) -> Version:
+) -> DirectiveVersion:
     """Insert a version under `lock` and return it."""
     values = {"tenant": tenant, "name": name, "version": version, "text": text, "actor": actor}
     statement = insert(directive).values(values).returning(directive)
-    return Version.of((await connection.execute(statement)).mappings().one())
+    return DirectiveVersion.from_row((await connection.execute(statement)).mappings().one())

@@ -8,14 +8,14 @@ from shared.foundation.scope import Caller
 from shared.infra.postgres import Postgres
 from shared.platform.directives import files, queries
 from shared.platform.directives.directive import MAX_TEXT, Directive
-from shared.platform.directives.files import look_up
+from shared.platform.directives.files import read_file
 
 
-async def current(connection: AsyncConnection, settings: Settings, tenant: str, name: str) -> Directive:
+async def resolve(connection: AsyncConnection, settings: Settings, tenant: str, name: str) -> Directive:
     """Return a directive as it stands for a tenant now; raise errors.NotFound for an unknown name."""
-    from_file = look_up(settings, tenant, name)
+    from_file = read_file(settings, tenant, name)
     newest = await queries.newest(connection, tenant, name)
-    return from_file if newest is None or newest.is_blank else newest.in_force()
+    return from_file if newest is None or newest.is_blank else newest.as_directive()
 
 
 async def replace(settings: Settings, postgres: Postgres, caller: Caller, name: str, text: str) -> Directive:
@@ -28,13 +28,13 @@ async def replace(settings: Settings, postgres: Postgres, caller: Caller, name: 
     _check_unbound(caller)
     files.check_name(name)
     kept = validation.check_text(text, "text", MAX_TEXT, allow_blank=True).strip()
-    async with postgres.tenant(caller.tenant) as connection:
+    async with postgres.for_tenant(caller.tenant) as connection:
         await queries.lock(connection, caller.tenant, name)
         newest = await queries.newest(connection, caller.tenant, name)
         if kept != (newest.text if newest else ""):
             number = newest.version + 1 if newest else 1
             await queries.add(connection, caller.tenant, name, number, kept, caller.key_id)
-        return await current(connection, settings, caller.tenant, name)
+        return await resolve(connection, settings, caller.tenant, name)
 
 
 def _check_unbound(caller: Caller) -> None:

@@ -24,12 +24,12 @@ from sqlalchemy import delete, func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation import errors
-from shared.infra.postgres import owned_by
-from shared.platform.idempotency.table import answer
+from shared.infra.postgres import tenant_filter
+from shared.platform.idempotency.table import idempotent_response
 
 
 @dataclass(frozen=True, slots=True)
-class RequestKey:
+class IdempotencyKey:
     """What a caller names a request by: the route, its own key, and a digest of the body."""
 
     route: str
@@ -41,7 +41,7 @@ class IdempotentRequest:
     """A request within the transaction that does its work; `stored` is its response if it was done before."""
 
     def __init__(
-        self, connection: AsyncConnection, tenant: str, key: RequestKey | None, stored: Any | None
+        self, connection: AsyncConnection, tenant: str, key: IdempotencyKey | None, stored: Any | None
     ) -> None:
         self.stored = stored
         self.has_response = stored is not None
@@ -59,12 +59,12 @@ class IdempotentRequest:
         named = {"tenant": self._tenant, "route": self._key.route, "key": self._key.key}
         told = {"body": body, "refs": list(record_ids), "user_id": user_id}
         values = named | told | {"request_digest": self._key.digest}
-        await self._connection.execute(insert(answer).values(values))
+        await self._connection.execute(insert(idempotent_response).values(values))
 
 
 @asynccontextmanager
 async def idempotent(
-    connection: AsyncConnection, tenant: str, key: RequestKey | None
+    connection: AsyncConnection, tenant: str, key: IdempotencyKey | None
 ) -> AsyncIterator[IdempotentRequest]:
     """Do a request once. The block ends with a response, stored before or in it, or with an exception.
 
@@ -77,7 +77,7 @@ async def idempotent(
         raise RuntimeError("an idempotent request ended without a response")
 
 
-async def find_stored(connection: AsyncConnection, tenant: str, key: RequestKey | None) -> Any | None:
+async def find_stored(connection: AsyncConnection, tenant: str, key: IdempotencyKey | None) -> Any | None:
     """Return the stored response to this request, or None if it is to be done now.
 
     Raises errors.Busy while a twin is at work, and errors.Conflict when the key was used with
@@ -87,8 +87,12 @@ async def find_stored(connection: AsyncConnection, tenant: str, key: RequestKey 
         return None
     if not await connection.scalar(select(func.pg_try_advisory_xact_lock(_lock(tenant, key)))):
         raise errors.Busy("a request with this Idempotency-Key is still running")
-    mine = (owned_by(answer, tenant), answer.c.route == key.route, answer.c.key == key.key)
-    row = (await connection.execute(select(answer).where(*mine))).mappings().one_or_none()
+    mine = (
+        tenant_filter(idempotent_response, tenant),
+        idempotent_response.c.route == key.route,
+        idempotent_response.c.key == key.key,
+    )
+    row = (await connection.execute(select(idempotent_response).where(*mine))).mappings().one_or_none()
     if row is None:
         return None
     if row["request_digest"] != key.digest:
@@ -98,24 +102,32 @@ async def find_stored(connection: AsyncConnection, tenant: str, key: RequestKey 
     return row["body"]
 
 
-def _lock(tenant: str, key: RequestKey) -> int:
+def _lock(tenant: str, key: IdempotencyKey) -> int:
     name = f"{tenant}\x1f{key.route}\x1f{key.key}".encode()
     return int.from_bytes(hashlib.sha256(name).digest()[:8], "big", signed=True)
 
 
-async def blank(connection: AsyncConnection, tenant: str, refs: Sequence[str]) -> None:
+async def erase_responses(connection: AsyncConnection, tenant: str, record_ids: Sequence[str]) -> None:
     """Erase the answers that repeat the text of these records."""
-    mine = (owned_by(answer, tenant), answer.c.refs.overlap(list(refs)))
-    await connection.execute(update(answer).where(*mine).values(body=None))
+    mine = (tenant_filter(idempotent_response, tenant), idempotent_response.c.refs.overlap(list(record_ids)))
+    await connection.execute(update(idempotent_response).where(*mine).values(body=None))
 
 
-async def blank_user(connection: AsyncConnection, tenant: str, user_id: str) -> int:
+async def erase_user_responses(connection: AsyncConnection, tenant: str, user_id: str) -> int:
     """Erase the answers given to a user; return how many."""
-    mine = (owned_by(answer, tenant), answer.c.user_id == user_id, answer.c.body.is_not(None))
-    return (await connection.execute(update(answer).where(*mine).values(body=None))).rowcount
+    mine = (
+        tenant_filter(idempotent_response, tenant),
+        idempotent_response.c.user_id == user_id,
+        idempotent_response.c.body.is_not(None),
+    )
+    return (await connection.execute(update(idempotent_response).where(*mine).values(body=None))).rowcount
 
 
 async def expire(connection: AsyncConnection, tenant: str, age: timedelta) -> int:
     """Delete answers older than `age`; return how many."""
-    old = answer.c.created_at < func.now() - age
-    return (await connection.execute(delete(answer).where(owned_by(answer, tenant), old))).rowcount
+    old = idempotent_response.c.created_at < func.now() - age
+    return (
+        await connection.execute(
+            delete(idempotent_response).where(tenant_filter(idempotent_response, tenant), old)
+        )
+    ).rowcount

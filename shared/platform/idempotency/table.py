@@ -5,7 +5,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
 from shared.infra.postgres import metadata
 
-answer = Table(
+idempotent_response = Table(
     "idempotent_answer",
     metadata,
     Column("tenant", Text, primary_key=True),
@@ -20,4 +20,4 @@ answer = Table(
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now(), index=True),
 )
 
-Index("idempotent_answer_refs_idx", answer.c.refs, postgresql_using="gin")
+Index("idempotent_answer_refs_idx", idempotent_response.c.refs, postgresql_using="gin")

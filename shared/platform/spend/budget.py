@@ -39,7 +39,7 @@ class Amount:
     tokens: int
 
 
-NOTHING = Amount(ZERO, 0)
+ZERO_AMOUNT = Amount(ZERO, 0)
 
 
 class Budget(BaseModel):
@@ -54,34 +54,34 @@ class Budget(BaseModel):
     limit_usd: Decimal | None
     limit_tokens: int | None
     allow_unpriced: bool
-    window_starts: datetime
+    window_started_at: datetime
     used_usd: Decimal
     used_tokens: int
     reserved_usd: Decimal
     reserved_tokens: int
 
     @classmethod
-    def of(cls, row: RowMapping) -> "Budget":
+    def from_row(cls, row: RowMapping) -> "Budget":
         """Read a budget from its row, in the window of now (the row's `window_now`)."""
         found = cls.model_validate({**row})
-        if found.window_starts >= row["window_now"]:
+        if found.window_started_at >= row["window_now"]:
             return found
         fresh = dict.fromkeys(_COUNTERS, 0) | {"used_usd": ZERO, "reserved_usd": ZERO}
         return found.model_copy(update=fresh | {"window_starts": row["window_now"]})
 
     @property
-    def window_ends(self) -> datetime:
+    def window_ends_at(self) -> datetime:
         """When the next window begins."""
         if self.period is Period.DAY:
-            return self.window_starts + timedelta(days=1)
-        return (self.window_starts + timedelta(days=32)).replace(day=1)
+            return self.window_started_at + timedelta(days=1)
+        return (self.window_started_at + timedelta(days=32)).replace(day=1)
 
     @property
     def ratio(self) -> float:
         """The part that is used of the limit that is nearer; of a limit of nothing, all of it."""
         return max(_part(self.used_usd, self.limit_usd), _part(Decimal(self.used_tokens), self.limit_tokens))
 
-    def refuses(self, bound: Amount) -> str | None:
+    def refusal_reason(self, bound: Amount) -> str | None:
         """Say why a call that costs at most this doesn't fit, or None if it does."""
         if self.limit_usd is not None:
             if bound.usd is None and not self.allow_unpriced:
@@ -99,9 +99,9 @@ class Budget(BaseModel):
         return f"over budget '{self.scope}' per {self.period}: {why}"
 
     def _left(self, left: Decimal, limit: Decimal | int, unit: str) -> str:
-        return f"{money.digits(max(left, ZERO))} of {money.digits(Decimal(limit))} {unit} left"
+        return f"{money.to_text(max(left, ZERO))} of {money.to_text(Decimal(limit))} {unit} left"
 
-    def plus(self, used: Amount, reserved: Amount) -> "Budget":
+    def with_added(self, used: Amount, reserved: Amount) -> "Budget":
         """Return the budget with more (or less) used and reserved."""
         counters = {
             "used_usd": money.total([self.used_usd, used.usd or ZERO]),
@@ -111,11 +111,11 @@ class Budget(BaseModel):
         }
         return self.model_copy(update=counters)
 
-    def counters(self) -> dict[str, Any]:
+    def counter_columns(self) -> dict[str, Any]:
         """Return what changes with charges, as columns."""
         return {name: getattr(self, name) for name in ("window_starts", *_COUNTERS)}
 
-    def shown(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return the budget as JSON, money with its own digits; remaining is null without a limit."""
         told = self.model_dump(mode="json", include={"scope", "period", "id", "allow_unpriced"})
         usd = {"used_usd": self.used_usd, "reserved_usd": self.reserved_usd, "limit_usd": self.limit_usd}
@@ -124,8 +124,8 @@ class Budget(BaseModel):
         spent = self.used_tokens + self.reserved_tokens
         left = None if self.limit_tokens is None else max(self.limit_tokens - spent, 0)
         tokens = {name: getattr(self, name) for name in ("limit_tokens", "used_tokens", "reserved_tokens")}
-        window = {"window_starts": self.window_starts, "window_ends": self.window_ends}
-        exact = {name: money.exact(amount) for name, amount in usd.items()}
+        window = {"window_starts": self.window_started_at, "window_ends": self.window_ends_at}
+        exact = {name: money.to_json_number(amount) for name, amount in usd.items()}
         return told | exact | tokens | {"remaining_tokens": left, "used_ratio": self.ratio} | window
 
 

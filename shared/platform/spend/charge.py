@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 from sqlalchemy import RowMapping
 
 from shared.foundation import errors, validation
-from shared.foundation.stages import PassName
+from shared.foundation.stages import DreamPass
 from shared.platform.spend import money, usage
 from shared.platform.spend.usage import Usage
 
@@ -25,7 +25,7 @@ class ChargeState(StrEnum):
 
     RESERVED = "reserved"  # the call is under way: the most that it can cost
     SETTLED = "settled"  # what the provider says
-    LOST = "lost"  # nobody said what was used: the most that it can have cost
+    ESTIMATED = "lost"  # nobody said what was used: the most that it can have cost
 
 
 class Purpose(StrEnum):
@@ -37,7 +37,7 @@ class Purpose(StrEnum):
     SESSION = "session"  # what agents report of their own calls
 
 
-PURPOSES = (*Purpose, *PassName)
+PURPOSES = (*Purpose, *DreamPass)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ def budget_scopes(agent_id: str | None, purpose: str) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Reported:
+class ReportedUsage:
     """A call that an agent made itself; without an id of its own it goes by its turn's number."""
 
     model: str
@@ -65,12 +65,12 @@ class Reported:
     usage_id: str | None = None
 
 
-def reported(usage_id: str, model: str, told: dict[str, Any]) -> Reported:
+def parse_reported_usage(usage_id: str, model: str, told: dict[str, Any]) -> ReportedUsage:
     """Read what was reported of a session; raise errors.Invalid naming the field."""
-    return Reported(check_model(model), usage.read(told), _checked_id(usage_id, "usage_id"))
+    return ReportedUsage(check_model(model), usage.parse_usage(told), _checked_id(usage_id, "usage_id"))
 
 
-def reported_with_turn(told: dict[str, Any] | None) -> Reported | None:
+def parse_turn_usage(told: dict[str, Any] | None) -> ReportedUsage | None:
     """Read the usage that came with a turn; `id` and `model` may stand inside it."""
     if told is None:
         return None
@@ -79,10 +79,10 @@ def reported_with_turn(told: dict[str, Any] | None) -> Reported | None:
         if not isinstance(value, str | None):
             raise errors.Invalid(f"usage.{name}", "must be a text")
     checked = None if usage_id is None else _checked_id(usage_id, "usage.id")
-    return Reported(check_model(model or UNKNOWN_MODEL, "usage.model"), usage.read(told), checked)
+    return ReportedUsage(check_model(model or UNKNOWN_MODEL, "usage.model"), usage.parse_usage(told), checked)
 
 
-def of_turn(seq: int) -> str:
+def turn_usage_id(seq: int) -> str:
     """Return the usage id of a turn whose usage has none of its own."""
     return f"{_TURN}{seq}"
 
@@ -123,7 +123,7 @@ class Charge(BaseModel):
     created_at: datetime
 
     @classmethod
-    def of(cls, row: RowMapping) -> "Charge":
+    def from_row(cls, row: RowMapping) -> "Charge":
         """Read a charge from a row of `charge`."""
         return cls.model_validate({**row})
 
@@ -132,10 +132,10 @@ class Charge(BaseModel):
         """The tokens, those of a reservation being the most that there can be."""
         return Usage(self.input_tokens, self.output_tokens, self.cached_tokens)
 
-    def shown(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return a reported charge as JSON, the cost with its own digits."""
         names = {"usage_id", "model", "input_tokens", "output_tokens", "cached_tokens", "created_at"}
-        return self.model_dump(mode="json", include=names) | {"cost_usd": money.exact(self.cost_usd)}
+        return self.model_dump(mode="json", include=names) | {"cost_usd": money.to_json_number(self.cost_usd)}
 
 
 def columns_of(used: Usage) -> dict[str, int]:

@@ -18,18 +18,18 @@ from shared.infra.language_model import LanguageModel
 from shared.platform.resources import Resources
 from shared.platform.spend import reserve, usage
 from shared.platform.spend.charge import Payer
-from shared.platform.spend.reserve import Reservation, Wish
+from shared.platform.spend.reserve import CallRequest, Reservation
 from shared.platform.spend.usage import Usage
 
 # Two messages with their roles and separators, and what opens the answer.
 _WRAPPING = 64
 # What an embedding model puts around a text.
 _FRAME = 8
-Asked = tuple[Payer, str]
+PaidText = tuple[Payer, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class MeteredReply:
     """What a model said, what that used, and what it cost: None where the model has no price."""
 
     text: str
@@ -37,27 +37,29 @@ class Answer:
     cost: Decimal | None
 
 
-async def ask(resources: Resources, model: LanguageModel, payer: Payer, system: str, user: str) -> Answer:
+async def complete(
+    resources: Resources, model: LanguageModel, payer: Payer, system: str, user: str
+) -> MeteredReply:
     """Ask the chat model within the deadline of the settings, and book what it cost.
 
     Raises errors.OverBudget before the call, errors.Unavailable and errors.BadReply as the model does.
     """
     bound = Usage(_bytes(system) + _bytes(user) + _WRAPPING, model.max_tokens)
-    [held] = await reserve.reserve(resources, payer.tenant, [Wish(payer, model.model, bound)])
+    [held] = await reserve.reserve(resources, payer.tenant, [CallRequest(payer, model.model, bound)])
     if isinstance(held, errors.OverBudget):
         raise held
     try:
         async with asyncio.timeout(resources.settings.llm_timeout):
-            reply = await model.ask(system, user)
+            reply = await model.complete(system, user)
     except TimeoutError:
         await _close(resources, [held], None)
         raise errors.Unavailable("language model", "no answer in time") from None
-    except (errors.Unavailable, errors.BadReply) as error:
+    except (errors.Unavailable, errors.InvalidModelReply) as error:
         await _failed(resources, [held], error)
         raise
     used = _read(reply.usage)
     [cost] = await _close(resources, [held], used)
-    return Answer(reply.text, used or bound, cost)
+    return MeteredReply(reply.text, used or bound, cost)
 
 
 def _bytes(text: str) -> int:
@@ -65,7 +67,7 @@ def _bytes(text: str) -> int:
 
 
 async def embed(
-    resources: Resources, embedder: Embedder, asked: Sequence[Asked]
+    resources: Resources, embedder: Embedder, asked: Sequence[PaidText]
 ) -> list[Vector | errors.OverBudget]:
     """Embed at most a batch of texts in one call, each paid for by its own payer.
 
@@ -80,7 +82,7 @@ async def embed(
     return [next(vectors) if payer in held else _refusal(judged[payer]) for payer, _ in asked]
 
 
-def _bounds(embedder: Embedder, asked: Sequence[Asked]) -> dict[Payer, int]:
+def _bounds(embedder: Embedder, asked: Sequence[PaidText]) -> dict[Payer, int]:
     bounds: dict[Payer, int] = {}
     for payer, text in asked:
         bounds[payer] = bounds.get(payer, 0) + _bytes(text[: embedder.max_chars]) + _FRAME
@@ -94,19 +96,19 @@ async def _reserved(
     judged: dict[Payer, Reservation | errors.OverBudget] = {}
     for tenant in {payer.tenant for payer in payers}:
         mine = [payer for payer in payers if payer.tenant == tenant]
-        wishes = [Wish(payer, model, Usage(payers[payer])) for payer in mine]
+        wishes = [CallRequest(payer, model, Usage(payers[payer])) for payer in mine]
         judged |= zip(mine, await reserve.reserve(resources, tenant, wishes), strict=True)
     return judged
 
 
 async def _vectors(
-    resources: Resources, embedder: Embedder, paid: Sequence[Asked], held: Mapping[Payer, Reservation]
+    resources: Resources, embedder: Embedder, paid: Sequence[PaidText], held: Mapping[Payer, Reservation]
 ) -> list[Vector]:
     if not paid:
         return []
     try:
-        embedded = await embedder.embed_once([text for _, text in paid])
-    except (errors.Unavailable, errors.BadReply) as error:
+        embedded = await embedder.embed_batch([text for _, text in paid])
+    except (errors.Unavailable, errors.InvalidModelReply) as error:
         await _failed(resources, list(held.values()), error)
         if isinstance(error, errors.Unavailable):
             raise
@@ -122,12 +124,12 @@ def _refusal(judged: Reservation | errors.OverBudget) -> errors.OverBudget:
 
 
 async def _failed(
-    resources: Resources, held: Sequence[Reservation], error: errors.Unavailable | errors.BadReply
+    resources: Resources, held: Sequence[Reservation], error: errors.Unavailable | errors.InvalidModelReply
 ) -> None:
     """Book what a failed call used, as far as anybody said; nothing where it was refused or not made."""
-    if isinstance(error, errors.BadReply) and not error.refused:
+    if isinstance(error, errors.InvalidModelReply) and not error.rejected_by_endpoint:
         await _close(resources, held, _read(error.usage or {}))
-    elif isinstance(error, errors.Unavailable) and error.unanswered:
+    elif isinstance(error, errors.Unavailable) and error.may_have_run:
         await _close(resources, held, None)
     else:
         for tenant, mine in _by_tenant(held).items():
@@ -138,7 +140,7 @@ async def _close(
     resources: Resources, held: Sequence[Reservation], used: Usage | None
 ) -> list[Decimal | None]:
     """Settle one call for all who share it; return what each has paid."""
-    shares = dict(zip(held, split(used, [one.bound.input for one in held]), strict=True))
+    shares = dict(zip(held, split_usage(used, [one.bound.input for one in held]), strict=True))
     costs: dict[Reservation, Decimal | None] = {}
     for tenant, mine in _by_tenant(held).items():
         told = [(one, shares[one]) for one in mine]
@@ -153,7 +155,7 @@ def _by_tenant(held: Sequence[Reservation]) -> dict[str, list[Reservation]]:
     return groups
 
 
-def split(used: Usage | None, weights: Sequence[int]) -> list[Usage | None]:
+def split_usage(used: Usage | None, weights: Sequence[int]) -> list[Usage | None]:
     """Share out what one call used in proportion to weights, to the last token."""
     if used is None or len(weights) == 1:
         return [used] * len(weights)
@@ -175,6 +177,6 @@ def _shares(number: int, weights: Sequence[int]) -> list[int]:
 def _read(told: Mapping[str, Any]) -> Usage | None:
     """Return what an endpoint says it used; None where it says nothing or what can't be."""
     try:
-        return usage.read(told)
+        return usage.parse_usage(told)
     except errors.Invalid:
         return None

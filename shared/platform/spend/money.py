@@ -22,12 +22,12 @@ def total(amounts: list[Decimal]) -> Decimal:
     return added
 
 
-def exact(amount: Decimal | None) -> orjson.Fragment | None:
+def to_json_number(amount: Decimal | None) -> orjson.Fragment | None:
     """Return an amount as a JSON number with its own digits."""
-    return None if amount is None else orjson.Fragment(digits(amount))
+    return None if amount is None else orjson.Fragment(to_text(amount))
 
 
-def digits(amount: Decimal) -> str:
+def to_text(amount: Decimal) -> str:
     """Return an amount without exponent and without zeros that say nothing."""
     text = format(amount, "f")
     return text.rstrip("0").rstrip(".") if "." in text else text

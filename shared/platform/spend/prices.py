@@ -39,14 +39,14 @@ class Rates:
         parts = ((usage.input, self.input), (usage.output, self.output), (usage.cached, self.cached))
         return money.total([money.cost(tokens, rate) for tokens, rate in parts])
 
-    def most(self, bound: Usage) -> Decimal:
+    def max_cost(self, bound: Usage) -> Decimal:
         """Return what a bound can cost at most: nobody knows before which tokens are cached."""
         dearest = max(self.input, self.cached)
         return money.total([money.cost(bound.input, dearest), money.cost(bound.output, self.output)])
 
-    def shown(self, model: str) -> dict[str, Any]:
+    def to_json(self, model: str) -> dict[str, Any]:
         """Return a price as JSON."""
-        amounts = {name: money.exact(getattr(self, name)) for name in ("input", "output", "cached")}
+        amounts = {name: money.to_json_number(getattr(self, name)) for name in ("input", "output", "cached")}
         return {"model": model, **amounts, "source": self.source}
 
 
@@ -55,20 +55,20 @@ def cost_of(rates: Rates | None, usage: Usage) -> Decimal | None:
     return None if rates is None else rates.cost(usage)
 
 
-async def in_force(
+async def effective_prices(
     connection: AsyncConnection, settings: Settings, tenant: str, models: Iterable[str]
 ) -> dict[str, Rates]:
     """Return the prices of these models; one that has none is not in the answer."""
     names = set(models)
     own = await queries.prices(connection, tenant, names)
-    known = listed(settings)
+    known = listed_prices(settings)
     return {name: known[name] for name in names if name in known} | {row["model"]: of_row(row) for row in own}
 
 
-async def every(connection: AsyncConnection, settings: Settings, tenant: str) -> dict[str, Rates]:
+async def all_prices(connection: AsyncConnection, settings: Settings, tenant: str) -> dict[str, Rates]:
     """Return every price that counts for a tenant, by model."""
     own = {row["model"]: of_row(row) for row in await queries.prices(connection, tenant)}
-    return dict(sorted((listed(settings) | own).items()))
+    return dict(sorted((listed_prices(settings) | own).items()))
 
 
 def of_row(row: RowMapping) -> Rates:
@@ -76,7 +76,7 @@ def of_row(row: RowMapping) -> Rates:
     return Rates(row["input"], row["output"], row["cached"], "tenant")
 
 
-def listed(settings: Settings) -> dict[str, Rates]:
+def listed_prices(settings: Settings) -> dict[str, Rates]:
     """Return the operator's and the built-in prices; raise Misconfigured for a file that can't be read."""
     own = {} if settings.prices_file is None else _read(settings.prices_file, "file")
     return _read(BUILT_IN, "built-in") | own

@@ -9,20 +9,20 @@ from sqlalchemy import ColumnElement, RowMapping, delete, func, insert, select, 
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from shared.infra.postgres import one_of, owned_by
+from shared.infra.postgres import is_any_of, tenant_filter
 from shared.platform.spend.charge import Charge, ChargeState, columns_of
 from shared.platform.spend.table import charge, price
 from shared.platform.spend.usage import Usage
 
 
-async def hold_books(connection: AsyncConnection, tenant: str, *, alone: bool = False) -> None:
+async def lock_ledger(connection: AsyncConnection, tenant: str, *, exclusive: bool = False) -> None:
     """Take part in booking until the transaction ends; `alone`, wait until nobody else does.
 
     A budget that is set counts the charges there are: none may slip in between, counted by nobody.
     """
     digest = hashlib.sha256(f"spend\x1f{tenant}".encode()).digest()
     key = int.from_bytes(digest[:8], "big", signed=True)
-    lock = func.pg_advisory_xact_lock if alone else func.pg_advisory_xact_lock_shared
+    lock = func.pg_advisory_xact_lock if exclusive else func.pg_advisory_xact_lock_shared
     await connection.execute(select(lock(key)))
 
 
@@ -31,7 +31,7 @@ async def add(connection: AsyncConnection, rows: Sequence[Mapping[str, Any]]) ->
     if not rows:
         return []
     statement = insert(charge).values([dict(row) for row in rows]).returning(charge)
-    found = {row["id"]: Charge.of(row) for row in (await connection.execute(statement)).mappings()}
+    found = {row["id"]: Charge.from_row(row) for row in (await connection.execute(statement)).mappings()}
     return [found[row["id"]] for row in rows]
 
 
@@ -39,25 +39,25 @@ async def of_session(
     connection: AsyncConnection, tenant: str, session_id: str, usage_ids: Collection[str]
 ) -> dict[str, Charge]:
     """Return a session's charges with these usage ids, by usage id."""
-    mine = (owned_by(charge, tenant), charge.c.session_id == session_id)
-    statement = select(charge).where(*mine, one_of(charge.c.usage_id, usage_ids))
-    found = [Charge.of(row) for row in (await connection.execute(statement)).mappings()]
+    mine = (tenant_filter(charge, tenant), charge.c.session_id == session_id)
+    statement = select(charge).where(*mine, is_any_of(charge.c.usage_id, usage_ids))
+    found = [Charge.from_row(row) for row in (await connection.execute(statement)).mappings()]
     return {one.usage_id or "": one for one in found}
 
 
 async def lock(connection: AsyncConnection, tenant: str, ids: Collection[str]) -> list[Charge]:
     """Hold charges, in one order, and return them as they stand."""
-    statement = select(charge).where(owned_by(charge, tenant), one_of(charge.c.id, ids))
+    statement = select(charge).where(tenant_filter(charge, tenant), is_any_of(charge.c.id, ids))
     held = await connection.execute(statement.order_by(charge.c.id).with_for_update())
-    return [Charge.of(row) for row in held.mappings()]
+    return [Charge.from_row(row) for row in held.mappings()]
 
 
-async def overdue(connection: AsyncConnection, tenant: str, limit: int) -> list[Charge]:
+async def lock_expired_reservations(connection: AsyncConnection, tenant: str, limit: int) -> list[Charge]:
     """Hold reservations whose worker must be dead and return them; two sweeps share them out."""
     over = (charge.c.state == ChargeState.RESERVED, charge.c.held_until < func.now())
-    statement = select(charge).where(owned_by(charge, tenant), *over).order_by(charge.c.id).limit(limit)
+    statement = select(charge).where(tenant_filter(charge, tenant), *over).order_by(charge.c.id).limit(limit)
     held = await connection.execute(statement.with_for_update(skip_locked=True))
-    return [Charge.of(row) for row in held.mappings()]
+    return [Charge.from_row(row) for row in held.mappings()]
 
 
 async def settle(
@@ -74,18 +74,18 @@ async def remove(connection: AsyncConnection, one: Charge) -> None:
 
 
 def _is(one: Charge) -> tuple[ColumnElement[bool], ...]:
-    return owned_by(charge, one.tenant), charge.c.id == one.id
+    return tenant_filter(charge, one.tenant), charge.c.id == one.id
 
 
-async def end_sessions(connection: AsyncConnection, tenant: str, session_ids: Collection[str]) -> None:
+async def detach_sessions(connection: AsyncConnection, tenant: str, session_ids: Collection[str]) -> None:
     """Let go of the usage ids of sessions that end: one that is opened anew begins its own."""
-    mine = (owned_by(charge, tenant), one_of(charge.c.session_id, session_ids))
+    mine = (tenant_filter(charge, tenant), is_any_of(charge.c.session_id, session_ids))
     await connection.execute(update(charge).where(*mine).values(usage_id=None))
 
 
-async def forget_user(connection: AsyncConnection, tenant: str, user_id: str) -> int:
+async def anonymise_user(connection: AsyncConnection, tenant: str, user_id: str) -> int:
     """Take a user and their sessions off charges, which keep their amounts; return how many."""
-    mine = (owned_by(charge, tenant), charge.c.user_id == user_id)
+    mine = (tenant_filter(charge, tenant), charge.c.user_id == user_id)
     # Held in the order in which settling holds them: else each could wait for the other.
     held = select(charge.c.id).where(*mine).order_by(charge.c.id).with_for_update()
     await connection.execute(held)
@@ -97,9 +97,9 @@ async def prices(
     connection: AsyncConnection, tenant: str, models: Collection[str] | None = None
 ) -> list[RowMapping]:
     """Return a tenant's own prices, of these models or all."""
-    statement = select(price).where(owned_by(price, tenant))
+    statement = select(price).where(tenant_filter(price, tenant))
     if models is not None:
-        statement = statement.where(one_of(price.c.model, models))
+        statement = statement.where(is_any_of(price.c.model, models))
     return list((await connection.execute(statement)).mappings())
 
 
@@ -115,7 +115,7 @@ async def set_price(
     )
 
 
-async def drop_price(connection: AsyncConnection, tenant: str, model: str) -> bool:
+async def delete_price(connection: AsyncConnection, tenant: str, model: str) -> bool:
     """Take a tenant's own price away; tell whether there was one."""
-    mine = (owned_by(price, tenant), price.c.model == model)
+    mine = (tenant_filter(price, tenant), price.c.model == model)
     return (await connection.execute(delete(price).where(*mine))).rowcount > 0

@@ -16,7 +16,7 @@ from sqlalchemy import BigInteger, ColumnElement, Date, cast, func, select
 
 from shared.foundation import errors
 from shared.foundation.scope import Caller
-from shared.infra.postgres import owned_by
+from shared.infra.postgres import tenant_filter
 from shared.platform.resources import Resources
 from shared.platform.spend import money
 from shared.platform.spend.charge import ChargeState
@@ -40,7 +40,7 @@ _SUMS: list[ColumnElement[Any]] = [
     ),
     func.sum(charge.c.cost_usd).label("cost_usd"),
     func.count().filter(charge.c.cost_usd.is_(None)).label("unpriced"),
-    func.count().filter(charge.c.state == ChargeState.LOST).label("lost"),
+    func.count().filter(charge.c.state == ChargeState.ESTIMATED).label("lost"),
 ]
 Row = dict[str, Any]
 
@@ -68,7 +68,7 @@ async def report(
 ) -> list[Row]:
     """Return sums by group, the most expensive first; a bound key's own charges only."""
     columns = [GROUPS[name] for name in groups]
-    conditions = [owned_by(charge, caller.tenant), charge.c.state != ChargeState.RESERVED]
+    conditions = [tenant_filter(charge, caller.tenant), charge.c.state != ChargeState.RESERVED]
     bound = {"agent_id": caller.agent_id, "user_id": caller.user_id}
     for name, value in {**criteria.wanted, **{k: v for k, v in bound.items() if v is not None}}.items():
         conditions.append(charge.c[name] == value)
@@ -78,14 +78,14 @@ async def report(
         conditions.append(charge.c.created_at < criteria.until)
     statement = select(*columns, *_SUMS).where(*conditions).group_by(*columns).having(func.count() > 0)
     order = [func.sum(charge.c.cost_usd).desc().nulls_last(), func.count().desc(), *columns]
-    async with resources.postgres.tenant(caller.tenant) as connection:
+    async with resources.postgres.for_tenant(caller.tenant) as connection:
         rows = await connection.execute(statement.order_by(*order).limit(MAX_ROWS))
         return [dict(row) for row in rows.mappings()]
 
 
 def as_json(rows: Sequence[Row]) -> list[Row]:
     """Return rows as JSON, costs with their own digits."""
-    return [row | {"cost_usd": money.exact(row["cost_usd"])} for row in rows]
+    return [row | {"cost_usd": money.to_json_number(row["cost_usd"])} for row in rows]
 
 
 def as_csv(groups: Sequence[str], rows: Sequence[Row]) -> str:
@@ -102,7 +102,7 @@ def _cell(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, Decimal):
-        return money.digits(value)
+        return money.to_text(value)
     text = str(value)
     # A spreadsheet would run a name that begins so as a formula.
     return f"'{text}" if text[:1] in {"=", "+", "-", "@"} else text

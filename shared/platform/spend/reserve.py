@@ -26,19 +26,19 @@ from shared.foundation.config import Settings
 from shared.jobs import counters as fleet_counters
 from shared.platform.resources import Resources
 from shared.platform.spend import budget_queries, budget_updates, prices, queries
-from shared.platform.spend.budget import NOTHING, Amount, Budget, Period
+from shared.platform.spend.budget import ZERO_AMOUNT, Amount, Budget, Period
 from shared.platform.spend.budget_queries import amount_of
-from shared.platform.spend.budget_updates import Movement, less, moved
+from shared.platform.spend.budget_updates import BudgetChange, change_for_charge, subtract
 from shared.platform.spend.charge import Charge, ChargeState, Payer, budget_scopes, columns_of
 from shared.platform.spend.prices import Rates
 from shared.platform.spend.usage import Usage
 
 _OVERDUE = 500
-Standing = dict[tuple[str, Period], Budget]
+BudgetBalances = dict[tuple[str, Period], Budget]
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class CallRequest:
     """A call that somebody wants to make: who pays, and the most that it can use."""
 
     payer: Payer
@@ -57,19 +57,19 @@ class Reservation:
     charge_id: str
 
     @property
-    def most(self) -> Decimal | None:
+    def max_cost(self) -> Decimal | None:
         """What the call can cost at most; None where the model has no price."""
-        return None if self.rates is None else self.rates.most(self.bound)
+        return None if self.rates is None else self.rates.max_cost(self.bound)
 
 
 async def reserve(
-    resources: Resources, tenant: str, wishes: Sequence[Wish]
+    resources: Resources, tenant: str, wishes: Sequence[CallRequest]
 ) -> list[Reservation | errors.OverBudget]:
     """Reserve the most that each of a tenant's calls can cost, or say which budget forbids it."""
-    async with resources.postgres.tenant(tenant) as connection:
-        await queries.hold_books(connection, tenant)
+    async with resources.postgres.for_tenant(tenant) as connection:
+        await queries.lock_ledger(connection, tenant)
         models = {wish.model for wish in wishes}
-        rates = await prices.in_force(connection, resources.settings, tenant, models)
+        rates = await prices.effective_prices(connection, resources.settings, tenant, models)
         judged = await _judged(connection, resources.settings, tenant, wishes, rates)
         held = [one for one in judged if isinstance(one, Reservation)]
         await queries.add(connection, [_row(resources.settings, one) for one in held])
@@ -82,32 +82,34 @@ async def _judged(
     connection: AsyncConnection,
     settings: Settings,
     tenant: str,
-    wishes: Sequence[Wish],
+    wishes: Sequence[CallRequest],
     rates: Mapping[str, Rates],
 ) -> list[Reservation | errors.OverBudget]:
     scopes = {scope for wish in wishes for scope in _scopes(wish)}
-    before = await budget_queries.lock(connection, tenant, scopes)
-    now: Standing = {(one.scope, one.period): one for one in before}
-    judged = [_judge(wish, rates.get(wish.model), now) for wish in wishes]
-    await budget_updates.keep(connection, settings, before, list(now.values()))
+    before = await budget_queries.lock_budgets(connection, tenant, scopes)
+    now: BudgetBalances = {(one.scope, one.period): one for one in before}
+    judged = [_reserve_one(wish, rates.get(wish.model), now) for wish in wishes]
+    await budget_updates.save_budgets(connection, settings, before, list(now.values()))
     return judged
 
 
-def _scopes(wish: Wish) -> tuple[str, ...]:
+def _scopes(wish: CallRequest) -> tuple[str, ...]:
     return budget_scopes(wish.payer.agent_id, wish.payer.purpose)
 
 
-def _judge(wish: Wish, rates: Rates | None, now: Standing) -> Reservation | errors.OverBudget:
+def _reserve_one(
+    wish: CallRequest, rates: Rates | None, now: BudgetBalances
+) -> Reservation | errors.OverBudget:
     """Reserve in every budget that applies, or in none; `now` follows what is reserved."""
     held = Reservation(wish.payer, wish.model, wish.bound, rates, str(uuid_utils.uuid7()))
-    bound = Amount(held.most, wish.bound.total)
+    bound = Amount(held.max_cost, wish.bound.total)
     mine = {key: one for key, one in now.items() if one.scope in _scopes(wish)}
     for one in mine.values():
-        reason = one.refuses(bound)
+        reason = one.refusal_reason(bound)
         if reason is not None:
-            left = (one.window_ends - datetime.now(UTC)).total_seconds()
+            left = (one.window_ends_at - datetime.now(UTC)).total_seconds()
             return errors.OverBudget(reason, max(left, 1))
-    now |= {key: one.plus(NOTHING, bound) for key, one in mine.items()}
+    now |= {key: one.with_added(ZERO_AMOUNT, bound) for key, one in mine.items()}
     return held
 
 
@@ -121,17 +123,17 @@ def _row(settings: Settings, one: Reservation) -> dict[str, object]:
         "purpose": payer.purpose,
         "model": one.model,
         **columns_of(one.bound),
-        "cost_usd": one.most,
+        "cost_usd": one.max_cost,
         "state": ChargeState.RESERVED,
-        "held_until": func.now() + timedelta(seconds=settings.lease),
+        "held_until": func.now() + timedelta(seconds=settings.job_lease),
     }
 
 
-async def _tell_refusals(resources: Resources, refused: Sequence[Wish]) -> None:
+async def _tell_refusals(resources: Resources, refused: Sequence[CallRequest]) -> None:
     """Count refusals apart from the reservation, which has left nothing behind."""
     by = Counter(wish.payer.purpose for wish in refused)
     if by:
-        await fleet_counters.tell(resources.postgres, {"over_budget": by})
+        await fleet_counters.increment_detached(resources.postgres, {"over_budget": by})
 
 
 async def settle(
@@ -140,8 +142,8 @@ async def settle(
     """Book what calls really used (None: nobody said, so their bound); return what each cost."""
     used = {one.charge_id: usage for one, usage in told}
     rates = {one.charge_id: one.rates for one, _ in told}
-    async with resources.postgres.tenant(tenant) as connection:
-        await queries.hold_books(connection, tenant)
+    async with resources.postgres.for_tenant(tenant) as connection:
+        await queries.lock_ledger(connection, tenant)
         endings = [
             _ending(charge, used[charge.id], rates[charge.id])
             for charge in await queries.lock(connection, tenant, used)
@@ -160,17 +162,17 @@ class _Ending:
     used: Usage
     cost: Decimal | None
 
-    def movement(self) -> Movement:
+    def movement(self) -> BudgetChange:
         """What budgets see: the reservation goes, the actual comes; a lost one is corrected."""
         held, actual = amount_of(self.before), Amount(self.cost, self.used.total)
         if self.before.state is ChargeState.RESERVED:
-            return moved(self.before, actual, less(NOTHING, held))
-        return moved(self.before, less(actual, held), NOTHING)
+            return change_for_charge(self.before, actual, subtract(ZERO_AMOUNT, held))
+        return change_for_charge(self.before, subtract(actual, held), ZERO_AMOUNT)
 
 
 def _ending(before: Charge, used: Usage | None, rates: Rates | None) -> _Ending:
     if used is None:
-        return _Ending(before, ChargeState.LOST, before.usage, before.cost_usd)
+        return _Ending(before, ChargeState.ESTIMATED, before.usage, before.cost_usd)
     return _Ending(before, ChargeState.SETTLED, used, prices.cost_of(rates, used))
 
 
@@ -179,26 +181,31 @@ async def _end(
 ) -> None:
     for ending in endings:
         await queries.settle(connection, ending.before, ending.state, ending.used, ending.cost)
-    await budget_updates.count(connection, settings, tenant, [ending.movement() for ending in endings])
+    await budget_updates.apply_changes(
+        connection, settings, tenant, [ending.movement() for ending in endings]
+    )
 
 
 async def release(resources: Resources, tenant: str, held: Sequence[Reservation]) -> None:
     """Take reservations back: nothing was asked, or what was asked was refused."""
     ids = [one.charge_id for one in held]
-    async with resources.postgres.tenant(tenant) as connection:
-        await queries.hold_books(connection, tenant)
+    async with resources.postgres.for_tenant(tenant) as connection:
+        await queries.lock_ledger(connection, tenant)
         charges = [c for c in await queries.lock(connection, tenant, ids) if c.state is ChargeState.RESERVED]
         for charge in charges:
             await queries.remove(connection, charge)
-        gone = [moved(charge, NOTHING, less(NOTHING, amount_of(charge))) for charge in charges]
-        await budget_updates.count(connection, resources.settings, tenant, gone)
+        gone = [
+            change_for_charge(charge, ZERO_AMOUNT, subtract(ZERO_AMOUNT, amount_of(charge)))
+            for charge in charges
+        ]
+        await budget_updates.apply_changes(connection, resources.settings, tenant, gone)
 
 
-async def lose_overdue(resources: Resources, tenant: str) -> int:
+async def settle_expired(resources: Resources, tenant: str) -> int:
     """Settle at their bound the reservations whose worker never came back; return how many."""
-    async with resources.postgres.tenant(tenant) as connection:
-        await queries.hold_books(connection, tenant)
-        charges = await queries.overdue(connection, tenant, _OVERDUE)
+    async with resources.postgres.for_tenant(tenant) as connection:
+        await queries.lock_ledger(connection, tenant)
+        charges = await queries.lock_expired_reservations(connection, tenant, _OVERDUE)
         endings = [_ending(charge, None, None) for charge in charges]
         await _end(connection, resources.settings, tenant, endings)
     await _tell(resources, endings)
@@ -216,4 +223,6 @@ async def _tell(resources: Resources, endings: Sequence[_Ending]) -> None:
         tokens[f"output:{name}"] += one.used.output
         tokens[f"cached:{name}"] += one.used.cached
     if costs:
-        await fleet_counters.tell(resources.postgres, {"spend_cost_usd": costs, "spend_tokens": tokens})
+        await fleet_counters.increment_detached(
+            resources.postgres, {"spend_cost_usd": costs, "spend_tokens": tokens}
+        )

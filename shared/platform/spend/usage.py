@@ -37,7 +37,7 @@ class Usage:
         return self.input + self.output + self.cached
 
 
-def read(told: Mapping[str, Any], field: str = "usage") -> Usage:
+def parse_usage(told: Mapping[str, Any], field: str = "usage") -> Usage:
     """Return what a provider's usage object says.
 
     Raises errors.Invalid naming `field` for an unknown shape, for counts that are no whole numbers

@@ -14,15 +14,15 @@ from dataclasses import dataclass, field
 from qdrant_client import models
 
 from shared.foundation import errors
-from shared.foundation.stages import Kind
+from shared.foundation.stages import RecordKind
 from shared.infra.embedder import Embedder, Vector
 from shared.infra.postgres import Postgres
-from shared.infra.qdrant import MissingCollection, Qdrant
+from shared.infra.qdrant import CollectionNotFound, Qdrant
 from shared.search.index import filters, generations
 from shared.search.index.generations import Generation
 from shared.search.text import bm25, indexed_text
 
-RESERVED = 8
+RESERVED_HITS = 8
 _REMEMBERED = 2.0
 
 
@@ -30,14 +30,14 @@ _REMEMBERED = 2.0
 class Hit:
     """A record that a channel found: its ref, the version found, and the raw scores."""
 
-    ref: str
+    record_id: str
     version: int
     keyword: float | None
     cosine: float | None
 
 
 @dataclass(slots=True)
-class Found:
+class IndexHits:
     """What the index answered. `stages` names the channels that ran, `degraded` what was missing."""
 
     hits: list[Hit] = field(default_factory=list)
@@ -45,7 +45,7 @@ class Found:
     degraded: list[str] = field(default_factory=list)
 
 
-class Index:
+class SearchIndex:
     """The searchable side of every kind of record."""
 
     def __init__(
@@ -55,45 +55,46 @@ class Index:
         self.embedder = embedder
         self._postgres = postgres
         self._candidates = candidates
-        self._live: dict[Kind, tuple[float, Generation]] = {}
+        self._live: dict[RecordKind, tuple[float, Generation]] = {}
 
-    async def find(
+    async def search(
         self,
         tenant: str,
-        kind: Kind,
+        kind: RecordKind,
         query: str,
         conditions: Sequence[models.Condition],
         reserve: Sequence[models.Condition] = (),
         *,
-        literal: bool = False,
-    ) -> Found:
+        embed_query_as_is: bool = False,
+    ) -> IndexHits:
         """Return up to N hits per channel among a tenant's records that meet the conditions.
 
         With `reserve`, the best few that meet it too are among the hits however many others
         are better. `literal` embeds the query as it stands, without its statement form.
         Raises errors.Unavailable when the index can't be asked: the caller has a fallback.
         """
-        found = Found()
+        found = IndexHits()
         generation, vector = await asyncio.gather(
-            self.live(kind), self._vector([query] if literal else indexed_text.query_texts(query), found)
+            self.live(kind),
+            self._vector([query] if embed_query_as_is else indexed_text.query_embedding_texts(query), found),
         )
         if vector is not None and not self._fits(generation, vector):
             # The configured model is not the one whose vectors are here: its generation is being built.
             vector = None
             found.degraded.append("dense")
-        wanted = _Wanted(filters.of_tenant(tenant), conditions, reserve)
+        wanted = _Wanted(filters.tenant_condition(tenant), conditions, reserve)
         try:
             await self._ask(found, generation, query, vector, wanted)
-        except MissingCollection:
+        except CollectionNotFound:
             self._live.pop(kind, None)
             generation = await self.live(kind)
             try:
                 await self._ask(found, generation, query, vector, wanted)
-            except MissingCollection as error:
+            except CollectionNotFound as error:
                 raise errors.Unavailable("qdrant", str(error)) from error
         return found
 
-    async def live(self, kind: Kind) -> Generation:
+    async def live(self, kind: RecordKind) -> Generation:
         """Return the generation that is read, remembered for a moment.
 
         A remembered one is still written for longer than that after it is retired.
@@ -101,14 +102,14 @@ class Index:
         remembered = self._live.get(kind)
         if remembered and time.monotonic() - remembered[0] < _REMEMBERED:
             return remembered[1]
-        async with self._postgres.fleet() as connection:
+        async with self._postgres.across_tenants() as connection:
             found = await generations.live(connection, kind)
         if found is None:
             raise errors.Unavailable("index", f"no generation for {kind} yet")
         self._live[kind] = (time.monotonic(), found)
         return found
 
-    async def _vector(self, passages: Sequence[str], found: Found) -> Vector | None:
+    async def _vector(self, passages: Sequence[str], found: IndexHits) -> Vector | None:
         if self.embedder is None or not any(passage.strip() for passage in passages):
             return None
         try:
@@ -121,14 +122,16 @@ class Index:
         return self.embedder is not None and generation.is_embedded_by(self.embedder.model, len(vector))
 
     async def _ask(
-        self, found: Found, generation: Generation, query: str, vector: Vector | None, wanted: "_Wanted"
+        self, found: IndexHits, generation: Generation, query: str, vector: Vector | None, wanted: "_Wanted"
     ) -> None:
         channels = {"bm25": _keyword_vector(query), "dense": vector}
         asked = {stage: each for stage, each in channels.items() if each is not None}
         requests = self._requests(asked, wanted)
         if requests:
-            async with self.qdrant.guarded():
-                answers = await self.qdrant.query(generation.collection, [request for _, request in requests])
+            async with self.qdrant.call_guard():
+                answers = await self.qdrant.query_batch(
+                    generation.collection, [request for _, request in requests]
+                )
             stages = [stage for stage, _ in requests]
             found.hits = _merged(list(zip(stages, answers, strict=True)))
         found.stages = list(asked)
@@ -140,7 +143,7 @@ class Index:
         selections = [(models.Filter(must=[*wanted.tenant, *wanted.conditions]), self._candidates)]
         if wanted.reserve:
             reserved = [*wanted.tenant, *wanted.conditions, *wanted.reserve]
-            selections.append((models.Filter(must=reserved), RESERVED))
+            selections.append((models.Filter(must=reserved), RESERVED_HITS))
         return [
             (stage, _request(stage, vector, within, limit, corpus if stage == "bm25" else None))
             for within, limit in selections
@@ -156,7 +159,7 @@ class _Wanted:
 
 
 def _keyword_vector(query: str) -> models.SparseVector | None:
-    terms = bm25.query(query)
+    terms = bm25.query_vector(query)
     if not terms.indices:
         return None
     return models.SparseVector(indices=list(terms.indices), values=list(terms.values))
@@ -186,4 +189,7 @@ def _merged(answers: Sequence[tuple[str, Sequence[models.ScoredPoint]]]) -> list
             if point.payload:
                 key = (point.payload["ref"], point.payload["version"])
                 scores.setdefault(key, {})[stage] = point.score
-    return [Hit(ref, version, both.get("bm25"), both.get("dense")) for (ref, version), both in scores.items()]
+    return [
+        Hit(record_id, version, both.get("bm25"), both.get("dense"))
+        for (record_id, version), both in scores.items()
+    ]

@@ -27,13 +27,13 @@ PAYLOAD_INDEXES: dict[str, models.PayloadSchemaType | models.KeywordIndexParams]
 
 async def count(qdrant: Qdrant, collection: str) -> int:
     """Count the points of a collection."""
-    async with qdrant.guarded(timeout=_BULK):
+    async with qdrant.call_guard(timeout=_BULK):
         return (await qdrant.client.count(collection, exact=True)).count
 
 
 async def create_collection(qdrant: Qdrant, collection: str, dimension: int | None) -> bool:
     """Create a generation's collection with its payload indexes; tell whether it was lacking."""
-    async with qdrant.guarded(timeout=_BULK):
+    async with qdrant.call_guard(timeout=_BULK):
         if await qdrant.client.collection_exists(collection) or not await _create(
             qdrant, collection, dimension
         ):
@@ -57,19 +57,19 @@ async def _create(qdrant: Qdrant, collection: str, dimension: int | None) -> boo
 
 async def exists(qdrant: Qdrant, collection: str) -> bool:
     """Tell whether a collection is there."""
-    async with qdrant.guarded(timeout=_BULK):
+    async with qdrant.call_guard(timeout=_BULK):
         return await qdrant.client.collection_exists(collection)
 
 
 async def drop_collection(qdrant: Qdrant, collection: str) -> None:
     """Delete a retired generation's collection."""
-    async with qdrant.guarded(timeout=_BULK):
+    async with qdrant.call_guard(timeout=_BULK):
         await qdrant.client.delete_collection(collection)
 
 
-async def point_alias(qdrant: Qdrant, alias: str, collection: str) -> None:
+async def set_alias(qdrant: Qdrant, alias: str, collection: str) -> None:
     """Make the alias name this collection, in one step for readers from outside."""
-    async with qdrant.guarded(timeout=_BULK):
+    async with qdrant.call_guard(timeout=_BULK):
         known = {a.alias_name: a.collection_name for a in (await qdrant.client.get_aliases()).aliases}
         if known.get(alias) == collection:
             return

@@ -11,44 +11,44 @@ Condition = models.Condition
 """What a point must meet to be found: built here, opaque elsewhere."""
 
 
-def of_scope(scope: Scope) -> list[Condition]:
+def scope_conditions(scope: Scope) -> list[Condition]:
     """Return the condition of what a scope sees: the agent's common records, and its user's."""
-    whose = [NOBODY] if scope.user_id is None else [NOBODY, scope.user_id]
+    whose = [NO_USER] if scope.user_id is None else [NO_USER, scope.user_id]
     user = models.FieldCondition(key="user", match=models.MatchAny(any=whose))
-    return [matches("agent", scope.agent_id), user]
+    return [field_equals("agent", scope.agent_id), user]
 
 
-def all_of(key: str, values: Sequence[str]) -> list[Condition]:
+def contains_all(key: str, values: Sequence[str]) -> list[Condition]:
     """Return conditions that a list field contains every one of these values."""
-    return [matches(key, value) for value in values]
+    return [field_equals(key, value) for value in values]
 
 
-def between(key: str, after: datetime | None, before: datetime | None) -> list[Condition]:
+def in_range(key: str, after: datetime | None, before: datetime | None) -> list[Condition]:
     """Return the condition that a time lies in an inclusive range, if there is one."""
     if after is None and before is None:
         return []
     return [models.FieldCondition(key=key, range=models.DatetimeRange(gte=after, lte=before))]
 
 
-def pairs(metadata: Mapping[str, str]) -> list[Condition]:
+def metadata_equals(metadata: Mapping[str, str]) -> list[Condition]:
     """Return conditions that a record carries these metadata pairs."""
-    return [matches("metadata", f"{key}\x1f{value}") for key, value in metadata.items()]
+    return [field_equals("metadata", f"{key}\x1f{value}") for key, value in metadata.items()]
 
 
-NOBODY = ""  # the `user` of a record that belongs to no user: a filter can't match an absence cheaply
+NO_USER = ""  # the `user` of a record that belongs to no user: a filter can't match an absence cheaply
 
 
-def of_tenant(tenant: str) -> list[Condition]:
+def tenant_condition(tenant: str) -> list[Condition]:
     """Return the tenant filter: the one place that builds it."""
-    return [matches("tenant", tenant)]
+    return [field_equals("tenant", tenant)]
 
 
-def matches(key: str, value: str | bool) -> models.FieldCondition:  # noqa: FBT001
+def field_equals(key: str, value: str | bool) -> models.FieldCondition:  # noqa: FBT001
     """Return the condition that a payload field is, or contains, a value."""
     return models.FieldCondition(key=key, match=models.MatchValue(value=value))
 
 
-def segments(path: str | None) -> list[str]:
+def path_prefixes(path: str | None) -> list[str]:
     """Return every segment-aware prefix of a path: `a/b/c` is found under `a`, `a/b`, `a/b/c`."""
     if path is None:
         return []
@@ -56,7 +56,7 @@ def segments(path: str | None) -> list[str]:
     return ["/".join(parts[: i + 1]) for i in range(len(parts))]
 
 
-def instant(moment: datetime | None) -> str | None:
+def to_payload_time(moment: datetime | None) -> str | None:
     """Return a time as the payload holds it."""
     return moment.astimezone(UTC).isoformat() if moment else None
 

@@ -18,7 +18,7 @@ from typing import Any
 from sqlalchemy import delete, func, insert, select, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from shared.foundation.stages import Kind
+from shared.foundation.stages import RecordKind
 from shared.search.index.table import index_generation as generation
 
 
@@ -27,7 +27,7 @@ class Generation:
     """One collection and the model (None: keywords only) whose vectors it holds."""
 
     id: int
-    kind: Kind
+    kind: RecordKind
     collection: str
     state: str
     model: str | None
@@ -38,7 +38,7 @@ class Generation:
         return (self.model, self.dimension) == (model, dimension)
 
 
-async def all_of(connection: AsyncConnection, kind: Kind | None = None) -> list[Generation]:
+async def list_generations(connection: AsyncConnection, kind: RecordKind | None = None) -> list[Generation]:
     """Return the generations that are written, oldest first."""
     statement = select(generation).order_by(generation.c.id)
     if kind is not None:
@@ -48,17 +48,17 @@ async def all_of(connection: AsyncConnection, kind: Kind | None = None) -> list[
 
 def _read(row: Any) -> Generation:
     fields = {name: row[name] for name in ("id", "collection", "state", "model", "dimension")}
-    return Generation(kind=Kind(row["kind"]), **fields)
+    return Generation(kind=RecordKind(row["kind"]), **fields)
 
 
-async def live(connection: AsyncConnection, kind: Kind) -> Generation | None:
+async def live(connection: AsyncConnection, kind: RecordKind) -> Generation | None:
     """Return the generation that is read."""
-    found = [g for g in await all_of(connection, kind) if g.state == "live"]
+    found = [g for g in await list_generations(connection, kind) if g.state == "live"]
     return found[0] if found else None
 
 
-async def begin(
-    connection: AsyncConnection, kind: Kind, prefix: str, model: str | None, dimension: int | None
+async def create(
+    connection: AsyncConnection, kind: RecordKind, prefix: str, model: str | None, dimension: int | None
 ) -> Generation:
     """Begin a generation: live at once when it is the first, else building.
 
@@ -93,7 +93,7 @@ _BEHIND = text(
 )
 
 
-async def behind(connection: AsyncConnection, candidate: Generation, current: Generation) -> int:
+async def count_missing(connection: AsyncConnection, candidate: Generation, current: Generation) -> int:
     """Count the records that a building generation would lose if it were promoted now."""
     values = {"candidate": candidate.id, "live": current.id}
     return int(await connection.scalar(_BEHIND, values) or 0)
@@ -113,7 +113,7 @@ async def retired(connection: AsyncConnection, older_than: timedelta) -> list[Ge
     return [_read(row) for row in rows.mappings()]
 
 
-async def forget(connection: AsyncConnection, gone: Generation) -> None:
+async def delete_generation(connection: AsyncConnection, gone: Generation) -> None:
     """Delete a dropped generation's row and what was left to do for it."""
     await connection.execute(text("DELETE FROM work WHERE generation = :id"), {"id": gone.id})
     await connection.execute(delete(generation).where(generation.c.id == gone.id))

@@ -40,7 +40,7 @@ Index(
     postgresql_where=index_generation.c.state == "live",
 )
 
-cached_vector = Table(
+embedding_cache = Table(
     "cached_vector",
     metadata,
     Column("tenant", Text, nullable=False),

@@ -5,8 +5,8 @@ from datetime import datetime
 
 from shared.search.ranking import features
 from shared.search.ranking.candidate import Candidate
-from shared.search.ranking.fusion import Parts
-from shared.search.ranking.query_analysis import read
+from shared.search.ranking.fusion import ScoreParts
+from shared.search.ranking.query_analysis import analyze
 
 WEIGHTS = {
     "keyword": 1.0,
@@ -22,7 +22,7 @@ WEIGHTS = {
 }
 
 
-def blend(query: str, candidates: Sequence[Candidate], now: datetime | None) -> list[Parts]:
+def blend(query: str, candidates: Sequence[Candidate], now: datetime | None) -> list[ScoreParts]:
     """Return the features of each candidate and their weighted mean, "score".
 
     A feature that says nothing on this query (0 for all) has no weight, so 1 stays within reach.
@@ -38,7 +38,7 @@ def blend(query: str, candidates: Sequence[Candidate], now: datetime | None) -> 
 
 
 def _columns(query: str, candidates: Sequence[Candidate], now: datetime | None) -> dict[str, list[float]]:
-    question = read(query, now)
+    question = analyze(query, now)
     keyword, dense = features.keyword(candidates), features.dense(candidates)
     match = [(k + d) / 2 for k, d in zip(keyword, dense, strict=True)] if any(dense) else keyword
     return {

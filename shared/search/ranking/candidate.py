@@ -26,7 +26,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
+class ScoredCandidate:
     """One ranked record: its final score and, for `explain`, every part of it by name."""
 
     id: str

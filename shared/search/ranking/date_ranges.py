@@ -35,7 +35,7 @@ _HALF_LIFE_DAYS = 7.0
 
 
 @dataclass(frozen=True, slots=True)
-class Period:
+class DateRange:
     """A span of days, both ends included; with `any_year` its year does not count."""
 
     first: date
@@ -52,18 +52,18 @@ class Period:
         return float(0.5 ** (away / _HALF_LIFE_DAYS))
 
 
-def named(query: str, now: datetime | None = None) -> list[Period]:
+def find_date_ranges(query: str, now: datetime | None = None) -> list[DateRange]:
     """Return the periods that the query names; relative ones only if `now` is known."""
     exact = [*_iso(query), *_months(query)] or list(_years(query))
     return exact if now is None else [*exact, *_relative(query, now.date())]
 
 
-def _iso(query: str) -> Iterator[Period]:
+def _iso(query: str) -> Iterator[DateRange]:
     for found in _ISO.finditer(query):
         yield from _span(int(found["year"]), int(found["month"]), int(found["day"] or 0))
 
 
-def _months(query: str) -> Iterator[Period]:
+def _months(query: str) -> Iterator[DateRange]:
     for found in _NAMED.finditer(query):
         telling = found["lead"] or found["before"] or found["after"] or found["year"]
         if found["month"].lower() in _ALSO_WORDS and not telling:
@@ -72,26 +72,26 @@ def _months(query: str) -> Iterator[Period]:
         yield from _span(int(found["year"] or 0), month, int(found["before"] or found["after"] or 0))
 
 
-def _years(query: str) -> Iterator[Period]:
+def _years(query: str) -> Iterator[DateRange]:
     for found in _YEAR.finditer(query):
-        yield Period(date(int(found["year"]), 1, 1), date(int(found["year"]), 12, 31))
+        yield DateRange(date(int(found["year"]), 1, 1), date(int(found["year"]), 12, 31))
 
 
-def _span(year: int, month: int, day: int) -> Iterator[Period]:
+def _span(year: int, month: int, day: int) -> Iterator[DateRange]:
     """Yield the day, or the month if `day` is 0, of the year, or of any if `year` is 0; nothing if absurd."""
     try:
         first = date(year or _LEAP_YEAR, month, day or 1)
     except ValueError:
         return
     last = first if day else _month_end(first)
-    yield Period(first, last, any_year=not year)
+    yield DateRange(first, last, any_year=not year)
 
 
 def _month_end(first: date) -> date:
     return (first.replace(day=28) + timedelta(days=4)).replace(day=1) - timedelta(days=1)
 
 
-def _relative(query: str, today: date) -> Iterator[Period]:
+def _relative(query: str, today: date) -> Iterator[DateRange]:
     for ago in _AGO.finditer(query):
         count = _COUNTS.get(ago["count"].lower()) or int(ago["count"])
         unit = _UNIT_DAYS[ago["unit"].lower()]
@@ -102,13 +102,13 @@ def _relative(query: str, today: date) -> Iterator[Period]:
             continue
         unit = _UNIT_DAYS[found["unit"].lower()]
         end = today if found["which"].lower() != "last" else today - timedelta(days=1)
-        yield Period(end - timedelta(days=unit), end)
+        yield DateRange(end - timedelta(days=unit), end)
 
 
-def _in_year(period: Period, year: int) -> Period:
+def _in_year(period: DateRange, year: int) -> DateRange:
     first = date(year, period.first.month, 1) + timedelta(days=period.first.day - 1)
-    return Period(first, first + (period.last - period.first))
+    return DateRange(first, first + (period.last - period.first))
 
 
-def _around(day: date, slack: int) -> Period:
-    return Period(day - timedelta(days=slack), day + timedelta(days=slack))
+def _around(day: date, slack: int) -> DateRange:
+    return DateRange(day - timedelta(days=slack), day + timedelta(days=slack))

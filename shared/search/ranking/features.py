@@ -20,13 +20,13 @@ from collections.abc import Sequence
 
 from shared.search.ranking.candidate import Candidate
 from shared.search.ranking.fusion import keyword_shares
-from shared.search.ranking.query_analysis import Question
-from shared.search.text.tokenizer import folded
+from shared.search.ranking.query_analysis import QueryCues
+from shared.search.text.tokenizer import normalize
 
 # What the dense channel found keeps a trace of it, however few were found.
 _LEAST = 0.02
-REACH = 6
-FADING = 0.7
+NEIGHBOUR_REACH = 6
+NEIGHBOUR_DECAY = 0.7
 # Cues are sought in the head of a text only (characters): long messages hold every cue somewhere.
 _HEAD = 400
 _PHRASES_WITHIN = 4000
@@ -41,7 +41,11 @@ _NUMBER = re.compile(
     re.IGNORECASE,
 )
 
-_SHARES = [(step, FADING ** (abs(step) - 1)) for step in range(-REACH, REACH + 1) if step]
+_SHARES = [
+    (step, NEIGHBOUR_DECAY ** (abs(step) - 1))
+    for step in range(-NEIGHBOUR_REACH, NEIGHBOUR_REACH + 1)
+    if step
+]
 
 Column = list[float]
 
@@ -78,17 +82,17 @@ def session(candidates: Sequence[Candidate], matches: Column) -> Column:
     ]
 
 
-def role(candidates: Sequence[Candidate], question: Question) -> Column:
+def role(candidates: Sequence[Candidate], question: QueryCues) -> Column:
     """1 for what the user said, if the question is about the asker."""
-    return [float(question.of_asker and c.role == "user") for c in candidates]
+    return [float(question.is_about_asker and c.role == "user") for c in candidates]
 
 
-def name(candidates: Sequence[Candidate], question: Question) -> Column:
+def name(candidates: Sequence[Candidate], question: QueryCues) -> Column:
     """1 if the question names the speaker, by any part of the name."""
     return [float(_is_named(c.speaker, question)) for c in candidates]
 
 
-def date(candidates: Sequence[Candidate], question: Question) -> Column:
+def date(candidates: Sequence[Candidate], question: QueryCues) -> Column:
     """How close it is to the nearest period that the question names."""
     return [
         max((period.closeness(c.at) for period in question.periods), default=0.0) if c.at else 0.0
@@ -96,17 +100,17 @@ def date(candidates: Sequence[Candidate], question: Question) -> Column:
     ]
 
 
-def time(candidates: Sequence[Candidate], question: Question) -> Column:
+def time(candidates: Sequence[Candidate], question: QueryCues) -> Column:
     """1 for words of time, if the question asks when."""
     return [float(question.wants_time and bool(_TIME.search(c.text[:_HEAD]))) for c in candidates]
 
 
-def number(candidates: Sequence[Candidate], question: Question) -> Column:
+def number(candidates: Sequence[Candidate], question: QueryCues) -> Column:
     """1 for a number, if the question asks how many."""
     return [float(question.wants_number and bool(_NUMBER.search(c.text[:_HEAD]))) for c in candidates]
 
 
-def phrase(candidates: Sequence[Candidate], question: Question) -> Column:
+def phrase(candidates: Sequence[Candidate], question: QueryCues) -> Column:
     """Share of the question's phrases that the text holds; only keyword hits can hold one."""
     return [_held(question.phrases, c.text) if c.keyword and question.phrases else 0.0 for c in candidates]
 
@@ -123,10 +127,10 @@ def _near(seq: int | None, places: dict[int, float]) -> float:
     return max(share * places.get(seq + step, 0.0) for step, share in _SHARES)
 
 
-def _is_named(speaker: str | None, question: Question) -> bool:
+def _is_named(speaker: str | None, question: QueryCues) -> bool:
     return speaker is not None and not question.names.isdisjoint(speaker.casefold().split())
 
 
 def _held(phrases: Sequence[str], text: str) -> float:
-    plain = folded(text[:_PHRASES_WITHIN])
+    plain = normalize(text[:_PHRASES_WITHIN])
     return sum(phrase in plain for phrase in phrases) / len(phrases)

@@ -9,23 +9,23 @@ from collections.abc import Callable, Sequence
 
 from shared.search.ranking.candidate import Candidate
 
-MEAN_LEAST_COSINE = 0.5
+MEAN_MIN_COSINE = 0.5
 RRF_K = 60
 
-Parts = dict[str, float]
+ScoreParts = dict[str, float]
 
 
-def bm25(candidates: Sequence[Candidate]) -> list[Parts]:
+def bm25(candidates: Sequence[Candidate]) -> list[ScoreParts]:
     """Keywords alone, the best hit being 1."""
     return [{"keyword": share, "score": share} for share in keyword_shares(candidates)]
 
 
-def mean(candidates: Sequence[Candidate]) -> list[Parts]:
+def mean(candidates: Sequence[Candidate]) -> list[ScoreParts]:
     """Return the mean of both channels where both found the record, else the one score."""
     return [_mean(c, share) for c, share in zip(candidates, keyword_shares(candidates), strict=True)]
 
 
-def rrf(candidates: Sequence[Candidate]) -> list[Parts]:
+def rrf(candidates: Sequence[Candidate]) -> list[ScoreParts]:
     """Return the sum of 1 / (RRF_K + rank) over the channels, ranks counted from 1."""
     keyword = _reciprocal_ranks([c.keyword for c in candidates])
     dense = _reciprocal_ranks([c.cosine for c in candidates])
@@ -38,7 +38,7 @@ def keyword_shares(candidates: Sequence[Candidate]) -> list[float]:
     return [(c.keyword or 0.0) / best if best > 0 else 0.0 for c in candidates]
 
 
-def _mean(candidate: Candidate, share: float) -> Parts:
+def _mean(candidate: Candidate, share: float) -> ScoreParts:
     found = [share] if candidate.keyword else []
     if candidate.cosine is not None:
         found.append(candidate.cosine)
@@ -52,4 +52,8 @@ def _reciprocal_ranks(scores: Sequence[float | None]) -> list[float]:
     return [by_place.get(i, 0.0) for i in range(len(scores))]
 
 
-PLAIN: dict[str, Callable[[Sequence[Candidate]], list[Parts]]] = {"bm25": bm25, "mean": mean, "rrf": rrf}
+FUSION_STRATEGIES: dict[str, Callable[[Sequence[Candidate]], list[ScoreParts]]] = {
+    "bm25": bm25,
+    "mean": mean,
+    "rrf": rrf,
+}

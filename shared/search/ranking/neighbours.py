@@ -2,17 +2,19 @@
 
 from collections.abc import Sequence
 
-from shared.search.ranking.candidate import Candidate, Scored
+from shared.search.ranking.candidate import Candidate, ScoredCandidate
 
-AROUND = 20
+MAX_HITS_WITH_NEIGHBOURS = 20
 
 
-def wanted(ranked: Sequence[Scored], candidates: Sequence[Candidate]) -> list[tuple[str, int]]:
+def neighbour_keys(
+    ranked: Sequence[ScoredCandidate], candidates: Sequence[Candidate]
+) -> list[tuple[str, int]]:
     """Return (session_id, seq) of the turns just before and after the best hits that are not candidates."""
     by_id = {c.id: c for c in candidates}
     known = {(c.session_id, c.seq) for c in candidates}
     around: dict[tuple[str, int], None] = {}
-    for hit in ranked[:AROUND]:
+    for hit in ranked[:MAX_HITS_WITH_NEIGHBOURS]:
         c = by_id[hit.id]
         if c.session_id is None or c.seq is None:
             continue

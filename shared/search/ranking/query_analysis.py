@@ -8,8 +8,8 @@ import re
 from dataclasses import dataclass
 from datetime import datetime
 
-from shared.search.ranking.date_ranges import Period, named
-from shared.search.text.tokenizer import MAX_QUERY_CHARS, phrases
+from shared.search.ranking.date_ranges import DateRange, find_date_ranges
+from shared.search.text.tokenizer import MAX_QUERY_CHARS, query_phrases
 
 _NAME = re.compile(r"[^\W\d_]+")
 _FIRST_PERSON = re.compile(
@@ -29,25 +29,25 @@ _HOW_MANY = re.compile(r"\bhow (?:many|much|old|often|long|far)\b", re.IGNORECAS
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class QueryCues:
     """A query, read once. `of_asker`: it is about the one who asks, not about what was answered."""
 
     names: frozenset[str]
-    of_asker: bool
+    is_about_asker: bool
     wants_time: bool
     wants_number: bool
-    periods: tuple[Period, ...]
+    periods: tuple[DateRange, ...]
     phrases: tuple[str, ...]
 
 
-def read(query: str, now: datetime | None = None) -> Question:
+def analyze(query: str, now: datetime | None = None) -> QueryCues:
     """Return what the query gives away; `now` gives "yesterday" its meaning."""
     query = query[:MAX_QUERY_CHARS]
-    return Question(
+    return QueryCues(
         names=frozenset(_NAME.findall(query.casefold())),
-        of_asker=bool(_FIRST_PERSON.search(query)) and not _OTHER_ASKED.search(query),
+        is_about_asker=bool(_FIRST_PERSON.search(query)) and not _OTHER_ASKED.search(query),
         wants_time=bool(_WHEN.search(query)),
         wants_number=bool(_HOW_MANY.search(query)),
-        periods=tuple(named(query, now)),
-        phrases=tuple(phrases(query)),
+        periods=tuple(find_date_ranges(query, now)),
+        phrases=tuple(query_phrases(query)),
     )

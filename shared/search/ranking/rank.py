@@ -7,10 +7,10 @@ from datetime import datetime
 from shared.foundation import errors
 from shared.search.ranking import fusion
 from shared.search.ranking.blend import blend
-from shared.search.ranking.candidate import Candidate, Scored
+from shared.search.ranking.candidate import Candidate, ScoredCandidate
 
 DEFAULT_STRATEGY = "blend"
-STRATEGIES = (DEFAULT_STRATEGY, *fusion.PLAIN)
+STRATEGIES = (DEFAULT_STRATEGY, *fusion.FUSION_STRATEGIES)
 
 
 def rank(
@@ -19,7 +19,7 @@ def rank(
     strategy: str = DEFAULT_STRATEGY,
     min_similarity: float | None = None,
     now: datetime | None = None,
-) -> list[Scored]:
+) -> list[ScoredCandidate]:
     """Return the candidates that match, best first; equal scores keep the order they came in.
 
     A cosine below `min_similarity` counts as not found (at it, as found); only the strategy `mean` has a
@@ -29,13 +29,15 @@ def rank(
     if strategy not in STRATEGIES:
         raise errors.Invalid("strategy", f"must be one of {', '.join(STRATEGIES)}")
     heard = _within(candidates, _bound(strategy, min_similarity))
-    plain = fusion.PLAIN.get(strategy)
+    plain = fusion.FUSION_STRATEGIES.get(strategy)
     parts = plain(heard) if plain else blend(query, heard, now)
     scored = [_weighed(c, p) for c, p in zip(heard, parts, strict=True) if p["score"] > 0]
     return sorted(scored, key=lambda s: -s.score)
 
 
-def top(ranked: Sequence[Scored], limit: int, reserved: Collection[str] = ()) -> list[Scored]:
+def top(
+    ranked: Sequence[ScoredCandidate], limit: int, reserved: Collection[str] = ()
+) -> list[ScoredCandidate]:
     """Return the best `limit`; if none of `reserved` is among them, the best of those is made the last."""
     best = list(ranked[:limit])
     if not best or any(s.id in reserved for s in best):
@@ -46,7 +48,7 @@ def top(ranked: Sequence[Scored], limit: int, reserved: Collection[str] = ()) ->
 
 def _bound(strategy: str, min_similarity: float | None) -> float | None:
     if min_similarity is None and strategy == "mean":
-        return fusion.MEAN_LEAST_COSINE
+        return fusion.MEAN_MIN_COSINE
     return min_similarity
 
 
@@ -56,7 +58,7 @@ def _within(candidates: Sequence[Candidate], bound: float | None) -> Sequence[Ca
     return [replace(c, cosine=None) if c.cosine is not None and c.cosine < bound else c for c in candidates]
 
 
-def _weighed(candidate: Candidate, parts: fusion.Parts) -> Scored:
+def _weighed(candidate: Candidate, parts: fusion.ScoreParts) -> ScoredCandidate:
     boost = 0.5 + 0.5 * min(max(candidate.importance, 0.0), 1.0)
     score = parts["score"] * boost
-    return Scored(candidate.id, score, {**parts, "importance": boost, "score": score})
+    return ScoredCandidate(candidate.id, score, {**parts, "importance": boost, "score": score})

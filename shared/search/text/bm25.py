@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from zlib import crc32
 
-from shared.search.text.tokenizer import query_words, words
+from shared.search.text.tokenizer import tokenize, tokenize_query
 
 K1 = 1.2
 B = 0.4
@@ -31,18 +31,18 @@ class SparseTerms:
     values: list[float]
 
 
-def document(text: str) -> SparseTerms:
+def document_vector(text: str) -> SparseTerms:
     """Return the vector of a document, to be stored under an IDF modifier."""
-    terms = words(text)
-    return _vector((term, weight(count, len(terms))) for term, count in Counter(terms).items())
+    terms = tokenize(text)
+    return _vector((term, term_weight(count, len(terms))) for term, count in Counter(terms).items())
 
 
-def query(text: str) -> SparseTerms:
+def query_vector(text: str) -> SparseTerms:
     """Return the vector of a query: every telling word once, with weight 1. Empty if it has no word."""
-    return _vector((term, 1.0) for term in query_words(text))
+    return _vector((term, 1.0) for term in tokenize_query(text))
 
 
-def weight(count: int, length: int) -> float:
+def term_weight(count: int, length: int) -> float:
     """Return the share of BM25 that a document decides: a term's `count` among `length` words."""
     return count * (K1 + 1) / (count + K1 * (1 - B + B * length / TYPICAL_LENGTH))
 
@@ -56,17 +56,17 @@ def _vector(weights: Iterable[tuple[str, float]]) -> SparseTerms:
     return SparseTerms(indices, [by_index[index] for index in indices])
 
 
-def score(query: str, texts: Sequence[str]) -> list[float]:
+def score_texts(query: str, texts: Sequence[str]) -> list[float]:
     """Return the BM25 score of each text; 0.0 if and only if it holds no word of the query."""
-    wanted = query_words(query)
-    counts = [Counter(words(text)) for text in texts]
+    wanted = tokenize_query(query)
+    counts = [Counter(tokenize(text)) for text in texts]
     rarity = {term: _idf(sum(term in count for count in counts), len(texts)) for term in wanted}
     return [_score(count, rarity) for count in counts]
 
 
 def _score(count: Counter[str], rarity: dict[str, float]) -> float:
     length = count.total()
-    return sum(idf * weight(count[term], length) for term, idf in rarity.items() if term in count)
+    return sum(idf * term_weight(count[term], length) for term, idf in rarity.items() if term in count)
 
 
 def _idf(holding: int, among: int) -> float:

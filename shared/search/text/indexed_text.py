@@ -28,14 +28,14 @@ def keyword_text(
     return "\n".join(part for part in (lead, content, " ".join(tags), folders) if part)
 
 
-def dense_text(content: str, *, speaker: str | None = None) -> str:
+def embedding_text(content: str, *, speaker: str | None = None) -> str:
     """Return what is embedded: the content, without the speaker's name before it."""
     if speaker and _is_led_by(content, speaker):
         return content[len(speaker) + 1 :].strip() or content
     return content
 
 
-def query_texts(query: str) -> list[str]:
+def query_embedding_texts(query: str) -> list[str]:
     """Return what to embed of a query, one or two texts; `mean_vector` makes one vector of theirs."""
     spoken = _WORD.findall(query[:MAX_QUERY_CHARS])
     if _ENGLISH.isdisjoint(word.casefold() for word in spoken):

@@ -78,12 +78,12 @@ _UNSPACED = re.compile(f"[{_UNSPACED_RANGES}]+")
 _CLUSTER = re.compile(rf".[{_MARKS}]*", re.DOTALL)
 
 
-def words(text: str) -> list[str]:
+def tokenize(text: str) -> list[str]:
     """Return the terms of a document in reading order, repeats included."""
     return [term for piece in _pieces(text) for term in _terms_of(piece, single=True)]
 
 
-def query_words(text: str) -> list[str]:
+def tokenize_query(text: str) -> list[str]:
     """Return the terms of a query in reading order, each once, without the grammar of questions."""
     pieces = _pieces(text[:MAX_QUERY_CHARS])
     terms = list(dict.fromkeys(term for piece in pieces for term in _terms_of(piece, single=False)))
@@ -91,7 +91,7 @@ def query_words(text: str) -> list[str]:
     return telling or terms
 
 
-def phrases(text: str) -> list[str]:
+def query_phrases(text: str) -> list[str]:
     """Return the pairs of neighbouring telling words of a query, as they would stand in `folded` text.
 
     A run of three or more characters of a script without spaces is a phrase by itself.
@@ -102,7 +102,7 @@ def phrases(text: str) -> list[str]:
     return list(dict.fromkeys(runs + pairs))[:_MOST_PHRASES]
 
 
-def folded(text: str) -> str:
+def normalize(text: str) -> str:
     """Return the text as phrases are compared: case and accents folded."""
     return _plain(text).casefold()
 
@@ -147,10 +147,10 @@ def _mixed(piece: str, *, single: bool) -> list[str]:
     terms: list[str] = []
     end = 0
     for run in _UNSPACED.finditer(piece):
-        terms += words(piece[end : run.start()])
+        terms += tokenize(piece[end : run.start()])
         terms += _grams(run.group(), single=single)
         end = run.end()
-    return terms + words(piece[end:])
+    return terms + tokenize(piece[end:])
 
 
 def _grams(run: str, *, single: bool) -> list[str]:

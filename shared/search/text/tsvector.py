@@ -6,18 +6,18 @@ from typing import Any
 from sqlalchemy import Column, ColumnElement, Text, cast, func
 from sqlalchemy.dialects.postgresql import TSQUERY
 
-from shared.search.text.tokenizer import words
+from shared.search.text.tokenizer import tokenize
 
-MOST = 20_000
+MAX_TERMS = 20_000
 """Distinct words kept of one text: a tsvector holds a megabyte."""
 
 
-def of_text(text: str) -> list[str]:
+def terms_of(text: str) -> list[str]:
     """Return the distinct words under which a text is found without the index."""
-    return sorted(set(words(text)))[:MOST]
+    return sorted(set(tokenize(text)))[:MAX_TERMS]
 
 
-def holding_any(
+def matches_any(
     column: Column[Any], terms: Sequence[str]
 ) -> tuple[ColumnElement[bool], ColumnElement[float]]:
     """Return the condition that a row holds any of these words, and a rough rank by how many."""

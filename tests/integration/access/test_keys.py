@@ -24,7 +24,7 @@ def postgres(gateway: Gateway) -> Postgres:
 
 
 async def recognised(postgres: Postgres, key: str) -> Caller:
-    return await api_keys.recognise(postgres, key)
+    return await api_keys.authenticate(postgres, key)
 
 
 async def test_a_key_is_recognised_as_what_it_was_issued_for(postgres: Postgres, tenant: str) -> None:
@@ -95,7 +95,7 @@ async def test_a_revoked_key_is_refused_by_the_very_next_request(gateway: Gatewa
     async with await gateway.another() as client:
         assert (await client.get("/v1/status")).status_code == 200
         key_id = client.headers["authorization"].split("_")[1]
-        async with gateway.resources.postgres.tenant(gateway.tenant) as connection:
+        async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
             assert await auth_queries.revoke(connection, gateway.tenant, key_id)
             assert not await auth_queries.revoke(connection, gateway.tenant, key_id)
         answer = await client.get("/v1/status")
@@ -107,7 +107,7 @@ async def test_a_tenant_revokes_and_lists_its_own_keys_only(postgres: Postgres, 
     theirs = await api_keys.issue(postgres, other)
     async with postgres.tenant(other) as connection:
         assert not await auth_queries.revoke(connection, other, mine.split("_")[1])
-        listed = await auth_queries.keys_of(connection, other)
+        listed = await auth_queries.list_keys(connection, other)
     assert [row["id"] for row in listed] == [theirs.split("_")[1]]
     assert "digest" not in listed[0]
     assert (await recognised(postgres, mine)).tenant == tenant

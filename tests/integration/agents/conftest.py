@@ -14,7 +14,7 @@ ROOT = "/v1/agents/support"
 @pytest.fixture
 async def small(make_settings: Callable[..., config.Settings], tenant: str) -> AsyncIterator[Gateway]:
     """A gateway with a small cap on agents' keys."""
-    async with serving(make_settings(agent_kv=5, session_kv=3), tenant) as served:
+    async with serving(make_settings(agent_max_keys=5, session_max_keys=3), tenant) as served:
         yield served
 
 

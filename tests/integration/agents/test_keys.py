@@ -35,7 +35,7 @@ async def test_over_the_agents_own_cap_the_keys_written_least_recently_go(agent:
 
 
 async def test_an_agent_keeps_five_hundred_keys_unless_told_otherwise(gateway: Gateway) -> None:
-    assert gateway.resources.settings.agent_kv == 500
+    assert gateway.resources.settings.agent_max_keys == 500
 
 
 async def test_an_agents_keys_are_nobody_elses_and_durable_though_its_sessions_are_not(
@@ -48,7 +48,7 @@ async def test_an_agents_keys_are_nobody_elses_and_durable_though_its_sessions_a
     await agent.ask("GET", "/v1/agents/other/kv/k", status=HTTPStatus.NOT_FOUND)
     await agent.ask("DELETE", f"/v1/sessions/{session}")
     assert (await agent.ask("GET", f"{KEYS}/k"))["value"] == "the agent's"
-    async with small.resources.postgres.tenant(small.tenant) as connection:
+    async with small.resources.postgres.for_tenant(small.tenant) as connection:
         rows = await connection.execute(text("SELECT kind, owner, key FROM store_key"))
         assert [tuple(row) for row in rows] == [("agent", "support", "k")]
 

@@ -30,7 +30,7 @@ async def house(
     make_settings: Callable[..., config.Settings], models: ModelServer, tenant: str
 ) -> AsyncIterator[Gateway]:
     """A gateway whose entries are saved as they are: the model is for dreams only."""
-    settings = make_settings(llm_base_url=models.url, llm_model="m", work_backoff=0.01)
+    settings = make_settings(llm_base_url=models.url, llm_model="m", job_backoff=0.01)
     async with serving(settings, tenant) as served:
         yield served
 
@@ -69,12 +69,12 @@ async def night(resources: Resources, tenant: str, run_id: str, most: int = 60) 
             await drain(resources)
             return
         await make_due(resources)
-        await run_pass.do_pass(resources, tenant, run_id, run.next_pass.name)
+        await run_pass.run_pass(resources, tenant, run_id, run.next_pass.name)
     raise AssertionError("the run does not end")
 
 
 async def run_of(resources: Resources, tenant: str, run_id: str) -> Run:
-    async with resources.postgres.tenant(tenant) as connection:
+    async with resources.postgres.for_tenant(tenant) as connection:
         run = await dream_queries.get(connection, tenant, run_id)
     assert run is not None
     return run

@@ -9,8 +9,8 @@ import pytest
 from sqlalchemy import func, select
 
 from shared.foundation import config
-from shared.foundation.stages import DREAM_PASS, PassName
-from shared.jobs.table import work
+from shared.foundation.stages import DREAM_PASS, DreamPass
+from shared.jobs.table import job
 from tests.conftest import Gateway, serving
 from tests.integration.dreams.conftest import proposing, run_of, saved
 from tests.journey.agent import until
@@ -24,7 +24,7 @@ LEASE = 1.0
 
 @pytest.fixture
 def settings(make_settings: Callable[..., config.Settings], models: ModelServer) -> config.Settings:
-    return make_settings(llm_base_url=models.url, llm_model="m", lease=LEASE, dream_lease=60)
+    return make_settings(llm_base_url=models.url, llm_model="m", job_lease=LEASE, dream_lease=60)
 
 
 @pytest.fixture
@@ -61,9 +61,9 @@ async def begun(house: Gateway) -> str:
 
 async def claim_of(house: Gateway) -> tuple[Any, int, bool]:
     """Return the token and the attempts of the run's work row, and whether it is due."""
-    mine = (work.c.tenant == house.tenant, work.c.stage == DREAM_PASS.name)
-    async with house.resources.postgres.tenant(house.tenant) as connection:
-        statement = select(work.c.token, work.c.attempts, work.c.run_at <= func.now()).where(*mine)
+    mine = (job.c.tenant == house.tenant, job.c.stage == DREAM_PASS.name)
+    async with house.resources.postgres.for_tenant(house.tenant) as connection:
+        statement = select(job.c.token, job.c.attempts, job.c.run_at <= func.now()).where(*mine)
         row = (await connection.execute(statement)).one()
     return row[0], row[1], row[2]
 
@@ -92,7 +92,7 @@ async def test_a_pass_that_is_cancelled_gives_its_claim_back_at_once(
     models.chat_default = Hang()
     run_id = await begun(house)
     at_work = asyncio.create_task(
-        run_pass.do_pass(house.resources, house.tenant, run_id, PassName.CONSOLIDATE)
+        run_pass.run_pass(house.resources, house.tenant, run_id, DreamPass.CONSOLIDATE)
     )
     await asyncio.to_thread(models.wait_for_calls, 1, 10, CHAT)
     token, attempts, due = await claim_of(house)
@@ -130,4 +130,4 @@ async def test_a_worker_that_is_told_to_stop_leaves_the_run_due_for_another(
     assert [type(one).__name__ for one in ended] == ["Ignore"]
     assert await claim_of(house) == (None, 0, True)
     models.chat_default = proposing(ids)
-    assert await run_pass.do_pass(house.resources, house.tenant, run_id, PassName.CONSOLIDATE) == "done"
+    assert await run_pass.run_pass(house.resources, house.tenant, run_id, DreamPass.CONSOLIDATE) == "done"

@@ -25,7 +25,7 @@ async def house(
 ) -> AsyncIterator[Gateway]:
     """A gateway with a model that dreams, and a window of four turns."""
     settings = make_settings(
-        llm_base_url=models.url, llm_model="m", work_backoff=0.01, window_replay=REPLAYED
+        llm_base_url=models.url, llm_model="m", job_backoff=0.01, context_max_turns=REPLAYED
     )
     async with serving(settings, tenant) as served:
         yield served
@@ -144,7 +144,7 @@ async def test_without_the_index_episodes_stand_under_their_header_all_the_same(
     house: Gateway, keeper: Agent
 ) -> None:
     story, fact = await told(keeper, "The lighthouse repair held."), await known(keeper, "Lighthouse: white.")
-    async with beside(house, qdrant_url=f"http://127.0.0.1:{ports.free()}") as away:
+    async with beside(house, qdrant_url=f"http://127.0.0.1:{ports.pick_free_port()}") as away:
         context = await away.context(await away.session(), ASKED)
     assert (ids(context, "recalled"), ids(context, "episodes")) == ([fact], [story])
     assert "index" in context["degraded"]

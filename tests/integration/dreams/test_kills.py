@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from shared.foundation.stages import PassName
+from shared.foundation.stages import DreamPass
 from shared.infra.postgres import Postgres
 from tests.conftest import Gateway
 from tests.draining import make_due
@@ -26,7 +26,7 @@ class _Death:
     def __init__(self, at: int, *, committed: bool) -> None:
         self.left = at
         self.committed = committed
-        self.tenant = Postgres.tenant
+        self.tenant = Postgres.for_tenant
 
     def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
         death = self
@@ -42,7 +42,7 @@ class _Death:
             if last:
                 raise Killed
 
-        monkeypatch.setattr(Postgres, "tenant", dying)
+        monkeypatch.setattr(Postgres, "for_tenant", dying)
 
 
 @pytest.mark.parametrize("committed", [False, True], ids=["before the commit", "after the commit"])
@@ -81,7 +81,7 @@ async def test_a_kill_at_any_step_leaves_old_or_new_and_the_next_night_goes_on(
 async def _work_until_death(house: Gateway, run_id: str) -> bool:
     try:
         for name in ("fold_duplicates", "consolidate"):
-            await run_pass.do_pass(house.resources, house.tenant, run_id, PassName(name))
+            await run_pass.run_pass(house.resources, house.tenant, run_id, DreamPass(name))
     except Killed:
         return True
     return False
@@ -95,7 +95,7 @@ async def test_a_run_is_never_done_twice_at_once(house: Gateway, models: ModelSe
     run_id = begun.json()["id"]
 
     told = await asyncio.gather(
-        *(run_pass.do_pass(house.resources, house.tenant, run_id, PassName.CONSOLIDATE) for _ in range(8))
+        *(run_pass.run_pass(house.resources, house.tenant, run_id, DreamPass.CONSOLIDATE) for _ in range(8))
     )
 
     assert sorted(told) == sorted(["done"] + ["not due"] * 7)

@@ -22,7 +22,7 @@ from tests.standins import vectors
 from tests.standins.behaviours import Reply, Vectors
 from tests.standins.models import ModelServer
 from tests.standins.wire import Call, Wire
-from workers.dream.start_due_runs import begin_due
+from workers.dream.due_runs import start_due_runs
 
 MakeSettings = Callable[..., config.Settings]
 NOTHING = Reply(json.dumps({"toDelete": [], "toSave": []}))
@@ -42,7 +42,7 @@ def large(make_settings: MakeSettings, models: ModelServer, tenant: str) -> Call
     @asynccontextmanager
     async def make(facts: list[str], **changes: Any) -> AsyncIterator[Gateway]:
         settings = make_settings(
-            apart=True, llm_base_url=models.url, llm_model="m", work_backoff=0.01, **changes
+            apart=True, llm_base_url=models.url, llm_model="m", job_backoff=0.01, **changes
         )
         models.chat_default = NOTHING
         async with serving(settings, tenant) as house:
@@ -77,7 +77,7 @@ async def saved(house: Gateway, content: str) -> str:
 async def test_the_model_is_asked_about_what_changed_and_its_near_ones_whatever_else_there_is(
     large: Large, models: ModelServer, size: int, limit: int
 ) -> None:
-    async with large(crates(size), dream_entries=limit) as house:
+    async with large(crates(size), dream_batch_size=limit) as house:
         known = {content: id_ for id_, content in (await _all(house)).items()}
         assert (await consolidated(house))["state"] == "done"
         first = [shown(call) for call in models.chat_calls]
@@ -145,7 +145,7 @@ async def test_with_an_embedder_what_means_the_same_is_shown_together_though_it_
 ) -> None:
     models.embedding_default = _Meaning()
     embedder = {"embedding_base_url": models.url, "embedding_model": "m"}
-    async with large([*crates(60), WAITS, PRAISE], dream_entries=50, **embedder) as house:
+    async with large([*crates(60), WAITS, PRAISE], dream_batch_size=50, **embedder) as house:
         await consolidated(house)
         waits = next(id_ for id_, content in (await _all(house)).items() if content == WAITS)
         slow = await saved(house, SLOW)
@@ -162,12 +162,12 @@ async def test_what_a_night_has_no_time_for_is_looked_at_in_the_next_and_nothing
     large: Large, models: ModelServer
 ) -> None:
     """A first night over thousands of entries is many calls: what was asked already is not lost."""
-    short = {"llm_timeout": 100, "dream_lease": 200, "dream_quiet": 0}
-    only = {"dream_off": ["fold_duplicates", "evaluate_sessions"]}
-    async with large(crates(12), dream_entries=5, **short, **only) as house:
+    short = {"llm_timeout": 100, "dream_lease": 200, "dream_quiet_period": 0}
+    only = {"dream_disabled_passes": ["fold_duplicates", "evaluate_sessions"]}
+    async with large(crates(12), dream_batch_size=5, **short, **only) as house:
         for nights in (1, 2, 3):
             await make_due(house.resources)
-            await begin_due(house.resources)
+            await start_due_runs(house.resources)
             [last, *_] = await runs(house)
             await night(house.resources, house.tenant, last["id"])
             assert len(models.chat_calls) == nights
@@ -181,7 +181,7 @@ async def test_over_budget_in_mid_night_what_was_paid_for_is_done_and_the_rest_s
     large: Large, models: ModelServer
 ) -> None:
     loop = asyncio.get_running_loop()
-    async with large(crates(12), dream_entries=5) as house:
+    async with large(crates(12), dream_batch_size=5) as house:
 
         def costing_all_there_is(call: Call) -> str:
             spent = house.client.put("/v1/budgets/tenant", json={"period": "day", "limit_tokens": 1})

@@ -6,7 +6,7 @@ from typing import Any
 
 from shared.dreams.runs import unread_turns
 from shared.foundation.scope import Scope
-from shared.foundation.stages import PassName
+from shared.foundation.stages import DreamPass
 from tests.conftest import Gateway
 from tests.integration.dreams.conftest import dreamt, live
 from tests.standins.behaviours import Reply, Status
@@ -27,10 +27,10 @@ async def _say(house: Gateway, session: str, *said: str) -> None:
     assert answer.status_code == 201, answer.text
 
 
-async def _unread(house: Gateway, name: PassName) -> list[str]:
+async def _unread(house: Gateway, name: DreamPass) -> list[str]:
     scope = Scope(house.tenant)
-    async with house.resources.postgres.tenant(house.tenant) as connection:
-        return [turn.content for turn in await unread_turns.unread(connection, scope, name, 1000)]
+    async with house.resources.postgres.for_tenant(house.tenant) as connection:
+        return [turn.content for turn in await unread_turns.list_unread(connection, scope, name, 1000)]
 
 
 async def test_turns_that_arrive_while_a_pass_thinks_stay_due_for_it(
@@ -53,13 +53,13 @@ async def test_turns_that_arrive_while_a_pass_thinks_stay_due_for_it(
     for _ in range(4):
         await dreamt(house, passes=["infer_preferences", "extract_episodes"])
 
-    for name in (PassName.PREFERENCES, PassName.EPISODES):
+    for name in (DreamPass.INFER_PREFERENCES, DreamPass.EXTRACT_EPISODES):
         left = await _unread(house, name)
         assert left, "the last turn arrived while the last pass was thinking"
         read = {f"turn {number}" for number in range(written)} - set(left)
         for content in read:
             assert any(content in prompt for prompt in asked)
-    assert await _unread(house, PassName.ANTI_PATTERNS) == [f"turn {n}" for n in range(written)]
+    assert await _unread(house, DreamPass.MINE_ANTI_PATTERNS) == [f"turn {n}" for n in range(written)]
 
 
 async def test_a_skipped_or_failing_pass_marks_nothing_until_its_last_try(
@@ -70,14 +70,14 @@ async def test_a_skipped_or_failing_pass_marks_nothing_until_its_last_try(
     run = (await house.client.post("/v1/dreams", json={"passes": ["infer_preferences"]})).json()
     from workers.dream import run_pass
 
-    await run_pass.do_pass(house.resources, house.tenant, run["id"], PassName.PREFERENCES)
-    assert await _unread(house, PassName.PREFERENCES) == ["I like short answers."]
+    await run_pass.run_pass(house.resources, house.tenant, run["id"], DreamPass.INFER_PREFERENCES)
+    assert await _unread(house, DreamPass.INFER_PREFERENCES) == ["I like short answers."]
 
     from tests.integration.dreams.conftest import night
 
     await night(house.resources, house.tenant, run["id"])
-    assert await _unread(house, PassName.PREFERENCES) == []
-    assert await _unread(house, PassName.EPISODES) == ["I like short answers."]
+    assert await _unread(house, DreamPass.INFER_PREFERENCES) == []
+    assert await _unread(house, DreamPass.EXTRACT_EPISODES) == ["I like short answers."]
 
 
 def _marks(session: str, *levels: tuple[int, str], content: str = "Ada wants short answers.") -> Reply:

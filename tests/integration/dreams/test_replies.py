@@ -58,7 +58,7 @@ async def test_a_model_that_never_answers_is_bounded_and_the_next_pass_begins(
     make_settings: Callable[..., config.Settings], models: ModelServer, tenant: str
 ) -> None:
     settings = make_settings(
-        llm_base_url=models.url, llm_model="m", llm_timeout=0.3, work_attempts=2, work_backoff=0.01
+        llm_base_url=models.url, llm_model="m", llm_timeout=0.3, job_max_attempts=2, job_backoff=0.01
     )
     async with serving(settings, tenant) as house:
         ids = await saved(house)

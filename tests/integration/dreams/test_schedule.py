@@ -9,13 +9,13 @@ import pytest
 from sqlalchemy import select
 
 from shared.foundation import config
-from shared.foundation.stages import DREAM, ReasonCode
+from shared.foundation.stages import DREAM_START, ReasonCode
 from shared.jobs import dream_schedule
-from shared.jobs.table import work
+from shared.jobs.table import job
 from tests.conftest import Gateway, serving
 from tests.draining import make_due
 from tests.journey.agent import Agent
-from workers.dream.start_due_runs import begin_due
+from workers.dream.due_runs import start_due_runs
 
 MakeSettings = Callable[..., config.Settings]
 Active = Callable[..., Any]
@@ -36,9 +36,9 @@ def active(make_settings: MakeSettings, tenant: str) -> Active:
 
 
 async def due_at(house: Gateway) -> datetime | None:
-    mine = (work.c.tenant == house.tenant, work.c.stage == DREAM.name)
-    async with house.resources.postgres.tenant(house.tenant) as connection:
-        when: datetime | None = await connection.scalar(select(work.c.run_at).where(*mine))
+    mine = (job.c.tenant == house.tenant, job.c.stage == DREAM_START.name)
+    async with house.resources.postgres.for_tenant(house.tenant) as connection:
+        when: datetime | None = await connection.scalar(select(job.c.run_at).where(*mine))
     return when
 
 
@@ -56,18 +56,18 @@ async def test_an_active_scope_is_due_five_minutes_after_its_first_activity(acti
 async def test_with_a_cron_expression_an_active_scope_is_due_at_its_next_time(active: Active) -> None:
     """The interval and the wait after the first activity don't count then."""
     before = datetime.now(UTC)
-    async with active(dream_cron="17 3 * * *", dream_every=1, dream_first_after=0) as house:
+    async with active(dream_cron="17 3 * * *", dream_interval=1, dream_initial_delay=0) as house:
         assert await due_at(house) in {
-            dream_schedule.next_hour("17 3 * * *", moment) for moment in (before, datetime.now(UTC))
+            dream_schedule.next_cron_time("17 3 * * *", moment) for moment in (before, datetime.now(UTC))
         }
-        await begin_due(house.resources)
+        await start_due_runs(house.resources)
         assert await runs(house) == []
 
 
 async def test_after_a_run_the_next_activity_waits_for_the_next_time_again(active: Active) -> None:
-    async with active(dream_cron="17 3 * * *", dream_quiet=0) as house:
+    async with active(dream_cron="17 3 * * *", dream_quiet_period=0) as house:
         await make_due(house.resources)
-        await begin_due(house.resources)
+        await start_due_runs(house.resources)
         assert [(one["actor"], one["state"]) for one in await runs(house)] == [("clock", "running")]
         assert await due_at(house) is None
         agent = Agent(house.client, house.tenant)
@@ -79,15 +79,15 @@ async def test_after_a_run_the_next_activity_waits_for_the_next_time_again(activ
 
 
 async def test_a_scope_that_somebody_is_working_in_is_left_alone_until_it_is_quiet(active: Active) -> None:
-    async with active(dream_quiet=1000) as house:
+    async with active(dream_quiet_period=1000) as house:
         await make_due(house.resources)
-        await begin_due(house.resources)
+        await start_due_runs(house.resources)
         assert await runs(house) == []
         when = await due_at(house)
         assert when is not None
         assert timedelta(seconds=900) < when - datetime.now(UTC) <= timedelta(seconds=1000)
         async with house.resources.postgres.tenant(house.tenant) as connection:
-            statement = select(work.c.reason_code).where(work.c.stage == DREAM.name)
+            statement = select(job.c.reason_code).where(job.c.stage == DREAM_START.name)
             assert await connection.scalar(statement) == ReasonCode.NOT_READY
 
 

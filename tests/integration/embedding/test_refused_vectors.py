@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from shared.foundation import config
-from shared.foundation.stages import Kind
+from shared.foundation.stages import RecordKind
 from shared.search.index import collections, points
 from tests.conftest import serving
-from tests.integration.sweep.house import House
+from tests.integration.sweep.house import TestStack
 from tests.standins.behaviours import Status
 from tests.standins.models import ModelServer
 
@@ -19,16 +19,16 @@ ATTEMPTS = 3
 @pytest.fixture
 async def house(
     make_settings: Callable[..., config.Settings], tenant: str, models: ModelServer
-) -> AsyncIterator[House]:
+) -> AsyncIterator[TestStack]:
     """A fleet of its own that embeds, where work is tried three times."""
     settings = make_settings(
-        apart=True, embedding_base_url=models.url, embedding_model="m", work_attempts=ATTEMPTS
+        apart=True, embedding_base_url=models.url, embedding_model="m", job_max_attempts=ATTEMPTS
     )
     async with serving(settings, tenant) as gateway:
-        yield House(gateway)
+        yield TestStack(gateway)
 
 
-async def jobs(house: House) -> list[tuple[str, int, bool, str | None]]:
+async def jobs(house: TestStack) -> list[tuple[str, int, bool, str | None]]:
     """Return (stage, attempts, dead, last error) of the jobs that are left on the index track."""
     rows = await house.sql(
         "SELECT stage, attempts, dead_at IS NOT NULL, last_error FROM work WHERE track = 'index'"
@@ -36,15 +36,15 @@ async def jobs(house: House) -> list[tuple[str, int, bool, str | None]]:
     return [(stage, attempts, dead, error) for stage, attempts, dead, error in rows]
 
 
-async def has_vector(house: House, memory: str) -> bool:
+async def has_vector(house: TestStack, memory: str) -> bool:
     """Tell whether a memory's first version has its vector in the index."""
     collection = (await house.live()).collection
-    point = points.point_id(house.tenant, Kind.MEMORY, memory, 1)
+    point = points.point_id(house.tenant, RecordKind.MEMORY, memory, 1)
     records = await house.resources.qdrant.client.retrieve(collection, [point], with_vectors=["dense"])
     return [isinstance(record.vector, dict) and "dense" in record.vector for record in records] == [True]
 
 
-async def test_a_vector_that_qdrant_refuses_costs_attempts_until_the_job_is_dead(house: House) -> None:
+async def test_a_vector_that_qdrant_refuses_costs_attempts_until_the_job_is_dead(house: TestStack) -> None:
     """A refusal for good must not send the job round and round between two stages."""
     collection, reason = (await house.live()).collection, "qdrant refused the vectors: status 400"
     await collections.drop_collection(house.resources.qdrant, collection)
@@ -64,13 +64,13 @@ async def test_a_vector_that_qdrant_refuses_costs_attempts_until_the_job_is_dead
 
 
 async def test_a_point_that_is_missing_is_written_again_and_gets_its_vector(
-    house: House, models: ModelServer
+    house: TestStack, models: ModelServer
 ) -> None:
     models.embedding_default = Status(500)
     lost, kept = await house.save("orange marmalade"), await house.save("bitter lemons")
     await house.settle()
     assert {stage for stage, *_ in await jobs(house)} == {"embed"}
-    await house.lose(Kind.MEMORY, [lost])
+    await house.lose(RecordKind.MEMORY, [lost])
     models.reset()
     async with asyncio.timeout(30):
         await house.settle()

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.conversation.feedback import report as feedback_report
-from shared.conversation.feedback.feedback_signal import Signal, SignalType
-from shared.conversation.sessions.open import find
+from shared.conversation.feedback.feedback_signal import FeedbackSignal, SignalType
+from shared.conversation.sessions.open import get_session
 from shared.conversation.sessions.session import Session
 from shared.conversation.turns import append
 from shared.conversation.turns.turn import Turn
@@ -37,11 +37,11 @@ async def _opened(gateway: Gateway) -> AsyncIterator[tuple[AsyncConnection, Sess
     body = {"id": "s", "agent_id": "support", "user_id": "ada"}
     await gateway.client.post("/v1/sessions", json=body)
     caller = Caller("k", gateway.tenant, frozenset({"write"}))
-    async with gateway.resources.postgres.tenant(gateway.tenant) as connection:
-        yield connection, await find(connection, caller, "s", 3600)
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
+        yield connection, await get_session(connection, caller, "s", 3600)
 
 
-async def _noted(gateway: Gateway) -> list[Signal]:
+async def _noted(gateway: Gateway) -> list[FeedbackSignal]:
     async with _opened(gateway) as (connection, session):
         return await feedback_report.recent(connection, session.scope)
 
@@ -56,16 +56,20 @@ async def test_fb2_only_what_users_say_against_the_agent_is_noted_oldest_to_newe
         (Role.USER, "Das stimmt nicht!"),
     )
     async with _opened(gateway) as (connection, session):
-        await append.notice(connection, gateway.resources.settings, session, said)
+        await append.notify_dreams(connection, gateway.resources.settings, session, said)
     noted = await _noted(gateway)
     assert [one.detail for one in noted] == ["Das stimmt nicht!", "No, that's wrong."]
-    assert {(one.type, one.summary) for one in noted} == {(SignalType.CORRECTION, feedback_report.CORRECTED)}
+    assert {(one.type, one.summary) for one in noted} == {
+        (SignalType.CORRECTION, feedback_report.CORRECTION_SUMMARY)
+    }
     assert {(one.session_id, one.agent_id, one.user_id) for one in noted} == {("s", "support", "ada")}
 
 
 async def test_a_correction_of_a_backdated_turn_is_as_new_as_its_arrival(gateway: Gateway) -> None:
     async with _opened(gateway) as (connection, session):
-        await append.notice(connection, gateway.resources.settings, session, _turns((Role.USER, "try again")))
+        await append.notify_dreams(
+            connection, gateway.resources.settings, session, _turns((Role.USER, "try again"))
+        )
     [noted] = await _noted(gateway)
     assert noted.created_at.year > 2020
 
@@ -73,15 +77,15 @@ async def test_a_correction_of_a_backdated_turn_is_as_new_as_its_arrival(gateway
 async def test_the_detail_is_the_first_two_hundred_characters(gateway: Gateway) -> None:
     text = "That's wrong: " + "ä" * 1000
     async with _opened(gateway) as (connection, session):
-        await append.notice(connection, gateway.resources.settings, session, _turns((Role.USER, text)))
+        await append.notify_dreams(connection, gateway.resources.settings, session, _turns((Role.USER, text)))
     [noted] = await _noted(gateway)
     assert noted.detail == text[:200]
 
 
 async def test_turns_without_a_correction_leave_no_signal(gateway: Gateway) -> None:
     async with _opened(gateway) as (connection, session):
-        await append.notice(connection, gateway.resources.settings, session, [])
-        await append.notice(
+        await append.notify_dreams(connection, gateway.resources.settings, session, [])
+        await append.notify_dreams(
             connection, gateway.resources.settings, session, _turns((Role.USER, "Thank you!"))
         )
     assert await _noted(gateway) == []
@@ -89,7 +93,9 @@ async def test_turns_without_a_correction_leave_no_signal(gateway: Gateway) -> N
 
 async def test_a_turn_that_is_not_stored_leaves_no_signal(gateway: Gateway) -> None:
     async with _opened(gateway) as (connection, session):
-        await append.notice(connection, gateway.resources.settings, session, _turns((Role.USER, "try again")))
+        await append.notify_dreams(
+            connection, gateway.resources.settings, session, _turns((Role.USER, "try again"))
+        )
         assert len(await feedback_report.recent(connection, session.scope)) == 1
         await connection.rollback()
     assert await _noted(gateway) == []
@@ -98,7 +104,7 @@ async def test_a_turn_that_is_not_stored_leaves_no_signal(gateway: Gateway) -> N
 async def test_a_thousand_corrections_in_one_batch_are_all_kept(gateway: Gateway) -> None:
     said = _turns(*[(Role.USER, f"No, I said {number}.") for number in range(1000)])
     async with _opened(gateway) as (connection, session):
-        await append.notice(connection, gateway.resources.settings, session, said)
+        await append.notify_dreams(connection, gateway.resources.settings, session, said)
         noted = await feedback_report.recent(connection, session.scope, limit=2000)
     assert [one.detail for one in noted[::-1]] == [turn.content for turn in said]
 

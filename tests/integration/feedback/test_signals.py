@@ -9,8 +9,8 @@ from sqlalchemy import func, select, update
 
 from shared.conversation.feedback import queries as feedback_queries
 from shared.conversation.feedback import report as feedback_report
-from shared.conversation.feedback.feedback_signal import SignalDraft, SignalType
-from shared.conversation.feedback.table import signal
+from shared.conversation.feedback.feedback_signal import FeedbackSignalDraft, SignalType
+from shared.conversation.feedback.table import feedback_signal
 from shared.foundation.scope import Scope
 from tests.conftest import Gateway
 
@@ -44,8 +44,8 @@ async def _summaries(gateway: Gateway, **query: Any) -> list[str]:
 
 async def _age(gateway: Gateway, signal_id: str, days: float) -> None:
     """Make a signal as old as this."""
-    async with gateway.resources.postgres.tenant(gateway.tenant) as connection:
-        aged = update(signal).where(signal.c.id == signal_id)
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
+        aged = update(feedback_signal).where(feedback_signal.c.id == signal_id)
         await connection.execute(aged.values(created_at=func.now() - timedelta(days=days)))
 
 
@@ -131,9 +131,9 @@ async def test_a_signal_whose_id_is_taken_draws_another_whoever_adds_it(
     taken = (await _report(gateway, "s", "first"))["id"]
     draw, draws = secrets.token_hex, [taken]
     monkeypatch.setattr(secrets, "token_hex", lambda size: draws.pop() if size == 6 and draws else draw(size))
-    draft = SignalDraft(type=SignalType.SESSION_SUMMARY, summary="by a dream")
-    async with gateway.resources.postgres.tenant(gateway.tenant) as connection:
-        await feedback_queries.add_by_id(connection, gateway.tenant, "s", draft)
+    draft = FeedbackSignalDraft(type=SignalType.SESSION_SUMMARY, summary="by a dream")
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
+        await feedback_queries.insert_for_session_id(connection, gateway.tenant, "s", draft)
     assert draws == []
     draws.append(taken)
     await _report(gateway, "s", "by a caller")
@@ -163,7 +163,7 @@ async def test_fb3_recent_reads_one_scope_and_drops_the_oldest_when_there_are_to
             await _report(gateway, session_id, f"{session_id} {number}")
     old = await _report(gateway, "adas", "too old")
     await _age(gateway, old["id"], 7.1)
-    async with gateway.resources.postgres.tenant(gateway.tenant) as connection:
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
         for user_id, name in (("ada", "adas"), (None, "common")):
             scope = Scope(gateway.tenant, "a", user_id)
             found = [one.summary for one in await feedback_report.recent(connection, scope)]
@@ -255,7 +255,7 @@ async def test_signals_past_their_time_are_deleted_and_others_stay(gateway: Gate
     told = {days: await _report(gateway, "s", str(days)) for days in (31, 29)}
     for days, one in told.items():
         await _age(gateway, one["id"], days)
-    async with gateway.resources.postgres.tenant(gateway.tenant) as connection:
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
         assert await feedback_queries.expire(connection, gateway.tenant, timedelta(days=30)) == 1
-        kept = (await connection.scalars(select(signal.c.summary))).all()
+        kept = (await connection.scalars(select(feedback_signal.c.summary))).all()
     assert kept == ["29"]

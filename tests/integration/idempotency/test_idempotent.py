@@ -8,23 +8,23 @@ from sqlalchemy import select
 
 from services.local import ports
 from shared.foundation import errors
-from shared.jobs.table import work
-from shared.platform.idempotency.queries import RequestKey, idempotent
+from shared.jobs.table import job
+from shared.platform.idempotency.queries import IdempotencyKey, idempotent
 from tests.conftest import Gateway
 from tests.draining import drain, make_due
 from tests.integration.longterm.conftest import beside
 
-KEY = RequestKey("POST /v1/things", "k", b"digest")
+KEY = IdempotencyKey("POST /v1/things", "k", b"digest")
 RESPONSE = {"id": "0123456789ab"}
 keyed_or_not = pytest.mark.parametrize("key", [KEY, None], ids=["keyed", "without a key"])
 
 
 async def _do(
-    gateway: Gateway, key: RequestKey | None, *responses: Any, failure: Exception | None = None
+    gateway: Gateway, key: IdempotencyKey | None, *responses: Any, failure: Exception | None = None
 ) -> Any | None:
     """Do a request in a transaction of its own and return the response that was stored before."""
     async with (
-        gateway.resources.postgres.tenant(gateway.tenant) as connection,
+        gateway.resources.postgres.for_tenant(gateway.tenant) as connection,
         idempotent(connection, gateway.tenant, key) as request,
     ):
         for response in responses:
@@ -39,9 +39,9 @@ async def test_a_response_is_stored_with_the_work_and_found_when_it_is_asked_for
 ) -> None:
     assert await _do(gateway, KEY, RESPONSE) is None
     assert await _do(gateway, KEY) == RESPONSE
-    assert await _do(gateway, RequestKey(KEY.route, "another", KEY.digest), RESPONSE) is None
+    assert await _do(gateway, IdempotencyKey(KEY.route, "another", KEY.digest), RESPONSE) is None
     with pytest.raises(errors.Conflict, match="another body"):
-        await _do(gateway, RequestKey(KEY.route, KEY.key, b"other"), RESPONSE)
+        await _do(gateway, IdempotencyKey(KEY.route, KEY.key, b"other"), RESPONSE)
 
 
 async def test_without_a_key_every_request_is_done(gateway: Gateway) -> None:
@@ -50,7 +50,7 @@ async def test_without_a_key_every_request_is_done(gateway: Gateway) -> None:
 
 @keyed_or_not
 async def test_a_request_that_ends_without_a_response_is_a_programming_error(
-    gateway: Gateway, key: RequestKey | None
+    gateway: Gateway, key: IdempotencyKey | None
 ) -> None:
     with pytest.raises(RuntimeError, match="without a response"):
         await _do(gateway, key)
@@ -58,7 +58,7 @@ async def test_a_request_that_ends_without_a_response_is_a_programming_error(
 
 
 @keyed_or_not
-async def test_a_request_has_one_response(gateway: Gateway, key: RequestKey | None) -> None:
+async def test_a_request_has_one_response(gateway: Gateway, key: IdempotencyKey | None) -> None:
     with pytest.raises(RuntimeError, match="already"):
         await _do(gateway, key, RESPONSE, RESPONSE)
 
@@ -87,13 +87,13 @@ async def test_what_the_first_try_could_not_index_is_left_to_the_worker_by_a_rep
 ) -> None:
     await gateway.client.post("/v1/sessions", json={"id": "s"})
     sent: dict[str, Any] = {"json": body, "headers": {"idempotency-key": uuid4().hex}}
-    async with beside(gateway, qdrant_url=f"http://127.0.0.1:{ports.free()}") as cut_off:
+    async with beside(gateway, qdrant_url=f"http://127.0.0.1:{ports.pick_free_port()}") as cut_off:
         first = await cut_off.client.post(f"/v1/{path}", **sent)
     assert first.is_success, first.text
     assert await _unindexed(gateway) == 1
     again = await gateway.client.post(f"/v1/{path}", **sent)
     assert (again.status_code, again.json()) == (first.status_code, first.json())
-    await gateway.resources.writer.close()
+    await gateway.resources.index_writer.close()
     assert await _unindexed(gateway) == 1
     await make_due(gateway.resources)
     await drain(gateway.resources)
@@ -102,6 +102,6 @@ async def test_what_the_first_try_could_not_index_is_left_to_the_worker_by_a_rep
 
 async def _unindexed(gateway: Gateway) -> int:
     """Count the records whose points are still to be written."""
-    async with gateway.resources.postgres.tenant(gateway.tenant) as connection:
-        waiting = select(work.c.id).where(work.c.tenant == gateway.tenant, work.c.stage == "index")
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
+        waiting = select(job.c.id).where(job.c.tenant == gateway.tenant, job.c.stage == "index")
         return len((await connection.execute(waiting)).all())

@@ -28,7 +28,7 @@ def programs(prepare: str = "note", workers: str = "wait", gateway: str = "gatew
     return Programs(
         prepare=(program("migrate", prepare), program("dev-key", "dev-key")),
         gateway=program("gateway", gateway),
-        beside=(program("workers", workers), program("beat", "wait"), program("flower", "wait")),
+        background=(program("workers", workers), program("beat", "wait"), program("flower", "wait")),
     )
 
 

@@ -144,9 +144,9 @@ os.kill(os.getpid(), 9)
 def test_a_server_that_outlived_a_killed_owner_is_replaced(server: Postgres, folder: Path) -> None:
     owner = subprocess.run([sys.executable, "-c", LEAVE, str(folder)], check=False, stdout=subprocess.PIPE)
     left = json.loads((folder / "process.json").read_text())["pid"]
-    assert process_record.birth(left) is not None
+    assert process_record.start_identity(left) is not None
     assert server.start() == owner.stdout.decode().strip()
-    assert process_record.birth(left) is None
+    assert process_record.start_identity(left) is None
 
 
 def test_the_log_never_holds_the_values_of_a_failing_statement(server: Postgres, folder: Path) -> None:

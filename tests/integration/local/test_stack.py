@@ -33,7 +33,9 @@ def qdrant_is_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def settings(tmp_path: Path) -> config.Settings:
-    return config.load(data_dir=tmp_path / "data", port=ports.free(), flower_port=ports.free())
+    return config.load(
+        data_dir=tmp_path / "data", port=ports.pick_free_port(), flower_port=ports.pick_free_port()
+    )
 
 
 class Up:
@@ -94,7 +96,7 @@ def up(settings: config.Settings) -> Iterator[Callable[..., Up]]:
 
 
 def gone(children: dict[str, int]) -> bool:
-    return all(process_record.birth(pid) is None for pid in children.values())
+    return all(process_record.start_identity(pid) is None for pid in children.values())
 
 
 def answers(port: int) -> bool:
@@ -185,7 +187,7 @@ def test_children_that_are_killed_come_back_and_a_line_says_so(
     after = stack.children()
     assert after.keys() == before.keys()
     assert not set(after.values()) & set(before.values())
-    assert all(process_record.birth(pid) is not None for pid in after.values())
+    assert all(process_record.start_identity(pid) is not None for pid in after.values())
     assert (stack.data / "addresses.json").read_text() == addresses
     for name in ("postgres", "redis"):
         assert (stack.data / name / "port").read_text() in addresses
@@ -200,7 +202,7 @@ def test_what_a_killed_stack_left_is_stopped_by_the_next_one(
     left = first.children()
     first.process.kill()
     first.end()
-    assert not any(process_record.birth(pid) is None for pid in left.values())
+    assert not any(process_record.start_identity(pid) is None for pid in left.values())
     second = up()
     assert second.line() == f"ready http://127.0.0.1:{settings.port}\n"
     assert gone(left)
@@ -290,7 +292,9 @@ def test_files_with_secrets_are_their_owners_alone(settings: config.Settings) ->
 def test_two_stacks_run_side_by_side_and_keep_one_older_log(
     settings: config.Settings, tmp_path: Path
 ) -> None:
-    other = config.load(data_dir=tmp_path / "other", port=ports.free(), flower_port=ports.free())
+    other = config.load(
+        data_dir=tmp_path / "other", port=ports.pick_free_port(), flower_port=ports.pick_free_port()
+    )
     commands = programs.programs()
     with Stack(settings, commands=commands).running(), Stack(other, commands=commands).running():
         assert answers(settings.port)

@@ -15,7 +15,7 @@ UNKNOWN = "000000000000"
 
 
 @pytest.fixture
-async def eye(gateway: Gateway) -> AsyncIterator[state.Eye]:
+async def eye(gateway: Gateway) -> AsyncIterator[state.StateInspector]:
     """See everything that the stores hold."""
     async with state.watching(gateway.resources.settings) as eye:
         yield eye
@@ -124,7 +124,7 @@ async def test_an_archived_entry_is_read_but_changed_no_more(agent: Agent, gatew
 
 
 async def test_deleting_echoes_the_content_and_leaves_no_copy_of_it_anywhere(
-    agent: Agent, gateway: Gateway, eye: state.Eye
+    agent: Agent, gateway: Gateway, eye: state.StateInspector
 ) -> None:
     """LT13: content, history, the lines recalled with turns, stored answers, the index and the window."""
     body = {"content": "the canary sings at noon"}
@@ -139,7 +139,7 @@ async def test_deleting_echoes_the_content_and_leaves_no_copy_of_it_anywhere(
         "deleted": True,
         "content": body["content"],
     }
-    await gateway.resources.writer.close()
+    await gateway.resources.index_writer.close()
     held = await eye.of_tenant(gateway.tenant)
     assert [name for name, content in held.items() if "canary" in content or "noon" in content] == []
     await agent.ask("GET", f"/v1/memories/{entry['id']}", status=HTTPStatus.NOT_FOUND)

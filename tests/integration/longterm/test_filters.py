@@ -83,10 +83,12 @@ async def filled(make_settings: Callable[..., config.Settings]) -> AsyncIterator
 
 async def _index_anew(gateway: Gateway, entry_id: str) -> None:
     """Write the point of an entry that was changed by SQL."""
-    async with gateway.resources.postgres.tenant(gateway.tenant) as connection:
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
         rows = await memory_queries.read(connection, gateway.tenant, [entry_id])
-        claims = await save.hand_on(connection, gateway.tenant, rows)
-    await gateway.resources.writer.write_through([memory_document.document(row) for row in rows], claims)
+        claims = await save.enqueue_jobs(connection, gateway.tenant, rows)
+    await gateway.resources.index_writer.write_through(
+        [memory_document.document(row) for row in rows], claims
+    )
 
 
 def names(entries: list[dict[str, Any]]) -> set[str]:

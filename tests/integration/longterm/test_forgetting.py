@@ -36,7 +36,7 @@ def says(*contents: str) -> Reply:
 
 
 async def work(gateway: Gateway) -> None:
-    await gateway.resources.writer.close()
+    await gateway.resources.index_writer.close()
     await make_due(gateway.resources)
     await drain(gateway.resources)
 
@@ -115,14 +115,14 @@ async def test_a_result_whose_source_was_deleted_meanwhile_is_dropped(
     models.chat_default = says(FACT)
     model = enriching.resources.language_model
     assert model is not None
-    ask = model.ask
+    ask = model.complete
 
     async def asked(system: str, user: str) -> Any:
         reply = await ask(system, user)
         await delete(agent, raw["id"])
         return reply
 
-    model.ask = asked  # type: ignore[method-assign]
+    model.complete = asked  # type: ignore[method-assign]
     await work(enriching)
     assert len(models.chat_calls) == 1
     assert await live(enriching) == set()
@@ -148,20 +148,20 @@ async def plant_users(agent: Agent) -> dict[str, str]:
 
 
 @pytest.fixture
-async def eye(gateway: Gateway) -> AsyncIterator[state.Eye]:
+async def eye(gateway: Gateway) -> AsyncIterator[state.StateInspector]:
     """See everything that the stores hold."""
     async with state.watching(gateway.resources.settings) as eye:
         yield eye
 
 
-async def held(eye: state.Eye, gateway: Gateway, canary: str) -> list[str]:
-    await gateway.resources.writer.close()
+async def held(eye: state.StateInspector, gateway: Gateway, canary: str) -> list[str]:
+    await gateway.resources.index_writer.close()
     everything = await eye.of_tenant(gateway.tenant)
     return [name for name, content in everything.items() if canary in content]
 
 
 async def test_erasing_a_user_leaves_nothing_of_theirs_and_all_of_others(
-    agent: Agent, gateway: Gateway, eye: state.Eye
+    agent: Agent, gateway: Gateway, eye: state.StateInspector
 ) -> None:
     ids = await plant_users(agent)
     others = len(await held(eye, gateway, "sparrow"))
@@ -184,10 +184,10 @@ async def test_erasing_a_user_leaves_nothing_of_theirs_and_all_of_others(
 
 
 async def test_with_the_index_away_the_receipt_says_pending_and_the_points_go_later(
-    agent: Agent, gateway: Gateway, eye: state.Eye, nowhere: str
+    agent: Agent, gateway: Gateway, eye: state.StateInspector, nowhere: str
 ) -> None:
     await plant_users(agent)
-    await gateway.resources.writer.close()
+    await gateway.resources.index_writer.close()
     async with beside(gateway, qdrant_url=f"http://{nowhere}") as partly:
         receipt = await partly.ask("DELETE", "/v1/users/ada")
         assert receipt["stores"] == {"postgres": "done", "redis": "done", "qdrant": "pending"}

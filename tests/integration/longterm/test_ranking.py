@@ -35,7 +35,7 @@ async def embedding(
 
 
 async def embedded(gateway: Gateway) -> None:
-    await gateway.resources.writer.close()
+    await gateway.resources.index_writer.close()
     await make_due(gateway.resources)
     await drain(gateway.resources)
 

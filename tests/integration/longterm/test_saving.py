@@ -33,7 +33,7 @@ NEW: dict[str, Any] = {
 
 
 async def sql(gateway: Gateway, statement: str, **values: Any) -> list[Any]:
-    async with gateway.resources.postgres.tenant(gateway.tenant) as connection:
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
         result = await connection.execute(text(statement), values)
         return list(result) if result.returns_rows else []
 
@@ -258,7 +258,7 @@ async def test_twins_with_one_idempotency_key_are_done_once(agent: Agent, gatewa
 async def test_nothing_is_pending_where_nothing_is_configured(agent: Agent, gateway: Gateway) -> None:
     """IX4."""
     entry = await agent.save("plain")
-    await gateway.resources.writer.close()
+    await gateway.resources.index_writer.close()
     status = await agent.ask("GET", "/v1/status")
     assert {name: status["pending"][name] for name in ("enrichment", "embedding", "index")} == {
         "enrichment": 0,

@@ -11,7 +11,7 @@ from uuid_utils import UUID
 
 from shared.conversation.observations import queries as observation_queries
 from shared.conversation.observations.observation import ObservationDraft, ObservationKind
-from shared.conversation.sessions.open import find
+from shared.conversation.sessions.open import get_session
 from shared.foundation.scope import Caller
 from tests.badinput import problem
 from tests.conftest import Gateway
@@ -142,7 +142,7 @@ async def test_closing_a_session_takes_its_observations_with_their_vectors_and_r
     await agent.ask("DELETE", f"/v1/sessions/{session}")
     assert await found(agent, secret) == []
     for table in ("observation", "cached_vector"):
-        async with embedding.resources.postgres.tenant(embedding.tenant) as connection:
+        async with embedding.resources.postgres.for_tenant(embedding.tenant) as connection:
             left = await connection.scalar(text(f"SELECT count(*) FROM {table}"))  # noqa: S608
         assert left == 0, table
     await agent.session(id=session)
@@ -168,9 +168,9 @@ async def test_what_is_being_observed_while_its_user_is_erased_goes_with_them_ou
     """LT13: who erases waits for who writes, and only then looks at what there is."""
     session, postgres = await agent.session(user_id="ada"), gateway.resources.postgres
     caller = Caller("a writer", gateway.tenant, frozenset({"write"}))
-    async with postgres.tenant(gateway.tenant) as writing:
-        held = await find(writing, caller, session, 60, lock=True)
-        await observation_queries.add(
+    async with postgres.for_tenant(gateway.tenant) as writing:
+        held = await get_session(writing, caller, session, 60, lock=True)
+        await observation_queries.insert_rows(
             writing, held, ObservationDraft(kind=ObservationKind.FACT, content=word())
         )
         writer = await writing.scalar(text("SELECT pg_backend_pid()"))
@@ -178,7 +178,7 @@ async def test_what_is_being_observed_while_its_user_is_erased_goes_with_them_ou
 
         async def waits() -> bool:
             blocked = "SELECT count(*) FROM pg_stat_activity WHERE :writer = ANY(pg_blocking_pids(pid))"
-            async with postgres.tenant(gateway.tenant) as connection:
+            async with postgres.for_tenant(gateway.tenant) as connection:
                 return bool(await connection.scalar(text(blocked), {"writer": writer}))
 
         await until(waits)

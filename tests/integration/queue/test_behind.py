@@ -7,8 +7,8 @@ from shared.foundation.stages import EMBED, INDEX
 from shared.jobs import claim as job_claim
 from shared.jobs import dead_jobs, index_jobs
 from shared.jobs import queries as job_queries
-from shared.jobs.job import Claim
-from shared.jobs.table import work
+from shared.jobs.job import Job
+from shared.jobs.table import job
 from shared.search.index import generations
 from shared.search.index.generations import Generation
 from tests.integration.queue.conftest import Queue
@@ -22,12 +22,12 @@ async def pair(queue: Queue) -> tuple[Generation, Generation]:
 
 async def behind(queue: Queue, pair: tuple[Generation, Generation]) -> int:
     live, building = pair
-    async with queue.resources.postgres.fleet() as connection:
-        return await generations.behind(connection, building, live)
+    async with queue.resources.postgres.across_tenants() as connection:
+        return await generations.count_missing(connection, building, live)
 
 
-async def confirm(queue: Queue, claims: list[Claim]) -> None:
-    async with queue.resources.postgres.fleet() as connection:
+async def confirm(queue: Queue, claims: list[Job]) -> None:
+    async with queue.resources.postgres.across_tenants() as connection:
         await index_jobs.confirm_indexed(connection, claims)
 
 
@@ -46,9 +46,9 @@ async def test_backfill_holds_it_back_until_keywords_and_vector_are_there(
     await confirm(queue, claims)
     assert {row["stage"] for row in await queue.rows()} == {"embed"}
     assert await behind(queue, pair) == 2
-    async with queue.resources.postgres.fleet() as connection:
-        await connection.execute(update(work).values(run_at=func.now()))
-        await job_queries.finish(connection, await job_claim.claim(connection, EMBED, 10, 60, 5))
+    async with queue.resources.postgres.across_tenants() as connection:
+        await connection.execute(update(job).values(run_at=func.now()))
+        await job_queries.complete(connection, await job_claim.claim_batch(connection, EMBED, 10, 60, 5))
     assert await behind(queue, pair) == 0
 
 
@@ -84,7 +84,7 @@ async def test_what_was_given_up_on_holds_nothing_back(
 ) -> None:
     """F14: a poison record must not keep an old model alive for ever."""
     (claim,) = await queue.add_index("a", "poison", generation=pair[1].id)
-    async with queue.resources.postgres.fleet() as connection:
+    async with queue.resources.postgres.across_tenants() as connection:
         await dead_jobs.mark_dead(connection, claim, "poison")
     assert await behind(queue, pair) == 0
 

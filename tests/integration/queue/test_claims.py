@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections import Counter
 
-from shared.foundation.stages import EMBED, ENRICH, INDEX, ReasonCode, Track
+from shared.foundation.stages import EMBED, ENRICH, INDEX, Pipeline, ReasonCode
 from shared.jobs import backlog, dead_jobs, index_jobs
 from shared.jobs import claim as job_claim
 from shared.jobs import counters as fleet_counters
@@ -16,9 +16,9 @@ async def test_a_claim_counts_the_attempt_before_the_work_and_leases_the_row(que
     await queue.add("a", "m", version=7)
     (claim,) = await queue.claim()
     row = await queue.row()
-    assert (claim.tenant, claim.ref, claim.version, claim.attempts) == ("a", "m", 7, 1)
-    assert claim.track is Track.ENRICHMENT
-    assert (str(row["token"]), row["attempts"]) == (claim.token, 1)
+    assert (claim.tenant, claim.record_id, claim.version, claim.attempts) == ("a", "m", 7, 1)
+    assert claim.pipeline is Pipeline.ENRICHMENT
+    assert (str(row["token"]), row["attempts"]) == (claim.lease_token, 1)
     assert 55 < await queue.due_in() <= 60
 
 
@@ -28,7 +28,7 @@ async def test_a_claimed_row_is_nobody_elses_until_its_lease_ends(queue: Queue) 
     assert await queue.claim() == []
     await queue.let_leases_end()
     (second,) = await queue.claim()
-    assert second.token not in {None, first.token}
+    assert second.lease_token not in {None, first.lease_token}
     assert second.attempts == 2
 
 
@@ -77,8 +77,8 @@ async def test_claimers_side_by_side_never_share_a_row(queue: Queue) -> None:
 
 async def test_a_row_that_another_claimer_holds_locked_is_passed_over_without_waiting(queue: Queue) -> None:
     await queue.add("a", "m1", "m2")
-    async with queue.resources.postgres.fleet() as connection:
-        (held,) = await job_claim.claim(connection, ENRICH, 1, 60, ATTEMPTS)
+    async with queue.resources.postgres.across_tenants() as connection:
+        (held,) = await job_claim.claim_batch(connection, ENRICH, 1, 60, ATTEMPTS)
         async with asyncio.timeout(5):
             (other,) = await queue.claim()
     assert held.id != other.id
@@ -87,7 +87,7 @@ async def test_a_row_that_another_claimer_holds_locked_is_passed_over_without_wa
 async def test_the_longest_due_come_first(queue: Queue) -> None:
     for ref in ("m1", "m2", "m3"):
         await queue.add("a", ref)
-    assert [(await queue.claim(1))[0].ref for _ in range(3)] == ["m1", "m2", "m3"]
+    assert [(await queue.claim(1))[0].record_id for _ in range(3)] == ["m1", "m2", "m3"]
 
 
 async def test_a_row_that_used_up_its_attempts_is_not_claimed_but_found_as_exhausted(queue: Queue) -> None:
@@ -96,12 +96,12 @@ async def test_a_row_that_used_up_its_attempts_is_not_claimed_but_found_as_exhau
     for attempt in range(1, 4):
         (claim,) = await queue.claim(attempts=3)
         assert claim.attempts == attempt
-        async with queue.resources.postgres.fleet() as connection:
-            assert await backlog.exhausted(connection, 3, 10) == []
+        async with queue.resources.postgres.across_tenants() as connection:
+            assert await backlog.list_exhausted(connection, 3, 10) == []
         await queue.let_leases_end()
     assert await queue.claim(attempts=3) == []
-    async with queue.resources.postgres.fleet() as connection:
-        assert await backlog.exhausted(connection, 3, 10) == [claim]
+    async with queue.resources.postgres.across_tenants() as connection:
+        assert await backlog.list_exhausted(connection, 3, 10) == [claim]
 
 
 async def test_an_old_token_can_record_nothing(queue: Queue) -> None:
@@ -112,12 +112,12 @@ async def test_an_old_token_can_record_nothing(queue: Queue) -> None:
     (holder,) = await queue.claim()
     before = await queue.row()
     assert await queue.finish(zombie) == set()
-    async with queue.resources.postgres.fleet() as connection:
-        await job_queries.postpone(
+    async with queue.resources.postgres.across_tenants() as connection:
+        await job_queries.reschedule(
             connection, zombie, "late", 99, reason_code=ReasonCode.UNAVAILABLE, refund=True
         )
         await dead_jobs.mark_dead(connection, zombie, "late")
-        await index_jobs.back_to_index(connection, [zombie])
+        await index_jobs.reset_to_index(connection, [zombie])
         assert await index_jobs.confirm_indexed(connection, [zombie]) == (0, [])
     assert await queue.row() == before
     assert await queue.finish(holder) == {holder.id}
@@ -148,8 +148,8 @@ async def test_postponing_gives_the_row_back_and_keeps_or_returns_the_attempt(qu
     await queue.add("a", "m")
     for refund, attempts in ((False, 1), (True, 1), (False, 2)):
         (claim,) = await queue.claim()
-        async with queue.resources.postgres.fleet() as connection:
-            await job_queries.postpone(
+        async with queue.resources.postgres.across_tenants() as connection:
+            await job_queries.reschedule(
                 connection, claim, "x" * 1000, 30, reason_code=ReasonCode.UNAVAILABLE, refund=refund
             )
         row = await queue.row()
@@ -162,36 +162,36 @@ async def test_postponing_gives_the_row_back_and_keeps_or_returns_the_attempt(qu
 async def test_what_a_stopping_worker_gives_back_is_due_at_once_and_counts_no_attempt(queue: Queue) -> None:
     await queue.add("a", "m1", "m2")
     claims = await queue.claim()
-    async with queue.resources.postgres.fleet() as connection:
-        await job_queries.give_back(connection, claims)
+    async with queue.resources.postgres.across_tenants() as connection:
+        await job_queries.release(connection, claims)
     assert [claim.attempts for claim in await queue.claim()] == [1, 1]
 
 
 async def test_a_buried_row_says_why_is_never_claimed_and_rises_with_a_new_version(queue: Queue) -> None:
     """I10."""
     await queue.add("a", "poison", "fine")
-    poison = next(claim for claim in await queue.claim() if claim.ref == "poison")
-    async with queue.resources.postgres.fleet() as connection:
+    poison = next(claim for claim in await queue.claim() if claim.record_id == "poison")
+    async with queue.resources.postgres.across_tenants() as connection:
         await dead_jobs.mark_dead(connection, poison, "it bites")
     await queue.let_leases_end()
-    assert [claim.ref for claim in await queue.claim()] == ["fine"]
+    assert [claim.record_id for claim in await queue.claim()] == ["fine"]
     dead = next(row for row in await queue.rows() if row["ref"] == "poison")
     assert dead["dead_at"] is not None
     assert dead["last_error"] == "it bites"
-    async with queue.resources.postgres.fleet() as connection:
-        assert await backlog.exhausted(connection, 1, 10) == []
+    async with queue.resources.postgres.across_tenants() as connection:
+        assert await backlog.list_exhausted(connection, 1, 10) == []
     await queue.add("a", "poison", version=2)
-    assert [claim.ref for claim in await queue.claim()] == ["poison"]
+    assert [claim.record_id for claim in await queue.claim()] == ["poison"]
 
 
 async def test_backfill_comes_after_what_is_fresh(queue: Queue) -> None:
     live = await queue.begin()
     await queue.add_index("a", *(f"old{n}" for n in range(50)), generation=live.id)
     await queue.add_index("b", "new1", "new2")
-    assert {claim.ref for claim in await queue.claim(2, INDEX)} == {"new1", "new2"}
+    assert {claim.record_id for claim in await queue.claim(2, INDEX)} == {"new1", "new2"}
     await queue.let_leases_end()
     claims = await queue.claim(10, INDEX)
-    assert {claim.ref for claim in claims[:2]} == {"new1", "new2"}
+    assert {claim.record_id for claim in claims[:2]} == {"new1", "new2"}
     assert {claim.tenant for claim in claims[2:]} == {"a"}
     assert len(claims) == 10
 
@@ -214,15 +214,15 @@ async def test_what_is_indexed_goes_on_to_embed_only_where_there_is_a_model(queu
     """IX4: nothing configured, nothing pending."""
     plain, modelled = await queue.begin(), await queue.begin("model")
     claims = await queue.add_index("a", "m")
-    async with queue.resources.postgres.fleet() as connection:
-        assert (await index_jobs.confirm_indexed(connection, claims)).waiting == 1
+    async with queue.resources.postgres.across_tenants() as connection:
+        assert (await index_jobs.confirm_indexed(connection, claims)).to_embed == 1
     row = await queue.row()
     assert (row["generation"], row["stage"]) == (modelled.id, "embed")
     assert plain.id != modelled.id
     (claim,) = await queue.claim(stage=EMBED)
-    async with queue.resources.postgres.fleet() as connection:
-        await index_jobs.back_to_index(connection, [claim])
-    assert [one.ref for one in await queue.claim(stage=INDEX)] == ["m"]
+    async with queue.resources.postgres.across_tenants() as connection:
+        await index_jobs.reset_to_index(connection, [claim])
+    assert [one.record_id for one in await queue.claim(stage=INDEX)] == ["m"]
 
 
 async def test_a_writers_own_row_is_not_confirmed_once_a_worker_took_it_over(queue: Queue) -> None:
@@ -230,10 +230,10 @@ async def test_a_writers_own_row_is_not_confirmed_once_a_worker_took_it_over(que
     await queue.begin()
     own = await queue.add_index("a", "m")
     (taken,) = await queue.claim(stage=INDEX)
-    async with queue.resources.postgres.fleet() as connection:
+    async with queue.resources.postgres.across_tenants() as connection:
         await index_jobs.confirm_indexed(connection, own)
-    assert str((await queue.row())["token"]) == taken.token
-    async with queue.resources.postgres.fleet() as connection:
+    assert str((await queue.row())["token"]) == taken.lease_token
+    async with queue.resources.postgres.across_tenants() as connection:
         await index_jobs.confirm_indexed(connection, [taken])
     assert await queue.rows() == []
 
@@ -244,11 +244,11 @@ async def test_pending_is_counted_by_stage_for_a_tenant_and_for_the_fleet(queue:
     await queue.add("b", "m1")
     await queue.add_index("a", "m1", "m2")
     (first, *_) = await queue.claim(1)
-    async with queue.resources.postgres.fleet() as connection:
-        everyone = {row["stage"]: row for row in await backlog.pending(connection)}
-        assert await backlog.due(connection) == {"enrich": 3, "index": 2}
-    async with queue.resources.postgres.tenant("a") as connection:
-        mine = {row["stage"]: row for row in await backlog.pending(connection, "a")}
+    async with queue.resources.postgres.across_tenants() as connection:
+        everyone = {row["stage"]: row for row in await backlog.backlog_by_stage(connection)}
+        assert await backlog.count_due(connection) == {"enrich": 3, "index": 2}
+    async with queue.resources.postgres.for_tenant("a") as connection:
+        mine = {row["stage"]: row for row in await backlog.backlog_by_stage(connection, "a")}
     assert {stage: row["waiting"] for stage, row in everyone.items()} == {"enrich": 4, "index": 2}
     assert {stage: row["waiting"] for stage, row in mine.items()} == {"enrich": 3, "index": 2}
     assert everyone["enrich"]["running"] == 1
@@ -259,9 +259,9 @@ async def test_pending_is_counted_by_stage_for_a_tenant_and_for_the_fleet(queue:
 async def test_the_dead_are_counted_apart(queue: Queue) -> None:
     await queue.add("a", "m1", "m2")
     (claim, _) = await queue.claim()
-    async with queue.resources.postgres.fleet() as connection:
+    async with queue.resources.postgres.across_tenants() as connection:
         await dead_jobs.mark_dead(connection, claim, "why")
-        (row,) = await backlog.pending(connection)
+        (row,) = await backlog.backlog_by_stage(connection)
     assert (row["waiting"], row["dead"]) == (1, 1)
 
 
@@ -270,16 +270,18 @@ async def test_dropping_a_track_leaves_the_other_and_takes_the_claim(queue: Queu
     await queue.add("a", "m")
     await queue.add_index("a", "m")
     (claim,) = await queue.claim()
-    async with queue.resources.postgres.tenant("a") as connection:
-        await job_queries.drop(connection, "a", claim.kind, ["m"], claim.track)
+    async with queue.resources.postgres.for_tenant("a") as connection:
+        await job_queries.cancel(connection, "a", claim.kind, ["m"], claim.pipeline)
     assert [row["track"] for row in await queue.rows()] == ["index"]
     assert await queue.finish(claim) == set()
 
 
 async def test_counters_add_up_across_transactions(queue: Queue) -> None:
     for _ in range(3):
-        async with queue.resources.postgres.fleet() as connection:
-            await fleet_counters.count(connection, "things", {"a": 2, "b": 0.5, "none": 0})
-    async with queue.resources.postgres.fleet() as connection:
-        found = {(row["name"], row["label"]): row["total"] for row in await fleet_counters.every(connection)}
+        async with queue.resources.postgres.across_tenants() as connection:
+            await fleet_counters.increment(connection, "things", {"a": 2, "b": 0.5, "none": 0})
+    async with queue.resources.postgres.across_tenants() as connection:
+        found = {
+            (row["name"], row["label"]): row["total"] for row in await fleet_counters.read_all(connection)
+        }
     assert found == {("things", "a"): 6, ("things", "b"): 1.5}

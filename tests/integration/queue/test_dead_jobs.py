@@ -4,18 +4,18 @@ import asyncio
 
 from shared.jobs import counters as fleet_counters
 from shared.jobs import dead_jobs
-from shared.jobs.job import Claim
+from shared.jobs.job import Job
 from tests.integration.queue.conftest import Queue
 
 
-async def mark_dead(queue: Queue, claim: Claim) -> None:
-    async with queue.resources.postgres.fleet() as connection:
+async def mark_dead(queue: Queue, claim: Job) -> None:
+    async with queue.resources.postgres.across_tenants() as connection:
         await dead_jobs.mark_dead(connection, claim, "it bites")
 
 
 async def deaths(queue: Queue) -> dict[str, float]:
-    async with queue.resources.postgres.fleet() as connection:
-        counters = await fleet_counters.every(connection)
+    async with queue.resources.postgres.across_tenants() as connection:
+        counters = await fleet_counters.read_all(connection)
     return {row["label"]: row["total"] for row in counters if row["name"] == "work_buried"}
 
 
@@ -47,7 +47,7 @@ async def test_a_claim_that_no_longer_stands_counts_nothing(queue: Queue) -> Non
 async def test_a_mark_that_is_rolled_back_is_not_counted(queue: Queue) -> None:
     await queue.add("a", "m")
     (claim,) = await queue.claim()
-    async with queue.resources.postgres.fleet() as connection:
+    async with queue.resources.postgres.across_tenants() as connection:
         await dead_jobs.mark_dead(connection, claim, "it bites")
         await connection.rollback()
     assert await deaths(queue) == {}

@@ -9,7 +9,7 @@ from shared.foundation import config
 from shared.foundation.stages import ENRICH, INDEX, ReasonCode
 from shared.jobs import dead_jobs, index_jobs
 from shared.jobs import queries as job_queries
-from shared.jobs.table import work
+from shared.jobs.table import job
 from tests.conftest import serving
 from tests.draining import drain
 from tests.integration.queue.conftest import Queue
@@ -21,13 +21,13 @@ from tests.standins.wire import Behaviour
 async def delay(queue: Queue, text: str, reason_code: ReasonCode) -> None:
     """Claim the only due job and reschedule it for this reason."""
     (claim,) = await queue.claim()
-    async with queue.resources.postgres.fleet() as connection:
-        await job_queries.postpone(connection, claim, text, 30, reason_code=reason_code, refund=True)
+    async with queue.resources.postgres.across_tenants() as connection:
+        await job_queries.reschedule(connection, claim, text, 30, reason_code=reason_code, refund=True)
 
 
 async def bring_forward(queue: Queue, tenant: str = "a") -> int:
-    async with queue.resources.postgres.tenant(tenant) as connection:
-        return await job_queries.bring_forward(connection, tenant, ENRICH, ReasonCode.OVER_BUDGET)
+    async with queue.resources.postgres.for_tenant(tenant) as connection:
+        return await job_queries.run_delayed_now(connection, tenant, ENRICH, ReasonCode.OVER_BUDGET)
 
 
 async def reason_of_all(queue: Queue) -> list[tuple[str | None, str | None]]:
@@ -40,7 +40,7 @@ async def test_delayed_jobs_are_chosen_by_their_code_whatever_their_text_says(qu
     await queue.add("a", "waits for the model")
     await delay(queue, "over budget, says the model's server", ReasonCode.UNAVAILABLE)
     assert await bring_forward(queue) == 1
-    assert [claim.ref for claim in await queue.claim()] == ["waits for a budget"]
+    assert [claim.record_id for claim in await queue.claim()] == ["waits for a budget"]
 
 
 async def test_another_tenants_jobs_stay_delayed(queue: Queue) -> None:
@@ -60,18 +60,18 @@ async def test_a_job_that_was_claimed_again_is_not_brought_forward(queue: Queue)
 
 async def test_what_is_given_back_is_released_and_what_is_dead_was_exhausted(queue: Queue) -> None:
     await queue.add("a", "m")
-    async with queue.resources.postgres.fleet() as connection:
-        await job_queries.give_back(connection, await queue.claim())
+    async with queue.resources.postgres.across_tenants() as connection:
+        await job_queries.release(connection, await queue.claim())
     assert await reason_of_all(queue) == [("given back", "released")]
     (claim,) = await queue.claim()
-    async with queue.resources.postgres.fleet() as connection:
+    async with queue.resources.postgres.across_tenants() as connection:
         await dead_jobs.mark_dead(connection, claim, "it bites")
     assert await reason_of_all(queue) == [("it bites", "exhausted")]
 
 
 async def release_index_job(queue: Queue) -> None:
-    async with queue.resources.postgres.fleet() as connection:
-        await job_queries.give_back(connection, await queue.claim(stage=INDEX))
+    async with queue.resources.postgres.across_tenants() as connection:
+        await job_queries.release(connection, await queue.claim(stage=INDEX))
     assert await reason_of_all(queue) == [("given back", "released")]
 
 
@@ -87,7 +87,7 @@ async def test_the_next_stage_begins_without_a_reason(queue: Queue) -> None:
     await queue.begin("model")
     await queue.add_index("a", "m")
     await release_index_job(queue)
-    async with queue.resources.postgres.fleet() as connection:
+    async with queue.resources.postgres.across_tenants() as connection:
         await index_jobs.confirm_indexed(connection, await queue.claim(stage=INDEX))
     assert await reason_of_all(queue) == [(None, None)]
 
@@ -110,11 +110,11 @@ async def test_a_model_that_is_away_and_one_that_answers_nonsense_have_codes_of_
     reason_code: str,
 ) -> None:
     models.chat_default = answer
-    settings = make_settings(apart=True, llm_base_url=models.url, llm_model="m", work_backoff=60)
+    settings = make_settings(apart=True, llm_base_url=models.url, llm_model="m", job_backoff=60)
     async with serving(settings, tenant) as gateway:
         saved = await gateway.client.post("/v1/memories", json={"content": "Ada lives in Lyon."})
         assert saved.status_code == 201, saved.text
         await drain(gateway.resources)
-        async with gateway.resources.postgres.tenant(tenant) as connection:
-            statement = select(work.c.reason_code).where(work.c.tenant == tenant, work.c.stage == ENRICH.name)
+        async with gateway.resources.postgres.for_tenant(tenant) as connection:
+            statement = select(job.c.reason_code).where(job.c.tenant == tenant, job.c.stage == ENRICH.name)
             assert (await connection.scalars(statement)).all() == [reason_code]

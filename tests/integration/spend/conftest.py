@@ -53,7 +53,7 @@ async def thinker(
         llm_base_url=models.url,
         llm_model="m",
         llm_max_tokens=100,
-        work_backoff=0.01,
+        job_backoff=0.01,
     )
     async with serving(settings, tenant) as served:
         yield served
@@ -70,7 +70,7 @@ async def embedding(
         embedding_base_url=models.url,
         embedding_model="e",
         embedding_dimension=64,
-        work_backoff=0.01,
+        job_backoff=0.01,
     )
     async with serving(settings, tenant) as served:
         yield served

@@ -13,7 +13,7 @@ from sqlalchemy import func, update
 from shared.foundation import errors
 from shared.platform.spend import reserve
 from shared.platform.spend.charge import Payer
-from shared.platform.spend.reserve import Reservation, Wish
+from shared.platform.spend.reserve import CallRequest, Reservation
 from shared.platform.spend.table import budget, charge
 from shared.platform.spend.usage import Usage
 from tests.conftest import Gateway
@@ -24,21 +24,23 @@ TENANT = "/v1/budgets/tenant"
 BOUND = Usage(600_000, 200_000)  # 1 USD at the prices of `m`
 
 
-def _wish(house: Gateway, agent: str = "support", purpose: str = "enrichment", model: str = "m") -> Wish:
-    return Wish(Payer(house.tenant, agent, None, purpose), model, BOUND)
+def _wish(
+    house: Gateway, agent: str = "support", purpose: str = "enrichment", model: str = "m"
+) -> CallRequest:
+    return CallRequest(Payer(house.tenant, agent, None, purpose), model, BOUND)
 
 
-async def _reserve(house: Gateway, *wishes: Wish) -> list[Reservation | errors.OverBudget]:
+async def _reserve(house: Gateway, *wishes: CallRequest) -> list[Reservation | errors.OverBudget]:
     return await reserve.reserve(house.resources, house.tenant, wishes)
 
 
-async def _held(house: Gateway, wish: Wish) -> Reservation:
+async def _held(house: Gateway, wish: CallRequest) -> Reservation:
     [held] = await _reserve(house, wish)
     assert isinstance(held, Reservation), held
     return held
 
 
-async def _refused(house: Gateway, wish: Wish) -> str:
+async def _refused(house: Gateway, wish: CallRequest) -> str:
     [refused] = await _reserve(house, wish)
     assert isinstance(refused, errors.OverBudget)
     return str(refused)
@@ -125,7 +127,7 @@ async def test_sd3_a_refused_call_gives_its_reservation_back(bookkeeper: Gateway
 
 async def _outlive_lease(house: Gateway) -> None:
     past = func.now() - timedelta(seconds=1)
-    async with house.resources.postgres.tenant(house.tenant) as connection:
+    async with house.resources.postgres.for_tenant(house.tenant) as connection:
         mine = (charge.c.tenant == house.tenant, charge.c.held_until.is_not(None))
         await connection.execute(update(charge).where(*mine).values(held_until=past))
 
@@ -138,7 +140,7 @@ async def test_sd3_a_killed_workers_reservation_is_settled_at_its_bound_by_the_s
     await _outlive_lease(bookkeeper)
     await _held(bookkeeper, _wish(bookkeeper))  # its worker is alive
 
-    assert (await sweep_once(bookkeeper.resources)).lost_reservations >= 1
+    assert (await sweep_once(bookkeeper.resources)).expired_reservations >= 1
 
     standing = await told(bookkeeper.client.get(TENANT))
     assert (standing["used_usd"], standing["reserved_usd"]) == (1, 1)
@@ -203,7 +205,7 @@ async def test_sd3_what_agents_report_counts_and_is_never_refused(bookkeeper: Ga
 async def test_sd3_the_window_turns_and_begins_empty(bookkeeper: Gateway) -> None:
     await _budget(bookkeeper, limit_usd=1)
     yesterdays = await _held(bookkeeper, _wish(bookkeeper))
-    async with bookkeeper.resources.postgres.tenant(bookkeeper.tenant) as connection:
+    async with bookkeeper.resources.postgres.for_tenant(bookkeeper.tenant) as connection:
         day = timedelta(days=1)
         mine = budget.c.tenant == bookkeeper.tenant
         await connection.execute(

@@ -79,7 +79,7 @@ async def test_sd4_json_and_csv_tell_the_same_with_every_digit(bookkeeper: Gatew
 async def test_sd4_reports_go_by_days_of_utc_and_from_one_moment_to_another(bookkeeper: Gateway) -> None:
     await _open(bookkeeper, "s", "support")
     await _book(bookkeeper, "s", 1)
-    async with bookkeeper.resources.postgres.tenant(bookkeeper.tenant) as connection:
+    async with bookkeeper.resources.postgres.for_tenant(bookkeeper.tenant) as connection:
         mine = charge.c.tenant == bookkeeper.tenant
         before = func.now() - timedelta(days=2)
         await connection.execute(update(charge).where(mine).values(created_at=before))
@@ -143,7 +143,7 @@ async def test_sd4_the_command_prints_a_table_of_spend_and_budgets(
         groups = check_groups("agent,model")
         rows, budgets = await spend._read(house.resources, tenant, groups, Criteria({}))
     monkeypatch.setenv("COLUMNS", "200")
-    spend.printed(groups, rows, budgets)
+    spend.print_report(groups, rows, budgets)
     out = capsys.readouterr().out
     for word in ("support", "0.000714", "cost usd", "tenant", "day"):
         assert word in out

@@ -174,7 +174,7 @@ async def test_sd3_an_answer_that_comes_too_late_is_booked_at_its_bound(
         llm_base_url=models.url,
         llm_model="m",
         llm_timeout=0.2,
-        work_attempts=1,
+        job_max_attempts=1,
     )
     models.chat_default = Hang()
     async with serving(settings, tenant) as house:

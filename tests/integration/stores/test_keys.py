@@ -122,7 +122,7 @@ async def test_a_cap_that_was_lowered_holds_from_the_next_write_on(
         held = await open_held(gateway, store_type, id="older")
         for key in ("a", "b", "c", "d"):
             await held.set(key, 1)
-    async with serving(make_settings(session_kv=2), tenant) as gateway:
+    async with serving(make_settings(session_max_keys=2), tenant) as gateway:
         held = Held(gateway, "older", store_type)
         await held.set("e", 1)
         assert await held.keys() == ["d", "e"]

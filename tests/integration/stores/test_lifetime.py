@@ -9,8 +9,8 @@ import pytest
 from sqlalchemy import func, select
 
 from shared.conversation.state import scratch
-from shared.conversation.state.table import store
-from shared.conversation.state.types import Draft
+from shared.conversation.state.table import state_store
+from shared.conversation.state.types import TranscriptDraft
 from shared.conversation.values.value import Str
 from shared.foundation import config, errors
 from shared.foundation.roles import Role
@@ -75,8 +75,8 @@ async def test_taking_away_what_is_not_there_is_no_write(gateway: Gateway, open_
         assert "is not there" in problem.read(stale)["detail"]
     mine = f"*{{{gateway.tenant}:session:*"
     assert [name async for name in gateway.resources.redis.scan_iter(match=mine, count=1000)] == []
-    async with gateway.resources.postgres.tenant(gateway.tenant) as connection:
-        assert await connection.scalar(select(func.count()).select_from(store)) == 0
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
+        assert await connection.scalar(select(func.count()).select_from(state_store)) == 0
 
 
 async def test_every_write_gives_all_of_a_tmp_store_its_time_anew(
@@ -237,7 +237,7 @@ async def test_an_operation_that_a_store_does_not_support_is_an_error_naming_bot
     """SE2: a scratch store has keys and collections, and no transcript."""
     notes = await scratch.open_scratch(gateway.resources, Scope(gateway.tenant), "notes", write=True)
     with pytest.raises(errors.Unsupported, match=r"^store 'tmp' does not support transcript$"):
-        await notes.append(Draft(Role.USER, "said"))
+        await notes.append(TranscriptDraft(Role.USER, "said"))
     with pytest.raises(errors.Unsupported):
         await notes.transcript(1)
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from shared.conversation.sessions.state import open_state
-from shared.conversation.state.types import Draft
+from shared.conversation.state.types import TranscriptDraft
 from shared.foundation.roles import Role
 from shared.foundation.scope import Caller
 from tests import transcript_reader
@@ -49,7 +49,7 @@ async def test_over_the_cap_the_oldest_entries_go(held: Held) -> None:
     resources, caller = held.gateway.resources, Caller("k", held.gateway.tenant, frozenset({"write"}))
     async with open_state(resources, caller, held.id, write=True) as store:
         for place in range(_CAP + 2):
-            await store.append(Draft(Role.USER, f"e{place}"))
+            await store.append(TranscriptDraft(Role.USER, f"e{place}"))
     assert await _contents(held) == [f"e{place}" for place in range(2, _CAP + 2)]
 
 
@@ -75,7 +75,7 @@ async def test_the_markdown_of_a_transcript_reads_back_as_what_was_said(held: He
     assert answer.headers["content-type"].startswith("text/markdown")
     entries = transcript_reader.parse(answer.text)
     assert [entry.content for entry in entries] == said
-    assert [entry.shown() for entry in entries] == (await held.read("/transcript"))["results"]
+    assert [entry.to_json() for entry in entries] == (await held.read("/transcript"))["results"]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from shared.foundation import config
 from tests.conftest import Gateway, serving
-from tests.integration.sweep.house import House
+from tests.integration.sweep.house import TestStack
 from tests.standins.models import ModelServer
 
 
@@ -22,24 +22,26 @@ def standin() -> Iterator[ModelServer]:
 @pytest.fixture(scope="module")
 async def fleet(make_settings: Callable[..., config.Settings]) -> AsyncIterator[Gateway]:
     """A gateway without any model, where history and turns have their last days too."""
-    settings = make_settings(apart=True, turn_days=10, history_days=30, work_attempts=2)
+    settings = make_settings(
+        apart=True, retention_turn_days=10, retention_history_days=30, job_max_attempts=2
+    )
     async with serving(settings, f"t-{uuid4().hex[:12]}") as gateway:
         yield gateway
 
 
 @pytest.fixture
-async def house(fleet: Gateway, tenant: str) -> AsyncIterator[House]:
+async def house(fleet: Gateway, tenant: str) -> AsyncIterator[TestStack]:
     """A tenant of its own in the fleet, in which a sweep finds nothing left to mend from elsewhere."""
     async with moved_in(fleet, tenant) as house:
         yield house
 
 
 @asynccontextmanager
-async def moved_in(fleet: Gateway, tenant: str) -> AsyncIterator[House]:
+async def moved_in(fleet: Gateway, tenant: str) -> AsyncIterator[TestStack]:
     """Let a tenant into a fleet where everything has been mended."""
     async with await fleet.another(tenant) as client:
-        house = House(Gateway(client, fleet.resources, tenant))
+        house = TestStack(Gateway(client, fleet.resources, tenant))
         await house.settle()
         await house.sweep()
         await house.settle()
-        yield House(house.gateway, await house.repairs())
+        yield TestStack(house.gateway, await house.repairs())

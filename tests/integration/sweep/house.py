@@ -8,11 +8,11 @@ from typing import Any
 import httpx
 from sqlalchemy import text
 
-from shared.foundation.stages import Kind
+from shared.foundation.stages import RecordKind
 from shared.platform.resources import Resources
 from shared.search.index import generations, points
 from shared.search.index.generations import Generation
-from shared.search.index.points import Document
+from shared.search.index.points import IndexDocument
 from tests.conftest import Gateway
 from tests.draining import drain, make_due
 from workers.sweep import sweep
@@ -20,7 +20,7 @@ from workers.sweep.sweep import Counts
 
 
 @dataclass(frozen=True)
-class House:
+class TestStack:
     """Everything of one tenant in a fleet of its own."""
 
     gateway: Gateway
@@ -76,7 +76,7 @@ class House:
 
     async def sql(self, statement: str, **values: Any) -> list[Any]:
         """Run a statement on the tenant's rows and return what it returns."""
-        async with self.resources.postgres.tenant(self.tenant) as connection:
+        async with self.resources.postgres.for_tenant(self.tenant) as connection:
             result = await connection.execute(text(statement), values)
             return list(result) if result.returns_rows else []
 
@@ -86,30 +86,30 @@ class House:
         moved = f"UPDATE {table} SET {column} = now() - CAST(:age AS interval) WHERE {wanted}"  # noqa: S608
         await self.sql(moved, age=timedelta(days=days), **where)
 
-    async def generations(self, kind: Kind = Kind.MEMORY) -> list[Generation]:
+    async def generations(self, kind: RecordKind = RecordKind.MEMORY) -> list[Generation]:
         """Return the generations of a kind, oldest first."""
-        async with self.resources.postgres.fleet() as connection:
-            return await generations.all_of(connection, kind)
+        async with self.resources.postgres.across_tenants() as connection:
+            return await generations.list_generations(connection, kind)
 
-    async def live(self, kind: Kind = Kind.MEMORY) -> Generation:
+    async def live(self, kind: RecordKind = RecordKind.MEMORY) -> Generation:
         """Return the generation that is read."""
         return next(one for one in await self.generations(kind) if one.state == "live")
 
     async def points(
-        self, kind: Kind = Kind.MEMORY, generation: Generation | None = None
+        self, kind: RecordKind = RecordKind.MEMORY, generation: Generation | None = None
     ) -> set[tuple[str, int]]:
         """Return (ref, version) of every point of the tenant of a kind."""
         collection = (generation or await self.live(kind)).collection
         page = await points.scroll(self.resources.qdrant, collection, None, 1000)
         return {(ref, version) for _, owner, ref, version in page.points if owner == self.tenant}
 
-    async def plant(self, kind: Kind, ref: str, version: int, **fields: Any) -> None:
+    async def plant(self, kind: RecordKind, ref: str, version: int, **fields: Any) -> None:
         """Write a point that no record asked for."""
         tenant = fields.pop("tenant", self.tenant)
-        stray = Document(tenant, kind, ref, version, "stray words", "stray words", fields)
-        await points.put(self.resources.qdrant, (await self.live(kind)).collection, [stray])
+        stray = IndexDocument(tenant, kind, ref, version, "stray words", "stray words", fields)
+        await points.upsert_points(self.resources.qdrant, (await self.live(kind)).collection, [stray])
 
-    async def lose(self, kind: Kind, refs: Iterable[str]) -> None:
+    async def lose(self, kind: RecordKind, refs: Iterable[str]) -> None:
         """Delete points behind our back."""
         collection = (await self.live(kind)).collection
         for ref in refs:
@@ -117,12 +117,12 @@ class House:
 
     async def sweep(self) -> Counts:
         """Sweep once, when nothing is on its way any more."""
-        await self.resources.writer.close()
+        await self.resources.index_writer.close()
         return await sweep.sweep_once(self.resources)
 
     async def settle(self) -> None:
         """Do everything that is left to do, also what was put off."""
-        await self.resources.writer.close()
+        await self.resources.index_writer.close()
         await make_due(self.resources)
         await drain(self.resources)
 

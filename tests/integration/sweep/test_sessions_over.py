@@ -4,26 +4,26 @@ from typing import Any
 
 import pytest
 
-from shared.foundation.stages import Kind
+from shared.foundation.stages import RecordKind
 from shared.lifecycle.reindex import rebuild as rebuild_index
-from tests.integration.sweep.house import House
+from tests.integration.sweep.house import TestStack
 
 
-async def _observe(house: House, session: str, content: str) -> str:
+async def _observe(house: TestStack, session: str, content: str) -> str:
     body = {"kind": "fact", "content": content}
     answer = await house.client.post(f"/v1/sessions/{session}/observations", json=body)
     assert answer.status_code == 201, answer.text
     return str(answer.json()["id"])
 
 
-async def _found(house: House, query: str) -> list[str]:
+async def _found(house: TestStack, query: str) -> list[str]:
     answer = (await house.client.post("/v1/observations/search", json={"query": query})).json()
     assert answer["degraded"] == []
     return [one["id"] for one in answer["results"]]
 
 
 async def test_an_expired_session_is_not_found_at_once_and_its_observations_go_with_the_sweep(
-    house: House,
+    house: TestStack,
 ) -> None:
     over, later = await house.open(ttl_seconds=60), await house.open(ttl_seconds=60)
     for session in (over, later):
@@ -41,13 +41,13 @@ async def test_an_expired_session_is_not_found_at_once_and_its_observations_go_w
     assert [one["session_id"] for one in turns] == [later]
     assert (await house.sweep()).expired_sessions == 1
     assert await house.sql("SELECT id FROM observation") == [(kept,)]
-    assert await house.points(Kind.OBSERVATION) == {(kept, 1)}
+    assert await house.points(RecordKind.OBSERVATION) == {(kept, 1)}
     assert await _found(house, "marmalade") == [kept]
 
 
 @pytest.mark.parametrize("store_type", ["basic_session", "tmp"])
 async def test_an_expired_session_takes_its_keys_transcript_collections_and_window_along(
-    house: House, store_type: str
+    house: TestStack, store_type: str
 ) -> None:
     """SE9. An id that is used again finds nothing of what was."""
     held = {"kv/k": {"value": "marmalade"}, "collections/c": {"type": "list", "value": ["marmalade"]}}
@@ -75,34 +75,34 @@ async def test_an_expired_session_takes_its_keys_transcript_collections_and_wind
 
 
 async def test_points_without_an_observation_leave_and_observations_without_a_point_are_written_again(
-    house: House,
+    house: TestStack,
 ) -> None:
     """IX5."""
     session = await house.open()
     one, other = await _observe(house, session, "marmalade"), await _observe(house, session, "marmalade jar")
-    await house.resources.writer.close()
-    await house.plant(Kind.OBSERVATION, "nobody", 1)
-    await house.plant(Kind.OBSERVATION, one, 2)
+    await house.resources.index_writer.close()
+    await house.plant(RecordKind.OBSERVATION, "nobody", 1)
+    await house.plant(RecordKind.OBSERVATION, one, 2)
     assert (await house.sweep()).orphan_points == 2
-    assert await house.points(Kind.OBSERVATION) == {(one, 1), (other, 1)}
-    await house.lose(Kind.OBSERVATION, [one])
+    assert await house.points(RecordKind.OBSERVATION) == {(one, 1), (other, 1)}
+    await house.lose(RecordKind.OBSERVATION, [one])
     assert await _found(house, "marmalade") == [other]
     assert (await house.sweep()).missing_points == 1
     await house.settle()
-    assert await house.points(Kind.OBSERVATION) == {(one, 1), (other, 1)}
+    assert await house.points(RecordKind.OBSERVATION) == {(one, 1), (other, 1)}
 
 
-async def test_a_reindex_rebuilds_observations_and_loses_none(house: House) -> None:
+async def test_a_reindex_rebuilds_observations_and_loses_none(house: TestStack) -> None:
     """IX2."""
     session = await house.open()
     observed = {await _observe(house, session, f"marmalade {n}") for n in range(3)}
-    before = await house.live(Kind.OBSERVATION)
-    await rebuild_index.reindex(house.resources, [Kind.OBSERVATION])
+    before = await house.live(RecordKind.OBSERVATION)
+    await rebuild_index.start_reindex(house.resources, [RecordKind.OBSERVATION])
     await rebuild_index.create_collections(house.resources)
     assert set(await _found(house, "marmalade")) == observed
     await house.settle()
-    await rebuild_index.advance(house.resources)
-    after = await house.live(Kind.OBSERVATION)
+    await rebuild_index.promote_ready(house.resources)
+    after = await house.live(RecordKind.OBSERVATION)
     assert after.collection != before.collection
-    assert await house.points(Kind.OBSERVATION, after) == {(one, 1) for one in observed}
+    assert await house.points(RecordKind.OBSERVATION, after) == {(one, 1) for one in observed}
     assert set(await _found(house, "marmalade")) == observed

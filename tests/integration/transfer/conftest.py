@@ -54,7 +54,7 @@ def _migrate(url: str) -> None:
 
 async def _prepare(settings: config.Settings) -> None:
     async with open_resources(settings) as opened:
-        await rebuild_index.prepare(opened)
+        await rebuild_index.prepare_index(opened)
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class House:
         """Import lines, told as objects or as they are."""
         raw = [one if isinstance(one, bytes) else orjson.dumps(one) + b"\n" for one in entries]
         where = scope or self.scope()
-        return await transfer.take(self.resources, where, "importer", _each(raw), restore=restore)
+        return await transfer.import_stream(self.resources, where, "importer", _each(raw), restore=restore)
 
     async def path(self, path: Path) -> dict[str, Any]:
         """Import what lies at a path."""
@@ -103,7 +103,7 @@ async def _each(chunks: list[bytes]) -> AsyncIterator[bytes]:
 async def new_house(resources: Resources) -> AsyncIterator[House]:
     """Make an empty tenant."""
     tenant = uuid.uuid4().hex
-    async with resources.postgres.tenant(tenant) as connection:
+    async with resources.postgres.for_tenant(tenant) as connection:
         await auth_queries.add_tenant(connection, tenant)
     yield House(resources, tenant)
 

@@ -53,7 +53,7 @@ class TestExport:
         lines = transfer.export(house.resources, house.scope())
         await anext(lines)
         # Beginning a generation waits for every open transaction of a tenant.
-        async with asyncio.timeout(5), house.resources.postgres.fleet(exclusive=True):
+        async with asyncio.timeout(5), house.resources.postgres.across_tenants(exclusive=True):
             pass
         assert [one async for one in lines] != []
 
@@ -138,7 +138,7 @@ class TestSearchability:
         away = settings.model_copy(update={"qdrant_url": "http://127.0.0.1:9"})
         async with open_resources(away) as opened, new_house(opened) as house:
             assert (await house.take(FULL))["created"] == 1
-            async with opened.postgres.tenant(house.tenant) as connection:
+            async with opened.postgres.for_tenant(house.tenant) as connection:
                 due = await connection.execute(text("SELECT ref FROM work WHERE stage = 'index'"))
                 assert [row.ref for row in due] == [ADA]
 
@@ -204,8 +204,8 @@ class TestReach:
     async def test_history_tells_who_imported(self, house: House) -> None:
         await house.take(FULL)
         await update.update(house.resources, house.caller, ADA, {"importance": 0.7})
-        async with house.resources.postgres.tenant(house.tenant) as connection:
-            notes = await history.of_entry(connection, house.tenant, ADA)
+        async with house.resources.postgres.for_tenant(house.tenant) as connection:
+            notes = await history.list_for_memory(connection, house.tenant, ADA)
         assert [(note["actor"], note["action"]) for note in notes] == [
             ("importer", "imported"),
             ("importer", "updated"),

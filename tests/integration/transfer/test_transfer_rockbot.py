@@ -50,8 +50,8 @@ LOG = turn("s/1", "user", "Hello", 1) + turn("s/2", "user", "Other", 2) + turn("
 
 async def said(house: House, session_id: str) -> list[tuple[str, str]]:
     """Return (role, content) of a session's turns, oldest first."""
-    async with house.resources.postgres.tenant(house.tenant) as connection:
-        turns = await turn_queries.last(connection, house.tenant, session_id, 1000)
+    async with house.resources.postgres.for_tenant(house.tenant) as connection:
+        turns = await turn_queries.list_last(connection, house.tenant, session_id, 1000)
     return [(one.role, one.content) for one in turns]
 
 
@@ -156,7 +156,7 @@ class TestLogOfTurns:
     ) -> None:
         write(tmp_path, "turns.jsonl", LOG)
         await house.path(tmp_path / "turns.jsonl")
-        async with house.resources.postgres.tenant(house.tenant) as connection:
+        async with house.resources.postgres.for_tenant(house.tenant) as connection:
             await connection.execute(text("DELETE FROM idempotent_answer"))
         again = (await house.path(tmp_path / "turns.jsonl"))["turns"]
         assert (again["created"], again["skipped"]) == (0, 3)

@@ -93,28 +93,28 @@ class TestTombstones:
     async def test_what_was_deleted_on_purpose_is_reported_and_stays_away(self, house: House) -> None:
         await house.take(FULL)
         exported = await house.lines()
-        await delete_memory_everywhere.forget(house.resources, house.caller, ADA)
+        await delete_memory_everywhere.delete_memory(house.resources, house.caller, ADA)
         report = await house.take(*exported)
         assert (report["created"], report["tombstoned"]) == (0, [ADA])
         assert await house.entries() == []
 
     async def test_an_update_does_not_bring_a_deleted_text_back_either(self, house: House) -> None:
         await house.take(entry(ADA, "secret"), entry(BOB, "plain"))
-        await delete_memory_everywhere.forget(house.resources, house.caller, ADA)
+        await delete_memory_everywhere.delete_memory(house.resources, house.caller, ADA)
         report = await house.take(entry(BOB, "Secret"))
         assert report["tombstoned"] == [BOB]
         assert [one["content"] for one in await house.entries()] == ["plain"]
 
     async def test_an_entry_that_still_says_it_is_no_return_of_it(self, house: House) -> None:
         await house.take(entry(ADA, "x", archived_at=LATER), entry(BOB, "x"))
-        await delete_memory_everywhere.forget(house.resources, house.caller, ADA)
+        await delete_memory_everywhere.delete_memory(house.resources, house.caller, ADA)
         report = await house.take(entry(ADA, "x", archived_at=LATER), entry(BOB, "x", importance=0.9))
         assert (report["updated"], report["tombstoned"]) == (1, [ADA])
 
     async def test_restoring_brings_it_back_and_lifts_the_tombstone(self, house: House) -> None:
         await house.take(FULL)
         exported = await house.lines()
-        await delete_memory_everywhere.forget(house.resources, house.caller, ADA)
+        await delete_memory_everywhere.delete_memory(house.resources, house.caller, ADA)
         assert (await house.take(*exported, restore=True))["created"] == 1
         assert await house.lines() == exported
         assert await found(house, "trains") == [ADA]

@@ -8,9 +8,9 @@ from sqlalchemy import text
 from shared.foundation.scope import Scope
 from shared.memory.longterm import history, save
 from shared.memory.longterm import search as memory_search
-from shared.memory.longterm.filters import Criteria
-from shared.memory.longterm.memory import Draft
-from shared.memory.longterm.search import Ranking
+from shared.memory.longterm.filters import MemoryFilters
+from shared.memory.longterm.memory import MemoryDraft
+from shared.memory.longterm.search import SearchOptions
 from tests.integration.transfer.conftest import House
 
 ADA = "00000000ada0"
@@ -58,35 +58,37 @@ def entry(entry_id: str, content: str, **fields: Any) -> dict[str, Any]:
 async def found(house: House, query: str, scope: Scope | None = None) -> list[str]:
     """Return the ids that a search of the index finds."""
     results = await memory_search.search(
-        house.resources, scope or house.scope(), query, Criteria(), Ranking(strategy="bm25")
+        house.resources, scope or house.scope(), query, MemoryFilters(), SearchOptions(strategy="bm25")
     )
     assert results.degraded == []
-    return [one.entry.id for one in results.results]
+    return [one.memory.id for one in results.results]
 
 
 async def histories(house: House, entry_id: str) -> list[str]:
     """Return what happened to an entry."""
-    async with house.resources.postgres.tenant(house.tenant) as connection:
-        return [note["action"] for note in await history.of_entry(connection, house.tenant, entry_id)]
+    async with house.resources.postgres.for_tenant(house.tenant) as connection:
+        return [note["action"] for note in await history.list_for_memory(connection, house.tenant, entry_id)]
 
 
 async def versions(house: House) -> dict[str, tuple[int, int]]:
     """Return (version, content version) of every entry."""
-    async with house.resources.postgres.tenant(house.tenant) as connection:
+    async with house.resources.postgres.for_tenant(house.tenant) as connection:
         rows = await connection.execute(text("SELECT id, version, content_version FROM entry"))
         return {row.id: (row.version, row.content_version) for row in rows}
 
 
 async def enrichment(house: House) -> set[str]:
     """Return the entries that wait for enrichment."""
-    async with house.resources.postgres.tenant(house.tenant) as connection:
+    async with house.resources.postgres.for_tenant(house.tenant) as connection:
         rows = await connection.execute(text("SELECT ref FROM work WHERE track = 'enrichment'"))
         return {row.ref for row in rows}
 
 
 async def saved(house: House, content: str, scope: Scope | None = None) -> dict[str, Any]:
     """Save as an agent does."""
-    return await save.save(house.resources, scope or house.scope(), "agent", Draft(content=content).checked())
+    return await save.save(
+        house.resources, scope or house.scope(), "agent", MemoryDraft(content=content).validated()
+    )
 
 
 def line_of(one: dict[str, Any]) -> bytes:

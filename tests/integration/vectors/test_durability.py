@@ -130,7 +130,7 @@ async def test_the_local_store_stops_in_order_within_two_seconds(own_local_store
 
 @pytest.mark.usefixtures("own_local_store")
 async def test_no_second_process_opens_the_same_data(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "services.local.vectors", "--port", str(ports.free())]
+    command = [sys.executable, "-m", "services.local.vectors", "--port", str(ports.pick_free_port())]
     second = await asyncio.create_subprocess_exec(
         *command, "--data", str(tmp_path / "data"), stderr=asyncio.subprocess.PIPE
     )

@@ -57,16 +57,16 @@ def answers(collection: Collection) -> list[Any]:
 def test_a_pause_saves_what_was_written(catalog: Catalog) -> None:
     collection = catalog.get("c")
     fill(collection, 10)
-    flush.tend(catalog, rested=0.1)
+    flush.flush_if_idle(catalog, rested=0.1)
     assert collection.unsaved == 10
-    flush.tend(catalog, rested=2.0)
+    flush.flush_if_idle(catalog, rested=2.0)
     assert collection.unsaved == 0
 
 
 def test_without_a_pause_it_saves_before_a_restart_would_take_long(catalog: Catalog) -> None:
     collection = catalog.get("c")
-    fill(collection, flush.MOST_UNSAVED)
-    flush.tend(catalog, rested=0)
+    fill(collection, flush.MAX_UNSAVED_POINTS)
+    flush.flush_if_idle(catalog, rested=0)
     assert collection.unsaved == 0
 
 
@@ -77,9 +77,9 @@ def test_a_long_pause_drops_the_remains_of_deleted_points_and_finds_the_same(
     fill(collection, 4000)
     delete(collection, range(0, 4000, 2))
     before, segments = answers(collection), set(tmp_path.glob("collections/*/segments/*"))
-    flush.tend(catalog, rested=3.0)
+    flush.flush_if_idle(catalog, rested=3.0)
     assert set(tmp_path.glob("collections/*/segments/*")) == segments
-    flush.tend(catalog, rested=60.0)
+    flush.flush_if_idle(catalog, rested=60.0)
     assert not segments & set(tmp_path.glob("collections/*/segments/*"))
     assert answers(collection) == before
     fill(collection, 10)

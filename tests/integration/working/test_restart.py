@@ -8,18 +8,18 @@ import redis.asyncio
 
 from shared.foundation import config, errors
 from shared.memory.working import queries as working_queries
-from shared.memory.working.queries import Desk
+from shared.memory.working.queries import WorkingMemory
 
 pytestmark = pytest.mark.asyncio
 
 
 async def test_a_crashed_server_comes_back_with_the_remaining_time(
-    lone_desk: Desk, crash: Callable[[], None]
+    lone_desk: WorkingMemory, crash: Callable[[], None]
 ) -> None:
     written = await working_queries.put(lone_desk, "session/abc/Doc", "x" * 20_000, category="c", tags=["t"])
     await working_queries.put(lone_desk, "session/abc/short", "x", ttl_seconds=0.001)
     crash()
-    (listing,) = await working_queries.listings(lone_desk)
+    (listing,) = await working_queries.list_entries(lone_desk)
     entry = await working_queries.get(lone_desk, "session/abc/doc", full=True)
     assert (entry.stored_at, entry.expires_at) == (written.stored_at, written.expires_at)
     assert listing.remaining < written.remaining == 1200
@@ -35,7 +35,9 @@ async def test_a_crashed_server_comes_back_with_the_remaining_time(
         assert 0 < await lone_desk.redis.pttl(name) <= 1_260_000
 
 
-async def test_a_full_desk_is_still_full_after_a_crash(lone_desk: Desk, crash: Callable[[], None]) -> None:
+async def test_a_full_desk_is_still_full_after_a_crash(
+    lone_desk: WorkingMemory, crash: Callable[[], None]
+) -> None:
     for number in range(50):
         await working_queries.put(lone_desk, f"session/abc/{number}", "x")
     crash()
@@ -44,20 +46,22 @@ async def test_a_full_desk_is_still_full_after_a_crash(lone_desk: Desk, crash: C
     await working_queries.put(lone_desk, "session/abc/7", "y")
 
 
-async def test_a_server_out_of_memory_refuses_whole_writes_and_goes_on_reading(lone_desk: Desk) -> None:
+async def test_a_server_out_of_memory_refuses_whole_writes_and_goes_on_reading(
+    lone_desk: WorkingMemory,
+) -> None:
     await working_queries.put(lone_desk, "a/b/old", "x")
     await lone_desk.redis.config_set("maxmemory", "1")
     with pytest.raises(redis.RedisError):
         await working_queries.put(lone_desk, "a/b/new", "x")
-    assert [listing.key for listing in await working_queries.listings(lone_desk)] == ["a/b/old"]
+    assert [listing.key for listing in await working_queries.list_entries(lone_desk)] == ["a/b/old"]
     assert (await working_queries.get(lone_desk, "a/b/old")).value == "x"
     assert await working_queries.delete(lone_desk, "a/b/old")
-    assert await working_queries.listings(lone_desk) == []
+    assert await working_queries.list_entries(lone_desk) == []
 
 
 async def test_a_redis_that_is_away_raises_its_own_error() -> None:
     url = "redis://127.0.0.1:1/0"
     async with redis.asyncio.from_url(url, decode_responses=True) as client:
-        away = Desk(client, config.load(redis_url=url), "t")
+        away = WorkingMemory(client, config.load(redis_url=url), "t")
         with pytest.raises(redis.ConnectionError):
-            await working_queries.listings(away)
+            await working_queries.list_entries(away)

@@ -7,10 +7,10 @@ from typing import Any
 
 from services.commands.dream_score import score
 from shared.conversation.feedback.detect import is_correction
-from shared.dreams.verification.check import Checked, Snapshot, check
+from shared.dreams.verification.check import CheckedPlan, Snapshot, check
 from shared.dreams.verification.plan import Deletion, Plan, Replacement
 from shared.foundation.scope import Scope
-from shared.memory.longterm.memory import Entry
+from shared.memory.longterm.memory import Memory
 
 Json = dict[str, Any]
 EXAMPLE = Path(__file__).parents[3] / "examples" / "dream"
@@ -38,14 +38,14 @@ LEARNT = {
 }
 
 
-def _entry(told: Json) -> Entry:
+def _entry(told: Json) -> Memory:
     rest = dict.fromkeys(("occurred_at", "source", "updated_at", "archived_at", "archive_reason"))
     lists: Json = {"sources": [], "superseded_by": [], "derived_from": []}
     row = {"state": "final", "agent_id": "office", "tenant": "t", "version": 1, "content_version": 1}
-    return Entry.model_validate({**row, **rest, **lists, **told})
+    return Memory.model_validate({**row, **rest, **lists, **told})
 
 
-def _plan(entries: Iterable[Entry]) -> Plan:
+def _plan(entries: Iterable[Memory]) -> Plan:
     mine = {entry.id: entry for entry in entries}
     merges = [
         Replacement(text, None, (), tuple(group["ids"]), None)
@@ -61,11 +61,11 @@ def _plan(entries: Iterable[Entry]) -> Plan:
     return Plan(tuple(passed), (*merges, *mended))
 
 
-def _has_passed(entry: Entry | None) -> bool:
+def _has_passed(entry: Memory | None) -> bool:
     return entry is not None and "IGNORE ALL" not in entry.content
 
 
-def _outcome(entries: list[Entry], checked: Checked) -> list[Json]:
+def _outcome(entries: list[Memory], checked: CheckedPlan) -> list[Json]:
     """Return the scope as it stands when the checked plan is done."""
     after = {entry.id: entry.model_dump(mode="json") for entry in entries}
     user_id = entries[0].user_id

@@ -4,27 +4,27 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from shared.context.types import Block, BlockKind, Gathered, Line
+from shared.context.types import Block, BlockKind, ContextInputs, Line
 from shared.conversation.turns.turn import RecalledLine, Turn
 from shared.foundation.roles import Role
-from shared.foundation.stages import State
-from shared.memory.longterm.memory import Entry
-from shared.memory.longterm.search import Result
-from shared.memory.working.working_entry import DeskListing
+from shared.foundation.stages import MemoryState
+from shared.memory.longterm.memory import Memory
+from shared.memory.longterm.search import MemoryResult
+from shared.memory.working.working_entry import WorkingEntryInfo
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
-def entry(entry_id: str, content: str = "", content_version: int = 1, category: str | None = None) -> Entry:
+def entry(entry_id: str, content: str = "", content_version: int = 1, category: str | None = None) -> Memory:
     """Return a live entry."""
-    return Entry(
+    return Memory(
         id=entry_id,
         content=content or f"what {entry_id} says",
         category=category,
         tags=[],
         metadata={},
         importance=0.5,
-        state=State.FINAL,
+        state=MemoryState.FINAL,
         occurred_at=None,
         source=None,
         sources=[],
@@ -44,9 +44,9 @@ def entry(entry_id: str, content: str = "", content_version: int = 1, category: 
     )
 
 
-def result(entry_id: str, content: str = "", content_version: int = 1) -> Result:
+def result(entry_id: str, content: str = "", content_version: int = 1) -> MemoryResult:
     """Return an entry as a search found it."""
-    return Result.unscored(entry(entry_id, content, content_version))
+    return MemoryResult.unscored(entry(entry_id, content, content_version))
 
 
 def turn(seq: int, content: str = "", role: Role = Role.USER, recalled: Sequence[str] = ()) -> Turn:
@@ -59,14 +59,14 @@ def turn(seq: int, content: str = "", role: Role = Role.USER, recalled: Sequence
         content=content or f"turn {seq}",
         created_at=NOON,
         metadata={},
-        recalled=[line(one) for one in recalled],
+        recalled_lines=[line(one) for one in recalled],
     )
 
 
 def line(entry_id: str) -> RecalledLine:
     """Return an entry as it was shown with a turn."""
     shown = f"- [{entry_id}] (general): what {entry_id} says"
-    return RecalledLine(id=entry_id, line=shown, episode=entry_id.startswith("e"))
+    return RecalledLine(id=entry_id, line=shown, is_episode=entry_id.startswith("e"))
 
 
 def block(kind: BlockKind, *texts: str) -> Block:
@@ -74,20 +74,23 @@ def block(kind: BlockKind, *texts: str) -> Block:
     return Block(kind, f"Header of {kind}:", tuple(Line(text, f"- {text}") for text in texts))
 
 
-def listing(key: str, **fields: Any) -> DeskListing:
+def listing(key: str, **fields: Any) -> WorkingEntryInfo:
     """Return a desk entry without its value."""
-    return DeskListing(key=key, stored_at=NOON, expires_at=NOON, remaining=272, **fields)
+    return WorkingEntryInfo(key=key, stored_at=NOON, expires_at=NOON, remaining=272, **fields)
 
 
 def gathered(
-    turns: Sequence[Turn] = (), recalled: Sequence[Result] = (), others: Sequence[Block] = (), **fields: Any
-) -> Gathered:
+    turns: Sequence[Turn] = (),
+    recalled: Sequence[MemoryResult] = (),
+    others: Sequence[Block] = (),
+    **fields: Any,
+) -> ContextInputs:
     """Return what was read for a turn; every line of a turn is marked as shown with the last that has it."""
-    marks = {line.id: (1, one.seq) for one in turns for line in one.recalled}
+    marks = {line.id: (1, one.seq) for one in turns for line in one.recalled_lines}
     read: dict[str, Any] = {
         "turns": list(turns),
         "recalled": list(recalled),
         "others": list(others),
         "marks": marks,
     }
-    return Gathered(**(read | fields))
+    return ContextInputs(**(read | fields))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from shared.context import assemble, blocks, tokens
-from shared.context.types import Block, BlockKind, Gathered, Request
+from shared.context.types import Block, BlockKind, ContextInputs, Request
 from shared.conversation.turns.turn import Turn
 from shared.foundation.roles import Role
 from tests.unit.context import made
@@ -24,7 +24,7 @@ def asked(max_tokens: int | None = None, system: str | None = SYSTEM) -> Request
 
 
 @some.composite
-def read(draw: some.DrawFn) -> Gathered:
+def read(draw: some.DrawFn) -> ContextInputs:
     """Draw anything that may have been read: turns with lines, marks that fit or not, and recalls."""
     roles = some.sampled_from([Role.USER, Role.ASSISTANT, Role.SYSTEM])
     ids = some.lists(some.sampled_from(IDS), unique=True)
@@ -37,8 +37,8 @@ def read(draw: some.DrawFn) -> Gathered:
         turns.insert(draw(some.integers(0, count)), made.turn(99, "in short", Role.SUMMARY))
     mark = some.tuples(some.integers(1, 2), some.integers(0, 6))
     found = [made.result(one, content_version=draw(some.integers(1, 2))) for one in draw(ids)]
-    recalled = [one for one in found if one.entry.id in FACTS]
-    episodes = [one for one in found if one.entry.id in EPISODES]
+    recalled = [one for one in found if one.memory.id in FACTS]
+    episodes = [one for one in found if one.memory.id in EPISODES]
     others = [
         made.block(kind, *draw(some.lists(some.text("ab", min_size=1, max_size=20), min_size=1, max_size=3)))
         for kind in OTHERS
@@ -53,31 +53,36 @@ def lines_of(messages: Sequence[dict[str, str]], entry_id: str) -> int:
 
 
 @given(read(), some.one_of(some.none(), some.integers(0, 200)))
-def test_an_entry_stands_at_most_once_whatever_was_shown_before(found: Gathered, limit: int | None) -> None:
-    shaped = assemble.shape(found, asked(limit))
+def test_an_entry_stands_at_most_once_whatever_was_shown_before(
+    found: ContextInputs, limit: int | None
+) -> None:
+    shaped = assemble.assemble(found, asked(limit))
     assert all(lines_of(shaped.messages, one) <= 1 for one in IDS)
 
 
 @given(read())
-def test_every_recalled_entry_stands_exactly_once_and_is_new_or_withheld(found: Gathered) -> None:
-    shaped = assemble.shape(found, asked())
-    new = [one.entry.id for one in shaped.new]
-    assert sorted([*new, *shaped.withheld]) == sorted(one.entry.id for one in found.found)
-    assert all(lines_of(shaped.messages, one.entry.id) == 1 for one in found.found)
+def test_every_recalled_entry_stands_exactly_once_and_is_new_or_withheld(found: ContextInputs) -> None:
+    shaped = assemble.assemble(found, asked())
+    new = [one.memory.id for one in shaped.new_memories]
+    assert sorted([*new, *shaped.withheld]) == sorted(one.memory.id for one in found.found)
+    assert all(lines_of(shaped.messages, one.memory.id) == 1 for one in found.found)
     assert [line.id for line in shaped.lines] == new
 
 
 @given(read())
-def test_what_is_withheld_is_replayed_in_the_version_that_was_recalled(found: Gathered) -> None:
-    withheld = assemble.shape(found, asked()).withheld
-    versions = {one.entry.id: one.entry.content_version for one in found.found}
+def test_what_is_withheld_is_replayed_in_the_version_that_was_recalled(found: ContextInputs) -> None:
+    withheld = assemble.assemble(found, asked()).withheld
+    versions = {one.memory.id: one.memory.content_version for one in found.found}
     seqs = {turn.seq for turn in found.turns if turn.role is not Role.SUMMARY}
-    assert all(found.marks[one][0] == versions[one] and found.marks[one][1] in seqs for one in withheld)
+    assert all(
+        found.recalled_before[one][0] == versions[one] and found.recalled_before[one][1] in seqs
+        for one in withheld
+    )
 
 
 @given(read(), some.one_of(some.none(), some.just(SYSTEM)))
-def test_messages_stand_in_the_order_of_cx1(found: Gathered, system: str | None) -> None:
-    shaped = assemble.shape(found, asked(system=system))
+def test_messages_stand_in_the_order_of_cx1(found: ContextInputs, system: str | None) -> None:
+    shaped = assemble.assemble(found, asked(system=system))
     said = [message["content"] for message in shaped.messages]
     turns = [turn.content for turn in found.turns if turn.role is not Role.SUMMARY]
     summaries = [f"{blocks.SUMMARY}\nin short"] if len(turns) < len(found.turns) else []
@@ -93,16 +98,16 @@ def test_messages_stand_in_the_order_of_cx1(found: Gathered, system: str | None)
 
 def test_a_replayed_block_stands_right_before_its_turn() -> None:
     found = made.gathered([made.turn(1, "first", recalled=["0a"]), made.turn(2, "reply", Role.ASSISTANT)])
-    said = [message["content"] for message in assemble.shape(found, asked()).messages]
+    said = [message["content"] for message in assemble.assemble(found, asked()).messages]
     assert said[1].startswith(blocks.RECALLED)
     assert "- [0a] " in said[1]
     assert said[2:] == ["first", "reply", MESSAGE]
 
 
 @given(read())
-def test_an_episode_stands_under_the_header_of_episodes_and_nothing_else_does(found: Gathered) -> None:
+def test_an_episode_stands_under_the_header_of_episodes_and_nothing_else_does(found: ContextInputs) -> None:
     """DR12: when it is new as when its turn is replayed."""
-    for message in assemble.shape(found, asked()).messages:
+    for message in assemble.assemble(found, asked()).messages:
         told = [one for one in IDS if lines_of([message], one)]
         if told:
             header = blocks.EPISODES if told[0] in EPISODES else blocks.RECALLED
@@ -113,27 +118,27 @@ def test_an_episode_stands_under_the_header_of_episodes_and_nothing_else_does(fo
 def test_episodes_stand_right_after_what_is_recalled_and_before_past_turns() -> None:
     others = [made.block(BlockKind.PAST_TURNS, "x")]
     found = made.gathered([], [made.result("0a")], others, episodes=[made.result("e0")])
-    kinds = [block.kind for block in assemble.shape(found, asked()).blocks]
+    kinds = [block.kind for block in assemble.assemble(found, asked()).blocks]
     assert kinds == [BlockKind.RECALLED, BlockKind.EPISODES, BlockKind.PAST_TURNS]
 
 
 def test_a_turn_is_replayed_with_both_its_blocks() -> None:
     found = made.gathered([made.turn(1, "first", recalled=["e0", "0a"])])
-    said = [message["content"] for message in assemble.shape(found, asked()).messages]
+    said = [message["content"] for message in assemble.assemble(found, asked()).messages]
     assert [text.splitlines()[0] for text in said[1:3]] == [blocks.RECALLED, blocks.EPISODES]
     assert said[3:] == ["first", MESSAGE]
 
 
 def test_a_line_whose_turn_has_left_the_window_is_shown_again() -> None:
     found = made.gathered([made.turn(7)], [made.result("0a")], marks={"0a": (1, 3)})
-    shaped = assemble.shape(found, asked())
-    assert [one.entry.id for one in shaped.new] == ["0a"]
+    shaped = assemble.assemble(found, asked())
+    assert [one.memory.id for one in shaped.new_memories] == ["0a"]
     assert shaped.withheld == []
 
 
 def test_an_entry_that_changed_is_shown_anew_and_leaves_its_older_turn() -> None:
     found = made.gathered([made.turn(1, recalled=["0a", "0b"])], [made.result("0a", "edited", 2)])
-    messages = assemble.shape(found, asked()).messages
+    messages = assemble.assemble(found, asked()).messages
     assert "- [0a] " not in messages[1]["content"]
     assert "- [0b] " in messages[1]["content"]
     assert "- [0a] (general): edited" in messages[3]["content"]
@@ -142,17 +147,17 @@ def test_an_entry_that_changed_is_shown_anew_and_leaves_its_older_turn() -> None
 def test_an_entry_without_its_mark_is_no_longer_replayed() -> None:
     """LT13: forgetting an entry deletes its marks; a stale window must not show it."""
     found = made.gathered([made.turn(1, recalled=["0a"])], marks={})
-    assert [m["content"] for m in assemble.shape(found, asked()).messages] == [SYSTEM, "turn 1", MESSAGE]
+    assert [m["content"] for m in assemble.assemble(found, asked()).messages] == [SYSTEM, "turn 1", MESSAGE]
 
 
 def test_reinforcement_is_no_change() -> None:
     seen_again = made.entry("0a").model_copy(update={"reinforcement_count": 9, "version": 4})
-    recalled = replace(made.result("0a"), entry=seen_again)
-    shaped = assemble.shape(made.gathered([made.turn(1, recalled=["0a"])], [recalled]), asked())
-    assert (shaped.new, shaped.withheld) == ([], ["0a"])
+    recalled = replace(made.result("0a"), memory=seen_again)
+    shaped = assemble.assemble(made.gathered([made.turn(1, recalled=["0a"])], [recalled]), asked())
+    assert (shaped.new_memories, shaped.withheld) == ([], ["0a"])
 
 
-def full() -> Gathered:
+def full() -> ContextInputs:
     """Return something of everything that may give way."""
     turns = [made.turn(9, "in short", Role.SUMMARY), made.turn(1, "one " * 20), made.turn(2, "two " * 20)]
     others = [made.block(kind, f"{kind} first " * 5, f"{kind} second " * 5) for kind in OTHERS]
@@ -163,12 +168,12 @@ def full() -> Gathered:
     return made.gathered(turns, facts, others, episodes=episodes)
 
 
-def steps(found: Gathered) -> list[tuple[int, dict[str, int]]]:
+def steps(found: ContextInputs) -> list[tuple[int, dict[str, int]]]:
     """Return every different context that lower and lower budgets give, with its tokens."""
     seen: list[tuple[int, dict[str, int]]] = []
-    budget = assemble.shape(found, asked()).tokens
+    budget = assemble.assemble(found, asked()).tokens
     while True:
-        shaped = assemble.shape(found, asked(budget))
+        shaped = assemble.assemble(found, asked(budget))
         seen.append((shaped.tokens, standing(shaped.blocks, shaped.messages)))
         if shaped.tokens > budget:
             return seen[:-1]
@@ -182,7 +187,7 @@ def standing(headed: Sequence[Block], messages: Sequence[dict[str, str]]) -> dic
 
 def test_max_tokens_cuts_past_turns_then_episodes_then_inventories_then_oldest_turns_then_recalled() -> None:
     """CX1: one line or turn at a time, the last line and the oldest turn first."""
-    order = ["past_turns", "episodes", "subagents", "patrol", "working_memory", "turns", "recalled"]
+    order = ["recall_past_turns", "episodes", "subagents", "patrol", "working_memory", "turns", "recalled"]
     expected = dict.fromkeys(order, 2)
     found = [dict(stood) for _, stood in steps(full())]
     assert found[0] == expected
@@ -195,31 +200,38 @@ def test_max_tokens_cuts_past_turns_then_episodes_then_inventories_then_oldest_t
 
 
 def test_the_oldest_turn_goes_first_and_what_a_block_says_first_stays_longest() -> None:
-    shaped = assemble.shape(full(), asked(steps(full())[11][0]))
+    shaped = assemble.assemble(full(), asked(steps(full())[11][0]))
     said = [message["content"] for message in shaped.messages]
     assert "one " * 20 not in said
     assert "two " * 20 in said
-    assert shaped.cut == ["past_turns", "episodes", "subagents", "patrol", "working_memory", "turns"]
-    last = assemble.shape(full(), asked(steps(full())[13][0]))
-    assert [one.entry.id for one in last.new] == ["0a"]
+    assert shaped.shortened == [
+        "recall_past_turns",
+        "episodes",
+        "subagents",
+        "patrol",
+        "working_memory",
+        "turns",
+    ]
+    last = assemble.assemble(full(), asked(steps(full())[13][0]))
+    assert [one.memory.id for one in last.new_memories] == ["0a"]
 
 
 def test_what_is_cut_from_recall_is_not_marked_as_shown() -> None:
-    shaped = assemble.shape(full(), asked(0))
-    assert (shaped.new, shaped.lines, shaped.blocks) == ([], (), [])
+    shaped = assemble.assemble(full(), asked(0))
+    assert (shaped.new_memories, shaped.lines, shaped.blocks) == ([], (), [])
 
 
 @given(read(), some.integers(0, 300))
-def test_a_budget_is_kept_and_nothing_is_cut_that_would_have_fitted(found: Gathered, limit: int) -> None:
-    shaped = assemble.shape(found, asked(limit))
+def test_a_budget_is_kept_and_nothing_is_cut_that_would_have_fitted(found: ContextInputs, limit: int) -> None:
+    shaped = assemble.assemble(found, asked(limit))
     sizes = [assemble._assemble(less, asked(), cut).tokens for less, cut in assemble._ever_smaller(found)]
     assert shaped.tokens == next((size for size in sizes if size <= limit), sizes[-1])
-    assert (shaped.cut == []) == (sizes[0] <= limit or len(sizes) == 1)
+    assert (shaped.shortened == []) == (sizes[0] <= limit or len(sizes) == 1)
 
 
 @given(read(), some.integers(0, 300))
-def test_the_message_the_system_text_and_the_summary_are_never_cut(found: Gathered, limit: int) -> None:
-    said = [message["content"] for message in assemble.shape(found, asked(limit)).messages]
+def test_the_message_the_system_text_and_the_summary_are_never_cut(found: ContextInputs, limit: int) -> None:
+    said = [message["content"] for message in assemble.assemble(found, asked(limit)).messages]
     assert said[0] == SYSTEM
     assert said[-1] == MESSAGE
     summarised = any(turn.role is Role.SUMMARY for turn in found.turns)
@@ -227,20 +239,20 @@ def test_the_message_the_system_text_and_the_summary_are_never_cut(found: Gather
 
 
 def test_a_message_over_the_budget_is_sent_all_the_same() -> None:
-    shaped = assemble.shape(full(), Request("x" * 4000, SYSTEM, max_tokens=10))
+    shaped = assemble.assemble(full(), Request("x" * 4000, SYSTEM, max_tokens=10))
     assert [m["content"] for m in shaped.messages][-1] == "x" * 4000
     assert shaped.tokens > 1000
 
 
 def test_nothing_at_all_is_a_context_too() -> None:
-    shaped = assemble.shape(Gathered(), Request("hello"))
+    shaped = assemble.assemble(ContextInputs(), Request("hello"))
     assert shaped.messages == [{"role": "user", "content": "hello"}]
-    assert (shaped.blocks, shaped.cut, shaped.tokens) == ([], [], 2 + 4)
+    assert (shaped.blocks, shaped.shortened, shaped.tokens) == ([], [], 2 + 4)
 
 
 @given(read())
-def test_tokens_are_those_of_the_messages(found: Gathered) -> None:
-    shaped = assemble.shape(found, asked())
+def test_tokens_are_those_of_the_messages(found: ContextInputs) -> None:
+    shaped = assemble.assemble(found, asked())
     assert shaped.tokens == tokens.of_messages(shaped.messages)
 
 
@@ -255,5 +267,5 @@ def test_a_token_is_four_bytes_of_utf_8_rounded_up(text: str, count: int) -> Non
 
 def test_only_the_last_of_several_summaries_is_shown() -> None:
     turns: list[Turn] = [made.turn(1, "old", Role.SUMMARY), made.turn(2, "new", Role.SUMMARY), made.turn(3)]
-    said = [message["content"] for message in assemble.shape(made.gathered(turns), asked()).messages]
+    said = [message["content"] for message in assemble.assemble(made.gathered(turns), asked()).messages]
     assert said == [SYSTEM, f"{blocks.SUMMARY}\nnew", "turn 3", MESSAGE]

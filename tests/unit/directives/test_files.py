@@ -24,7 +24,7 @@ def _settings(folder: Path | None) -> config.Settings:
 
 def _text(name: str) -> str:
     """Return a built-in directive."""
-    return files.look_up(_settings(None), "acme", name).text
+    return files.read_file(_settings(None), "acme", name).text
 
 
 def _write(path: Path, text: str) -> None:
@@ -38,7 +38,7 @@ def test_the_directives_that_come_with_loci_are_those_of_the_requirements() -> N
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_built_in_directive_is_short_and_calls_its_material_no_orders(name: str) -> None:
-    found = files.look_up(_settings(None), "acme", name)
+    found = files.read_file(_settings(None), "acme", name)
     assert (found.origin, found.version) == (Origin.BUILT_IN, found.digest[:12])
     assert found.text.startswith("# ")
     assert len(found.text.split()) < 900
@@ -92,42 +92,42 @@ def test_the_answer_for_nothing_found_is_read_as_nothing(name: str) -> None:
 def test_the_good_example_of_an_anti_pattern_has_the_form_that_the_code_holds() -> None:
     text = " ".join(_text("anti-patterns").split())
     [example] = re.findall(r"Good\. .*?→ \"(.*?)\" in", text)
-    assert anti_pattern_form.well_formed(example)
+    assert anti_pattern_form.is_well_formed(example)
 
 
 def test_the_tenants_file_goes_before_the_operators_and_that_before_the_built_in_one(tmp_path: Path) -> None:
     settings = _settings(tmp_path)
     _write(tmp_path / "dream.md", "for all\n")
     _write(tmp_path / "acme" / "dream.md", "\nfor acme")
-    found = files.look_up(settings, "acme", "dream")
+    found = files.read_file(settings, "acme", "dream")
     assert (found.text, found.origin) == ("for acme", Origin.FILE)
-    assert files.look_up(settings, "other", "dream").text == "for all"
-    assert files.look_up(settings, "acme", "episodes").origin is Origin.BUILT_IN
+    assert files.read_file(settings, "other", "dream").text == "for all"
+    assert files.read_file(settings, "acme", "episodes").origin is Origin.BUILT_IN
 
 
 def test_a_changed_file_counts_at_the_next_run_under_another_version(tmp_path: Path) -> None:
     _write(tmp_path / "dream.md", "first")
-    first = files.look_up(_settings(tmp_path), "acme", "dream")
+    first = files.read_file(_settings(tmp_path), "acme", "dream")
     _write(tmp_path / "dream.md", "second")
-    second = files.look_up(_settings(tmp_path), "acme", "dream")
+    second = files.read_file(_settings(tmp_path), "acme", "dream")
     assert (second.text, first.version == second.version) == ("second", False)
 
 
 def test_a_blank_or_unreadable_file_falls_back_to_the_next(tmp_path: Path) -> None:
     _write(tmp_path / "acme" / "dream.md", "  \n")
     (tmp_path / "dream.md").write_bytes(b"\xff\xfe")
-    assert files.look_up(_settings(tmp_path), "acme", "dream").origin is Origin.BUILT_IN
+    assert files.read_file(_settings(tmp_path), "acme", "dream").origin is Origin.BUILT_IN
     (tmp_path / "episodes.md").mkdir()
-    assert files.look_up(_settings(tmp_path), "acme", "episodes").origin is Origin.BUILT_IN
+    assert files.read_file(_settings(tmp_path), "acme", "episodes").origin is Origin.BUILT_IN
 
 
 def test_a_file_is_read_to_its_hundred_thousandth_character(tmp_path: Path) -> None:
     _write(tmp_path / "dream.md", "ä" * (MAX_TEXT + 9))
-    assert len(files.look_up(_settings(tmp_path), "acme", "dream").text) == MAX_TEXT
+    assert len(files.read_file(_settings(tmp_path), "acme", "dream").text) == MAX_TEXT
 
 
 @pytest.mark.parametrize("name", ["", "dreams", "dream.md", "../dream", "acme/dream", "Dream", "__init__"])
 def test_a_name_that_is_none_of_them_is_not_found_even_if_a_file_is_there(tmp_path: Path, name: str) -> None:
     _write(tmp_path / "dreams.md", "there")
     with pytest.raises(errors.NotFound, match="session-evaluation"):
-        files.look_up(_settings(tmp_path), "acme", name)
+        files.read_file(_settings(tmp_path), "acme", name)

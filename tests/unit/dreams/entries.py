@@ -6,8 +6,8 @@ from typing import Any
 from shared.dreams.verification.check import Snapshot
 from shared.dreams.verification.plan import Deletion, Plan, Replacement
 from shared.foundation.scope import Scope
-from shared.foundation.stages import State
-from shared.memory.longterm.memory import Entry
+from shared.foundation.stages import MemoryState
+from shared.memory.longterm.memory import Memory
 
 SCOPE = Scope("acme", "helper", "mira")
 DAWN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -18,7 +18,7 @@ def name(number: int) -> str:
     return f"{number:012x}"
 
 
-def entry(number: int, content: str = "User likes tea", **fields: Any) -> Entry:
+def entry(number: int, content: str = "User likes tea", **fields: Any) -> Memory:
     """Return a live entry of mira's, one hour younger for each number."""
     at = DAWN + timedelta(hours=number)
     values: dict[str, Any] = {
@@ -28,7 +28,7 @@ def entry(number: int, content: str = "User likes tea", **fields: Any) -> Entry:
         "tags": [],
         "metadata": {},
         "importance": 0.5,
-        "state": State.FINAL,
+        "state": MemoryState.FINAL,
         "occurred_at": None,
         "source": None,
         "sources": [],
@@ -46,15 +46,15 @@ def entry(number: int, content: str = "User likes tea", **fields: Any) -> Entry:
         "version": 1,
         "content_version": 1,
     }
-    return Entry.model_validate(values | fields)
+    return Memory.model_validate(values | fields)
 
 
-def archived(number: int, content: str = "User likes tea") -> Entry:
+def archived(number: int, content: str = "User likes tea") -> Memory:
     """Return an entry that is archived."""
-    return entry(number, content, archived_at=DAWN, archive_reason="old", state=State.ARCHIVED)
+    return entry(number, content, archived_at=DAWN, archive_reason="old", state=MemoryState.ARCHIVED)
 
 
-def snapshot(*entries: Entry, scope_size: int | None = None, pruned_already: int = 0) -> Snapshot:
+def snapshot(*entries: Memory, scope_size: int | None = None, pruned_already: int = 0) -> Snapshot:
     """Return what a plan was made from."""
     size = len(entries) if scope_size is None else scope_size
     return Snapshot(SCOPE, {one.id: one for one in entries}, size, pruned_already)

@@ -8,7 +8,7 @@ import pytest
 
 from shared.dreams.passes import anti_patterns
 from shared.dreams.verification import anti_pattern_form
-from shared.dreams.verification.rejection import Code
+from shared.dreams.verification.rejection import RejectionCode
 from shared.foundation import errors
 from tests.unit.dreams.entries import entry
 
@@ -33,7 +33,7 @@ SOUND = "Don't mail Kessler in English because nobody there reads it — instead
     ],
 )
 def test_a_warning_with_reason_and_way_out_is_well_formed(text: str) -> None:
-    assert anti_pattern_form.well_formed(text)
+    assert anti_pattern_form.is_well_formed(text)
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_a_warning_with_reason_and_way_out_is_well_formed(text: str) -> None:
     ],
 )
 def test_anything_less_is_not(text: str) -> None:
-    assert not anti_pattern_form.well_formed(text)
+    assert not anti_pattern_form.is_well_formed(text)
 
 
 def test_a_reply_is_read_with_category_and_tag_in_place() -> None:
@@ -68,9 +68,9 @@ def test_a_reply_is_read_with_category_and_tag_in_place() -> None:
     [one] = anti_patterns.parse(json.dumps({"toSave": [told]}))
     assert (one.content, one.category, one.tags) == (SOUND, "anti-patterns/email", ("anti-pattern", "mail"))
     assert one.session_ids == ("s",)
-    assert one.draft.checked().category == "anti-patterns/email"
+    assert one.draft.validated().category == "anti-patterns/email"
     assert anti_patterns.parse('{"toSave": []}') == []
-    with pytest.raises(errors.BadReply):
+    with pytest.raises(errors.InvalidModelReply):
         anti_patterns.parse("no")
 
 
@@ -96,5 +96,8 @@ def test_the_badly_formed_and_the_known_are_refused_and_the_rest_is_kept() -> No
     found = anti_patterns.parse(json.dumps([{"content": text} for text in texts]))
     accepted, rejections = anti_patterns.checked(found, [])
     assert [one.content for one in accepted] == [texts[0], texts[3]]
-    assert [(one.code, one.item["index"]) for one in rejections] == [(Code.DUPLICATE, 1), (Code.MALFORMED, 2)]
+    assert [(one.code, one.item["index"]) for one in rejections] == [
+        (RejectionCode.DUPLICATE, 1),
+        (RejectionCode.MALFORMED, 2),
+    ]
     assert anti_patterns.checked(found[:1], [entry(1, SOUND.lower())])[0] == []

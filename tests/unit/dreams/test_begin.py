@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from shared.jobs.dream_schedule import next_hour
+from shared.jobs.dream_schedule import next_cron_time
 
 SATURDAY_NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
@@ -20,9 +20,9 @@ SATURDAY_NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
     ],
 )
 def test_the_next_time_lies_after_the_activity_never_at_it(cron: str, due: datetime) -> None:
-    assert next_hour(cron, SATURDAY_NOON) == due
+    assert next_cron_time(cron, SATURDAY_NOON) == due
     assert due > SATURDAY_NOON
 
 
 def test_without_an_expression_there_is_no_hour() -> None:
-    assert next_hour(None, datetime.now(timezone(timedelta(hours=2)))) is None
+    assert next_cron_time(None, datetime.now(timezone(timedelta(hours=2)))) is None

@@ -12,10 +12,10 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from shared.dreams.verification.check import Checked, Snapshot, check
+from shared.dreams.verification.check import CheckedPlan, Snapshot, check
 from shared.dreams.verification.plan import Deletion, Plan, Replacement, as_json, parse
-from shared.foundation.stages import State
-from shared.memory.longterm.memory import Entry
+from shared.foundation.stages import MemoryState
+from shared.memory.longterm.memory import Memory
 from tests.unit.dreams.entries import DAWN, SCOPE, entry, name, plan
 
 NAMES = ("Anna", "Bo", "Çelik", "Дарья", "Earl", "NASA", "O'Brien", "Smith-Jones")
@@ -35,7 +35,7 @@ FACTS = facts()
 
 
 @some.composite
-def entries(draw: Any, number: int, *, odd: bool) -> Entry:
+def entries(draw: Any, number: int, *, odd: bool) -> Memory:
     """Return an entry of the user's; an odd one is protected, archived, or somebody else's."""
     content, _ = draw(FACTS)
     if not odd:
@@ -49,7 +49,7 @@ def entries(draw: Any, number: int, *, odd: bool) -> Entry:
         {"user_id": "bo"},
         {"user_id": None},
         {"tenant": "evil"},
-        {"archived_at": DAWN, "state": State.ARCHIVED},
+        {"archived_at": DAWN, "state": MemoryState.ARCHIVED},
     ]
     return entry(number, content, **draw(some.sampled_from(oddities)))
 
@@ -202,7 +202,7 @@ def test_what_an_accepted_merge_says_would_be_accepted_again(dream: tuple[Plan, 
     for merge in check(proposed, offered).merges:
         kept = entry(500, merge.fields.content, category=merge.fields.category)
         again = Replacement(kept.content, None, ("again",), (kept.id,), None)
-        checked: Checked = check(plan(again), Snapshot(SCOPE, {kept.id: kept}, 1))
+        checked: CheckedPlan = check(plan(again), Snapshot(SCOPE, {kept.id: kept}, 1))
         assert [one.source_ids for one in checked.merges] == [(kept.id,)]
 
 

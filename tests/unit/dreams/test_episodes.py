@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from shared.dreams.passes import episodes
-from shared.dreams.verification.rejection import Code
+from shared.dreams.verification.rejection import RejectionCode
 from shared.foundation import errors
 from tests.unit.dreams.entries import archived, entry, name
 
@@ -27,7 +27,7 @@ def new(**change: Any) -> Any:
 def test_an_episode_becomes_an_entry() -> None:
     [one] = new()
     assert (one.category, one.importance, one.tags) == ("episodic/decision", 0.7, ("episodic", "db"))
-    draft = one.draft.checked()
+    draft = one.draft.validated()
     assert draft.source is not None
     assert draft.source.session_id == "s"
 
@@ -96,14 +96,22 @@ def test_a_continuation_keeps_what_was_told_of_a_live_episode() -> None:
     ]
     accepted, rejections = episodes.checked(continued(*items), kept)
     assert [one.id for one in accepted] == [name(1)]
-    expected = [Code.SOURCE_TAKEN, Code.UNKNOWN_ID, Code.LOSES_SPECIFICS, Code.UNKNOWN_ID]
+    expected = [
+        RejectionCode.SOURCE_TAKEN,
+        RejectionCode.UNKNOWN_ID,
+        RejectionCode.LOSES_SPECIFICS,
+        RejectionCode.UNKNOWN_ID,
+    ]
     assert [one.code for one in rejections] == expected
     assert "Bo" in rejections[2].words
     gone = {name(2): archived(2, STORY).model_copy(update={"category": "episodic/task"})}
-    assert episodes.checked(continued({"id": name(2), "content": longer}), gone)[1][0].code == Code.NOT_LIVE
+    assert (
+        episodes.checked(continued({"id": name(2), "content": longer}), gone)[1][0].code
+        == RejectionCode.NOT_LIVE
+    )
 
 
 def test_nothing_worth_telling_and_a_refusal_are_not_the_same() -> None:
     assert episodes.parse('{"toSave": [], "toUpdate": []}') == episodes.Episodes((), ())
-    with pytest.raises(errors.BadReply):
+    with pytest.raises(errors.InvalidModelReply):
         episodes.parse("sorry")

@@ -8,7 +8,7 @@ import pytest
 
 from shared.dreams.verification.check import Snapshot, check
 from shared.foundation.scope import Scope
-from shared.memory.longterm.memory import Entry
+from shared.memory.longterm.memory import Memory
 from tests.unit.dreams.entries import SCOPE, entry, plan, saving
 
 TOLD = json.loads((Path(__file__).parents[3] / "examples" / "dream" / "scope.json").read_text("utf-8"))[
@@ -16,8 +16,8 @@ TOLD = json.loads((Path(__file__).parents[3] / "examples" / "dream" / "scope.jso
 ]
 
 
-def _entry(place: int, told: dict[str, Any]) -> Entry:
-    known = {key: told[key] for key in told if key in Entry.model_fields}
+def _entry(place: int, told: dict[str, Any]) -> Memory:
+    known = {key: told[key] for key in told if key in Memory.model_fields}
     return entry(place, **known | {"user_id": told.get("user_id"), "agent_id": SCOPE.agent_id})
 
 

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 import pytest
 
 from shared.dreams.verification import fidelity
-from shared.dreams.verification.rejection import Code
-from shared.memory.longterm.memory import Entry
+from shared.dreams.verification.rejection import RejectionCode
+from shared.memory.longterm.memory import Memory
 from tests.unit.dreams.entries import entry
 
 FAITHFUL = [
@@ -145,62 +145,62 @@ INVENTED = [
 ]
 
 
-def sources(texts: list[str]) -> list[Entry]:
+def sources(texts: list[str]) -> list[Memory]:
     return [entry(number, text) for number, text in enumerate(texts)]
 
 
 @pytest.mark.parametrize(("texts", "merged"), FAITHFUL)
 def test_a_faithful_merge_passes(texts: list[str], merged: str) -> None:
-    assert fidelity.fault(merged, sources(texts)) is None
+    assert fidelity.first_fault(merged, sources(texts)) is None
 
 
 @pytest.mark.parametrize(("texts", "merged", "word"), FAITHLESS)
 def test_a_merge_that_loses_a_specific_is_told_which(texts: list[str], merged: str, word: str) -> None:
-    fault = fidelity.fault(merged, sources(texts))
+    fault = fidelity.first_fault(merged, sources(texts))
     assert fault is not None
-    assert fault.code is Code.LOSES_SPECIFICS
+    assert fault.code is RejectionCode.LOSES_SPECIFICS
     assert word in fault.words
 
 
 @pytest.mark.parametrize(("texts", "merged"), TURNED)
 def test_a_merge_that_turns_a_denial_is_refused(texts: list[str], merged: str) -> None:
-    fault = fidelity.fault(merged, sources(texts))
+    fault = fidelity.first_fault(merged, sources(texts))
     assert fault is not None
-    assert fault.code is Code.REVERSES
+    assert fault.code is RejectionCode.CHANGES_NEGATION
 
 
 @pytest.mark.parametrize(("texts", "merged"), THIN)
 def test_a_merge_that_swallows_an_unrelated_fact_is_refused(texts: list[str], merged: str) -> None:
-    fault = fidelity.fault(merged, sources(texts))
+    fault = fidelity.first_fault(merged, sources(texts))
     assert fault is not None
-    assert fault.code is Code.LOSES_GIST
+    assert fault.code is RejectionCode.LOSES_GIST
 
 
 @pytest.mark.parametrize(("texts", "merged", "word"), INVENTED)
 def test_a_merge_that_adds_a_name_or_number_is_refused(texts: list[str], merged: str, word: str) -> None:
-    fault = fidelity.fault(merged, sources(texts))
+    fault = fidelity.first_fault(merged, sources(texts))
     assert fault is not None
-    assert fault.code is Code.INVENTS
+    assert fault.code is RejectionCode.ADDS_SPECIFICS
     assert word in fault.words
 
 
 def test_what_a_label_or_the_day_of_a_source_tells_is_no_invention() -> None:
     told = entry(1, "The launch is tomorrow", category="project-context/Loci", tags=["Berlin"])
     day = told.created_at.date().isoformat()
-    assert fidelity.fault(f"The launch of Loci in Berlin is tomorrow (said on {day})", [told]) is None
+    assert fidelity.first_fault(f"The launch of Loci in Berlin is tomorrow (said on {day})", [told]) is None
 
 
 def test_days_on_which_the_sources_happened_must_be_told_when_they_differ() -> None:
     first = entry(1, "Ran along the river", occurred_at=datetime(2026, 5, 1, 8, tzinfo=UTC))
     second = entry(2, "Ran along the river", occurred_at=datetime(2026, 5, 3, 8, tzinfo=UTC))
-    fault = fidelity.fault("Ran along the river", [first, second])
+    fault = fidelity.first_fault("Ran along the river", [first, second])
     assert fault is not None
     assert fault.words == ("2026-05-01", "2026-05-03")
-    assert fidelity.fault("Ran along the river on 2026-05-01 and 3 May 2026", [first, second]) is None
-    assert fidelity.fault("Ran along the river", [first, entry(3, "Ran along the river")]) is None
+    assert fidelity.first_fault("Ran along the river on 2026-05-01 and 3 May 2026", [first, second]) is None
+    assert fidelity.first_fault("Ran along the river", [first, entry(3, "Ran along the river")]) is None
 
 
 def test_any_text_is_true_to_itself() -> None:
     for texts, merged in FAITHFUL:
         for text in (*texts, merged):
-            assert fidelity.fault(text, sources([text])) is None
+            assert fidelity.first_fault(text, sources([text])) is None

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from shared.dreams.passes import preferences
-from shared.dreams.passes.preferences import Level, Occurrence, Sighting, Tally
+from shared.dreams.passes.preferences import Evidence, Level, Occurrence, PreferenceCount
 from shared.foundation import errors
 
 VERY, MILD, CASUAL = Level.VERY_IRRITATED, Level.MILDLY_FRUSTRATED, Level.CASUAL
@@ -25,8 +25,8 @@ MARK = {
 }
 
 
-def seen(level: Level, seq: int, *more: int, session: str = "s1") -> Sighting:
-    return Sighting(session, frozenset((seq, *more)), level)
+def seen(level: Level, seq: int, *more: int, session: str = "s1") -> Evidence:
+    return Evidence(session, frozenset((seq, *more)), level)
 
 
 def marked(level: Level, seq: int, *more: int, key: str = "k", content: str = "Wants k") -> Occurrence:
@@ -35,7 +35,7 @@ def marked(level: Level, seq: int, *more: int, key: str = "k", content: str = "W
 
 def due(*levels: Level) -> bool:
     fresh = [marked(level, place) for place, level in enumerate(levels)]
-    return bool(preferences.due({}, fresh))
+    return bool(preferences.newly_due({}, fresh))
 
 
 @pytest.mark.parametrize("levels", [[VERY], [MILD] * 2, [CASUAL] * 3, [MILD, CASUAL, CASUAL], [VERY, CASUAL]])
@@ -50,9 +50,9 @@ def test_one_that_is_not_reached_is_not(levels: list[Level]) -> None:
 
 def test_runs_add_up_and_a_key_is_due_once() -> None:
     counted = {"k": (seen(CASUAL, 1), seen(CASUAL, 2))}
-    [tally] = preferences.due(counted, [marked(CASUAL, 3)])
+    [tally] = preferences.newly_due(counted, [marked(CASUAL, 3)])
     assert set(tally.sightings) == {seen(CASUAL, 1), seen(CASUAL, 2), seen(CASUAL, 3)}
-    assert preferences.due({"k": tally.sightings}, [marked(VERY, 4)]) == []
+    assert preferences.newly_due({"k": tally.sightings}, [marked(VERY, 4)]) == []
     [again] = preferences.tallied({"k": tally.sightings}, [marked(VERY, 4)])
     assert again.is_due
     assert again.was_due
@@ -60,12 +60,12 @@ def test_runs_add_up_and_a_key_is_due_once() -> None:
 
 def test_a_turn_that_is_read_again_counts_once() -> None:
     counted = {"k": (seen(CASUAL, 1), seen(CASUAL, 2))}
-    assert preferences.due(counted, [marked(CASUAL, 1), marked(CASUAL, 2), marked(CASUAL, 2)]) == []
+    assert preferences.newly_due(counted, [marked(CASUAL, 1), marked(CASUAL, 2), marked(CASUAL, 2)]) == []
 
 
 def test_the_same_turn_of_another_session_is_another_place() -> None:
     counted = {"k": (seen(CASUAL, 1), seen(CASUAL, 1, session="s2"))}
-    assert preferences.due(counted, [marked(CASUAL, 2)])
+    assert preferences.newly_due(counted, [marked(CASUAL, 2)])
 
 
 def test_a_place_counts_at_its_strongest() -> None:
@@ -76,9 +76,9 @@ def test_a_place_counts_at_its_strongest() -> None:
 
 
 def test_several_turns_of_one_exchange_are_one_place_also_when_cut_differently() -> None:
-    assert preferences.due({}, [marked(MILD, 1, 2, 3)]) == []
+    assert preferences.newly_due({}, [marked(MILD, 1, 2, 3)]) == []
     counted = {"k": (seen(MILD, 1, 2),)}
-    assert preferences.due(counted, [marked(MILD, 2, 3)]) == []
+    assert preferences.newly_due(counted, [marked(MILD, 2, 3)]) == []
     [tally] = preferences.tallied({"k": (seen(CASUAL, 1), seen(CASUAL, 3))}, [marked(CASUAL, 1, 3)])
     assert tally.sightings == (seen(CASUAL, 1, 3),)
 
@@ -89,8 +89,8 @@ def test_keys_are_apart_and_compared_as_normalised() -> None:
         marked(MILD, 2, key="short_answers"),
         marked(MILD, 3, key="x"),
     ]
-    assert [tally.key for tally in preferences.due({}, fresh)] == ["short-answers"]
-    assert preferences.due({"SHORT answers": (seen(MILD, 9),)}, fresh[:1])
+    assert [tally.key for tally in preferences.newly_due({}, fresh)] == ["short-answers"]
+    assert preferences.newly_due({"SHORT answers": (seen(MILD, 9),)}, fresh[:1])
 
 
 def test_a_preference_is_worded_by_its_strongest_then_latest_mark() -> None:
@@ -99,7 +99,7 @@ def test_a_preference_is_worded_by_its_strongest_then_latest_mark() -> None:
         marked(MILD, 2, content="second"),
         marked(CASUAL, 3, content="third"),
     ]
-    [tally] = preferences.due({}, fresh)
+    [tally] = preferences.newly_due({}, fresh)
     assert tally.occurrence.content == "second"
 
 
@@ -184,23 +184,23 @@ def test_a_mark_that_can_not_be_counted_is_left_out(change: dict[str, Any]) -> N
 
 
 def test_a_refusal_is_no_list_of_marks() -> None:
-    with pytest.raises(errors.BadReply):
+    with pytest.raises(errors.InvalidModelReply):
         preferences.parse("I'd rather not.")
 
 
 def test_only_turns_that_were_read_attest_anything() -> None:
     marks = [marked(VERY, 1, 2), marked(VERY, 8)]
-    assert preferences.attested(marks, {("s1", 2), ("s2", 8)}) == [marked(VERY, 2)]
+    assert preferences.with_read_turns(marks, {("s1", 2), ("s2", 8)}) == [marked(VERY, 2)]
 
 
 def inferred(**change: Any) -> Any:
     [one] = preferences.parse(json.dumps({"occurrences": [MARK | change]}))
-    return preferences.inferred(Tally(one.key, (one.sighting,), one, was_due=False))
+    return preferences.to_draft(PreferenceCount(one.key, (one.sighting,), one, was_due=False))
 
 
 def test_an_inferred_entry_says_that_it_is_and_where_from() -> None:
     draft = inferred()
-    assert draft.checked() == draft
+    assert draft.validated() == draft
     assert draft.metadata == {"source": "inferred"}
     assert draft.tags[0] == "inferred"
     assert draft.source is not None

@@ -2,7 +2,7 @@
 
 import pytest
 
-from shared.dreams.passes.sensitive_topics import needs_permission
+from shared.dreams.passes.sensitive_topics import is_sensitive
 
 NEEDED = """
 Never write my password into a chat
@@ -93,10 +93,10 @@ Preferisce risposte brevi
 
 @pytest.mark.parametrize("text", NEEDED)
 def test_this_needs_permission(text: str) -> None:
-    assert needs_permission(text)
-    assert needs_permission(text.upper())
+    assert is_sensitive(text)
+    assert is_sensitive(text.upper())
 
 
 @pytest.mark.parametrize("text", NOT_NEEDED)
 def test_this_does_not(text: str) -> None:
-    assert not needs_permission(text)
+    assert not is_sensitive(text)

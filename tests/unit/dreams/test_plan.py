@@ -106,7 +106,7 @@ def test_nothing_to_do_is_an_empty_plan(reply: str) -> None:
     ],
 )
 def test_a_refusal_is_no_plan(reply: str) -> None:
-    with pytest.raises(errors.BadReply):
+    with pytest.raises(errors.InvalidModelReply):
         parse(reply)
 
 
@@ -137,25 +137,25 @@ def test_a_plan_as_json_reads_back_and_can_be_stored() -> None:
 )
 def test_one_object_is_read_as_far_as_it_is_whole(text: str, found: dict[str, Any] | None) -> None:
     if found is None:
-        with pytest.raises(errors.BadReply):
-            model_output.object_(text)
+        with pytest.raises(errors.InvalidModelReply):
+            model_output.parse_object(text)
     else:
-        assert model_output.object_(text) == found
+        assert model_output.parse_object(text) == found
 
 
 def test_an_object_is_chosen_by_the_fields_it_is_asked_for() -> None:
     text = '{"plan": [1]} {"other": [2]}'
-    assert model_output.object_(text, "plan") == {"plan": [1]}
-    assert model_output.object_(text) == {"other": [2]}
+    assert model_output.parse_object(text, "plan") == {"plan": [1]}
+    assert model_output.parse_object(text) == {"other": [2]}
     for spoken in (text, '{"neither": {"plan": [1'):
-        with pytest.raises(errors.BadReply):
-            model_output.object_(spoken, "neither")
+        with pytest.raises(errors.InvalidModelReply):
+            model_output.parse_object(spoken, "neither")
 
 
 def test_a_list_is_read_from_its_object_or_by_itself() -> None:
-    assert model_output.listed('{"found": [{"a": 1}, 5]}', "found") == [{"a": 1}]
-    assert model_output.listed('[{"a": 1}]', "found") == [{"a": 1}]
-    assert model_output.listed('{"found": []}', "found") == []
-    assert model_output.listed('{"found": [{"a": 1}, {"a": ', "found") == [{"a": 1}]
-    with pytest.raises(errors.BadReply):
-        model_output.listed("nothing", "found")
+    assert model_output.parse_listed_objects('{"found": [{"a": 1}, 5]}', "found") == [{"a": 1}]
+    assert model_output.parse_listed_objects('[{"a": 1}]', "found") == [{"a": 1}]
+    assert model_output.parse_listed_objects('{"found": []}', "found") == []
+    assert model_output.parse_listed_objects('{"found": [{"a": 1}, {"a": ', "found") == [{"a": 1}]
+    with pytest.raises(errors.InvalidModelReply):
+        model_output.parse_listed_objects("nothing", "found")

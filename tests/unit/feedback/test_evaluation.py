@@ -71,13 +71,13 @@ def test_a_summary_is_cut_to_its_first_fifteen_words() -> None:
     ],
 )
 def test_a_reply_without_a_summary_or_a_known_quality_is_no_evaluation(changes: dict[str, Any]) -> None:
-    with pytest.raises(errors.BadReply):
+    with pytest.raises(errors.InvalidModelReply):
         _parse(**changes)
 
 
 @pytest.mark.parametrize("reply", ["", "I can't judge that.", "[]", "<think>hm", '"good"'])
 def test_a_reply_without_an_object_is_no_evaluation(reply: str) -> None:
-    with pytest.raises(errors.BadReply):
+    with pytest.raises(errors.InvalidModelReply):
         session_evaluation.parse(reply)
 
 

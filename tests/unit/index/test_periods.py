@@ -4,7 +4,7 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from shared.search.ranking.date_ranges import Period, named
+from shared.search.ranking.date_ranges import DateRange, find_date_ranges
 
 NOW = datetime(2024, 3, 15, 12, tzinfo=UTC)
 
@@ -29,25 +29,25 @@ def _at(year: int, month: int, day: int) -> datetime:
     ],
 )
 def test_a_period_is_read(query: str, first: tuple[int, int, int], last: tuple[int, int, int]) -> None:
-    assert named(query, NOW) == [Period(date(*first), date(*last))]
+    assert find_date_ranges(query, NOW) == [DateRange(date(*first), date(*last))]
 
 
 @pytest.mark.parametrize(
     "query", ["may I ask", "march on", "31 February 2023", "2024-13-40", "room 2024", "no date", "yesterday"]
 )
 def test_what_is_no_date_or_needs_an_unknown_now_is_left_alone(query: str) -> None:
-    assert named(query) == []
+    assert find_date_ranges(query) == []
 
 
 def test_closeness_is_one_within_and_halves_each_week() -> None:
-    (period,) = named("in May 2023")
+    (period,) = find_date_ranges("in May 2023")
     assert period.closeness(_at(2023, 5, 31)) == 1.0
     assert period.closeness(_at(2023, 6, 7)) == pytest.approx(0.5)
     assert period.closeness(_at(2022, 5, 10)) < 1e-6
 
 
 def test_a_month_without_a_year_means_any_year() -> None:
-    (period,) = named("what happened in December")
+    (period,) = find_date_ranges("what happened in December")
     for year in (2, 1999, 2023, 2024, 9997):
         assert period.closeness(_at(year, 12, 24)) == 1.0
         assert period.closeness(_at(year, 1, 7)) == pytest.approx(0.5, abs=0.06)
@@ -55,6 +55,6 @@ def test_a_month_without_a_year_means_any_year() -> None:
 
 
 def test_dates_at_the_ends_of_the_calendar_are_far_from_any_month() -> None:
-    (period,) = named("on 29 February")
+    (period,) = find_date_ranges("on 29 February")
     for edge in (_at(1, 1, 1), _at(9999, 12, 31)):
         assert period.closeness(edge) < 0.01

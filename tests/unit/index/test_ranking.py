@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from shared.foundation import errors
 from shared.search.ranking.candidate import Candidate
-from shared.search.ranking.neighbours import wanted
+from shared.search.ranking.neighbours import neighbour_keys
 from shared.search.ranking.rank import STRATEGIES, rank, top
 
 NOON = datetime(2024, 3, 15, 12, tzinfo=UTC)
@@ -160,7 +160,7 @@ def test_neighbours_are_wanted_of_hits_in_a_session_unless_they_are_here() -> No
     second = replace(_candidate("second", 5.0), session_id="s", seq=5)
     memory = _candidate("memory", 4.0)
     candidates = [first, second, memory]
-    assert wanted(rank("q", candidates), candidates) == [("s", 3), ("s", 6)]
+    assert neighbour_keys(rank("q", candidates), candidates) == [("s", 3), ("s", 6)]
 
 
 _SCORES = st.none() | st.floats(min_value=0.01, max_value=50)

@@ -25,41 +25,41 @@ def _dot(query: bm25.SparseTerms, document: bm25.SparseTerms, idf: dict[int, flo
 
 
 def test_the_dot_product_under_idf_is_bm25() -> None:
-    documents = [bm25.document(text) for text in TEXTS]
+    documents = [bm25.document_vector(text) for text in TEXTS]
     held = [index for document in documents for index in document.indices]
     idf = {
         index: math.log((len(TEXTS) - held.count(index) + 0.5) / (held.count(index) + 0.5) + 1)
         for index in set(held)
     }
     query = "red kite"
-    scores = [_dot(bm25.query(query), document, idf) for document in documents]
-    assert scores == pytest.approx(bm25.score(query, TEXTS))
+    scores = [_dot(bm25.query_vector(query), document, idf) for document in documents]
+    assert scores == pytest.approx(bm25.score_texts(query, TEXTS))
 
 
 def test_a_term_has_the_same_index_for_ever() -> None:
-    assert bm25.query("kite").indices == [4243486356]
+    assert bm25.query_vector("kite").indices == [4243486356]
 
 
 def test_length_hardly_matters_among_short_texts_and_costs_long_ones() -> None:
-    short, typical, long = (bm25.weight(1, length) for length in (3, 30, 1000))
+    short, typical, long = (bm25.term_weight(1, length) for length in (3, 30, 1000))
     assert typical == pytest.approx(1.0)
     assert short > typical > long > 0
     assert short < 1.3 * typical
 
 
 def test_a_repeated_word_weighs_more_up_to_a_bound() -> None:
-    once, often, always = (bm25.weight(count, 30) for count in (1, 5, 10_000))
+    once, often, always = (bm25.term_weight(count, 30) for count in (1, 5, 10_000))
     assert once < often < always < bm25.K1 + 1
 
 
 def test_a_text_without_a_word_has_an_empty_vector() -> None:
-    assert bm25.document(" … !") == bm25.SparseTerms([], [])
-    assert bm25.query("?") == bm25.SparseTerms([], [])
+    assert bm25.document_vector(" … !") == bm25.SparseTerms([], [])
+    assert bm25.query_vector("?") == bm25.SparseTerms([], [])
 
 
 @given(st.text())
 def test_indices_are_distinct_rising_and_fit_32_bits(text: str) -> None:
-    vector = bm25.document(text)
+    vector = bm25.document_vector(text)
     assert vector.indices == sorted(set(vector.indices))
     assert all(0 <= index < 2**32 for index in vector.indices)
     assert len(vector.values) == len(vector.indices)
@@ -67,7 +67,7 @@ def test_indices_are_distinct_rising_and_fit_32_bits(text: str) -> None:
 
 
 def test_in_process_scores_are_zero_only_without_a_word_of_the_query() -> None:
-    scores = bm25.score("kites", TEXTS)
+    scores = bm25.score_texts("kites", TEXTS)
     assert [score > 0 for score in scores] == [True, False, False, True]
-    assert bm25.score("kite", ["kite"])[0] > 0
-    assert bm25.score("kite", []) == []
+    assert bm25.score_texts("kite", ["kite"])[0] > 0
+    assert bm25.score_texts("kite", []) == []

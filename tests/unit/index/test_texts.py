@@ -4,13 +4,13 @@ import math
 
 import pytest
 
-from shared.search.text.indexed_text import dense_text, keyword_text, mean_vector, query_texts
-from shared.search.text.tokenizer import words
+from shared.search.text.indexed_text import embedding_text, keyword_text, mean_vector, query_embedding_texts
+from shared.search.text.tokenizer import tokenize
 
 
 def test_keywords_hold_speaker_content_tags_and_the_words_of_the_category() -> None:
     text = keyword_text("likes tea", speaker="Ann", category="user-likes/drink", tags=["hot"])
-    assert set(words(text)) >= {"ann", "tea", "hot", "user", "drink"}
+    assert set(tokenize(text)) >= {"ann", "tea", "hot", "user", "drink"}
 
 
 def test_a_speaker_who_leads_the_content_is_not_named_twice() -> None:
@@ -18,10 +18,10 @@ def test_a_speaker_who_leads_the_content_is_not_named_twice() -> None:
 
 
 def test_the_vector_is_taken_without_the_speaker() -> None:
-    assert dense_text("Ann: likes tea", speaker="Ann") == "likes tea"
-    assert dense_text("Ann: likes tea") == "Ann: likes tea"
-    assert dense_text("Ann likes tea", speaker="Ann") == "Ann likes tea"
-    assert dense_text("Ann:", speaker="Ann") == "Ann:"
+    assert embedding_text("Ann: likes tea", speaker="Ann") == "likes tea"
+    assert embedding_text("Ann: likes tea") == "Ann: likes tea"
+    assert embedding_text("Ann likes tea", speaker="Ann") == "Ann likes tea"
+    assert embedding_text("Ann:", speaker="Ann") == "Ann:"
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_the_vector_is_taken_without_the_speaker() -> None:
     ],
 )
 def test_an_english_question_is_asked_with_its_gist_too(query: str, texts: list[str]) -> None:
-    assert query_texts(query) == [query, *texts]
+    assert query_embedding_texts(query) == [query, *texts]
 
 
 def test_the_mean_of_vectors_is_their_common_direction() -> None:

@@ -92,7 +92,7 @@ def test_what_a_dead_child_started_dies_with_it(make: Callable[..., Process], tm
     assert child.pid is not None
     os.kill(child.pid, signal.SIGKILL)
     until(lambda: not child.alive)
-    until(lambda: process_record.birth(grandchild) is None)
+    until(lambda: process_record.start_identity(grandchild) is None)
 
 
 def test_a_child_that_ends_while_it_is_waited_for_shows_the_end_of_its_log(
@@ -139,9 +139,9 @@ def test_a_child_that_outlived_its_owner_is_stopped_by_the_next_start(
 ) -> None:
     command = [sys.executable, "-c", ORPHAN, str(tmp_path), "leave"]
     orphan = int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-    assert process_record.birth(orphan) is not None
+    assert process_record.start_identity(orphan) is not None
     make(SLEEP).start()
-    assert process_record.birth(orphan) is None
+    assert process_record.start_identity(orphan) is None
 
 
 def test_a_child_of_a_living_owner_is_left_alone(make: Callable[..., Process], tmp_path: Path) -> None:
@@ -151,11 +151,11 @@ def test_a_child_of_a_living_owner_is_left_alone(make: Callable[..., Process], t
         theirs = int(owner.stdout.readline())
         with pytest.raises(process_record.StillOwned, match=str(theirs)):
             make(SLEEP).start()
-        assert process_record.birth(theirs) is not None
+        assert process_record.start_identity(theirs) is not None
         owner.kill()
         owner.wait()
     make(SLEEP).start()
-    assert process_record.birth(theirs) is None
+    assert process_record.start_identity(theirs) is None
 
 
 def test_a_process_that_was_given_the_old_number_is_left_alone(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from services.local.process import StartFailed
 from services.local.signals import Signals
-from services.local.supervisor import Watch, watch
+from services.local.supervisor import Supervisor, supervise
 
 
 class Mortal:
@@ -28,8 +28,8 @@ class Mortal:
 def watched(mortal: Mortal, done: Callable[[], bool]) -> list[str]:
     said: list[str] = []
     signals = Signals()
-    thing = Watch(mortal, said.append, first_delay=0.01)
-    thread = threading.Thread(target=watch, args=([thing], signals, 0.005))
+    thing = Supervisor(mortal, said.append, first_delay=0.01)
+    thread = threading.Thread(target=supervise, args=([thing], signals, 0.005))
     thread.start()
     deadline = time.monotonic() + 10
     while not done() and time.monotonic() < deadline:

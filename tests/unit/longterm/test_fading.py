@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from shared.memory.longterm.decay import effective
+from shared.memory.longterm.decay import effective_importance
 
 
 @pytest.mark.parametrize(
@@ -24,4 +24,4 @@ def test_importance_fades_by_the_days_that_nobody_saw_the_fact(
 ) -> None:
     seen = datetime.now(UTC) - timedelta(days=days)
 
-    assert effective(importance, seen) == pytest.approx(expected, abs=1e-6)
+    assert effective_importance(importance, seen) == pytest.approx(expected, abs=1e-6)

@@ -33,8 +33,8 @@ def test_the_corpus_is_as_large_as_f9_asks() -> None:
 def test_a_reply_yields_objects_or_bad_reply(name: str) -> None:
     reply, expected = REPLIES[name]
     try:
-        found = model_output.objects(reply)
-    except errors.BadReply:
+        found = model_output.parse_objects(reply)
+    except errors.InvalidModelReply:
         assert not expected
         assert expected is None
     else:
@@ -43,15 +43,17 @@ def test_a_reply_yields_objects_or_bad_reply(name: str) -> None:
 
 
 def test_an_error_object_is_no_empty_array() -> None:
-    assert model_output.objects(MISSHAPEN["an error"][0]) == [{"error": "I cannot do that", "items": []}]
+    assert model_output.parse_objects(MISSHAPEN["an error"][0]) == [
+        {"error": "I cannot do that", "items": []}
+    ]
 
 
 @given(items)
 def test_what_was_meant_is_what_is_read(meant: list[dict[str, object]]) -> None:
     text = json.dumps(meant)
-    read = model_output.objects(text)
+    read = model_output.parse_objects(text)
     assert json.dumps(read) == text
-    assert json.dumps(model_output.objects(f"Sure:\n```json\n{text}\n```")) == text
+    assert json.dumps(model_output.parse_objects(f"Sure:\n```json\n{text}\n```")) == text
 
 
 @given(items.filter(bool), some.data())
@@ -61,8 +63,8 @@ def test_a_cut_off_array_yields_its_first_objects(
     text = json.dumps(meant)
     cut = text[: data.draw(some.integers(0, len(text) - 1))]
     try:
-        read = model_output.objects(cut)
-    except errors.BadReply:
+        read = model_output.parse_objects(cut)
+    except errors.InvalidModelReply:
         return
     assert read
     assert json.dumps(read) == json.dumps(meant[: len(read)])
@@ -71,8 +73,8 @@ def test_a_cut_off_array_yields_its_first_objects(
 @given(spoilt)
 def test_no_reply_is_an_unhandled_exception(reply: str) -> None:
     try:
-        found = model_output.objects(reply)
-    except errors.BadReply:
+        found = model_output.parse_objects(reply)
+    except errors.InvalidModelReply:
         return
     assert isinstance(found, list)
     assert all(isinstance(item, dict) for item in found)
@@ -83,11 +85,11 @@ def test_no_reply_is_an_unhandled_exception(reply: str) -> None:
 )
 def test_a_huge_reply_is_read_in_bounded_time(unit: str) -> None:
     started = time.perf_counter()
-    with pytest.raises(errors.BadReply):
-        model_output.objects(unit * (200_000 // len(unit)))
+    with pytest.raises(errors.InvalidModelReply):
+        model_output.parse_objects(unit * (200_000 // len(unit)))
     assert time.perf_counter() - started < 5
 
 
 def test_a_hundred_thousand_items_are_read() -> None:
     meant = [{"content": f"fact {n}"} for n in range(100_000)]
-    assert model_output.objects(json.dumps(meant)) == meant
+    assert model_output.parse_objects(json.dumps(meant)) == meant

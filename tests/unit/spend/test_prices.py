@@ -25,7 +25,7 @@ def test_sd1_the_cost_is_exact_to_the_last_digit(
     cost = Rates(r_in, r_out, r_cached).cost(Usage(fresh, output, cached))
     exact = fresh * Fraction(r_in) + output * Fraction(r_out) + cached * Fraction(r_cached)
     assert Fraction(cost) == exact / 1_000_000
-    assert Fraction(orjson.dumps(money.exact(cost)).decode()) == Fraction(cost)
+    assert Fraction(orjson.dumps(money.to_json_number(cost)).decode()) == Fraction(cost)
 
 
 @given(_tokens, _tokens, st.floats(0, 1), _rates, _rates, _rates)
@@ -33,7 +33,7 @@ def test_sd3_no_call_within_its_bound_costs_more_than_the_most(
     prompt: int, output: int, part: float, r_in: Decimal, r_out: Decimal, r_cached: Decimal
 ) -> None:
     rates, cached = Rates(r_in, r_out, r_cached), int(prompt * part)
-    assert rates.cost(Usage(prompt - cached, output, cached)) <= rates.most(Usage(prompt, output))
+    assert rates.cost(Usage(prompt - cached, output, cached)) <= rates.max_cost(Usage(prompt, output))
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_sd3_no_call_within_its_bound_costs_more_than_the_most(
     [("0.10", "0.1"), ("1E-7", "0.0000001"), ("100", "100"), ("0", "0"), ("0.000", "0"), ("12.50", "12.5")],
 )
 def test_sd1_an_amount_is_shown_without_exponent_and_idle_zeros(amount: str, digits: str) -> None:
-    assert money.digits(Decimal(amount)) == digits
+    assert money.to_text(Decimal(amount)) == digits
 
 
 def _settings(tmp_path: Path, text: str) -> config.Settings:
@@ -52,7 +52,7 @@ def _settings(tmp_path: Path, text: str) -> config.Settings:
 
 def test_sd1_the_operators_prices_go_before_the_built_in_ones(tmp_path: Path) -> None:
     text = '[models."gpt-4o"]\ninput = 0.1\noutput = 0.2\n[models."own:8b"]\ninput = "0.000000000001"\n'
-    listed = prices.listed(_settings(tmp_path, text))
+    listed = prices.listed_prices(_settings(tmp_path, text))
     assert listed["gpt-4o"] == Rates(Decimal("0.1"), Decimal("0.2"), Decimal("0.1"), "file")
     assert listed["own:8b"].input == Decimal("0.000000000001")
     assert listed["gpt-4o-mini"].source == "built-in"
@@ -75,12 +75,12 @@ def test_sd1_the_operators_prices_go_before_the_built_in_ones(tmp_path: Path) ->
 )
 def test_sd1_a_price_file_that_cannot_be_read_is_named_with_its_variable(tmp_path: Path, text: str) -> None:
     with pytest.raises(errors.Misconfigured, match="LOCI_PRICES_FILE"):
-        prices.listed(_settings(tmp_path, text))
+        prices.listed_prices(_settings(tmp_path, text))
 
 
 def test_sd1_a_missing_price_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(errors.Misconfigured, match="LOCI_PRICES_FILE"):
-        prices.listed(config.load(prices_file=tmp_path / "nowhere.toml"))
+        prices.listed_prices(config.load(prices_file=tmp_path / "nowhere.toml"))
 
 
 def test_sd1_without_a_price_the_cost_is_unknown_and_not_zero() -> None:

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from shared.foundation import errors
 from shared.platform.spend import usage
-from shared.platform.spend.charge import reported_with_turn
-from shared.platform.spend.metered_calls import split
+from shared.platform.spend.charge import parse_turn_usage
+from shared.platform.spend.metered_calls import split_usage
 from shared.platform.spend.usage import Usage
 
 _CHAT = {
@@ -55,7 +55,7 @@ SAME = Usage(input=176, output=80, cached=1024)
 def test_sd1_each_providers_usage_is_read_with_cached_tokens_apart(
     told: dict[str, Any], expected: Usage
 ) -> None:
-    assert usage.read(told) == expected
+    assert usage.parse_usage(told) == expected
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_sd1_each_providers_usage_is_read_with_cached_tokens_apart(
 )
 def test_sd1_what_is_no_usage_is_refused_with_the_field(told: dict[str, Any], field: str) -> None:
     with pytest.raises(errors.Invalid) as refused:
-        usage.read(told)
+        usage.parse_usage(told)
     assert refused.value.violations[0].field == field
 
 
@@ -99,15 +99,15 @@ def test_sd1_no_token_is_counted_twice_or_lost(fresh: int, cached: int, output: 
     }
     anthropic = {"input_tokens": fresh, "output_tokens": output, "cache_read_input_tokens": cached}
     for told in (chat, responses, anthropic):
-        assert usage.read(told) == Usage(fresh, output, cached)
-        assert usage.read(told).total == fresh + cached + output
+        assert usage.parse_usage(told) == Usage(fresh, output, cached)
+        assert usage.parse_usage(told).total == fresh + cached + output
 
 
 @given(_counts, _counts, st.lists(st.integers(1, 10**6), min_size=1, max_size=20))
 def test_sd2_what_one_call_used_is_shared_out_to_the_last_token(
     fresh: int, cached: int, weights: list[int]
 ) -> None:
-    parts = [part or Usage(0) for part in split(Usage(fresh, 0, cached), weights)]
+    parts = [part or Usage(0) for part in split_usage(Usage(fresh, 0, cached), weights)]
     assert sum(part.input for part in parts) == fresh
     assert sum(part.cached for part in parts) == cached
     for part, weight in zip(parts, weights, strict=True):
@@ -115,13 +115,13 @@ def test_sd2_what_one_call_used_is_shared_out_to_the_last_token(
 
 
 def test_sd1_a_turns_usage_may_carry_its_id_and_its_model() -> None:
-    told = reported_with_turn(_CHAT | {"id": "chatcmpl-1", "model": "gpt-4o"})
+    told = parse_turn_usage(_CHAT | {"id": "chatcmpl-1", "model": "gpt-4o"})
     assert told is not None
     assert (told.usage_id, told.model, told.usage) == ("chatcmpl-1", "gpt-4o", SAME)
-    bare = reported_with_turn(_CHAT)
+    bare = parse_turn_usage(_CHAT)
     assert bare is not None
     assert (bare.usage_id, bare.model) == (None, "unknown")
-    assert reported_with_turn(None) is None
+    assert parse_turn_usage(None) is None
 
 
 @pytest.mark.parametrize(
@@ -136,5 +136,5 @@ def test_sd1_a_turns_usage_may_carry_its_id_and_its_model() -> None:
 )
 def test_sd1_a_turns_usage_with_a_bad_id_or_model_is_refused(more: dict[str, Any], field: str) -> None:
     with pytest.raises(errors.Invalid) as refused:
-        reported_with_turn(_CHAT | more)
+        parse_turn_usage(_CHAT | more)
     assert refused.value.violations[0].field == field

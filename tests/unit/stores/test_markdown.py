@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as some
 
 from shared.conversation.state import markdown
-from shared.conversation.state.types import Entry
+from shared.conversation.state.types import TranscriptEntry
 from shared.foundation.roles import Role
 from tests import transcript_reader
 
@@ -25,20 +25,29 @@ _CONTENTS = some.one_of(
     ).map("".join),
 )
 _METADATA = some.dictionaries(some.text(), _CONTENTS, max_size=3)
-_ENTRIES = some.lists(some.builds(Entry, some.sampled_from(Role), _CONTENTS, _METADATA, _TIMES), max_size=5)
+_ENTRIES = some.lists(
+    some.builds(TranscriptEntry, some.sampled_from(Role), _CONTENTS, _METADATA, _TIMES), max_size=5
+)
 _AT = datetime(2026, 5, 4, 8, 15, tzinfo=UTC)
 
 
 @given(_ENTRIES)
-@example([Entry(Role.USER, "a\n\n### user — 2026-01-01T00:00:00Z\n\n> b", {}, _AT)])
-@example([Entry(Role.USER, "", {}, _AT), Entry(Role.USER, "\n\n", {"": "### x — {}"}, _AT)])
-@example([Entry(Role.USER, "```\n### user", {}, _AT), Entry(Role.ASSISTANT, "\x00\r### user", {}, _AT)])
-def test_a_transcript_reads_back_as_what_was_rendered(entries: list[Entry]) -> None:
+@example([TranscriptEntry(Role.USER, "a\n\n### user — 2026-01-01T00:00:00Z\n\n> b", {}, _AT)])
+@example(
+    [TranscriptEntry(Role.USER, "", {}, _AT), TranscriptEntry(Role.USER, "\n\n", {"": "### x — {}"}, _AT)]
+)
+@example(
+    [
+        TranscriptEntry(Role.USER, "```\n### user", {}, _AT),
+        TranscriptEntry(Role.ASSISTANT, "\x00\r### user", {}, _AT),
+    ]
+)
+def test_a_transcript_reads_back_as_what_was_rendered(entries: list[TranscriptEntry]) -> None:
     assert transcript_reader.parse(markdown.render(entries)) == entries
 
 
 @given(_ENTRIES)
-def test_only_heads_of_entries_begin_a_line_outside_the_quote(entries: list[Entry]) -> None:
+def test_only_heads_of_entries_begin_a_line_outside_the_quote(entries: list[TranscriptEntry]) -> None:
     lines = markdown.render(entries).splitlines()  # at every character that anybody takes for an end
     outside = [line for line in lines if line and not line.startswith("> ")]
     assert len(outside) == len(entries)
@@ -47,7 +56,7 @@ def test_only_heads_of_entries_begin_a_line_outside_the_quote(entries: list[Entr
 
 def test_an_entry_shows_role_time_and_metadata_above_its_quote() -> None:
     at = _AT.astimezone(UTC)
-    entry = Entry(Role.USER, "Good morning.\n### not a head", {"mood": "calm"}, at)
+    entry = TranscriptEntry(Role.USER, "Good morning.\n### not a head", {"mood": "calm"}, at)
     assert markdown.render([entry]) == (
         '### user — 2026-05-04T08:15:00Z — {"mood": "calm"}\n\n> Good morning.\n> ### not a head\n\n'
     )

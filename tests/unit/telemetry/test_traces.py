@@ -6,9 +6,9 @@ from collections.abc import Iterator
 import pytest
 
 from shared.foundation import config, errors
-from shared.foundation.stages import EMBED, Kind
+from shared.foundation.stages import EMBED, RecordKind
 from shared.infra.telemetry import traces
-from shared.jobs.job import Claim
+from shared.jobs.job import Job
 from tests.standins.collector import Collector, Span
 from workers.runtime import tracing
 
@@ -76,8 +76,8 @@ def test_what_is_no_traceparent_begins_a_trace_of_its_own(collector: Collector) 
 def test_rows_of_one_trace_go_on_with_it_and_of_several_link_to_each(
     collector: Collector, carried: list[str | None], expected: tuple[str | None, tuple[str, ...]]
 ) -> None:
-    claims = [Claim(1, "t", Kind.MEMORY, "r", 1, 1, None, traceparent=one) for one in carried]
-    with tracing.rows(EMBED, claims):
+    claims = [Job(1, "t", RecordKind.MEMORY, "r", 1, 1, None, traceparent=one) for one in carried]
+    with tracing.trace_jobs(EMBED, claims):
         pass
     [span] = _sent(collector)
     assert (span.trace if span.parent else None, span.links) == expected

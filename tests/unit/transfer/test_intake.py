@@ -18,7 +18,7 @@ async def chunks(*parts: bytes) -> AsyncIterator[bytes]:
 
 async def received(*parts: bytes) -> bytes:
     spool = io.BytesIO()
-    await upload.receive(chunks(*parts), spool)
+    await upload.receive_upload(chunks(*parts), spool)
     return spool.read()
 
 

@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from shared.foundation import errors
-from shared.foundation.stages import State
+from shared.foundation.stages import MemoryState
 from shared.lifecycle.transfer import ndjson
 
 LEAST: dict[str, Any] = {"id": "00000000ada0", "content": "x"}
 
 
-def read(**fields: Any) -> ndjson.Line:
-    return ndjson.read(orjson.dumps(LEAST | fields))
+def read(**fields: Any) -> ndjson.MemoryLine:
+    return ndjson.parse_line(orjson.dumps(LEAST | fields))
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_null_where_null_can_be_is_said() -> None:
 
 
 def test_a_moment_of_archiving_makes_it_archived() -> None:
-    assert read(archived_at="2026-01-02T03:04:05Z").state is State.ARCHIVED
+    assert read(archived_at="2026-01-02T03:04:05Z").state is MemoryState.ARCHIVED
 
 
 def test_a_live_state_is_said_to_have_no_moment_of_archiving() -> None:
@@ -107,7 +107,7 @@ def test_a_value_that_could_not_be_stored_unchanged_is_refused_by_field(
         lambda inner: (
             some.lists(inner, max_size=3)
             | some.dictionaries(
-                some.sampled_from([*ndjson.Line.model_fields, "supersededBy", "archivedAt", "source"]),
+                some.sampled_from([*ndjson.MemoryLine.model_fields, "supersededBy", "archivedAt", "source"]),
                 inner,
                 max_size=4,
             )
@@ -117,10 +117,10 @@ def test_a_value_that_could_not_be_stored_unchanged_is_refused_by_field(
 def test_any_json_at_all_is_read_or_refused(value: Any) -> None:
     for told in (value, LEAST | value if isinstance(value, dict) else value):
         with contextlib.suppress(errors.Invalid):
-            assert ndjson.read(orjson.dumps(told)).content.strip()
+            assert ndjson.parse_line(orjson.dumps(told)).content.strip()
 
 
 @given(some.binary(max_size=50))
 def test_any_bytes_at_all_are_refused(raw: bytes) -> None:
     with pytest.raises(errors.Invalid):
-        ndjson.read(raw)
+        ndjson.parse_line(raw)

@@ -18,7 +18,7 @@ from tests.unit.values.some import COLLECTIONS
 
 @given(COLLECTIONS)
 def test_every_collection_survives_json_and_the_parts_that_stores_keep(collection: Collection) -> None:
-    kind = collection_codec.kind_of(collection)
+    kind = collection_codec.collection_type(collection)
     told = json.loads(json.dumps(collection_codec.encode_collection(collection), allow_nan=False))
     assert collection_codec.decode_collection(kind, told) == collection
     value, data = collection_codec.dump_parts(collection)

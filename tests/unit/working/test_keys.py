@@ -95,7 +95,7 @@ def test_a_key_that_only_resembles_a_part_is_written(key: str) -> None:
     ],
 )
 def test_the_suffix_of_a_key_tells_which_part_it_reads(key: str, view: tuple[str, bool, int | None]) -> None:
-    assert keys.view_of(key) == view
+    assert keys.parse_view(key) == view
 
 
 @pytest.mark.parametrize(

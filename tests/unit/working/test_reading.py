@@ -6,7 +6,7 @@ import pytest
 
 from shared.memory.working import render
 from shared.memory.working.render import preview
-from shared.memory.working.working_entry import DeskEntry, DeskListing
+from shared.memory.working.working_entry import WorkingEntry, WorkingEntryInfo
 
 STORED = datetime(2026, 11, 1, tzinfo=UTC)
 
@@ -30,25 +30,28 @@ STORED = datetime(2026, 11, 1, tzinfo=UTC)
     ],
 )
 def test_time_left_is_hours_and_minutes_or_minutes_and_seconds_or_seconds(seconds: float, text: str) -> None:
-    assert render.left(seconds) == text
+    assert render.format_ttl(seconds) == text
 
 
-def _listing(**fields: object) -> DeskListing:
+def _listing(**fields: object) -> WorkingEntryInfo:
     times = {"stored_at": STORED, "expires_at": STORED + timedelta(seconds=300), "remaining": 272.0}
-    return DeskListing.model_validate({"key": "session/abc/emails", **times, **fields})
+    return WorkingEntryInfo.model_validate({"key": "session/abc/emails", **times, **fields})
 
 
 def test_an_inventory_line_names_time_category_and_tags() -> None:
     full = _listing(category="email", tags=("inbox", "unread"))
-    assert render.line(full) == "- session/abc/emails: expires in 4m32s, category: email, tags: inbox, unread"
+    assert (
+        render.inventory_line(full)
+        == "- session/abc/emails: expires in 4m32s, category: email, tags: inbox, unread"
+    )
 
 
 def test_an_inventory_line_leaves_out_what_is_not_there() -> None:
-    assert render.line(_listing()) == "- session/abc/emails: expires in 4m32s"
+    assert render.inventory_line(_listing()) == "- session/abc/emails: expires in 4m32s"
 
 
 def test_an_entry_answers_with_the_fields_of_the_contract_only() -> None:
-    entry = DeskEntry(value="v", large=True, **_listing().model_dump(), remaining=1.0)
+    entry = WorkingEntry(value="v", large=True, **_listing().model_dump(), remaining=1.0)
     assert set(entry.model_dump()) == {"key", "value", "stored_at", "expires_at", "category", "tags"}
 
 

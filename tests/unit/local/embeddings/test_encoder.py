@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.local.embeddings import graph, model
-from services.local.embeddings.encoder import Encoder, cut
+from services.local.embeddings.encoder import Encoder, cut_batches
 from tests.unit.local.embeddings import tiny_bert
 from tests.unit.local.embeddings.tiny_bert import MAX_TOKENS, TinyBert
 
@@ -92,7 +92,7 @@ def test_a_graph_lacking_a_tensor_is_refused_by_its_name(tiny: TinyBert) -> None
 
 @given(st.lists(st.integers(1, 256), max_size=200), st.integers(1, 2000))
 def test_batches_hold_every_row_once_within_the_budget(lengths: list[int], budget: int) -> None:
-    batches = cut(lengths, budget)
+    batches = cut_batches(lengths, budget)
     assert sorted(row for batch in batches for row in batch) == list(range(len(lengths)))
     for batch in batches:
         assert len(batch) == 1 or len(batch) * max(lengths[row] for row in batch) <= budget

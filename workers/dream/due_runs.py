@@ -9,41 +9,41 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from shared.conversation.turns.table import turn
 from shared.dreams.runs import start
 from shared.foundation.scope import Scope
-from shared.foundation.stages import DREAM, ReasonCode
-from shared.infra.postgres import owned_by
+from shared.foundation.stages import DREAM_START, ReasonCode
+from shared.infra.postgres import tenant_filter
 from shared.jobs import dream_schedule
 from shared.jobs import queries as job_queries
-from shared.jobs.job import Claim
+from shared.jobs.job import Job
 from shared.platform.resources import Resources
 from workers.dream import dispatch
 from workers.runtime import drain as job_drain
-from workers.runtime.drain import Worked
+from workers.runtime.drain import ClaimCounts
 
 _CLOCK = "clock"
 
 
-async def begin_due(resources: Resources) -> Worked:
+async def start_due_runs(resources: Resources) -> ClaimCounts:
     """Begin a run for each scope that is due; return which scopes were looked at."""
-    return await job_drain.drain(resources, DREAM, _begin_all)
+    return await job_drain.drain(resources, DREAM_START, _begin_all)
 
 
-async def _begin_all(resources: Resources, claims: Sequence[Claim]) -> None:
+async def _begin_all(resources: Resources, claims: Sequence[Job]) -> None:
     for claim in claims:
         await _begin(resources, claim)
 
 
-async def _begin(resources: Resources, claim: Claim) -> None:
-    scope = dream_schedule.scope_of(claim.tenant, claim.ref)
-    async with resources.postgres.tenant(claim.tenant) as connection:
+async def _begin(resources: Resources, claim: Job) -> None:
+    scope = dream_schedule.scope_from_record_id(claim.tenant, claim.record_id)
+    async with resources.postgres.for_tenant(claim.tenant) as connection:
         if not await _is_active(connection, resources, scope):
-            if claim.id not in await job_queries.finish(connection, [claim]):
+            if claim.id not in await job_queries.complete(connection, [claim]):
                 return
-            run = await start.begin(connection, resources.settings, scope, _CLOCK, ())
+            run = await start.start_run(connection, resources.settings, scope, _CLOCK, ())
             if run is None:  # somebody's own run is under way; what came since is for the next one
-                await dream_schedule.note_activity(connection, resources.settings, scope)
+                await dream_schedule.schedule_dream(connection, resources.settings, scope)
         else:
-            quiet = resources.settings.dream_quiet
-            await job_queries.postpone(
+            quiet = resources.settings.dream_quiet_period
+            await job_queries.reschedule(
                 connection,
                 claim,
                 "the scope is active",
@@ -52,11 +52,11 @@ async def _begin(resources: Resources, claim: Claim) -> None:
                 refund=True,
             )
             return
-    dispatch.call_next(resources, run)
+    dispatch.dispatch_next_pass(resources, run)
 
 
 async def _is_active(connection: AsyncConnection, resources: Resources, scope: Scope) -> bool:
-    recently = turn.c.received_at > func.now() - timedelta(seconds=resources.settings.dream_quiet)
+    recently = turn.c.received_at > func.now() - timedelta(seconds=resources.settings.dream_quiet_period)
     same_user = turn.c.user_id.is_not_distinct_from(scope.user_id)
-    mine = (owned_by(turn, scope.tenant), turn.c.agent_id == scope.agent_id, same_user)
+    mine = (tenant_filter(turn, scope.tenant), turn.c.agent_id == scope.agent_id, same_user)
     return await connection.scalar(select(turn.c.seq).where(*mine, recently).limit(1)) is not None
