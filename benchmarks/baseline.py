@@ -128,7 +128,7 @@ async def note(settings: config.Settings, key: str, session_id: str, messages: S
 
 def _keys(resources: Resources, tenant: str, session_id: str) -> list[str]:
     prefix = resources.settings.prefix
-    own, shared = f"{prefix}:desk:{{{tenant}:session/{session_id}}}", f"{prefix}:desk:{{{tenant}}}"
+    own, shared = f"{prefix}:working:{{{tenant}:session/{session_id}}}", f"{prefix}:working:{{{tenant}}}"
     turns = window.key(resources, tenant, session_id)
     return [turns, f"{own}:expiry", f"{own}:meta", f"{shared}:names", f"{shared}:until"]
 

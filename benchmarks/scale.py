@@ -3,7 +3,7 @@
 Raw entries wait to be enriched, by a model that takes two seconds for each. Worker processes are started
 and, by SIGTERM, stopped meanwhile. The run has a part for each number of workers, all equally long: how
 many calls they could make in a second (workers x LOCI_LLM_CONCURRENCY / seconds of a call), how many the
-model saw from the moment on when all of them were there, and `due_and_running`, which the scaler on
+model saw from the moment on when all of them were there, and `job_backlog`, which the scaler on
 Kubernetes reads. At the end nothing may be missing, nothing done twice, and no part further than a tenth
 from what was expected.
 """
@@ -151,7 +151,7 @@ class Run:
 
     async def _watch(self, database: asyncpg.Connection) -> None:
         while True:
-            self._looks.append(await database.fetchval("SELECT due_and_running(ARRAY['enrich'])"))
+            self._looks.append(await database.fetchval("SELECT job_backlog(ARRAY['enrich'])"))
             await asyncio.sleep(_PAUSE)
 
     async def _part(self, workers: int, until: int) -> Part:

@@ -1,1 +1,1 @@
-"""The schema of Postgres, as steps. Its address comes from `shared.foundation.config`."""
+"""The schema of Postgres, as a sequence of migrations. Its address comes from `shared.foundation.config`."""

@@ -1,15 +1,15 @@
-"""Close tables to every transaction that does not name a tenant: for each step that makes one.
+"""What every migration that creates a table says about who may use it.
 
-A step names its own tables; the policy is one and the same for all, so that none is forgotten or
-worded otherwise.
+A migration names its own tables; the policy and the grant are the same for all of them, so that no
+table is forgotten or worded otherwise.
 """
 
 from alembic import op
 
 from shared.foundation import config
 
-_MINE = "tenant = nullif(current_setting('loci.tenant', true), '')"
-_FLEET = "current_setting('loci.tenant', true) = '*'"
+_TENANT = "tenant = nullif(current_setting('loci.tenant', true), '')"
+_ALL_TENANTS = "current_setting('loci.tenant', true) = '*'"
 
 
 def role() -> str:
@@ -18,16 +18,18 @@ def role() -> str:
 
 
 def secure(table: str, *, fleet: bool = False) -> None:
-    """Show a transaction the rows of the tenant that it names, and of none if it names none.
+    """Restrict a table to the rows of the transaction's tenant, and let the processes' role use it.
 
-    `fleet` is for tables without content: a transaction may read them across tenants by saying so.
+    A transaction that names no tenant sees no row. `fleet` is for tables without content: a
+    transaction may read them across tenants by naming `*` as its tenant.
     """
-    allowed = f"({_MINE} OR {_FLEET})" if fleet else f"({_MINE})"
+    condition = f"({_TENANT} OR {_ALL_TENANTS})" if fleet else f"({_TENANT})"
     op.execute(f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY")
     op.execute(f"ALTER TABLE {table} FORCE ROW LEVEL SECURITY")
-    op.execute(f"CREATE POLICY tenant ON {table} USING {allowed} WITH CHECK {allowed}")
+    op.execute(f"CREATE POLICY tenant ON {table} USING {condition} WITH CHECK {condition}")
+    grant(table)
 
 
-def open_to_role(table: str) -> None:
-    """Let the processes' role work with a table that was made after the first step granted all there were."""
+def grant(table: str) -> None:
+    """Let the processes' role read and write a table."""
     op.execute(f"GRANT SELECT, INSERT, UPDATE, DELETE ON {table} TO {role()}")

@@ -1,4 +1,4 @@
-"""Every table there is, gathered so that the migrations can be compared with the code."""
+"""Import every table, so that the migrations can be compared with the code."""
 
 import shared.conversation.feedback.table
 import shared.conversation.observations.table

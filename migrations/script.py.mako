@@ -11,10 +11,10 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Apply this step."""
+    """Apply this migration."""
     ${upgrades if upgrades else "pass"}
 
 
 def downgrade() -> None:
-    """Take this step back."""
+    """Revert this migration."""
     ${downgrades if downgrades else "pass"}

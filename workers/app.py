@@ -106,7 +106,7 @@ async def _come_through(_: Resources) -> None:
 app = _create()
 
 
-def run_on_loop(work: AsyncTask, lease: Callable[[Settings], float] = attrgetter("lease")) -> Any:
+def run_on_loop(work: AsyncTask, lease: Callable[[Settings], float] = attrgetter("job_lease")) -> Any:
     """Run one piece of work on the process's loop and return what it returns; bounded by its lease.
 
     A drain claims for half a lease and has its last claims for most of another: a deadline before

@@ -69,7 +69,7 @@ def _live(running: Running, conversation: Json) -> tuple[Json, float]:
         for name in earlier:
             _say_all(client, names[name], sessions[name])
         _save_all(client, identity, _memories(conversation, names, earlier))
-        _lay_out(client, names[last], conversation.get("desk", []))
+        _lay_out(client, names[last], conversation.get("working_memory", []))
         return _ask(client, names[last], sessions[last][0]["text"])
 
 

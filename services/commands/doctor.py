@@ -7,6 +7,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from migrations.earlier_versions import refuse_earlier_schema
 from services.commands.resources import with_resources
 from shared.foundation import errors
 from shared.infra import redis as redis_client
@@ -24,7 +25,7 @@ def run_checks() -> int:
 
 async def _examine(resources: Resources) -> int:
     checks = {
-        "postgres": resources.postgres.ping(),
+        "postgres": _postgres(resources),
         "redis": _redis(resources),
         "qdrant": _qdrant(resources),
         "language model": _language_model(resources),
@@ -43,6 +44,12 @@ async def _told(check: Awaitable[Any]) -> tuple[bool, str]:
             return True, str(await check or "answers")
     except (errors.LociError, TimeoutError) as error:
         return False, str(error) or "no answer in time"
+
+
+async def _postgres(resources: Resources) -> str:
+    async with resources.postgres.autocommit() as connection:
+        await connection.run_sync(refuse_earlier_schema)
+    return "answers"
 
 
 async def _redis(resources: Resources) -> str:

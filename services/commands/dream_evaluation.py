@@ -18,7 +18,7 @@ from services.local.stack import Running, Stack
 from shared.foundation import config, errors
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "dream"
-_PASSES = ["fold_duplicates", "consolidate", "mine_anti_patterns"]
+_PASSES = ["deduplicate", "consolidate", "mine_anti_patterns"]
 _LIMIT = 1800.0  # seconds for one scope: a slow model on a laptop takes its time
 _POLL = 0.5
 console = Console(highlight=False)

@@ -1,4 +1,7 @@
-"""Bring the schema up to date. The configuration is made here, so it works from a wheel too."""
+"""Bring the schema of Postgres up to date. The alembic configuration is built here, so a wheel needs no file.
+
+`migrations.env` refuses a database that an earlier development version made.
+"""
 
 from importlib.resources import files
 
@@ -7,12 +10,15 @@ from alembic.config import Config
 
 
 def upgrade() -> None:
-    """Run every migration that has not run."""
+    """Run every migration that has not run.
+
+    Raises errors.Misconfigured if an earlier development version made the database.
+    """
     command.upgrade(configuration(), "head")
 
 
 def configuration() -> Config:
-    """Return what alembic needs to know to find the migrations."""
-    made = Config()
-    made.set_main_option("script_location", str(files("migrations")))
-    return made
+    """Return alembic's configuration, which says where the migrations are."""
+    alembic_config = Config()
+    alembic_config.set_main_option("script_location", str(files("migrations")))
+    return alembic_config

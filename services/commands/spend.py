@@ -16,7 +16,7 @@ from shared.platform.spend import budget_admin, money, report
 from shared.platform.spend.budget import Budget
 from shared.platform.spend.report import Criteria, Row
 
-_SUMS = ("charges", "input_tokens", "output_tokens", "cached_tokens", "cost_usd", "unpriced", "lost")
+_SUMS = ("charges", "input_tokens", "output_tokens", "cached_tokens", "cost_usd", "unpriced", "estimated")
 
 
 def show(

@@ -2,7 +2,7 @@
 
 A pod that starts before the migration waits here, in an init container, instead of failing over and
 over. A schema newer than this release is good enough: during an upgrade the old release's pods must
-still be able to start, and steps only add what the release before them does not mind.
+still be able to start, and a migration only makes changes that the previous release tolerates.
 """
 
 import asyncio
@@ -14,6 +14,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
+from migrations.earlier_versions import refuse_earlier_schema
 from services.commands.migrate import configuration
 from shared.foundation import config, errors
 from shared.infra.postgres import Postgres, create_engine
@@ -23,7 +24,11 @@ _NOT_YET = (errors.Unavailable, DBAPIError, asyncpg.PostgresError, OSError)
 
 
 def wait_for_schema(within: float) -> None:
-    """Return once the schema is at least this release's; raise errors.Unavailable after `within` seconds."""
+    """Return once the schema is at least this release's.
+
+    Raises errors.Unavailable after `within` seconds, and errors.Misconfigured at once if an earlier
+    development version made the database, because waiting does not help there.
+    """
     asyncio.run(_until(_schema, within))
 
 
@@ -47,17 +52,18 @@ async def _until(check: Callable[[config.Settings], Awaitable[None]], within: fl
 
 
 async def _schema(settings: config.Settings) -> None:
-    steps = ScriptDirectory.from_config(configuration())
+    migrations = ScriptDirectory.from_config(configuration())
     postgres = Postgres(settings)
     try:
         async with postgres.autocommit() as connection:
-            at = await connection.scalar(text("SELECT version_num FROM alembic_version"))
+            await connection.run_sync(refuse_earlier_schema)
+            current = await connection.scalar(text("SELECT version_num FROM alembic_version"))
     finally:
         await postgres.close()
-    needed = steps.get_current_head()
-    older = {step.revision for step in steps.walk_revisions()} - {needed} | {None}
-    if at in older:
-        raise errors.Unavailable("the schema", f"it is at {at}, this release needs {needed}")
+    needed = migrations.get_current_head()
+    older = {migration.revision for migration in migrations.walk_revisions()} - {needed} | {None}
+    if current in older:
+        raise errors.Unavailable("the schema", f"it is at {current}, this release needs {needed}")
 
 
 async def _owner(settings: config.Settings) -> None:

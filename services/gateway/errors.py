@@ -131,7 +131,7 @@ class _UnexpectedErrorMiddleware:
         try:
             await self._app(scope, receive, noted)
         except Exception as error:
-            log.error("unforeseen", error=type(error).__name__, where=error_location(error))  # noqa: TRY400
+            log.error("unexpected_error", error=type(error).__name__, where=error_location(error))  # noqa: TRY400
             if begun or scope["type"] != "http":
                 raise
             told = problem(HTTPStatus.INTERNAL_SERVER_ERROR, "an unforeseen error; it has been logged")

@@ -27,31 +27,31 @@ class CounterSpec:
 
 
 FLEET_COUNTERS: Mapping[str, CounterSpec] = {
-    "work_claims": CounterSpec("Rows claimed by workers, by stage."),
-    "work_retries": CounterSpec("Claims that were not a row's first, by stage."),
-    "work_buried": CounterSpec("Rows given up on, by stage."),
+    "job_claims": CounterSpec("Rows claimed by workers, by stage."),
+    "job_retries": CounterSpec("Claims that were not a row's first, by stage."),
+    "job_deaths": CounterSpec("Rows given up on, by stage."),
     "enrichments": CounterSpec("Entries whose enrichment ended, by how."),
     "sweep_repairs": CounterSpec("What the sweep mended or deleted, by what it was."),
     "dream_runs": CounterSpec("Dream runs that ended."),
     "dream_passes": CounterSpec("Dream passes that ended, by pass and how."),
     "dream_seconds": CounterSpec("Seconds that dream passes took, by pass."),
-    "dream_entries": CounterSpec("Entries that dreams changed, by how and why."),
+    "dream_changes": CounterSpec("Entries that dreams changed, by how and why."),
     "dream_rejections": CounterSpec("Proposals of dreams that were refused, by reason."),
     "dream_tokens": CounterSpec("Tokens that dreams used, input or output."),
     "dream_cost_usd": CounterSpec("What dreams cost in USD, by pass."),
     "spend_tokens": CounterSpec("Tokens that models used.", ("type", "purpose", "model")),
     "spend_cost_usd": CounterSpec("What models cost in USD.", ("purpose", "model")),
-    "over_budget": CounterSpec("Calls of a model that a budget refused.", ("purpose",)),
+    "budget_refusals": CounterSpec("Calls of a model that a budget refused.", ("purpose",)),
     # Budgets go by an id that was drawn for them: whoever reads metrics need not know the tenants.
     budget_queries.USED_RATIO_METRIC: CounterSpec(
         "Part of a budget that its window has used.", ("scope", "period", "budget"), GaugeMetricFamily
     ),
 }
 _STAGES = {
-    "waiting": "Rows left to do.",
+    "pending": "Rows left to do.",
     "running": "Rows in a worker's hands.",
     "dead": "Rows given up on.",
-    "oldest_seconds": "Lag of a stage: the age of its oldest row left to do.",
+    "oldest_age_seconds": "Lag of a stage: the age of its oldest row left to do.",
 }
 
 
@@ -60,7 +60,7 @@ def of_stages(rows: Iterable[RowMapping]) -> list[Metric]:
     found = {row["stage"]: row for row in rows}
     families = []
     for name, told in _STAGES.items():
-        family = GaugeMetricFamily(f"loci_work_{name}", told, labels=["stage"])
+        family = GaugeMetricFamily(f"loci_jobs_{name}", told, labels=["stage"])
         for stage in stages.STAGES:
             family.add_metric([stage], float(found[stage][name]) if stage in found else 0.0)
         families.append(family)
@@ -69,7 +69,7 @@ def of_stages(rows: Iterable[RowMapping]) -> list[Metric]:
 
 def _backlog(found: Mapping[str, RowMapping]) -> Metric:
     told = "Rows of a queue that are due or in work: what its workers are scaled by."
-    family = GaugeMetricFamily("loci_backlog", told, labels=["queue"])
+    family = GaugeMetricFamily("loci_queue_backlog_jobs", told, labels=["queue"])
     counts: Counter[str] = Counter()
     for name, stage in stages.STAGES.items():
         counts[stages.queue_of(stage.task)] += found[name]["backlog"] if name in found else 0
@@ -84,8 +84,8 @@ def of_tallies(rows: Sequence[RowMapping], alert: float) -> list[Metric]:
     for row in rows:
         name = row["name"]
         if name in families:
-            values = row["label"].split(":", len(FLEET_COUNTERS[name].labels) - 1)
-            families[name].add_metric(values, float(row["total"]))
+            values = row["labels"].split(":", len(FLEET_COUNTERS[name].labels) - 1)
+            families[name].add_metric(values, float(row["value"]))
     return [*families.values(), _alerts(families[budget_queries.USED_RATIO_METRIC], alert), _freshness(rows)]
 
 
@@ -102,8 +102,8 @@ def _alerts(ratios: Metric, alert: float) -> Metric:
 
 def _freshness(rows: Iterable[RowMapping]) -> Metric:
     told = "Seconds from a write's commit until it is found, by its keywords and by its vector."
-    family = HistogramMetricFamily(f"loci_{fleet_counters.TIME_TO_SEARCHABLE}", told, labels=["by"])
-    totals = {(row["name"], row["label"]): float(row["total"]) for row in rows}
+    family = HistogramMetricFamily(f"loci_{fleet_counters.TIME_TO_SEARCHABLE}", told, labels=["channel"])
+    totals = {(row["name"], row["labels"]): float(row["value"]) for row in rows}
     for by in ("keyword", "vector"):
         seen, buckets = 0.0, []
         for bound in (*fleet_counters.BOUNDS, float("inf")):

@@ -37,9 +37,9 @@ _seconds = Histogram(
 )
 _in_flight = Gauge("loci_http_requests_in_flight", "Requests being answered.", registry=_registry)
 _degraded = Counter(
-    "loci_degraded_answers",
+    "loci_degraded_responses",
     "Answers made without something, by what it was.",
-    ["without"],
+    ["missing"],
     registry=_registry,
 )
 

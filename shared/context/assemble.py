@@ -20,7 +20,7 @@ from shared.context.types import (
     Request,
 )
 from shared.conversation.turns.turn import RecalledLine, Turn
-from shared.foundation.categories import EXTRACT_EPISODES, is_below
+from shared.foundation.categories import EPISODES, is_below
 from shared.foundation.roles import Role
 from shared.memory.longterm.memory import Memory
 from shared.memory.longterm.search import MemoryResult
@@ -118,7 +118,7 @@ def _new(found: Sequence[MemoryResult], standing: Mapping[str, int]) -> list[Mem
 
 
 def _line(entry: Memory) -> RecalledLine:
-    episode = is_below(EXTRACT_EPISODES, entry.category)
+    episode = is_below(EPISODES, entry.category)
     return RecalledLine(id=entry.id, line=blocks.recalled_line(entry), is_episode=episode)
 
 

@@ -147,7 +147,7 @@ def _explained(gathered: ContextInputs, shaped: BuiltContext, started: float) ->
     return {
         "scores": {one.memory.id: one.scored.scores for one in gathered.found},
         "withheld": shaped.withheld,
-        "cut": shaped.shortened,
-        "milliseconds": gathered.timings | {"total": round((time.perf_counter() - started) * 1000, 2)},
+        "shortened": shaped.shortened,
+        "timings_ms": gathered.timings | {"total": round((time.perf_counter() - started) * 1000, 2)},
         "token_rule": "one per four bytes of UTF-8, four per message",
     }

@@ -17,7 +17,7 @@ from shared.conversation.turns import window
 from shared.conversation.turns.search import TurnFilters
 from shared.conversation.turns.turn import Turn
 from shared.foundation import errors
-from shared.foundation.categories import EXTRACT_EPISODES, is_below
+from shared.foundation.categories import EPISODES, is_below
 from shared.foundation.scope import Scope
 from shared.infra import redis as redis_client
 from shared.memory.longterm import search as memory_search
@@ -42,13 +42,13 @@ async def gather(
     recalled, turns, others, past = await asyncio.gather(
         _within(gathered, "recall", _recall(resources, session, request.message, gathered)),
         _within(gathered, "turns", _turns(resources, session, gathered)),
-        _within(gathered, "desk", _desks(resources, session, request.message)),
+        _within(gathered, "working", _desks(resources, session, request.message)),
         _within(gathered, "past_turns", _past_turns(resources, session, request.message, gathered)),
     )
     gathered.turns = turns or []
     gathered.first_turn = session.last_seq == 0
-    gathered.recalled = [one for one in recalled or [] if not is_below(EXTRACT_EPISODES, one.memory.category)]
-    gathered.episodes = [one for one in recalled or [] if is_below(EXTRACT_EPISODES, one.memory.category)]
+    gathered.recalled = [one for one in recalled or [] if not is_below(EPISODES, one.memory.category)]
+    gathered.episodes = [one for one in recalled or [] if is_below(EPISODES, one.memory.category)]
     gathered.other_blocks = [block for block in (past, *(others or [])) if block is not None]
     gathered.degraded = list(dict.fromkeys(gathered.degraded))
     return gathered

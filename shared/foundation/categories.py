@@ -5,9 +5,9 @@ Callers and models write them in any case, so they are compared without it, here
 
 from collections.abc import Collection
 
-MINE_ANTI_PATTERNS = "anti-patterns"
-EXTRACT_EPISODES = "episodic"
-INFER_PREFERENCES = "user-preferences"
+ANTI_PATTERNS = "anti-patterns"
+EPISODES = "episodic"
+PREFERENCES = "user-preferences"
 ACTIVE_PLANS = "active-plans"
 ANTI_PATTERN_TAG = "anti-pattern"
 
@@ -19,4 +19,4 @@ def is_below(root: str, category: str | None) -> bool:
 
 def is_anti_pattern(category: str | None, tags: Collection[str]) -> bool:
     """Tell whether a memory of this category and these tags is kept as an anti-pattern: either says so."""
-    return ANTI_PATTERN_TAG in tags or is_below(MINE_ANTI_PATTERNS, category)
+    return ANTI_PATTERN_TAG in tags or is_below(ANTI_PATTERNS, category)

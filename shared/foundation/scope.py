@@ -53,6 +53,16 @@ class Caller:
         if right not in self.rights:
             raise errors.Forbidden(f"this key lacks the right '{right}'")
 
+    def require_unbound(self, what: str) -> None:
+        """Raise Forbidden if the key is bound to anything; `what` says what belongs to the whole tenant."""
+        for field, bound in self.bindings.items():
+            raise errors.Forbidden(f"this key is bound to {field} '{bound}'; {what}")
+
+    @property
+    def binding_filter(self) -> dict[str, str]:
+        """The agent and user that lists of this key are limited to, by column."""
+        return {field: value for field, value in self.bindings.items() if field != "namespace"}
+
     def scope(self, agent_id: str | None, user_id: str | None) -> Scope:
         """Return the scope that is asked for, if the key may act in it.
 

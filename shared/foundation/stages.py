@@ -45,10 +45,10 @@ class RecordKind(StrEnum):
 
     MEMORY = "memory"
     TURN = "turn"
-    WORKING = "desk"
+    WORKING = "working"
     OBSERVATION = "observation"
-    DREAM_SCOPE = "scope"  # an agent's, or one of its users', to be dreamed over
-    DREAM_RUN = "run"  # a dream run
+    DREAM_SCOPE = "dream_scope"  # an agent's, or one of its users', to be dreamed over
+    DREAM_RUN = "dream_run"  # a dream run
 
 
 SEARCHABLE_KINDS = (RecordKind.MEMORY, RecordKind.TURN, RecordKind.WORKING, RecordKind.OBSERVATION)
@@ -97,13 +97,15 @@ ENRICH = Stage(
     "enrich", Pipeline.ENRICHMENT, "enrichment.enrich_pending", batch_size=16, outage_uses_attempt=True
 )
 
-DREAM_START = Stage("dream", Pipeline.DREAM, "dream.begin_due", batch_size=20)
-DREAM_PASS = Stage("dream_pass", Pipeline.DREAM, "dream.go_on", batch_size=10, outage_uses_attempt=True)
+DREAM_START = Stage("dream_start", Pipeline.DREAM, "dream.start_due_runs", batch_size=20)
+DREAM_PASS = Stage(
+    "dream_pass", Pipeline.DREAM, "dream.dispatch_next_passes", batch_size=10, outage_uses_attempt=True
+)
 
 STAGES = {stage.name: stage for stage in (INDEX, EMBED, ENRICH, DREAM_START, DREAM_PASS)}
 
 # Tasks that are no stage of a record: the clock's.
-DISPATCH_TASK = "sweep.hand_on"
+DISPATCH_TASK = "sweep.dispatch_due_jobs"
 SWEEP_TASK = "sweep.sweep_once"
 
 
@@ -115,7 +117,7 @@ def queue_of(task: str) -> str:
 class DreamPass(StrEnum):
     """The passes, in the order of a run. The value is the task's name without its queue."""
 
-    DEDUPLICATE = "fold_duplicates"
+    DEDUPLICATE = "deduplicate"
     EVALUATE_SESSIONS = "evaluate_sessions"
     CONSOLIDATE = "consolidate"
     MINE_ANTI_PATTERNS = "mine_anti_patterns"

@@ -121,7 +121,7 @@ class TaskPublisher:
 
     def _publish(self, stage: stages.Stage, rows: int, trace: str | None) -> None:
         for _ in range(min(_MAX_RINGS, -(-rows // stage.batch_size))):
-            self._send(stage.task, {"due": rows}, trace)
+            self._send(stage.task, {"due_jobs": rows}, trace)
 
     def _send(self, task: str, arguments: Mapping[str, str | int | None], trace: str | None) -> None:
         with traces.span(f"ring {task}", "producer", trace) as span:
@@ -130,5 +130,5 @@ class TaskPublisher:
             try:
                 self._app.send_task(task, kwargs=arguments, retry=False, **options)
             except (OperationalError, OSError) as error:
-                log.warning("ring_lost", task=task, reason=type(error).__name__)
+                log.warning("wake_up_lost", task=task, reason=type(error).__name__)
                 span.fail(type(error).__name__)

@@ -10,21 +10,26 @@ Every tenant transaction holds the generations' lock in shared mode. Creating or
 index generation takes it exclusively: a save can't fall between two generations.
 """
 
+import hashlib
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
+from typing import Any
 
 import asyncpg
 import orjson
 from sqlalchemy import (
     ARRAY,
     ColumnElement,
+    Function,
     Integer,
     MetaData,
     Table,
     Text,
+    and_,
     any_,
     func,
     literal,
+    or_,
     select,
     text,
     tuple_,
@@ -34,6 +39,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from shared.foundation import config, errors
+from shared.foundation.scope import Scope
 
 metadata = MetaData(
     naming_convention={
@@ -87,6 +93,40 @@ def is_any_turn_of(
     sessions = func.unnest(literal([place[0] for place in wanted], ARRAY(Text)))
     seqs = func.unnest(literal([place[1] for place in wanted], ARRAY(Integer)))
     return tuple_(session, seq).in_(select(sessions, seqs))
+
+
+def exact_scope(table: Table, scope: Scope) -> ColumnElement[bool]:
+    """Return the condition that a row belongs to exactly this scope: one user's, or to no user."""
+    same_user = table.c.user_id.is_not_distinct_from(scope.user_id)
+    return and_(tenant_filter(table, scope.tenant), table.c.agent_id == scope.agent_id, same_user)
+
+
+def visible_scope(table: Table, scope: Scope) -> ColumnElement[bool]:
+    """Return the condition of what a scope sees: the agent's common rows, and those of its user."""
+    common = table.c.user_id.is_(None)
+    visible = common if scope.user_id is None else or_(common, table.c.user_id == scope.user_id)
+    return and_(tenant_filter(table, scope.tenant), table.c.agent_id == scope.agent_id, visible)
+
+
+def keyset_after(*keys: tuple[ColumnElement[Any], Any, bool]) -> ColumnElement[bool]:
+    """Return the condition of the rows that follow a position in an ordering.
+
+    Each key is (column, value at the position, whether the column is ordered descending).
+    """
+    (column, value, is_descending), *rest = keys
+    beyond = column < value if is_descending else column > value
+    return or_(beyond, and_(column == value, keyset_after(*rest))) if rest else beyond
+
+
+def seconds(number: float) -> Function[Any]:
+    """Return an interval of this many seconds."""
+    return func.make_interval(0, 0, 0, 0, 0, 0, number)
+
+
+def advisory_lock_key(*names: str) -> int:
+    """Return the key of the advisory lock that these names share, as a signed 64-bit integer."""
+    digest = hashlib.sha256("\x1f".join(names).encode()).digest()
+    return int.from_bytes(digest[:8], "big", signed=True)
 
 
 class Postgres:

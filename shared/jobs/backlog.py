@@ -47,7 +47,7 @@ async def list_exhausted(connection: AsyncConnection, attempts: int, limit: int)
 
 async def list_delayed(connection: AsyncConnection, tenant: str) -> list[RowMapping]:
     """Return {stage, reason, rows} of a tenant's rows that wait for something to come back or to turn."""
-    waits = (job.c.token.is_(None), job.c.run_at > func.now(), job.c.last_error.is_not(None))
+    waits = (job.c.lease_token.is_(None), job.c.run_at > func.now(), job.c.last_error.is_not(None))
     statement = (
         select(job.c.stage, job.c.last_error.label("reason"), func.count().label("rows"))
         .where(tenant_filter(job, tenant), job.c.dead_at.is_(None), *waits)
@@ -59,19 +59,19 @@ async def list_delayed(connection: AsyncConnection, tenant: str) -> list[RowMapp
 
 
 async def backlog_by_stage(connection: AsyncConnection, tenant: str | None = None) -> list[RowMapping]:
-    """Return {stage, waiting, running, backlog, dead, oldest_seconds} for each stage with rows.
+    """Return {stage, pending, running, backlog, dead, oldest_age_seconds} for each stage with rows.
 
-    `backlog` is what is due or in work, as `due_and_running` tells a scaler: it leaves out what is put off.
+    `backlog` is what is due or in work, as `job_backlog` tells a scaler: it leaves out what is put off.
     """
     alive, now = job.c.dead_at.is_(None), func.now()
     statement = select(
         job.c.stage,
-        func.count().filter(alive).label("waiting"),
-        func.count().filter(alive, job.c.token.is_not(None), job.c.run_at > now).label("running"),
-        func.count().filter(alive, (job.c.run_at <= now) | job.c.token.is_not(None)).label("backlog"),
+        func.count().filter(alive).label("pending"),
+        func.count().filter(alive, job.c.lease_token.is_not(None), job.c.run_at > now).label("running"),
+        func.count().filter(alive, (job.c.run_at <= now) | job.c.lease_token.is_not(None)).label("backlog"),
         func.count().filter(~alive).label("dead"),
         func.coalesce(func.extract("epoch", now - func.min(job.c.created_at).filter(alive)), 0).label(
-            "oldest_seconds"
+            "oldest_age_seconds"
         ),
     ).group_by(job.c.stage)
     if tenant is not None:

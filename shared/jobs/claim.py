@@ -14,35 +14,36 @@ from shared.jobs.table import job
 _CLAIM = text(
     """
     WITH RECURSIVE hop AS (
-        (SELECT tenant FROM work
+        (SELECT tenant FROM job
          WHERE stage = :stage AND backfill = :backfill AND dead_at IS NULL ORDER BY tenant LIMIT 1)
         UNION ALL
-        SELECT (SELECT w.tenant FROM work w
+        SELECT (SELECT w.tenant FROM job w
                 WHERE w.stage = :stage AND w.backfill = :backfill AND w.dead_at IS NULL
                   AND w.tenant > hop.tenant ORDER BY w.tenant LIMIT 1)
         FROM hop WHERE hop.tenant IS NOT NULL
     ), waiting AS (
         SELECT hop.tenant FROM hop
-        WHERE EXISTS (SELECT FROM work w
+        WHERE EXISTS (SELECT FROM job w
                       WHERE w.stage = :stage AND w.backfill = :backfill AND w.dead_at IS NULL
                         AND w.tenant = hop.tenant AND w.run_at <= now() AND w.attempts < :attempts
-                        AND (w.token IS NULL OR w.attempts < :attempts - 1))
+                        AND (w.lease_token IS NULL OR w.attempts < :attempts - 1))
         ORDER BY random() LIMIT :limit
     ), picked AS (
         SELECT mine.id FROM waiting CROSS JOIN LATERAL (
-            SELECT w.id FROM work w
+            SELECT w.id FROM job w
             WHERE w.stage = :stage AND w.backfill = :backfill AND w.dead_at IS NULL
               AND w.tenant = waiting.tenant AND w.run_at <= now() AND w.attempts < :attempts
-              AND (w.token IS NULL OR w.attempts < :attempts - 1)
+              AND (w.lease_token IS NULL OR w.attempts < :attempts - 1)
             ORDER BY w.run_at
             LIMIT greatest(1, CAST(:limit AS integer) / (SELECT count(*) FROM waiting))
             FOR UPDATE SKIP LOCKED
         ) AS mine
     )
-    UPDATE work SET token = gen_random_uuid(), attempts = attempts + 1,
+    UPDATE job SET lease_token = gen_random_uuid(), attempts = attempts + 1,
                     run_at = now() + make_interval(secs => :lease)
-    FROM picked WHERE work.id = picked.id
-    RETURNING work.id, tenant, kind, ref, version, generation, token, attempts, track, traceparent
+    FROM picked WHERE job.id = picked.id
+    RETURNING job.id, tenant, kind, record_id, version, generation, lease_token, attempts, pipeline,
+              traceparent
     """
 )
 
@@ -53,16 +54,16 @@ _CLAIM = text(
 _LAST_CHANCES_LOCK = 0x10C1_0002
 _CLAIM_LAST_CHANCE = text(
     """
-    UPDATE work SET token = gen_random_uuid(), attempts = attempts + 1,
+    UPDATE job SET lease_token = gen_random_uuid(), attempts = attempts + 1,
                     run_at = now() + make_interval(secs => :lease)
-    WHERE id = (SELECT w.id FROM work w
+    WHERE id = (SELECT w.id FROM job w
                 WHERE w.stage = :stage AND w.dead_at IS NULL AND w.run_at <= now()
-                  AND w.token IS NOT NULL AND w.attempts = :attempts - 1
+                  AND w.lease_token IS NOT NULL AND w.attempts = :attempts - 1
                 ORDER BY w.run_at LIMIT 1 FOR UPDATE SKIP LOCKED)
-      AND NOT EXISTS (SELECT FROM work o
+      AND NOT EXISTS (SELECT FROM job o
                       WHERE o.stage = :stage AND o.dead_at IS NULL AND o.run_at > now()
-                        AND o.token IS NOT NULL AND o.attempts >= :attempts)
-    RETURNING id, tenant, kind, ref, version, generation, token, attempts, track, traceparent
+                        AND o.lease_token IS NOT NULL AND o.attempts >= :attempts)
+    RETURNING id, tenant, kind, record_id, version, generation, lease_token, attempts, pipeline, traceparent
     """
 )
 
@@ -95,12 +96,12 @@ async def claim_one(
         .where(
             tenant_filter(job, tenant),
             job.c.kind == kind,
-            job.c.ref == record_id,
+            job.c.record_id == record_id,
             job.c.stage == stage.name,
         )
         .where(job.c.run_at <= func.now(), job.c.dead_at.is_(None))
         .values(
-            token=func.gen_random_uuid(),
+            lease_token=func.gen_random_uuid(),
             attempts=job.c.attempts + 1,
             run_at=func.now() + func.make_interval(0, 0, 0, 0, 0, 0, lease),
         )

@@ -27,9 +27,9 @@ async def increment(connection: AsyncConnection, name: str, by: Mapping[str, flo
 # In one order everywhere: two transactions over the same counters must not wait for each other.
 _COUNT = text(
     """
-    INSERT INTO tally (name, label, total)
-    SELECT :name, a.label, a.amount FROM unnest(:labels, :amounts) AS a (label, amount) ORDER BY a.label
-    ON CONFLICT (name, label) DO UPDATE SET total = tally.total + excluded.total
+    INSERT INTO fleet_counter (name, labels, value)
+    SELECT :name, a.labels, a.amount FROM unnest(:labels, :amounts) AS a (labels, amount) ORDER BY a.labels
+    ON CONFLICT (name, labels) DO UPDATE SET value = fleet_counter.value + excluded.value
     """
 ).bindparams(bindparam("labels", type_=ARRAY(Text)), bindparam("amounts", type_=ARRAY(Double)))
 
@@ -47,37 +47,37 @@ async def increment_detached(postgres: Postgres, added: Mapping[str, Mapping[str
                 await increment(connection, name, by)
 
 
-async def set_gauge(connection: AsyncConnection, name: str, label: str, value: float) -> None:
+async def set_gauge(connection: AsyncConnection, name: str, labels: str, value: float) -> None:
     """Set a gauge that every process shares."""
-    await connection.execute(_PUT, {"name": name, "label": label, "value": value})
+    await connection.execute(_PUT, {"name": name, "labels": labels, "value": value})
 
 
 _PUT = text(
-    "INSERT INTO tally (name, label, total) VALUES (:name, :label, :value)"
-    " ON CONFLICT (name, label) DO UPDATE SET total = excluded.total"
+    "INSERT INTO fleet_counter (name, labels, value) VALUES (:name, :labels, :value)"
+    " ON CONFLICT (name, labels) DO UPDATE SET value = excluded.value"
 )
 
 
 async def delete_counter(connection: AsyncConnection, name: str, labels: Sequence[str]) -> None:
     """Take gauges away whose thing is gone."""
     await connection.execute(
-        delete(fleet_counter).where(fleet_counter.c.name == name, fleet_counter.c.label.in_(labels))
+        delete(fleet_counter).where(fleet_counter.c.name == name, fleet_counter.c.labels.in_(labels))
     )
 
 
 async def read_all(connection: AsyncConnection) -> list[RowMapping]:
-    """Return every shared counter as {name, label, total}."""
+    """Return every shared counter as {name, labels, value}."""
     return list(
         (
             await connection.execute(
-                select(fleet_counter).order_by(fleet_counter.c.name, fleet_counter.c.label)
+                select(fleet_counter).order_by(fleet_counter.c.name, fleet_counter.c.labels)
             )
         ).mappings()
     )
 
 
-TIME_TO_SEARCHABLE = "searchable_seconds"
-TOTAL = "searchable_seconds_sum"
+TIME_TO_SEARCHABLE = "time_to_searchable_seconds"
+TOTAL = "time_to_searchable_seconds_sum"
 BOUNDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 60.0, 300.0, 3600.0)
 """Upper ends of the buckets, in seconds; what took longer is in one more, `inf`."""
 Channel = Literal["keyword", "vector"]

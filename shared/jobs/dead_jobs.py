@@ -21,11 +21,15 @@ async def mark_dead(connection: AsyncConnection, claim: Job, reason: str) -> Non
     stage = await connection.scalar(
         update(job)
         .where(
-            job.c.id == claim.id, job.c.token.is_not_distinct_from(claim.lease_token), job.c.dead_at.is_(None)
+            job.c.id == claim.id,
+            job.c.lease_token.is_not_distinct_from(claim.lease_token),
+            job.c.dead_at.is_(None),
         )
-        .values(token=None, dead_at=func.now(), last_error=reason[:500], reason_code=ReasonCode.EXHAUSTED)
+        .values(
+            lease_token=None, dead_at=func.now(), last_error=reason[:500], reason_code=ReasonCode.EXHAUSTED
+        )
         .returning(job.c.stage)
     )
     if stage is not None:
-        await counters.increment(connection, "work_buried", {stage: 1})
-        log.error("buried", stage=stage, work_id=claim.id, reason=reason)
+        await counters.increment(connection, "job_deaths", {stage: 1})
+        log.error("job_dead", stage=stage, job_id=claim.id, reason=reason)

@@ -16,15 +16,15 @@ from shared.foundation.scope import Scope
 # changes nothing.
 _SCHEDULE = text(
     """
-    INSERT INTO work (tenant, kind, ref, track, stage, version, run_at)
-    SELECT :tenant, 'scope', :ref, 'dream', :stage, 1,
+    INSERT INTO job (tenant, kind, record_id, pipeline, stage, version, run_at)
+    SELECT :tenant, 'dream_scope', :record_id, 'dream', :stage, 1,
            coalesce(CAST(:hour AS timestamptz),
                     greatest(now() + make_interval(secs => :first),
                              (SELECT max(created_at) FROM dream_run
                               WHERE tenant = :tenant AND agent_id = :agent
                                 AND user_id IS NOT DISTINCT FROM CAST(:user AS text))
                              + make_interval(secs => :every)))
-    ON CONFLICT (tenant, kind, ref, track, generation) DO NOTHING
+    ON CONFLICT (tenant, kind, record_id, pipeline, generation) DO NOTHING
     """
 )
 
@@ -35,7 +35,7 @@ async def schedule_dream(connection: AsyncConnection, settings: Settings, scope:
         return
     values = {
         "tenant": scope.tenant,
-        "ref": scope_to_record_id(scope),
+        "record_id": scope_to_record_id(scope),
         "agent": scope.agent_id,
         "user": scope.user_id,
         "stage": stages.DREAM_START.name,

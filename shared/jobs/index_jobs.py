@@ -17,20 +17,21 @@ from shared.jobs.table import job
 
 _ENQUEUE_INDEX = text(
     """
-    INSERT INTO work (tenant, kind, ref, track, generation, stage, version, backfill, run_at, traceparent)
-    SELECT :tenant, g.kind, r.ref, 'index', g.id, 'index', r.version, :backfill,
+    INSERT INTO job (tenant, kind, record_id, pipeline, generation, stage, version, backfill, run_at,
+                     traceparent)
+    SELECT :tenant, g.kind, r.record_id, 'index', g.id, 'index', r.version, :backfill,
            now() + make_interval(secs => :delay), :traceparent
-    FROM unnest(:refs, :versions) AS r (ref, version), index_generation g
+    FROM unnest(:record_ids, :versions) AS r (record_id, version), index_generation g
     WHERE g.kind = :kind AND (CAST(:generation AS integer) IS NULL OR g.id = :generation)
-    ORDER BY r.ref, g.id
-    ON CONFLICT (tenant, kind, ref, track, generation) DO UPDATE
+    ORDER BY r.record_id, g.id
+    ON CONFLICT (tenant, kind, record_id, pipeline, generation) DO UPDATE
         SET stage = 'index', version = excluded.version, backfill = excluded.backfill,
-            run_at = excluded.run_at, token = NULL, attempts = 0, last_error = NULL, reason_code = NULL,
+            run_at = excluded.run_at, lease_token = NULL, attempts = 0, last_error = NULL, reason_code = NULL,
             dead_at = NULL, created_at = now(), traceparent = excluded.traceparent
         WHERE NOT excluded.backfill
-    RETURNING id, tenant, kind, ref, version, generation, token, attempts, track, traceparent
+    RETURNING id, tenant, kind, record_id, version, generation, lease_token, attempts, pipeline, traceparent
     """
-).bindparams(bindparam("refs", type_=ARRAY(Text)), bindparam("versions", type_=ARRAY(BigInteger)))
+).bindparams(bindparam("record_ids", type_=ARRAY(Text)), bindparam("versions", type_=ARRAY(BigInteger)))
 
 
 async def enqueue_index_jobs(
@@ -44,7 +45,7 @@ async def enqueue_index_jobs(
 ) -> list[Job]:
     """Make records due for the index, in every generation or, as backfill, in one.
 
-    `versions` maps each ref to the version that shall be found. `delay` (seconds) is the time
+    `versions` maps each record id to the version that shall be found. `delay` (seconds) is the time
     that the writer takes to do it itself. A backfill never resets a row that is there.
     """
     rows = await connection.execute(
@@ -52,7 +53,7 @@ async def enqueue_index_jobs(
         {
             "tenant": tenant,
             "kind": kind,
-            "refs": list(versions),
+            "record_ids": list(versions),
             "versions": list(versions.values()),
             "delay": delay,
             "generation": generation,
@@ -69,12 +70,12 @@ _CONFIRM_INDEXED = text(
     embeds AS (SELECT held.id FROM held JOIN index_generation g ON g.id = held.generation
                WHERE g.model IS NOT NULL),
     moved AS (
-        UPDATE work SET stage = 'embed', token = NULL, attempts = 0, run_at = now(),
+        UPDATE job SET stage = 'embed', lease_token = NULL, attempts = 0, run_at = now(),
                         last_error = NULL, reason_code = NULL
-        FROM embeds WHERE work.id = embeds.id RETURNING work.id
+        FROM embeds WHERE job.id = embeds.id RETURNING job.id
     ), gone AS (
-        DELETE FROM work USING held
-        WHERE work.id = held.id AND held.id NOT IN (SELECT id FROM embeds) RETURNING work.id
+        DELETE FROM job USING held
+        WHERE job.id = held.id AND held.id NOT IN (SELECT id FROM embeds) RETURNING job.id
     )
     SELECT (SELECT count(*) FROM moved) AS waiting, array_agg(age) FILTER (WHERE age IS NOT NULL) AS ages
     FROM held
@@ -97,7 +98,7 @@ async def confirm_indexed(connection: AsyncConnection, claims: Sequence[Job]) ->
 
 _CONFIRM_EMBEDDED = text(
     f"WITH held AS ({_HELD} {_HOLDING})"  # noqa: S608
-    " DELETE FROM work USING held WHERE work.id = held.id RETURNING held.age"
+    " DELETE FROM job USING held WHERE job.id = held.id RETURNING held.age"
 ).bindparams(*_HELD_PARAMETERS)
 
 
@@ -110,8 +111,8 @@ async def confirm_embedded(connection: AsyncConnection, claims: Sequence[Job]) -
 _BACK_TO_INDEX = text(
     f"""
     WITH held AS ({_HELD} {_HOLDING})
-    UPDATE work SET stage = 'index', token = NULL, attempts = 0, run_at = now()
-    FROM held WHERE work.id = held.id
+    UPDATE job SET stage = 'index', lease_token = NULL, attempts = 0, run_at = now()
+    FROM held WHERE job.id = held.id
     """  # noqa: S608
 ).bindparams(*_HELD_PARAMETERS)
 
@@ -125,7 +126,7 @@ async def find_unindexed(
     connection: AsyncConnection, tenant: str, kind: RecordKind, record_ids: Sequence[str]
 ) -> list[Job]:
     """Return the index rows of records whose points are not written, and not in a worker's hands."""
-    mine = (tenant_filter(job, tenant), job.c.kind == kind, job.c.ref.in_(record_ids))
-    waiting = (job.c.stage == "index", job.c.token.is_(None), job.c.dead_at.is_(None))
+    mine = (tenant_filter(job, tenant), job.c.kind == kind, job.c.record_id.in_(record_ids))
+    waiting = (job.c.stage == "index", job.c.lease_token.is_(None), job.c.dead_at.is_(None))
     rows = await connection.execute(select(job).where(*mine, *waiting))
     return [Job.from_row(row) for row in rows.mappings()]

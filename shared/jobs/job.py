@@ -28,13 +28,18 @@ class Job:
     def from_row(cls, row: RowMapping) -> "Job":
         """Read a claim from a row of `work`."""
         fields: Mapping[str, Any] = {name: row[name] for name in JOB_COLUMNS}
-        token = None if row["token"] is None else str(row["token"])
+        lease_token = None if row["lease_token"] is None else str(row["lease_token"])
         return cls(
-            **{**fields, "kind": RecordKind(row["kind"]), "track": Pipeline(row["track"]), "token": token}
+            **{
+                **fields,
+                "kind": RecordKind(row["kind"]),
+                "pipeline": Pipeline(row["pipeline"]),
+                "lease_token": lease_token,
+            }
         )
 
 
 JOB_COLUMNS = (
-    *("id", "tenant", "kind", "ref", "version", "generation", "token", "attempts", "track"),
+    *("id", "tenant", "kind", "record_id", "version", "generation", "lease_token", "attempts", "pipeline"),
     "traceparent",
 )

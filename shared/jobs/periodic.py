@@ -15,12 +15,12 @@ from shared.jobs.table import periodic_run
 async def claim_run(connection: AsyncConnection, task: str, interval: float) -> bool:
     """Tell whether this ring is the first of its kind for `window` seconds; it then is the one followed."""
     earlier = func.now() - func.make_interval(0, 0, 0, 0, 0, 0, interval)
-    followed = insert(periodic_run).values(kind=task)
+    followed = insert(periodic_run).values(task=task)
     row = await connection.execute(
         followed.on_conflict_do_update(
-            index_elements=[periodic_run.c.kind],
-            set_={"followed_at": func.now()},
-            where=periodic_run.c.followed_at <= earlier,
-        ).returning(periodic_run.c.kind)
+            index_elements=[periodic_run.c.task],
+            set_={"last_run_at": func.now()},
+            where=periodic_run.c.last_run_at <= earlier,
+        ).returning(periodic_run.c.task)
     )
     return row.one_or_none() is not None

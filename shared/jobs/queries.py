@@ -16,15 +16,15 @@ from shared.jobs.table import job
 
 _ENQUEUE = text(
     """
-    INSERT INTO work (tenant, kind, ref, track, stage, version, traceparent)
-    SELECT :tenant, :kind, r.ref, :track, :stage, r.version, :traceparent
-    FROM unnest(:refs, :versions) AS r (ref, version) ORDER BY r.ref
-    ON CONFLICT (tenant, kind, ref, track, generation) DO UPDATE
+    INSERT INTO job (tenant, kind, record_id, pipeline, stage, version, traceparent)
+    SELECT :tenant, :kind, r.record_id, :pipeline, :stage, r.version, :traceparent
+    FROM unnest(:record_ids, :versions) AS r (record_id, version) ORDER BY r.record_id
+    ON CONFLICT (tenant, kind, record_id, pipeline, generation) DO UPDATE
         SET stage = excluded.stage, version = excluded.version, run_at = now(),
-            token = NULL, attempts = 0, last_error = NULL, reason_code = NULL,
+            lease_token = NULL, attempts = 0, last_error = NULL, reason_code = NULL,
             dead_at = NULL, created_at = now(), traceparent = excluded.traceparent
     """
-).bindparams(bindparam("refs", type_=ARRAY(Text)), bindparam("versions", type_=ARRAY(BigInteger)))
+).bindparams(bindparam("record_ids", type_=ARRAY(Text)), bindparam("versions", type_=ARRAY(BigInteger)))
 
 
 async def enqueue(
@@ -32,8 +32,8 @@ async def enqueue(
 ) -> None:
     """Make records due for a stage outside the index. A row that is in work is taken back."""
     if versions:
-        values = {"refs": list(versions), "versions": list(versions.values())}
-        names = {"tenant": tenant, "kind": kind, "track": stage.pipeline, "stage": stage.name}
+        values = {"record_ids": list(versions), "versions": list(versions.values())}
+        names = {"tenant": tenant, "kind": kind, "pipeline": stage.pipeline, "stage": stage.name}
         trace = {"traceparent": traces.traceparent()}
         await connection.execute(_ENQUEUE, names | values | trace)
 
@@ -41,22 +41,22 @@ async def enqueue(
 _HELD = """
     SELECT w.id, w.generation, CASE WHEN NOT w.backfill
            THEN extract(epoch FROM clock_timestamp() - w.created_at)::float8 END AS age
-    FROM work w
-    JOIN unnest(:ids, :versions, :tokens) AS c (id, version, token)
-      ON w.id = c.id AND w.version = c.version AND w.token IS NOT DISTINCT FROM c.token
+    FROM job w
+    JOIN unnest(:ids, :versions, :lease_tokens) AS c (id, version, lease_token)
+      ON w.id = c.id AND w.version = c.version AND w.lease_token IS NOT DISTINCT FROM c.lease_token
 """
 # In the order in which rows are enqueued: two transactions over the same rows must not wait for each other.
-_HOLDING = "ORDER BY w.tenant, w.kind, w.ref, w.generation FOR UPDATE OF w"
+_HOLDING = "ORDER BY w.tenant, w.kind, w.record_id, w.generation FOR UPDATE OF w"
 _HELD_PARAMETERS = (
     bindparam("ids", type_=ARRAY(BigInteger)),
     bindparam("versions", type_=ARRAY(BigInteger)),
-    bindparam("tokens", type_=ARRAY(UUID(as_uuid=False))),
+    bindparam("lease_tokens", type_=ARRAY(UUID(as_uuid=False))),
 )
 
 
 _FINISH = text(
     f"WITH held AS ({_HELD} {_HOLDING})"  # noqa: S608
-    " DELETE FROM work USING held WHERE work.id = held.id RETURNING work.id"
+    " DELETE FROM job USING held WHERE job.id = held.id RETURNING job.id"
 ).bindparams(*_HELD_PARAMETERS)
 
 
@@ -74,7 +74,7 @@ def _identities(claims: Sequence[Job]) -> dict[str, Any]:
     return {
         "ids": [claim.id for claim in claims],
         "versions": [claim.version for claim in claims],
-        "tokens": [claim.lease_token for claim in claims],
+        "lease_tokens": [claim.lease_token for claim in claims],
     }
 
 
@@ -93,9 +93,9 @@ async def reschedule(
     """
     await connection.execute(
         update(job)
-        .where(job.c.id == claim.id, job.c.token == claim.lease_token)
+        .where(job.c.id == claim.id, job.c.lease_token == claim.lease_token)
         .values(
-            token=None,
+            lease_token=None,
             run_at=func.now() + func.make_interval(0, 0, 0, 0, 0, 0, delay),
             attempts=job.c.attempts - (1 if refund else 0),
             last_error=error[:500],
@@ -108,7 +108,7 @@ async def extend_lease(connection: AsyncConnection, claim: Job, lease: float) ->
     """Hold a claim for `lease` seconds from now, if it still stands."""
     later = func.now() + func.make_interval(0, 0, 0, 0, 0, 0, lease)
     await connection.execute(
-        update(job).where(job.c.id == claim.id, job.c.token == claim.lease_token).values(run_at=later)
+        update(job).where(job.c.id == claim.id, job.c.lease_token == claim.lease_token).values(run_at=later)
     )
 
 
@@ -119,7 +119,7 @@ async def run_delayed_now(
 
     Return the number of jobs.
     """
-    mine = (tenant_filter(job, tenant), job.c.stage == stage.name, job.c.token.is_(None))
+    mine = (tenant_filter(job, tenant), job.c.stage == stage.name, job.c.lease_token.is_(None))
     put_off = (job.c.run_at > func.now(), job.c.reason_code == reason_code)
     statement = update(job).where(*mine, *put_off).values(run_at=func.now())
     return (await connection.execute(statement)).rowcount
@@ -132,14 +132,14 @@ async def release(connection: AsyncConnection, claims: Sequence[Job]) -> None:
 
 
 async def cancel(
-    connection: AsyncConnection, tenant: str, kind: RecordKind, record_ids: Sequence[str], track: Pipeline
+    connection: AsyncConnection, tenant: str, kind: RecordKind, record_ids: Sequence[str], pipeline: Pipeline
 ) -> None:
     """Forget what was left to do for records on one track; a claim on them loses its token."""
     await connection.execute(
         delete(job).where(
             tenant_filter(job, tenant),
             job.c.kind == kind,
-            job.c.ref.in_(record_ids),
-            job.c.track == track,
+            job.c.record_id.in_(record_ids),
+            job.c.pipeline == pipeline,
         )
     )

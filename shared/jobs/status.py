@@ -10,9 +10,9 @@ _NAMES = {ENRICH.name: "enrichment", EMBED.name: "embedding", INDEX.name: "index
 
 
 async def tenant_status(postgres: Postgres, tenant: str) -> dict[str, Any]:
-    """Return {pending: {enrichment, embedding, index}, dead, oldest_pending_seconds, put_off}.
+    """Return {pending: {enrichment, embedding, index}, dead, oldest_pending_seconds, delayed}.
 
-    `put_off` says why rows wait: [{stage, reason, rows}], empty when nothing has been put off.
+    `delayed` says why rows wait: [{stage, reason, rows}], empty when nothing has been put off.
     """
     async with postgres.for_tenant(tenant) as connection:
         rows = await backlog.backlog_by_stage(connection, tenant)
@@ -22,7 +22,7 @@ async def tenant_status(postgres: Postgres, tenant: str) -> dict[str, Any]:
         for row in waiting
         if row["stage"] in _NAMES
     ]
-    return _told(rows) | {"put_off": reasons}
+    return _told(rows) | {"delayed": reasons}
 
 
 async def fleet_status(postgres: Postgres) -> dict[str, Any]:
@@ -37,7 +37,7 @@ def _told(rows: Any) -> dict[str, Any]:
     dead = dict(pending)
     rows = [row for row in rows if row["stage"] in _NAMES]
     for row in rows:
-        pending[_NAMES[row["stage"]]] += row["waiting"]
+        pending[_NAMES[row["stage"]]] += row["pending"]
         dead[_NAMES[row["stage"]]] += row["dead"]
-    oldest = max((float(row["oldest_seconds"]) for row in rows if row["waiting"]), default=0.0)
+    oldest = max((float(row["oldest_age_seconds"]) for row in rows if row["pending"]), default=0.0)
     return {"pending": pending, "dead": dead, "oldest_pending_seconds": round(max(oldest, 0.0), 3)}

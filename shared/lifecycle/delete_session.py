@@ -40,7 +40,7 @@ async def drop_cached_state(resources: Resources, tenant: str, session_ids: list
     try:
         await tmp.drop_of_sessions(resources, tenant, session_ids)
     except errors.Unavailable as error:
-        log.warning("tmp_not_dropped", sessions=len(session_ids), reason=str(error))
+        log.warning("state_not_deleted", sessions=len(session_ids), reason=str(error))
 
 
 async def delete_rows(connection: AsyncConnection, tenant: str, session_ids: list[str]) -> list[job.Job]:

@@ -74,9 +74,9 @@ async def _erase_rows(connection: AsyncConnection, tenant: str, user_id: str) ->
         "feedback": signals,
         "turns": _records(held_claims, RecordKind.TURN),
         "observations": _records(held_claims, RecordKind.OBSERVATION),
-        "stored_answers": answers,
+        "stored_responses": answers,
         # Their amounts stay, for the money was spent; whose they were does not.
-        "charges": charges,
+        "anonymised_charges": charges,
     }
     return _Erased(counts, [*claims, *held_claims], opened, windows)
 
@@ -106,5 +106,5 @@ async def _clear_desks(
         await tmp.drop_of_sessions(resources, tenant, [one for one, _ in erased.sessions])
         dropped = await scratch.erase(resources, tenant, user_id)
     except errors.Unavailable:
-        return {"desk_entries": 0, "scratch_stores": 0}, "pending"
-    return {"desk_entries": sum(cleared), "scratch_stores": dropped}, "done"
+        return {"working_entries": 0, "scratch_stores": 0}, "pending"
+    return {"working_entries": sum(cleared), "scratch_stores": dropped}, "done"

@@ -17,8 +17,8 @@ from tests.isolation.ids import made_up
 from tests.state import StateInspector
 
 OWNER, OTHER, ROLE = "owner", "other", "loci_app"
-# Without a tenant, because without content: which collections there are, counters, rings of the clock.
-WITHOUT_TENANT = {"alembic_version", "index_generation", "tally", "tick"}
+# Without a tenant, because without content: which collections there are, counters, last runs.
+WITHOUT_TENANT = {"alembic_version", "fleet_counter", "index_generation", "periodic_run"}
 Described = list[tuple[Any, ...]]
 
 
@@ -125,7 +125,7 @@ async def test_functions_that_act_as_their_owner_say_where_they_look(filled: asy
         "SELECT proname, proconfig::text FROM pg_proc"
         " WHERE prosecdef AND pronamespace = 'public'::regnamespace ORDER BY 1"
     )
-    assert [row["proname"] for row in definers] == ["due_and_running", "find_api_key"]
+    assert [row["proname"] for row in definers] == ["find_api_key", "job_backlog"]
     assert all("search_path=" in (row["proconfig"] or "") for row in definers)
 
 
@@ -166,7 +166,7 @@ class _rolled_back:  # noqa: N801  (reads as a statement)
 async def test_only_the_content_free_tables_are_open_to_the_fleet(filled: asyncpg.Connection) -> None:
     """A row that tells of no content may be seen across tenants; nothing else may."""
     open_ = [table for table in await _tenant_tables(filled) if await _visible(filled, table, "*")]
-    assert open_ == ["tenant", "work"]
+    assert open_ == ["job", "tenant"]
 
 
 async def test_a_row_can_neither_be_given_to_another_tenant_nor_written_in_its_name(

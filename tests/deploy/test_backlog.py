@@ -105,7 +105,8 @@ async def _plant(owner: asyncpg.Connection) -> None:
             await owner.execute("SELECT set_config('loci.tenant', $1, true)", tenant)
             for number, (stage, due_in, held, dead) in enumerate(ROWS):
                 await owner.execute(
-                    "INSERT INTO work (tenant, kind, ref, track, stage, version, run_at, token, dead_at)"
+                    "INSERT INTO job (tenant, kind, record_id, pipeline, stage, version, run_at,"
+                    " lease_token, dead_at)"
                     " VALUES ($1, 'memory', $2, 'index', $3, 1, now() + make_interval(secs => $4),"
                     " CASE WHEN $5 THEN gen_random_uuid() END, CASE WHEN $6 THEN now() END)",
                     *(tenant, str(number), stage, due_in, held, dead),

@@ -32,10 +32,10 @@ def _at(url: str, revision: str) -> None:
 def test_waiting_ends_at_this_release_or_a_newer_one_and_not_at_an_older(stores: Stores) -> None:
     url = stores.database()
     assert _loci("wait-for-schema", "--timeout", "0", url=url).returncode == 0
-    _at(url, "0001")
+    _at(url, "a001")
     older = _loci("wait-for-schema", "--timeout", "0", url=url)
     assert older.returncode == 1
-    assert "0001" in older.stderr
+    assert "a001" in older.stderr
     assert "Traceback" not in older.stderr
     _at(url, "9999")
     assert _loci("wait-for-schema", "--timeout", "0", url=url).returncode == 0

@@ -39,7 +39,7 @@ async def test_a_worker_killed_while_the_model_thinks_leaves_old_or_new_and_the_
         merged = {"content": "Ada lives in Lyon; it is her home.", "sourceIds": ids[:2]}
         plan = {"toDelete": [{"id": ids[2], "reason": "ephemeral"}], "toSave": [merged]}
         models.chat_default = Slow(0.2, Reply(json.dumps(plan)))
-        body = {"passes": ["fold_duplicates", "consolidate"]}
+        body = {"passes": ["deduplicate", "consolidate"]}
         run = await agent.ask("POST", "/v1/dreams", json=body, status=HTTPStatus.CREATED)
         for _ in range(KILLS):
             worker, seen = fleet.start("work"), len(models.chat_calls)

@@ -65,7 +65,7 @@ async def test_every_failure_of_the_model_ends_with_its_reason_and_hides_nothing
     for word, (_, reason) in (AWAY | UNUSABLE).items():
         entry = await _entry(history, saves[word])
         assert entry["state"] == "failed", word
-        assert reason in entry["failure"], word
+        assert reason in entry["failure_reason"], word
         assert _calls(models, word) == (ATTEMPTS if word in AWAY else 2), word
     for word in GOOD:
         assert (await _entry(history, saves[word]))["state"] == "archived", word
@@ -103,7 +103,7 @@ async def test_enrichment_resumes_when_the_model_is_back(
     history: History = await remember(fleet)
     lost = await history.save()
     await history.quiet(within=20)
-    assert (await _entry(history, lost))["failure"] == "language model is unavailable: ConnectError"
+    assert (await _entry(history, lost))["failure_reason"] == "language model is unavailable: ConnectError"
     models.start()
     await history.save_many(10)
     await history.quiet(within=20)

@@ -40,7 +40,7 @@ async def test_a_row_that_kills_its_workers_ends_as_failed_and_the_others_flow(
     await history.quiet(within=40)
     entries = {one["id"]: one for one in await history.listed()}
     ended = entries.pop(poison.id)
-    assert (ended["state"], ended["failure"]) == (
+    assert (ended["state"], ended["failure_reason"]) == (
         "failed",
         f"its worker ended {ATTEMPTS} times while working on it",
     )
@@ -106,7 +106,9 @@ async def _held(fleet: Fleet) -> int:
     database = await asyncpg.connect(fleet.settings.postgres_url.get_secret_value())
     try:
         return int(
-            await database.fetchval("SELECT count(*) FROM work WHERE token IS NOT NULL AND run_at > now()")
+            await database.fetchval(
+                "SELECT count(*) FROM job WHERE lease_token IS NOT NULL AND run_at > now()"
+            )
         )
     finally:
         await database.close()

@@ -27,6 +27,7 @@ async def fill(eye: StateInspector, tenant: str, ids: Ids, canary: str) -> None:
         "run_id": ids.run,
         "session_id": ids.session,
         "entry_id": ids.memory,
+        "memory_id": ids.memory,
         "agent_id": ids.agent,
         "user_id": ids.user,
     }

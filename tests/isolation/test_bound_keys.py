@@ -39,7 +39,7 @@ async def test_a_bound_key_reaches_nothing_of_another_agent_or_user(
 def _assert_untouched(house: IsolationStack, now: State) -> None:
     """All that was planted is there; the lists of namespaces and of scratch stores, hints, may have grown."""
     tag = f"{{{house.gateway.tenant}}}"
-    hints = (f"{tag}:names", f"{tag}:until", f":scratch:{tag}:")
+    hints = (f"{tag}:namespaces", f"{tag}:expiries", f":scratch:{tag}:")
     changed = {name for name, value in house.planted.items() if now.get(name) != value}
     assert not {name for name in changed if not any(hint in name for hint in hints)}
 

@@ -24,7 +24,7 @@ Locks = AbstractContextManager[Any]
 SEARCHES = {
     "memory": ("/v1/memories/search", {"query": f"{CANARY} gate enriched pending"}),
     "turn": ("/v1/turns/search", {"query": f"{CANARY} gate said"}),
-    "desk": ("/v1/working/search", {"query": f"{CANARY} letters"}),
+    "working": ("/v1/working/search", {"query": f"{CANARY} letters"}),
     "observation": ("/v1/observations/search", {"query": f"{CANARY} was observed"}),
 }
 
@@ -81,7 +81,7 @@ async def _collection(house: IsolationStack, kind: str) -> str:
 
 async def _search(house: IsolationStack, client: httpx.AsyncClient, kind: str) -> httpx.Response:
     path, body = SEARCHES[kind]
-    scope = {} if kind == "desk" else planted.scope(house.ids)
+    scope = {} if kind == "working" else planted.scope(house.ids)
     answer = await client.post(path, json=body | scope)
     assert answer.status_code == 200, answer.text
     return answer

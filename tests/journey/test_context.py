@@ -166,8 +166,8 @@ async def test_cx3_explain_tells_scores_timings_and_what_was_withheld(agent: Age
     told = (await agent.context(session, "The keys by the door?", explain=True))["explain"]
     assert told["withheld"] == [saved["id"]]
     assert told["scores"][saved["id"]]["keyword"] == 1
-    assert {"recall", "turns", "desk", "total"} <= told["milliseconds"].keys()
-    assert told["cut"] == []
+    assert {"recall", "turns", "working", "total"} <= told["timings_ms"].keys()
+    assert told["shortened"] == []
 
 
 async def test_cx5_an_entry_cannot_pose_as_another_or_close_its_fence(agent: Agent) -> None:

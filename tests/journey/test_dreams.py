@@ -147,11 +147,11 @@ async def test_dr7_the_metrics_count_runs_seconds_entries_refusals_and_tokens(
     grown = {name: after[name] - before.get(name, 0) for name in after if after[name] > before.get(name, 0)}
     assert grown['dream_runs_total{kind="done"}'] >= 1
     assert grown['dream_passes_total{kind="consolidate:done"}'] >= 1
-    assert grown['dream_passes_total{kind="fold_duplicates:skipped"}'] >= 1
+    assert grown['dream_passes_total{kind="deduplicate:skipped"}'] >= 1
     assert grown['dream_seconds_total{kind="consolidate"}'] > 0
-    assert grown['dream_entries_total{kind="created"}'] >= 1
-    assert grown['dream_entries_total{kind="archived:merged"}'] >= 2
-    assert grown['dream_entries_total{kind="archived:ephemeral"}'] >= 1
+    assert grown['dream_changes_total{kind="created"}'] >= 1
+    assert grown['dream_changes_total{kind="archived:merged"}'] >= 2
+    assert grown['dream_changes_total{kind="archived:ephemeral"}'] >= 1
     assert grown['dream_rejections_total{kind="unknown_id"}'] >= 1
     assert grown['dream_tokens_total{kind="input"}'] > grown['dream_tokens_total{kind="output"}'] > 0
 

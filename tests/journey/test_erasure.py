@@ -52,8 +52,8 @@ async def test_lt13_erasing_a_user_leaves_nothing_and_counts_what_went(agent: Ag
     receipt = await agent.ask("DELETE", "/v1/users/ada")
     assert receipt["user_id"] == "ada"
     assert receipt["stores"] == {"postgres": "done", "redis": "done", "qdrant": "done"}
-    expected = {"memories": 2, "archived": 0, "history": 2, "sessions": 2, "turns": 4, "desk_entries": 2}
-    assert receipt["erased"].items() >= (expected | {"stored_answers": 2}).items()
+    expected = {"memories": 2, "archived": 0, "history": 2, "sessions": 2, "turns": 4, "working_entries": 2}
+    assert receipt["erased"].items() >= (expected | {"stored_responses": 2}).items()
     for life in gone:
         secret = secrets[life["agent_id"]]
         assert not any(secret in answer for answer in await _everything(agent, life, secret))

@@ -132,7 +132,7 @@ async def test_batches_say_how_many_rows_they_were_rung_for_and_claimed_of_whom(
 
     await until(told)
     for row in (await flower.tasks(thinker.tenant)).values():
-        assert "'due': " in row["kwargs"]
+        assert "'due_jobs': " in row["kwargs"]
         result = json.loads(row["result"].replace("'", '"'))
         assert 0 < result["tenants"][thinker.tenant] <= result["claimed"]
 

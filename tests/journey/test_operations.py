@@ -65,6 +65,10 @@ async def test_flower_asks_for_its_password_and_shows_tasks_by_names_a_person_un
             assert answer.status_code == HTTPStatus.OK
             tasks: dict[str, dict[str, Any]] = answer.json()
             names = {task["name"] for task in tasks.values()}
-            return {"enrichment.enrich_pending", "embedding.embed_pending", "sweep.hand_on"} <= names
+            return {
+                "enrichment.enrich_pending",
+                "embedding.embed_pending",
+                "sweep.dispatch_due_jobs",
+            } <= names
 
         await until(shown)

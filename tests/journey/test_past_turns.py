@@ -5,7 +5,7 @@ import pytest
 from tests.journey.agent import Agent, Json, block, shown, word
 from tests.journey.test_desk import LARGE
 
-GIVES_WAY = ["recall_past_turns", "episodes", "subagents", "patrol", "working_memory", "turns", "recalled"]
+GIVES_WAY = ["past_turns", "episodes", "subagents", "patrol", "working_memory", "turns", "recalled"]
 MESSAGE = "What did we say about the lighthouse?"
 
 
@@ -14,7 +14,7 @@ async def test_cx6_turns_of_other_sessions_come_back_when_that_is_switched_on(th
     before, now = await thinker.session(), await thinker.session()
     await thinker.say(before, f"The lighthouse keeper is {secret}.", role="user")
     context = await thinker.context(now, MESSAGE)
-    past = block(context, "recall_past_turns")
+    past = block(context, "past_turns")
     assert past is not None
     assert past["text"].splitlines()[0] == "Related past conversation:"
     assert past["ids"] == [f"{before}#1"]
@@ -25,12 +25,12 @@ async def test_cx6_the_running_session_and_other_users_are_left_out(thinker: Age
     mine, theirs = await thinker.session(user_id="ada"), await thinker.session(user_id="bob")
     await thinker.say(mine, "The lighthouse is white.")
     await thinker.say(theirs, "The lighthouse is red.")
-    assert block(await thinker.context(mine, MESSAGE), "recall_past_turns") is None
+    assert block(await thinker.context(mine, MESSAGE), "past_turns") is None
 
 
 async def test_cx6_past_turns_are_off_unless_switched_on(agent: Agent) -> None:
     await agent.say(await agent.session(), "The lighthouse is white.")
-    assert block(await agent.context(await agent.session(), MESSAGE), "recall_past_turns") is None
+    assert block(await agent.context(await agent.session(), MESSAGE), "past_turns") is None
 
 
 @pytest.fixture
@@ -58,11 +58,11 @@ async def test_cx1_under_a_budget_blocks_give_way_in_their_order_and_the_message
 
     whole = await asked(100_000)
     assert {one["kind"] for one in whole["blocks"]} == {*GIVES_WAY} - {"turns"}
-    assert whole["explain"]["cut"] == []
+    assert whole["explain"]["shortened"] == []
     seen: set[int] = set()
     for budget in range(whole["tokens"], 0, -max(1, whole["tokens"] // 60)):
         context = await asked(budget)
-        cut = context["explain"]["cut"]
+        cut = context["explain"]["shortened"]
         seen.add(len(cut))
         assert cut == GIVES_WAY[: len(cut)], "nothing gives way before what comes earlier is cut"
         assert context["tokens"] <= budget or len(context["messages"]) == 2, "within the budget if it can be"

@@ -118,17 +118,17 @@ async def test_lag_and_backlog_follow_the_rows_of_a_stage_and_are_zero_without_a
     settings = make_settings(apart=True, llm_base_url=models.url, llm_model="m")
     async with serving(settings, tenant) as gateway:
         before = _samples(await _told(gateway))
-        assert {before[f'loci_work_oldest_seconds{{stage="{name}"}}'] for name in stages.STAGES} == {0.0}
+        assert {before[f'loci_jobs_oldest_age_seconds{{stage="{name}"}}'] for name in stages.STAGES} == {0.0}
         await gateway.client.post("/v1/memories", json={"content": "To be enriched."})
         waiting = _samples(await _told(gateway))
-        assert waiting['loci_work_oldest_seconds{stage="enrich"}'] > 0
-        assert waiting['loci_backlog{queue="enrichment"}'] == 1
+        assert waiting['loci_jobs_oldest_age_seconds{stage="enrich"}'] > 0
+        assert waiting['loci_queue_backlog_jobs{queue="enrichment"}'] == 1
         await draining.drain(gateway.resources)
         after = _samples(await _told(gateway))
-    assert after['loci_work_oldest_seconds{stage="enrich"}'] == 0
-    assert after['loci_backlog{queue="enrichment"}'] == 0
-    assert after['loci_work_claims_total{kind="enrich"}'] == 1
-    assert 'loci_work_retries_total{kind="enrich"}' not in after
+    assert after['loci_jobs_oldest_age_seconds{stage="enrich"}'] == 0
+    assert after['loci_queue_backlog_jobs{queue="enrichment"}'] == 0
+    assert after['loci_job_claims_total{kind="enrich"}'] == 1
+    assert 'loci_job_retries_total{kind="enrich"}' not in after
 
 
 async def test_a_claim_after_the_first_counts_as_a_retry(
@@ -143,8 +143,8 @@ async def test_a_claim_after_the_first_counts_as_a_retry(
         await draining.make_due(gateway.resources)
         await draining.drain(gateway.resources)
         told = _samples(await _told(gateway))
-    assert told['loci_work_claims_total{kind="enrich"}'] == 2
-    assert told['loci_work_retries_total{kind="enrich"}'] == 1
+    assert told['loci_job_claims_total{kind="enrich"}'] == 2
+    assert told['loci_job_retries_total{kind="enrich"}'] == 1
     assert told['loci_enrichments_total{kind="kept-raw"}'] == 1
 
 
@@ -158,7 +158,7 @@ async def test_a_process_that_froze_while_it_counted_holds_up_nobodys_work(
             async with asyncio.timeout(5):
                 await fleet_counters.observe_time_to_searchable(resources.postgres, "keyword", [0.01])
         told = _samples(await _told(gateway))
-    assert told['loci_searchable_seconds_count{by="keyword"}'] == 1
+    assert told['loci_time_to_searchable_seconds_count{channel="keyword"}'] == 1
 
 
 async def test_the_time_from_a_write_to_keyword_and_vector_is_counted_once_each(
@@ -170,15 +170,15 @@ async def test_the_time_from_a_write_to_keyword_and_vector_is_counted_once_each(
         await draining.drain(gateway.resources)
         told = _samples(await _told(gateway))
     for by in ("keyword", "vector"):
-        assert told[f'loci_searchable_seconds_count{{by="{by}"}}'] == 1
-        assert told[f'loci_searchable_seconds_bucket{{by="{by}",le="+Inf"}}'] == 1
-        assert told[f'loci_searchable_seconds_bucket{{by="{by}",le="3600.0"}}'] == 1
-        assert told[f'loci_searchable_seconds_sum{{by="{by}"}}'] > 0
+        assert told[f'loci_time_to_searchable_seconds_count{{channel="{by}"}}'] == 1
+        assert told[f'loci_time_to_searchable_seconds_bucket{{channel="{by}",le="+Inf"}}'] == 1
+        assert told[f'loci_time_to_searchable_seconds_bucket{{channel="{by}",le="3600.0"}}'] == 1
+        assert told[f'loci_time_to_searchable_seconds_sum{{channel="{by}"}}'] > 0
 
 
 async def test_an_answer_made_without_the_index_counts_as_degraded(make_settings: Make, tenant: str) -> None:
     away = make_settings().model_copy(update={"qdrant_url": f"http://127.0.0.1:{ports.pick_free_port()}"})
-    counted = 'loci_degraded_answers_total{without="index"}'
+    counted = 'loci_degraded_responses_total{without="index"}'
     async with serving(away, tenant) as gateway:
         before = _samples(await _told(gateway)).get(counted, 0)
         answer = await gateway.client.post("/v1/memories/search", json={"query": "lamps"})

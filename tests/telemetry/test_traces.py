@@ -86,7 +86,7 @@ async def test_what_a_worker_logs_names_the_task_and_the_trace_and_is_json(
         await agent.settled()
     lines = (talkative.running.data_dir / "logs" / "workers.log").read_text().splitlines()
     logged = [json.loads(line) for line in lines if line.startswith("{")]
-    [told] = [one for one in logged if one.get("trace_id") == trace and one["event"] == "put_off"]
+    [told] = [one for one in logged if one.get("trace_id") == trace and one["event"] == "jobs_rescheduled"]
     assert told["task"] == "enrichment.enrich_pending"
     assert told["task_id"]
     assert told["level"] == "warning"

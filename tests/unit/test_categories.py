@@ -2,7 +2,7 @@
 
 import pytest
 
-from shared.foundation.categories import EXTRACT_EPISODES, MINE_ANTI_PATTERNS, is_anti_pattern, is_below
+from shared.foundation.categories import ANTI_PATTERNS, EPISODES, is_anti_pattern, is_below
 
 
 @pytest.mark.parametrize(
@@ -19,14 +19,14 @@ from shared.foundation.categories import EXTRACT_EPISODES, MINE_ANTI_PATTERNS, i
     ],
 )
 def test_a_category_is_its_root_or_below_it_in_any_case(category: str | None, below: bool) -> None:  # noqa: FBT001
-    assert is_below(EXTRACT_EPISODES, category) is below
-    assert is_below(EXTRACT_EPISODES.upper(), category) is below
+    assert is_below(EPISODES, category) is below
+    assert is_below(EPISODES.upper(), category) is below
 
 
 @pytest.mark.parametrize(
     ("category", "tags", "is_one"),
     [
-        (MINE_ANTI_PATTERNS, [], True),
+        (ANTI_PATTERNS, [], True),
         ("Anti-Patterns/email", [], True),
         (None, ["mail", "anti-pattern"], True),
         ("general", ["anti-pattern"], True),

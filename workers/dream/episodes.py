@@ -7,7 +7,7 @@ from shared.dreams.runs import unread_turns
 from shared.dreams.runs.outcome import NewMemory, Outcome, PassSkipped
 from shared.dreams.verification import merge
 from shared.dreams.verification.plan import Replacement
-from shared.foundation.categories import EXTRACT_EPISODES, is_below
+from shared.foundation.categories import EPISODES, is_below
 from shared.foundation.prompt_safety import single_line
 from shared.memory.longterm import new_rows, scope_queries
 from shared.memory.longterm.memory import Memory
@@ -45,7 +45,7 @@ async def _read(night: PassContext) -> tuple[list[Turn], list[Memory]]:
         limit = night.resources.settings.dream_max_turns
         turns = await unread_turns.list_unread(connection, scope, night.name, limit)
         entries = await scope_queries.list_scope(connection, scope) if turns else []
-    return turns, [entry for entry in entries if is_below(EXTRACT_EPISODES, entry.category)][:_SHOWN]
+    return turns, [entry for entry in entries if is_below(EPISODES, entry.category)][:_SHOWN]
 
 
 def _told(turns: list[Turn], known: list[Memory]) -> str:

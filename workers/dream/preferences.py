@@ -10,7 +10,7 @@ from shared.dreams.passes.preferences import Evidence, Occurrence, PreferenceCou
 from shared.dreams.runs import progress_queries, unread_turns
 from shared.dreams.runs.outcome import NewMemory, Outcome, PassSkipped
 from shared.dreams.verification import similarity
-from shared.foundation.categories import INFER_PREFERENCES, is_below
+from shared.foundation.categories import PREFERENCES, is_below
 from shared.foundation.prompt_safety import single_line
 from shared.foundation.roles import Role
 from shared.memory.longterm import new_rows, scope_queries
@@ -60,7 +60,7 @@ async def _read(night: PassContext) -> _Read:
             connection, scope, days=settings.dream_signal_days, limit=settings.dream_max_signals
         )
     signals = [f"- [{s.type}] session {s.session_id}: {single_line(s.detail or s.summary)}" for s in recent]
-    known = [entry for entry in entries if is_below(INFER_PREFERENCES, entry.category)]
+    known = [entry for entry in entries if is_below(PREFERENCES, entry.category)]
     return _Read(turns, known, counted, signals)
 
 
@@ -95,7 +95,12 @@ def _row(tally: PreferenceCount) -> dict[str, Any]:
 
 def _rows(one: Occurrence) -> list[dict[str, Any]]:
     place = one.sighting
-    common = {"key": one.key, "level": place.level, "session_id": place.session_id, "place": min(place.seqs)}
+    common = {
+        "key": one.key,
+        "level": place.level,
+        "session_id": place.session_id,
+        "first_seq": min(place.seqs),
+    }
     return [common | {"seq": seq} for seq in sorted(place.seqs)]
 
 

@@ -56,7 +56,7 @@ async def run_pass(resources: Resources, tenant: str, run_id: str, name: DreamPa
     if run.next_pass is None or run.next_pass.name is not name:
         error = errors.Unavailable("dream", "another pass is due")
         await job_drain.reschedule(resources, DREAM_PASS, [claim], error, ReasonCode.NOT_READY)
-        return "not its turn"
+        return "other_pass_due"
     try:
         return await _do(PassContext(resources, run, claim, name))
     except asyncio.CancelledError:
@@ -88,7 +88,7 @@ async def _failed(night: PassContext, error: Exception) -> str:
     if night.claim.attempts < allowed:
         away = error if isinstance(error, errors.Unavailable) else errors.Unavailable("dream", reason)
         await job_drain.reschedule(night.resources, DREAM_PASS, [night.claim], away, _reason_code(error))
-        return f"put off: {reason}"
+        return f"rescheduled: {reason}"
     return await _end(night, PassState.FAILED, reason, await _given_up(night))
 
 
@@ -115,7 +115,7 @@ async def _end(night: PassContext, state: PassState, reason: str | None, outcome
     resources, run = night.resources, night.run
     async with resources.postgres.for_tenant(run.tenant) as connection:
         if night.claim.id not in await job_queries.complete(connection, [night.claim]):
-            return "overtaken"
+            return "lease_lost"
         changed = await _apply(connection, night, state, reason, outcome)
         claims = await save.enqueue_jobs(connection, run.tenant, changed)
         after = await _advance(connection, run)
@@ -163,7 +163,7 @@ async def _tally(
     tokens = {"input": night.input_tokens, "output": night.output_tokens}
     await fleet_counters.increment(connection, "dream_passes", {f"{night.name}:{state}": 1})
     await fleet_counters.increment(connection, "dream_seconds", {night.name: night.seconds})
-    await fleet_counters.increment(connection, "dream_entries", done)
+    await fleet_counters.increment(connection, "dream_changes", done)
     await fleet_counters.increment(connection, "dream_rejections", rejected)
     await fleet_counters.increment(connection, "dream_tokens", tokens)
     await fleet_counters.increment(connection, "dream_cost_usd", {night.name: float(night.cost or 0)})

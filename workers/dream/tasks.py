@@ -1,6 +1,6 @@
 """Tasks of the queue `dream`. A pass is a task of its own, so that Flower shows which, for whom, how long.
 
-`agent`, `user` and `due` (how many rows the ring was for) are there to be read by people: the rows say
+`agent`, `user` and `due_jobs` (how many rows the ring was for) are there to be read by people: the rows say
 the same to the code.
 """
 
@@ -12,19 +12,19 @@ from workers.app import app, run_on_loop
 from workers.dream import dispatch, due_runs, run_pass
 
 
-@app.task(name="dream.begin_due")
-def start_due_runs(*, due: int | None = None) -> dict[str, Any]:  # noqa: ARG001
+@app.task(name="dream.start_due_runs")
+def start_due_runs(*, due_jobs: int | None = None) -> dict[str, Any]:  # noqa: ARG001
     """Begin runs for scopes whose time has come."""
     return dict(run_on_loop(due_runs.start_due_runs).to_result())
 
 
-@app.task(name="dream.go_on")
-def dispatch_next_passes(*, due: int | None = None) -> int:  # noqa: ARG001
+@app.task(name="dream.dispatch_next_passes")
+def dispatch_next_passes(*, due_jobs: int | None = None) -> int:  # noqa: ARG001
     """Ring for the next pass of each run that waits."""
     return int(run_on_loop(dispatch.dispatch_next_passes))
 
 
-@app.task(name="dream.fold_duplicates")
+@app.task(name="dream.deduplicate")
 def deduplicate(*, tenant: str, agent: str, user: str | None, run: str) -> str:  # noqa: ARG001
     """Fold entries that differ in spelling only."""
     return _do(tenant, run, DreamPass.DEDUPLICATE)

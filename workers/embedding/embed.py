@@ -94,7 +94,7 @@ async def _vectors(
 
 def _payer(document: IndexDocument) -> Payer:
     """A desk is nobody's own: what it holds is paid for by the tenant."""
-    agent, user = document.filters.get("agent"), document.filters.get("user")
+    agent, user = document.filters.get("agent_id"), document.filters.get("user_id")
     return Payer(document.tenant, agent, user or None, Purpose.EMBEDDING)
 
 
@@ -175,12 +175,12 @@ async def _reschedule_refused(resources: Resources, claims: Sequence[Job], refus
     exhausted = [claim for claim in claims if claim.attempts >= resources.settings.job_max_attempts]
     retried = [claim for claim in claims if claim not in exhausted]
     async with resources.postgres.across_tenants() as connection:
-        for claim in sorted(retried, key=attrgetter("tenant", "kind", "ref", "generation")):
+        for claim in sorted(retried, key=attrgetter("tenant", "kind", "record_id", "generation")):
             delay = job_drain.retry_delay(resources, claim.attempts)
             await job_queries.reschedule(
                 connection, claim, str(refusal), delay, reason_code=ReasonCode.REJECTED, refund=False
             )
-        for claim in sorted(exhausted, key=attrgetter("tenant", "kind", "ref", "generation")):
+        for claim in sorted(exhausted, key=attrgetter("tenant", "kind", "record_id", "generation")):
             await dead_jobs.mark_dead(connection, claim, str(refusal))
 
 

@@ -1,6 +1,6 @@
 """Tasks of the queue `embedding`.
 
-`due`, how many rows the ring was for, is there to be read by people: the rows say what is done.
+`due_jobs`, how many rows the ring was for, is there to be read by people: the rows say what is done.
 """
 
 from typing import Any
@@ -12,12 +12,12 @@ from workers.runtime import drain as job_drain
 
 
 @app.task(name="embedding.index_pending")
-def index_pending(*, due: int | None = None) -> dict[str, Any]:  # noqa: ARG001
+def index_pending(*, due_jobs: int | None = None) -> dict[str, Any]:  # noqa: ARG001
     """Write the keyword points that are due."""
     return dict(run_on_loop(lambda resources: job_drain.drain(resources, INDEX, index.index_batch)).told())
 
 
 @app.task(name="embedding.embed_pending")
-def embed_pending(*, due: int | None = None) -> dict[str, Any]:  # noqa: ARG001
+def embed_pending(*, due_jobs: int | None = None) -> dict[str, Any]:  # noqa: ARG001
     """Add the vectors that are due."""
     return dict(run_on_loop(lambda resources: job_drain.drain(resources, EMBED, embed.embed_batch)).told())

@@ -96,7 +96,7 @@ async def keep_as_written(resources: Resources, claim: Job, state: MemoryState, 
         await memory_queries.lock(connection, claim.tenant, [claim.record_id])
         if claim.id not in await job_queries.complete(connection, [claim]):
             return
-        values = {"state": state, "failure": reason}
+        values = {"state": state, "failure_reason": reason}
         entry = await memory_queries.update_columns(connection, claim.tenant, claim.record_id, values)
         await history.add(connection, ACTOR, state, [entry], reason)
         await fleet_counters.increment(connection, "enrichments", {state: 1})

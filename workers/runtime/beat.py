@@ -34,4 +34,4 @@ class HeartbeatScheduler(Scheduler):  # type: ignore[misc]  # celery ships no ty
 
     def _still_away(self, error: Exception, pause: float) -> None:
         heartbeat.write(self._file)
-        log.warning("broker_away", reason=type(error).__name__, again_in=pause)
+        log.warning("broker_unavailable", reason=type(error).__name__, again_in=pause)

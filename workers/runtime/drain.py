@@ -87,7 +87,7 @@ async def _count(resources: Resources, stage: Stage, claims: Sequence[Job]) -> N
     again = sum(claim.attempts > 1 for claim in claims)
     await fleet_counters.increment_detached(
         resources.postgres,
-        {"work_claims": {stage.name: len(claims)}, "work_retries": {stage.name: again}},
+        {"job_claims": {stage.name: len(claims)}, "job_retries": {stage.name: again}},
     )
 
 
@@ -99,9 +99,9 @@ async def reschedule(
     reason_code: ReasonCode = ReasonCode.UNAVAILABLE,
 ) -> None:
     """Give claims back, due again after a pause, for a failure of the other side that may pass."""
-    log.warning("put_off", stage=stage.name, rows=len(claims), reason=str(error))
+    log.warning("jobs_rescheduled", stage=stage.name, rows=len(claims), reason=str(error))
     async with resources.postgres.across_tenants() as connection:
-        for claim in sorted(claims, key=attrgetter("tenant", "kind", "ref", "generation")):
+        for claim in sorted(claims, key=attrgetter("tenant", "kind", "record_id", "generation")):
             pause = retry_delay(resources, claim.attempts, error.retry_after)
             await job_queries.reschedule(
                 connection,

@@ -30,5 +30,5 @@ def hide_messages() -> Iterator[None]:
     except errors.LociError as error:
         raise error from None
     except Exception as error:  # noqa: BLE001  (whatever it is, its message goes no further)
-        log.error("unforeseen", error=type(error).__name__, where=error_location(error))  # noqa: TRY400
+        log.error("unexpected_error", error=type(error).__name__, where=error_location(error))  # noqa: TRY400
         raise UnexpectedError(type(error).__name__) from None

@@ -62,10 +62,10 @@ async def sweep_once(resources: Resources) -> Counts:
         try:
             await step(resources, counts)
         except errors.LociError as error:
-            log.warning("sweep_step_left", step=step.__name__.strip("_"), reason=str(error))
+            log.warning("sweep_step_skipped", step=step.__name__.strip("_"), reason=str(error))
     mended = {name: number for name, number in asdict(counts).items() if number}
     if mended:
-        log.info("swept", **mended)
+        log.info("sweep_finished", **mended)
         async with resources.postgres.across_tenants() as connection:
             await fleet_counters.increment(connection, "sweep_repairs", mended)
     return counts

@@ -7,7 +7,7 @@ from workers.app import app, run_on_loop
 from workers.sweep import jobs, sweep
 
 
-@app.task(name="sweep.hand_on")
+@app.task(name="sweep.dispatch_due_jobs")
 def dispatch_due_jobs() -> dict[str, int]:
     """Ring for every stage that has something due."""
     return dict(run_on_loop(jobs.dispatch_due_jobs))

@@ -5,7 +5,7 @@ from sqlalchemy import Column, DateTime, ForeignKeyConstraint, Index, PrimaryKey
 from shared.infra.postgres import metadata
 
 feedback_signal = Table(
-    "signal",
+    "feedback_signal",
     metadata,
     Column("tenant", Text, nullable=False),
     Column("id", Text, nullable=False),
@@ -22,14 +22,17 @@ feedback_signal = Table(
 )
 
 Index(
-    "signal_scope_idx",
+    "feedback_signal_scope_idx",
     feedback_signal.c.tenant,
     feedback_signal.c.agent_id,
     feedback_signal.c.user_id,
     feedback_signal.c.created_at.desc(),
 )
 Index(
-    "signal_newest_idx", feedback_signal.c.tenant, feedback_signal.c.created_at.desc(), feedback_signal.c.id
+    "feedback_signal_newest_idx",
+    feedback_signal.c.tenant,
+    feedback_signal.c.created_at.desc(),
+    feedback_signal.c.id,
 )
 # For the cascade, and for one session's list.
-Index("signal_session_idx", feedback_signal.c.tenant, feedback_signal.c.session_id)
+Index("feedback_signal_session_idx", feedback_signal.c.tenant, feedback_signal.c.session_id)

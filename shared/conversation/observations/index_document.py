@@ -23,12 +23,12 @@ VERSION = 1
 def document(observed: Observation) -> IndexDocument:
     """Return an observation as the index holds it."""
     filters = {
-        "agent": observed.agent_id,
-        "user": observed.user_id or NO_USER,
-        "session": observed.session_id,
-        "categories": [observed.kind],
+        "agent_id": observed.agent_id,
+        "user_id": observed.user_id or NO_USER,
+        "session_id": observed.session_id,
+        "category_prefixes": [observed.kind],
         "tags": observed.tags,
-        "at": to_payload_time(observed.at),
+        "created_at": to_payload_time(observed.at),
     }
     passage = indexed_text.embedding_text(observed.content)
     kind = RecordKind.OBSERVATION

@@ -26,7 +26,7 @@ async def insert_rows(connection: AsyncConnection, session: Session, draft: Obse
         "session_id": session.id,
         "agent_id": session.agent_id,
         "user_id": session.user_id,
-        "words": func.array_to_tsvector(words),
+        "search_terms": func.array_to_tsvector(words),
         **draft.model_dump(),
     }
     statement = insert(observation).values(values).returning(*READ_COLUMNS)
@@ -69,7 +69,7 @@ async def list_matching(
     """Return observations that hold any of these words and meet the conditions, the likeliest first."""
     if not terms:
         return []
-    holds, rank = tsvector.matches_any(observation.c.words, terms)
+    holds, rank = tsvector.matches_any(observation.c.search_terms, terms)
     statement = select(*READ_COLUMNS).where(*conditions, holds)
     ordered = statement.order_by(rank.desc(), observation.c.created_at.desc()).limit(limit)
     return [Observation.from_row(row) for row in (await connection.execute(ordered)).mappings()]

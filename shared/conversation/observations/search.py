@@ -35,9 +35,9 @@ class ObservationFilters:
         """Return the conditions in the index's words."""
         wanted = filters.scope_conditions(scope)
         if self.kind is not None:
-            wanted.append(field_equals("categories", self.kind))
+            wanted.append(field_equals("category_prefixes", self.kind))
         if self.session_id is not None:
-            wanted.append(field_equals("session", self.session_id))
+            wanted.append(field_equals("session_id", self.session_id))
         return wanted
 
     def to_sql(self, scope: Scope) -> list[ColumnElement[bool]]:

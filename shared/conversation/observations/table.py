@@ -21,13 +21,13 @@ observation = Table(
     Column("observed_at", DateTime(timezone=True)),
     # When we heard of it, by the wall clock: what one transaction hears keeps its order.
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),
-    Column("words", TSVECTOR, nullable=False),
+    Column("search_terms", TSVECTOR, nullable=False),
     PrimaryKeyConstraint("tenant", "id"),
     ForeignKeyConstraint(["tenant", "session_id"], ["session.tenant", "session.id"], ondelete="CASCADE"),
 )
 
 # What a reader needs; the words are for searching.
-READ_COLUMNS = [column for column in observation.c if column.name != "words"]
+READ_COLUMNS = [column for column in observation.c if column.name != "search_terms"]
 
 # For the cascade, and for one session's list.
 Index(
@@ -37,4 +37,4 @@ Index(
     observation.c.created_at.desc(),
     observation.c.id,
 )
-Index("observation_words_idx", observation.c.words, postgresql_using="gin")
+Index("observation_search_terms_idx", observation.c.search_terms, postgresql_using="gin")

@@ -86,7 +86,8 @@ def _checked_id(session_id: str | None) -> str:
         return str(uuid_utils.uuid7())
     validation.check_identifier(session_id, "id")
     if not RESERVED_SEGMENTS.isdisjoint(session_id.split("/")[1:]):
-        rule = f"must not have a segment after its first that names a part: {', '.join(sorted(RESERVED_SEGMENTS))}"
+        reserved = ", ".join(sorted(RESERVED_SEGMENTS))
+        rule = f"must not have a segment after its first that names a part: {reserved}"
         raise errors.Invalid("id", rule)
     return session_id
 

@@ -30,7 +30,7 @@ from shared.platform.spend.charge import Charge
 def _columns(idle_after: float) -> list[ColumnElement[Any]]:
     pause = func.now() - session.c.last_turn_at
     idle = func.coalesce(pause > func.make_interval(0, 0, 0, 0, 0, 0, idle_after), False)
-    return [*session.c, idle.label("idle")]
+    return [*session.c, idle.label("window_expired")]
 
 
 def _alive() -> ColumnElement[bool]:

@@ -70,7 +70,7 @@ class PostgresStateStore:
         rows = await queries.last_entries(self.connection, self.owner, last)
         return [
             TranscriptEntry(
-                Role(row["role"]), row["content"], row["metadata"], version_to_time(row["written"])
+                Role(row["role"]), row["content"], row["metadata"], version_to_time(row["version"])
             )
             for row in rows
         ]
@@ -93,7 +93,7 @@ class PostgresStateStore:
         value, data = collection_codec.dump_parts(collection)
         size = collection_codec.size_of(value, data)
         listing = CollectionInfo(label, collection_codec.collection_type(collection), index, size, written)
-        columns = {"type": listing.type, "index": index, "size_bytes": size, "written": written}
+        columns = {"type": listing.type, "index": index, "size_bytes": size, "version": written}
         changed = columns | {"value": value, "data": data}
         await queries.put_collection(self.connection, self.owner, label, changed)
         return listing
@@ -115,8 +115,8 @@ class PostgresStateStore:
 
 
 def _key_entry(row: RowMapping) -> KeyEntry:
-    return KeyEntry(row["key"], json_codec.loads(row["value"]), row["written"])
+    return KeyEntry(row["key"], json_codec.loads(row["value"]), row["version"])
 
 
 def _listing(row: RowMapping) -> CollectionInfo:
-    return CollectionInfo(row["label"], row["type"], row["index"], row["size_bytes"], row["written"])
+    return CollectionInfo(row["label"], row["type"], row["index"], row["size_bytes"], row["version"])

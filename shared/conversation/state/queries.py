@@ -19,23 +19,25 @@ from shared.infra.postgres import tenant_filter
 async def next_version(connection: AsyncConnection, owner: Owner) -> int:
     """Lock a store, made if it is new, and return the number of the write that follows."""
     now = cast(extract("epoch", func.clock_timestamp()) * 1_000_000, BigInteger)
-    statement = insert(state_store).values(_named(owner) | {"written": now})
-    later = {"written": func.greatest(state_store.c.written + 1, now)}
+    statement = insert(state_store).values(_named(owner) | {"version": now})
+    later = {"version": func.greatest(state_store.c.version + 1, now)}
     numbered = statement.on_conflict_do_update(index_elements=list(state_store.primary_key), set_=later)
-    return int(await connection.scalar(numbered.returning(state_store.c.written)) or 0)
+    return int(await connection.scalar(numbered.returning(state_store.c.version)) or 0)
 
 
 def _named(owner: Owner) -> dict[str, Any]:
-    return {"tenant": owner.tenant, "kind": owner.kind, "owner": owner.id}
+    return {"tenant": owner.tenant, "owner_kind": owner.kind, "owner_id": owner.id}
 
 
 def _of(table: Table, owner: Owner) -> ColumnElement[bool]:
-    return and_(tenant_filter(table, owner.tenant), table.c.kind == owner.kind, table.c.owner == owner.id)
+    return and_(
+        tenant_filter(table, owner.tenant), table.c.owner_kind == owner.kind, table.c.owner_id == owner.id
+    )
 
 
 async def set_key(connection: AsyncConnection, owner: Owner, key: str, value: str, written: int) -> None:
     """Write a key."""
-    changed = {"value": value, "written": written}
+    changed = {"value": value, "version": written}
     statement = insert(state_key).values(_named(owner) | {"key": key} | changed)
     await connection.execute(
         statement.on_conflict_do_update(index_elements=list(state_key.primary_key), set_=changed)
@@ -45,7 +47,7 @@ async def set_key(connection: AsyncConnection, owner: Owner, key: str, value: st
 async def evict_keys(connection: AsyncConnection, owner: Owner, kept: int) -> None:
     """Delete all but the `kept` keys that were written last."""
     mine = _of(state_key, owner)
-    order = state_key.c.written.desc()
+    order = state_key.c.version.desc()
     surplus = select(state_key.c.key).where(mine).order_by(order).offset(kept).scalar_subquery()
     await connection.execute(delete(state_key).where(mine, state_key.c.key.in_(surplus)))
 
@@ -64,29 +66,29 @@ async def delete_key(connection: AsyncConnection, owner: Owner, key: str) -> boo
 
 async def list_keys(connection: AsyncConnection, owner: Owner, limit: int, after: int) -> list[RowMapping]:
     """Return rows of keys in the order of their last write."""
-    statement = select(state_key).where(_of(state_key, owner), state_key.c.written > after)
-    rows = await connection.execute(statement.order_by(state_key.c.written).limit(limit))
+    statement = select(state_key).where(_of(state_key, owner), state_key.c.version > after)
+    rows = await connection.execute(statement.order_by(state_key.c.version).limit(limit))
     return list(rows.mappings())
 
 
 async def add_entry(connection: AsyncConnection, owner: Owner, draft: TranscriptDraft, written: int) -> None:
     """Add to a transcript."""
     said = {"role": draft.role, "content": draft.content, "metadata": dict(draft.metadata)}
-    await connection.execute(insert(transcript_entry).values(_named(owner) | said | {"written": written}))
+    await connection.execute(insert(transcript_entry).values(_named(owner) | said | {"version": written}))
 
 
 async def evict_entries(connection: AsyncConnection, owner: Owner, kept: int) -> None:
     """Delete all but the last `kept` entries of a transcript."""
     mine = _of(transcript_entry, owner)
-    order = transcript_entry.c.written.desc()
-    oldest = select(transcript_entry.c.written).where(mine).order_by(order).offset(kept).scalar_subquery()
-    await connection.execute(delete(transcript_entry).where(mine, transcript_entry.c.written.in_(oldest)))
+    order = transcript_entry.c.version.desc()
+    oldest = select(transcript_entry.c.version).where(mine).order_by(order).offset(kept).scalar_subquery()
+    await connection.execute(delete(transcript_entry).where(mine, transcript_entry.c.version.in_(oldest)))
 
 
 async def last_entries(connection: AsyncConnection, owner: Owner, last: int) -> list[RowMapping]:
     """Return the rows of the last entries, oldest first."""
     statement = select(transcript_entry).where(_of(transcript_entry, owner))
-    rows = await connection.execute(statement.order_by(transcript_entry.c.written.desc()).limit(last))
+    rows = await connection.execute(statement.order_by(transcript_entry.c.version.desc()).limit(last))
     return list(rows.mappings())[::-1]
 
 
@@ -101,7 +103,7 @@ async def get_collection(connection: AsyncConnection, owner: Owner, label: str) 
 async def version_of(connection: AsyncConnection, owner: Owner, label: str) -> int:
     """Return the version of a collection, 0 if there is none."""
     mine = (_of(state_collection, owner), state_collection.c.label == label)
-    return int(await connection.scalar(select(state_collection.c.written).where(*mine)) or 0)
+    return int(await connection.scalar(select(state_collection.c.version).where(*mine)) or 0)
 
 
 async def put_collection(

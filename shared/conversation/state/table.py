@@ -27,62 +27,67 @@ from sqlalchemy.dialects.postgresql import JSONB
 from shared.infra.postgres import metadata
 
 state_store = Table(
-    "store",
+    "state_store",
     metadata,
     Column("tenant", Text, nullable=False),
-    Column("kind", Text, nullable=False),
-    Column("owner", Text, nullable=False),
-    Column("session_id", Text, Computed("CASE WHEN kind = 'session' THEN owner END", persisted=True)),
-    Column("written", BigInteger, nullable=False),
-    PrimaryKeyConstraint("tenant", "kind", "owner"),
+    Column("owner_kind", Text, nullable=False),
+    Column("owner_id", Text, nullable=False),
+    Column(
+        "session_id", Text, Computed("CASE WHEN owner_kind = 'session' THEN owner_id END", persisted=True)
+    ),
+    Column("version", BigInteger, nullable=False),
+    PrimaryKeyConstraint("tenant", "owner_kind", "owner_id"),
     ForeignKeyConstraint(["tenant", "session_id"], ["session.tenant", "session.id"], ondelete="CASCADE"),
 )
 
 # For the cascade.
-Index("store_session_idx", state_store.c.tenant, state_store.c.session_id)
+Index("state_store_session_idx", state_store.c.tenant, state_store.c.session_id)
 
 
 def _of_store() -> ForeignKeyConstraint:
-    here, there = ["tenant", "kind", "owner"], ["store.tenant", "store.kind", "store.owner"]
+    here, there = (
+        ["tenant", "owner_kind", "owner_id"],
+        ["state_store.tenant", "state_store.owner_kind", "state_store.owner_id"],
+    )
     return ForeignKeyConstraint(here, there, ondelete="CASCADE")
 
 
 state_key = Table(
-    "store_key",
+    "state_key",
     metadata,
     Column("tenant", Text, nullable=False),
-    Column("kind", Text, nullable=False),
-    Column("owner", Text, nullable=False),
+    Column("owner_kind", Text, nullable=False),
+    Column("owner_id", Text, nullable=False),
     Column("key", Text, nullable=False),
     # JSON as text: jsonb would lose the sign of a zero.
     Column("value", Text, nullable=False),
-    Column("written", BigInteger, nullable=False),
-    PrimaryKeyConstraint("tenant", "kind", "owner", "key"),
+    Column("version", BigInteger, nullable=False),
+    PrimaryKeyConstraint("tenant", "owner_kind", "owner_id", "key"),
     _of_store(),
 )
 
-Index("store_key_order_idx", *(state_key.c[name] for name in ("tenant", "kind", "owner", "written")))
+Index("state_key_order_idx", *(state_key.c[name] for name in ("tenant", "owner_kind", "owner_id", "version")))
 
 transcript_entry = Table(
-    "store_entry",
+    "transcript_entry",
     metadata,
     Column("tenant", Text, nullable=False),
-    Column("kind", Text, nullable=False),
-    Column("owner", Text, nullable=False),
-    Column("written", BigInteger, nullable=False),
+    Column("owner_kind", Text, nullable=False),
+    Column("owner_id", Text, nullable=False),
+    Column("version", BigInteger, nullable=False),
     Column("role", Text, nullable=False),
     Column("content", Text, nullable=False),
     Column("metadata", JSONB, nullable=False),
-    PrimaryKeyConstraint("tenant", "kind", "owner", "written"),
+    PrimaryKeyConstraint("tenant", "owner_kind", "owner_id", "version"),
     _of_store(),
 )
 
 state_collection = Table(
-    "store_collection",
+    "state_collection",
     metadata,
     Column("tenant", Text, nullable=False),
-    Column("kind", Text, nullable=False),
-    Column("owner", Text, nullable=False),
+    Column("owner_kind", Text, nullable=False),
+    Column("owner_id", Text, nullable=False),
     Column("label", Text, nullable=False),
     Column("type", Text, nullable=False),
     # Whether it is searched by similarity.
@@ -91,7 +96,7 @@ state_collection = Table(
     Column("value", Text, nullable=False),
     Column("data", LargeBinary),
     Column("size_bytes", Integer, nullable=False),
-    Column("written", BigInteger, nullable=False),
-    PrimaryKeyConstraint("tenant", "kind", "owner", "label"),
+    Column("version", BigInteger, nullable=False),
+    PrimaryKeyConstraint("tenant", "owner_kind", "owner_id", "label"),
     _of_store(),
 )

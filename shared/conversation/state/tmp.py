@@ -141,7 +141,7 @@ class RedisStateStore:
 
     def _keys(self) -> list[str]:
         owner = self.owner
-        tag = f"{self.prefix}:store:{{{owner.tenant}:{owner.kind}:{owner.id}}}"
+        tag = f"{self.prefix}:state:{{{owner.tenant}:{owner.kind}:{owner.id}}}"
         return [f"{tag}:{part}" for part in _PARTS]
 
 

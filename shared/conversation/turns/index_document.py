@@ -16,10 +16,10 @@ from shared.search.text import indexed_text
 def document(scope: Scope, turn: Turn) -> IndexDocument:
     """Return a turn as the index holds it."""
     filters = {
-        "agent": scope.agent_id,
-        "user": scope.user_id or NO_USER,
-        "session": turn.session_id,
-        "at": to_payload_time(turn.created_at),
+        "agent_id": scope.agent_id,
+        "user_id": scope.user_id or NO_USER,
+        "session_id": turn.session_id,
+        "created_at": to_payload_time(turn.created_at),
     }
     keywords = indexed_text.keyword_text(turn.content, speaker=turn.speaker)
     passage = indexed_text.embedding_text(turn.content, speaker=turn.speaker)

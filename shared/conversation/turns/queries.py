@@ -23,13 +23,13 @@ VERSION = 1
 _INSERT = text(
     """
     INSERT INTO turn (tenant, session_id, seq, agent_id, user_id, role, speaker, content, created_at,
-                      metadata, recalled, recalled_ids, words)
+                      metadata, recalled_lines, recalled_ids, search_terms)
     SELECT :tenant, :session_id, r.seq, :agent_id, :user_id, r.role, r.speaker, r.content,
-           coalesce(r.created_at, now()), r.metadata, r.recalled, r.recalled_ids,
-           array_to_tsvector(r.words)
+           coalesce(r.created_at, now()), r.metadata, r.recalled_lines, r.recalled_ids,
+           array_to_tsvector(r.search_terms)
     FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS r (
         seq int, role text, speaker text, content text, created_at timestamptz, metadata jsonb,
-        recalled jsonb, recalled_ids text[], words text[])
+        recalled_lines jsonb, recalled_ids text[], search_terms text[])
     ORDER BY r.seq
     RETURNING *
     """
@@ -56,9 +56,9 @@ def _row(seq: int, draft: TurnDraft) -> dict[str, Any]:
     said = f"{draft.speaker}\n{draft.content}" if draft.speaker else draft.content
     return draft.model_dump(mode="json", include={"role", "speaker", "content", "created_at", "metadata"}) | {
         "seq": seq,
-        "recalled": [line.model_dump() for line in draft.recalled],
+        "recalled_lines": [line.model_dump() for line in draft.recalled],
         "recalled_ids": [line.id for line in draft.recalled],
-        "words": tsvector.terms_of(said),
+        "search_terms": tsvector.terms_of(said),
     }
 
 
@@ -99,9 +99,9 @@ async def list_recalled(
     """Return what a session has been shown since turn `after`: id → (content version, seq of that turn)."""
     since = (recalled_memory.c.session_id == session_id, recalled_memory.c.seq > after)
     mine = (tenant_filter(recalled_memory, tenant), *since)
-    columns = (recalled_memory.c.entry_id, recalled_memory.c.content_version, recalled_memory.c.seq)
+    columns = (recalled_memory.c.memory_id, recalled_memory.c.content_version, recalled_memory.c.seq)
     rows = await connection.execute(select(*columns).where(*mine))
-    return {row.entry_id: (row.content_version, row.seq) for row in rows}
+    return {row.memory_id: (row.content_version, row.seq) for row in rows}
 
 
 async def save_recalled(
@@ -112,7 +112,7 @@ async def save_recalled(
         {
             "tenant": session.tenant,
             "session_id": session.id,
-            "entry_id": entry_id,
+            "memory_id": entry_id,
             "content_version": version,
             "seq": seq,
         }
@@ -130,7 +130,7 @@ async def save_recalled(
 _ERASE_RECALLED = text(
     """
     UPDATE turn SET
-        recalled = coalesce((SELECT jsonb_agg(line) FROM jsonb_array_elements(recalled) line
+        recalled_lines = coalesce((SELECT jsonb_agg(line) FROM jsonb_array_elements(recalled_lines) line
                              WHERE line ->> 'id' <> ALL (:ids)), '[]'),
         recalled_ids = ARRAY(SELECT x FROM unnest(recalled_ids) x WHERE x <> ALL (:ids))
     WHERE tenant = :tenant AND recalled_ids && :ids
@@ -145,7 +145,7 @@ async def delete_recalled_lines(
     """Take forgotten entries' lines out of stored turns; return the sessions whose windows are stale."""
     values = {"tenant": tenant, "ids": list(entry_ids)}
     stale = set((await connection.scalars(_ERASE_RECALLED, values)).all())
-    forgotten = (tenant_filter(recalled_memory, tenant), recalled_memory.c.entry_id.in_(entry_ids))
+    forgotten = (tenant_filter(recalled_memory, tenant), recalled_memory.c.memory_id.in_(entry_ids))
     await connection.execute(delete(recalled_memory).where(*forgotten))
     return sorted(stale)
 

@@ -47,12 +47,12 @@ class TurnFilters:
         """Return the conditions in the index's words."""
         wanted = [
             *filters.scope_conditions(scope),
-            *filters.in_range("at", self.created_after, self.created_before),
+            *filters.in_range("created_at", self.created_after, self.created_before),
         ]
         if self.session_id is not None:
-            wanted.append(field_equals("session", self.session_id))
+            wanted.append(field_equals("session_id", self.session_id))
         if self.except_session is not None:
-            wanted.append(filters.none_of([field_equals("session", self.except_session)]))
+            wanted.append(filters.none_of([field_equals("session_id", self.except_session)]))
         return wanted
 
     def to_sql(self, scope: Scope) -> list[ColumnElement[bool]]:
@@ -147,7 +147,7 @@ async def _by_rows(
     terms = tokenize_query(query)
     if not terms:
         return TurnResults([], ["postgres"], degraded)
-    holds, rank = tsvector.matches_any(turn.c.words, terms)
+    holds, rank = tsvector.matches_any(turn.c.search_terms, terms)
     statement = (
         select(*READ_COLUMNS)
         .where(*criteria.to_sql(scope), holds)

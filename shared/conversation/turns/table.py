@@ -31,28 +31,30 @@ turn = Table(
     Column("received_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
     Column("metadata", JSONB, nullable=False, server_default=text("'{}'")),
     # The lines recalled with this turn, [{id, line, episode}], replayed with it while it is in the window.
-    Column("recalled", JSONB, nullable=False, server_default=text("'[]'")),
+    Column("recalled_lines", JSONB, nullable=False, server_default=text("'[]'")),
     Column("recalled_ids", ARRAY(Text), nullable=False, server_default=text("'{}'")),
-    Column("words", TSVECTOR, nullable=False),
+    Column("search_terms", TSVECTOR, nullable=False),
     PrimaryKeyConstraint("tenant", "session_id", "seq"),
     ForeignKeyConstraint(["tenant", "session_id"], ["session.tenant", "session.id"], ondelete="CASCADE"),
 )
 
 # What a reader needs; the rest is for searching and for finding what quotes an entry.
-READ_COLUMNS = [column for column in turn.c if column.name not in {"words", "recalled_ids", "received_at"}]
+READ_COLUMNS = [
+    column for column in turn.c if column.name not in {"search_terms", "recalled_ids", "received_at"}
+]
 
-Index("turn_words_idx", turn.c.words, postgresql_using="gin")
+Index("turn_search_terms_idx", turn.c.search_terms, postgresql_using="gin")
 Index("turn_recalled_ids_idx", turn.c.recalled_ids, postgresql_using="gin")
 Index("turn_received_idx", turn.c.received_at)
 
 recalled_memory = Table(
-    "recall_mark",
+    "recalled_memory",
     metadata,
     Column("tenant", Text, nullable=False),
     Column("session_id", Text, nullable=False),
-    Column("entry_id", Text, nullable=False),
+    Column("memory_id", Text, nullable=False),
     Column("content_version", Integer, nullable=False),
     Column("seq", Integer, nullable=False),
-    PrimaryKeyConstraint("tenant", "session_id", "entry_id"),
+    PrimaryKeyConstraint("tenant", "session_id", "memory_id"),
     ForeignKeyConstraint(["tenant", "session_id"], ["session.tenant", "session.id"], ondelete="CASCADE"),
 )

@@ -92,12 +92,12 @@ async def delete(resources: Resources, tenant: str, session_ids: list[str]) -> N
         with redis_client.failures_as_unavailable():
             await resources.redis.delete(*(key(resources, tenant, one) for one in session_ids))
     except errors.Unavailable as error:
-        log.warning("windows_not_dropped", sessions=len(session_ids), reason=str(error))
+        log.warning("windows_not_deleted", sessions=len(session_ids), reason=str(error))
 
 
 def _packed(turn: Turn) -> bytes:
     recalled = [line.model_dump() for line in turn.recalled_lines]
-    return orjson.dumps(turn.model_dump(mode="json") | {"recalled": recalled})
+    return orjson.dumps(turn.model_dump(mode="json") | {"recalled_lines": recalled})
 
 
 def _unpacked(member: str) -> Turn:

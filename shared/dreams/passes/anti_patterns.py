@@ -12,7 +12,7 @@ from shared.dreams.verification.anti_pattern_form import is_well_formed
 from shared.dreams.verification.plan import to_list
 from shared.dreams.verification.rejection import Rejection, RejectionCode, item_reference
 from shared.foundation import model_output
-from shared.foundation.categories import ANTI_PATTERN_TAG, MINE_ANTI_PATTERNS
+from shared.foundation.categories import ANTI_PATTERN_TAG, ANTI_PATTERNS
 from shared.memory.longterm.memory import Memory, MemoryDraft
 
 
@@ -45,7 +45,7 @@ def _read(item: model_output.JsonObject) -> AntiPattern:
     sessions = item.get("sessionIds") or item.get("session_ids") or item.get("sourceSessions")
     return AntiPattern(
         content=content.replace("**", "").strip() if isinstance(content, str) else "",
-        category=labels.category_below(MINE_ANTI_PATTERNS, category, f"{MINE_ANTI_PATTERNS}/general"),
+        category=labels.category_below(ANTI_PATTERNS, category, f"{ANTI_PATTERNS}/general"),
         tags=labels.sanitize_tags(to_list(item.get("tags")), ANTI_PATTERN_TAG),
         session_ids=tuple(one for one in to_list(sessions) if isinstance(one, str)),
     )

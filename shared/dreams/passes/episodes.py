@@ -14,7 +14,7 @@ from shared.dreams.verification.fidelity import Fault
 from shared.dreams.verification.plan import to_list, to_unit_interval
 from shared.dreams.verification.rejection import Rejection, RejectionCode, item_reference
 from shared.foundation import errors, model_output, validation
-from shared.foundation.categories import EXTRACT_EPISODES, is_below
+from shared.foundation.categories import EPISODES, is_below
 from shared.memory.longterm.memory import MAX_CONTENT, Memory, MemoryDraft, Source
 
 KINDS = ("conversation", "task", "decision", "discovery", "problem")
@@ -87,8 +87,8 @@ def _episode(item: Mapping[str, Any]) -> Episode | None:
     kind = str(item.get("category") or "").strip().lower().rpartition("/")[2]
     return Episode(
         content=content,
-        category=f"{EXTRACT_EPISODES}/{kind if kind in KINDS else KINDS[0]}",
-        tags=labels.sanitize_tags(to_list(item.get("tags")), EXTRACT_EPISODES),
+        category=f"{EPISODES}/{kind if kind in KINDS else KINDS[0]}",
+        tags=labels.sanitize_tags(to_list(item.get("tags")), EPISODES),
         importance=importance(item.get("importance")),
         session_ids=_sessions(item),
     )
@@ -146,7 +146,7 @@ def checked(
 
 
 def _refusal(one: EpisodeUpdate, kept: Memory | None) -> Fault | None:
-    if kept is None or not is_below(EXTRACT_EPISODES, kept.category):
+    if kept is None or not is_below(EPISODES, kept.category):
         return Fault(RejectionCode.UNKNOWN_ID, "no episode that was shown", ())
     if kept.archived_at is not None:
         return Fault(RejectionCode.NOT_LIVE, "is archived", ())

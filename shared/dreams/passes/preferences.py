@@ -23,7 +23,7 @@ from shared.dreams.verification import labels
 from shared.dreams.verification.merge import INFERRED, PERMISSION
 from shared.dreams.verification.plan import to_list
 from shared.foundation import errors, model_output, validation
-from shared.foundation.categories import INFER_PREFERENCES
+from shared.foundation.categories import PREFERENCES
 from shared.memory.longterm.memory import MAX_CONTENT, MemoryDraft, Source
 
 THRESHOLD = 6
@@ -102,9 +102,7 @@ def _occurrence(item: Mapping[str, Any]) -> Occurrence | None:
     return Occurrence(
         key=normalize(key if isinstance(key, str) else "") or normalize(content),
         content=content,
-        category=labels.category_below(
-            INFER_PREFERENCES, item.get("category"), f"{INFER_PREFERENCES}/{INFERRED}"
-        ),
+        category=labels.category_below(PREFERENCES, item.get("category"), f"{PREFERENCES}/{INFERRED}"),
         tags=labels.sanitize_tags(to_list(item.get("tags")), INFERRED),
         sighting=sighting,
         quote=_storable(item.get("quote"), _QUOTE_LENGTH),

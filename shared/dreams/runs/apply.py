@@ -152,7 +152,7 @@ def _change(
         "entry_id": entry.id,
         "version": entry.version,
         "reason": reason,
-        "prior_state": before.state if before else None,
+        "previous_state": before.state if before else None,
         "successors": list(successors),
     }
 

@@ -24,10 +24,10 @@ from shared.infra.postgres import tenant_filter
 
 _MARK_REVIEWED = text(
     """
-    INSERT INTO entry_reviewed (tenant, entry_id, version)
+    INSERT INTO dream_reviewed_memory (tenant, memory_id, version)
     SELECT e.tenant, e.id, r.version FROM unnest(:ids, :versions) AS r (id, version)
-    JOIN entry e ON e.tenant = :tenant AND e.id = r.id
-    ON CONFLICT (tenant, entry_id) DO UPDATE SET version = excluded.version
+    JOIN memory e ON e.tenant = :tenant AND e.id = r.id
+    ON CONFLICT (tenant, memory_id) DO UPDATE SET version = excluded.version
     """
 ).bindparams(bindparam("ids", type_=ARRAY(Text)), bindparam("versions", type_=ARRAY(Integer)))
 
@@ -41,18 +41,18 @@ async def save_reviewed(connection: AsyncConnection, tenant: str, versions: Mapp
 
 async def list_reviewed(connection: AsyncConnection, scope: Scope, ids: Sequence[str]) -> dict[str, int]:
     """Return the version of each of these entries that was last looked at."""
-    mine = (tenant_filter(dream_reviewed_memory, scope.tenant), dream_reviewed_memory.c.entry_id.in_(ids))
+    mine = (tenant_filter(dream_reviewed_memory, scope.tenant), dream_reviewed_memory.c.memory_id.in_(ids))
     rows = await connection.execute(
-        select(dream_reviewed_memory.c.entry_id, dream_reviewed_memory.c.version).where(*mine)
+        select(dream_reviewed_memory.c.memory_id, dream_reviewed_memory.c.version).where(*mine)
     )
-    return {row.entry_id: row.version for row in rows}
+    return {row.memory_id: row.version for row in rows}
 
 
 _KEEP_OCCURRENCE = text(
     """
-    INSERT INTO preference_occurrence (tenant, agent_id, user_id, key, level, session_id, seq, place,
+    INSERT INTO preference_occurrence (tenant, agent_id, user_id, key, level, session_id, seq, first_seq,
                                        run_id)
-    SELECT t.tenant, t.agent_id, t.user_id, :key, :level, t.session_id, t.seq, :place, :run_id
+    SELECT t.tenant, t.agent_id, t.user_id, :key, :level, t.session_id, t.seq, :first_seq, :run_id
     FROM turn t WHERE t.tenant = :tenant AND t.session_id = :session_id AND t.seq = :seq
     ON CONFLICT (tenant, session_id, seq, key) DO NOTHING
     """
@@ -62,7 +62,7 @@ _KEEP_OCCURRENCE = text(
 async def save_occurrences(
     connection: AsyncConnection, one: Run, rows: Sequence[Mapping[str, Any]], inferred: Sequence[str]
 ) -> None:
-    """Keep occurrences {key, level, session_id, seq, place}, once per turn; mark keys as inferred."""
+    """Keep occurrences {key, level, session_id, seq, first_seq}, once per turn; mark keys as inferred."""
     for row in rows:
         await connection.execute(_KEEP_OCCURRENCE, {**row, "tenant": one.tenant, "run_id": one.id})
     if inferred:
@@ -78,7 +78,7 @@ async def occurrences(connection: AsyncConnection, scope: Scope) -> dict[str, li
     """Return what was counted so far, by key."""
     places: dict[tuple[str, str, int, str], set[int]] = {}
     for row in await connection.execute(select(preference_occurrence).where(*_of_scope(scope))):
-        places.setdefault((row.key, row.session_id, row.place, row.level), set()).add(row.seq)
+        places.setdefault((row.key, row.session_id, row.first_seq, row.level), set()).add(row.seq)
     counted: dict[str, list[Evidence]] = {}
     for (key, session_id, _, level), seqs in sorted(places.items()):
         counted.setdefault(key, []).append(Evidence(session_id, frozenset(seqs), Level(level)))

@@ -143,7 +143,7 @@ async def insert_changes(connection: AsyncConnection, rows: Sequence[Mapping[str
 
 async def changes(connection: AsyncConnection, tenant: str, run_id: str) -> list[dict[str, Any]]:
     """Return the diff of a run, in order."""
-    names = ("pass", "action", "entry_id", "version", "reason", "prior_state", "successors")
+    names = ("pass", "action", "entry_id", "version", "reason", "previous_state", "successors")
     mine = (tenant_filter(dream_change, tenant), dream_change.c.run_id == run_id)
     rows = await connection.execute(
         select(*(dream_change.c[n] for n in names)).where(*mine).order_by(dream_change.c.id)

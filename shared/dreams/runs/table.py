@@ -89,7 +89,7 @@ dream_change = Table(
     # The version that the change left behind: undo touches only what nobody changed since.
     Column("version", Integer, nullable=False),
     Column("reason", Text),
-    Column("prior_state", Text),
+    Column("previous_state", Text),
     Column("successors", ARRAY(Text), nullable=False, server_default=text("'{}'")),
     ForeignKeyConstraint(["tenant", "run_id"], ["dream_run.tenant", "dream_run.id"], ondelete="CASCADE"),
 )
@@ -97,7 +97,7 @@ dream_change = Table(
 Index("dream_change_run_idx", dream_change.c.tenant, dream_change.c.run_id, dream_change.c.id)
 
 dream_read_turn = Table(
-    "turn_read",
+    "dream_read_turn",
     metadata,
     Column("tenant", Text, nullable=False),
     Column("pass", Text, nullable=False),
@@ -112,13 +112,13 @@ dream_read_turn = Table(
 )
 
 dream_reviewed_memory = Table(
-    "entry_reviewed",
+    "dream_reviewed_memory",
     metadata,
     Column("tenant", Text, nullable=False),
-    Column("entry_id", Text, nullable=False),
+    Column("memory_id", Text, nullable=False),
     Column("version", Integer, nullable=False),
-    PrimaryKeyConstraint("tenant", "entry_id"),
-    ForeignKeyConstraint(["tenant", "entry_id"], ["entry.tenant", "entry.id"], ondelete="CASCADE"),
+    PrimaryKeyConstraint("tenant", "memory_id"),
+    ForeignKeyConstraint(["tenant", "memory_id"], ["memory.tenant", "memory.id"], ondelete="CASCADE"),
 )
 
 preference_occurrence = Table(
@@ -132,7 +132,7 @@ preference_occurrence = Table(
     Column("session_id", Text, nullable=False),
     Column("seq", Integer, nullable=False),
     # The first turn of the place where it showed: turns of one place count once.
-    Column("place", Integer, nullable=False),
+    Column("first_seq", Integer, nullable=False),
     Column("run_id", Text, nullable=False),
     Column("inferred_at", DateTime(timezone=True)),
     PrimaryKeyConstraint("tenant", "session_id", "seq", "key"),

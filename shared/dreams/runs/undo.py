@@ -111,7 +111,7 @@ async def _why_kept(
 
 async def _restore(connection: AsyncConnection, caller: Caller, entry: Memory, change: Change) -> Memory:
     values: dict[str, Any] = {
-        "state": change["prior_state"] or "final",
+        "state": change["previous_state"] or "final",
         "archived_at": None,
         "archive_reason": None,
         "superseded_by": [],

@@ -20,7 +20,7 @@ from shared.foundation import validation
 from shared.foundation.categories import (
     ACTIVE_PLANS,
     ANTI_PATTERN_TAG,
-    MINE_ANTI_PATTERNS,
+    ANTI_PATTERNS,
     is_anti_pattern,
     is_below,
 )
@@ -83,7 +83,7 @@ def _category(offered: str | None, sources: Sequence[Memory], *, guessed: bool) 
     """Return the model's category, unless it would give a rank, or take one away, that is not its to give."""
     category = validation.sanitize_category(offered)
     warnings = [entry for entry in sources if is_anti_pattern(entry.category, entry.tags)]
-    if is_below(MINE_ANTI_PATTERNS, category) != bool(warnings) or is_below(ACTIVE_PLANS, category):
+    if is_below(ANTI_PATTERNS, category) != bool(warnings) or is_below(ACTIVE_PLANS, category):
         category = None
     if not guessed and category is not None and category.endswith(f"/{INFERRED}"):
         category = None

@@ -32,7 +32,7 @@ async def ensure_generations(resources: Resources) -> list[Generation]:
     try:
         model, dimension = await _model(resources)
     except errors.Unavailable as away:
-        log.warning("embedding_endpoint_away", reason=str(away))
+        log.warning("embedding_endpoint_unavailable", reason=str(away))
         model, dimension = None, None
         if await _all_kinds_live(resources):
             return []

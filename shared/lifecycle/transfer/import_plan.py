@@ -21,7 +21,7 @@ from shared.memory.longterm import index_document as memory_document
 from shared.memory.longterm.fingerprint import fingerprint, normalize
 from shared.memory.longterm.memory import Memory
 
-_PROGRESS = {"state", "failure", "superseded_by", "archived_at", "archive_reason"}
+_PROGRESS = {"state", "failure_reason", "superseded_by", "archived_at", "archive_reason"}
 _SHOWN_IN_RECALL = ("content", "category")
 _NOT_NULL = ("created_at", "last_seen_at")
 

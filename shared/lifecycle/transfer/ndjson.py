@@ -92,7 +92,10 @@ class MemoryLine(BaseModel):
         0.5, validation_alias=AliasChoices("importance", "importanceScore")
     )
     state: MemoryState = MemoryState.FINAL
-    failure: str | None = None
+    # `failure` was its name in the export files of earlier development versions.
+    failure_reason: str | None = Field(
+        None, validation_alias=AliasChoices("failure_reason", "failureReason", "failure")
+    )
     occurred_at: Moment | None = None
     sources: list[Source] = []
     created_at: Moment | None = None
@@ -151,7 +154,7 @@ def _check(line: MemoryLine) -> None:
     for field in ("superseded_by", "derived_from"):
         for place, reference in enumerate(getattr(line, field)):
             validation.check_text(reference, f"{field}.{place}", validation.MAX_IDENTIFIER_LENGTH)
-    for field in ("failure", "archive_reason"):
+    for field in ("failure_reason", "archive_reason"):
         if (reason := getattr(line, field)) is not None:
             validation.check_text(reason, field, allow_blank=True)
 

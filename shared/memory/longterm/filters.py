@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, or_
 
 from shared.foundation import validation
-from shared.foundation.categories import ANTI_PATTERN_TAG, MINE_ANTI_PATTERNS
+from shared.foundation.categories import ANTI_PATTERN_TAG, ANTI_PATTERNS
 from shared.foundation.scope import Scope
 from shared.foundation.stages import MemoryState
 from shared.memory.longterm.queries import visible
@@ -23,7 +23,7 @@ from shared.search.index.filters import Condition, field_equals
 def anti_patterns() -> Condition:
     """Return the condition, in the index's words, that `is_anti_pattern` states."""
     return filters.any_of(
-        [field_equals("categories", MINE_ANTI_PATTERNS), field_equals("tags", ANTI_PATTERN_TAG)]
+        [field_equals("category_prefixes", ANTI_PATTERNS), field_equals("tags", ANTI_PATTERN_TAG)]
     )
 
 
@@ -54,11 +54,11 @@ class MemoryFilters:
             *filters.scope_conditions(scope),
             *filters.contains_all("tags", self.tags),
             *filters.metadata_equals(self.metadata),
-            *filters.in_range("at", self.created_after, self.created_before),
+            *filters.in_range("created_at", self.created_after, self.created_before),
             *filters.in_range("occurred_at", self.occurred_after, self.occurred_before),
             field_equals("archived", self.state is MemoryState.ARCHIVED),
         ]
-        return [*wanted, field_equals("categories", self.category)] if self.category else wanted
+        return [*wanted, field_equals("category_prefixes", self.category)] if self.category else wanted
 
     def to_sql(self, scope: Scope) -> list[ColumnElement[bool]]:
         """Return the conditions on rows of `entry`."""

@@ -30,7 +30,7 @@ async def add_update(connection: AsyncConnection, actor: str, before: Memory, af
 
 
 def _row(actor: str, action: str, entry: Memory, reason: str | None) -> dict[str, Any]:
-    return {"tenant": entry.tenant, "entry_id": entry.id, "actor": actor, "action": action, "reason": reason}
+    return {"tenant": entry.tenant, "memory_id": entry.id, "actor": actor, "action": action, "reason": reason}
 
 
 def _shown(entry: Memory) -> dict[str, Any]:
@@ -39,22 +39,22 @@ def _shown(entry: Memory) -> dict[str, Any]:
 
 async def list_for_memory(connection: AsyncConnection, tenant: str, entry_id: str) -> list[dict[str, Any]]:
     """Return an entry's history, oldest first."""
-    names = ("at", "actor", "action", "reason", "before", "after")
+    names = ("created_at", "actor", "action", "reason", "before", "after")
     columns = [memory_history.c[name] for name in names]
-    mine = (tenant_filter(memory_history, tenant), memory_history.c.entry_id == entry_id)
+    mine = (tenant_filter(memory_history, tenant), memory_history.c.memory_id == entry_id)
     rows = await connection.execute(select(*columns).where(*mine).order_by(memory_history.c.id))
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
 async def erase(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> int:
     """Delete the history of entries; return how many notes went."""
-    mine = (tenant_filter(memory_history, tenant), memory_history.c.entry_id.in_(ids))
+    mine = (tenant_filter(memory_history, tenant), memory_history.c.memory_id.in_(ids))
     return (await connection.execute(delete(memory_history).where(*mine))).rowcount
 
 
 async def expire(connection: AsyncConnection, tenant: str, age: timedelta) -> int:
     """Delete notes older than `age`; return how many."""
-    old = memory_history.c.at < func.now() - age
+    old = memory_history.c.created_at < func.now() - age
     return (
         await connection.execute(delete(memory_history).where(tenant_filter(memory_history, tenant), old))
     ).rowcount
@@ -62,5 +62,5 @@ async def expire(connection: AsyncConnection, tenant: str, age: timedelta) -> in
 
 async def count(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> int:
     """Count the notes about entries."""
-    mine = (tenant_filter(memory_history, tenant), memory_history.c.entry_id.in_(ids))
+    mine = (tenant_filter(memory_history, tenant), memory_history.c.memory_id.in_(ids))
     return int(await connection.scalar(select(func.count()).where(*mine)) or 0)

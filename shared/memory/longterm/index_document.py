@@ -14,12 +14,12 @@ from shared.search.text import indexed_text
 def document(entry: Memory) -> IndexDocument:
     """Return an entry as the index holds it."""
     filters = {
-        "agent": entry.agent_id,
-        "user": entry.user_id or NO_USER,
-        "categories": _category_prefixes(entry.category),
+        "agent_id": entry.agent_id,
+        "user_id": entry.user_id or NO_USER,
+        "category_prefixes": _category_prefixes(entry.category),
         "tags": entry.tags,
         "metadata": [pair(key, value) for key, value in entry.metadata.items()],
-        "at": to_payload_time(entry.created_at),
+        "created_at": to_payload_time(entry.created_at),
         "occurred_at": to_payload_time(entry.occurred_at),
         "archived": entry.archived_at is not None,
     }

@@ -59,6 +59,6 @@ def row_of(
         "content": content,
         "state": state,
         "fingerprint": "\\x" + fingerprint.hex(),
-        "words": tsvector.terms_of(indexed_text),
+        "search_terms": tsvector.terms_of(indexed_text),
     }
     return defaults | fields | own

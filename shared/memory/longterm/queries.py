@@ -32,26 +32,26 @@ from shared.search.text import tsvector
 # holds under concurrency; rows come sorted, so two batches can't wait for each other.
 _UPSERT = text(
     """
-    INSERT INTO entry (tenant, id, agent_id, user_id, content, category, tags, metadata, importance,
+    INSERT INTO memory (tenant, id, agent_id, user_id, content, category, tags, metadata, importance,
                        state, occurred_at, sources, derived_from, reinforcement_count, created_at,
-                       last_seen_at, fingerprint, words)
+                       last_seen_at, fingerprint, search_terms)
     SELECT :tenant, r.id, :agent_id, :user_id, r.content, r.category, r.tags, r.metadata, r.importance,
            r.state, r.occurred_at, r.sources, r.derived_from, r.reinforcement_count,
            coalesce(r.created_at, now()), coalesce(r.last_seen_at, now()), r.fingerprint,
-           array_to_tsvector(r.words)
+           array_to_tsvector(r.search_terms)
     FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS r (
         id text, content text, category text, tags text[], metadata jsonb, importance float8, state text,
         occurred_at timestamptz, sources jsonb, derived_from text[], reinforcement_count int,
-        created_at timestamptz, last_seen_at timestamptz, fingerprint bytea, words text[])
+        created_at timestamptz, last_seen_at timestamptz, fingerprint bytea, search_terms text[])
     ORDER BY r.fingerprint
     ON CONFLICT (tenant, agent_id, user_id, fingerprint) WHERE archived_at IS NULL DO UPDATE SET
-        reinforcement_count = entry.reinforcement_count + excluded.reinforcement_count,
-        last_seen_at = greatest(entry.last_seen_at, excluded.last_seen_at),
-        importance = greatest(entry.importance, excluded.importance),
-        sources = entry.sources || coalesce(
+        reinforcement_count = memory.reinforcement_count + excluded.reinforcement_count,
+        last_seen_at = greatest(memory.last_seen_at, excluded.last_seen_at),
+        importance = greatest(memory.importance, excluded.importance),
+        sources = memory.sources || coalesce(
             (SELECT jsonb_agg(s) FROM jsonb_array_elements(excluded.sources) s
-             WHERE NOT entry.sources @> jsonb_build_array(s)), '[]')
-    RETURNING entry.*, (xmax = 0) AS inserted
+             WHERE NOT memory.sources @> jsonb_build_array(s)), '[]')
+    RETURNING memory.*, (xmax = 0) AS inserted
     """
 )
 
@@ -61,7 +61,7 @@ async def upsert(
 ) -> list[RowMapping]:
     """Insert entries, or reinforce the live ones that say the same; `inserted` tells which.
 
-    Each row has an id of its own, a `fingerprint` in hex, and its indexed `words`; no two share
+    Each row has an id of its own, a `fingerprint` in hex, and its indexed `search_terms`; no two share
     a fingerprint.
     """
     values = {"tenant": scope.tenant, "agent_id": scope.agent_id, "user_id": scope.user_id}
@@ -71,22 +71,22 @@ async def upsert(
 
 _ADD_TAGS = text(
     """
-    UPDATE entry SET
+    UPDATE memory SET
         tags = tags || ARRAY(SELECT t FROM unnest(:tags) t WHERE t <> ALL (tags)),
-        words = words || array_to_tsvector(:words),
+        search_terms = search_terms || array_to_tsvector(:search_terms),
         version = version + 1
     WHERE tenant = :tenant AND id = :id AND NOT tags @> :tags
     RETURNING *
     """
-).bindparams(bindparam("tags", type_=ARRAY(Text)), bindparam("words", type_=ARRAY(Text)))
+).bindparams(bindparam("tags", type_=ARRAY(Text)), bindparam("search_terms", type_=ARRAY(Text)))
 
 
 async def add_tags(
     connection: AsyncConnection, tenant: str, entry_id: str, tags: Sequence[str]
 ) -> Memory | None:
     """Add the tags that an entry lacks, as a new version; None when it lacks none."""
-    words = tsvector.terms_of(" ".join(tags))
-    values = {"tenant": tenant, "id": entry_id, "tags": list(tags), "words": words}
+    search_terms = tsvector.terms_of(" ".join(tags))
+    values = {"tenant": tenant, "id": entry_id, "tags": list(tags), "search_terms": search_terms}
     row = (await connection.execute(_ADD_TAGS, values)).mappings().one_or_none()
     return None if row is None else Memory.from_row(row)
 
@@ -216,7 +216,7 @@ async def remove(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -
 
 _UNLINK = text(
     """
-    UPDATE entry SET
+    UPDATE memory SET
         superseded_by = ARRAY(SELECT x FROM unnest(superseded_by) x WHERE x <> ALL (:ids)),
         derived_from = ARRAY(SELECT x FROM unnest(derived_from) x WHERE x <> ALL (:ids))
     WHERE tenant = :tenant AND (superseded_by && :ids OR derived_from && :ids)

@@ -101,7 +101,7 @@ async def ids_by_fingerprint(
 
 _INSERT = (
     insert(memory)
-    .values(words=func.array_to_tsvector(bindparam("terms", type_=ARRAY(Text))))
+    .values(search_terms=func.array_to_tsvector(bindparam("terms", type_=ARRAY(Text))))
     .returning(memory.c.id)
 )
 
@@ -117,8 +117,8 @@ async def add(connection: AsyncConnection, entries: Sequence[Memory]) -> None:
 async def replace(connection: AsyncConnection, after: Memory) -> None:
     """Make an entry what it shall be."""
     values = columns(after)
-    words = func.array_to_tsvector(literal(values.pop("terms"), ARRAY(Text)))
-    await queries.update_columns(connection, after.tenant, after.id, values | {"words": words})
+    search_terms = func.array_to_tsvector(literal(values.pop("terms"), ARRAY(Text)))
+    await queries.update_columns(connection, after.tenant, after.id, values | {"search_terms": search_terms})
 
 
 def columns(one: Memory) -> dict[str, Any]:

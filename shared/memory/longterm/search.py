@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, RowMapping, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation import errors
-from shared.foundation.categories import EXTRACT_EPISODES, is_anti_pattern, is_below
+from shared.foundation.categories import EPISODES, is_anti_pattern, is_below
 from shared.foundation.scope import Scope
 from shared.foundation.stages import RecordKind
 from shared.infra.postgres import is_any_of, is_any_turn_of
@@ -141,7 +141,7 @@ async def _beside(
     places = neighbours.neighbour_keys(ranked, [candidate for _, candidate in offered])
     if not places:
         return []
-    here = is_any_turn_of(memory.c.source_session, memory.c.source_seq, places)
+    here = is_any_turn_of(memory.c.source_session_id, memory.c.source_seq, places)
     known = {row["id"] for row, _ in offered}
     rows = await queries.select_rows(connection, *visible, here)
     return [(row, index_document.candidate(row, None, None)) for row in rows if row["id"] not in known]
@@ -163,7 +163,7 @@ def _anti_patterns(rows: Iterable[RowMapping]) -> set[str]:
 
 
 def _episodes(rows: Iterable[RowMapping]) -> set[str]:
-    return {row["id"] for row in rows if is_below(EXTRACT_EPISODES, row["category"])}
+    return {row["id"] for row in rows if is_below(EPISODES, row["category"])}
 
 
 async def _by_rows(
@@ -186,7 +186,7 @@ async def _holding(
     terms = tokenize_query(query)
     if not terms:
         return []
-    holds, rank = tsvector.matches_any(memory.c.words, terms)
+    holds, rank = tsvector.matches_any(memory.c.search_terms, terms)
     statement = (
         select(*READ_COLUMNS)
         .where(*criteria.to_sql(scope), holds)

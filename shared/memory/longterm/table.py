@@ -24,7 +24,7 @@ from shared.infra.postgres import metadata
 _EMPTY = text("'{}'")
 
 memory = Table(
-    "entry",
+    "memory",
     metadata,
     Column("tenant", Text, nullable=False),
     Column("id", Text, nullable=False),
@@ -36,7 +36,7 @@ memory = Table(
     Column("metadata", JSONB, nullable=False, server_default=_EMPTY),
     Column("importance", Double, nullable=False, server_default=text("0.5")),
     Column("state", Text, nullable=False),
-    Column("failure", Text),
+    Column("failure_reason", Text),
     # What the point in the index shows: every change of a searchable field is a new version.
     Column("version", Integer, nullable=False, server_default=text("1")),
     # What a recalled line shows: changes with content and category, not with reinforcement.
@@ -45,7 +45,7 @@ memory = Table(
     Column("occurred_at", DateTime(timezone=True)),
     Column("sources", JSONB, nullable=False, server_default=text("'[]'")),
     # Where the first source stands, for reading what was said next to it.
-    Column("source_session", Text, Computed("sources -> 0 ->> 'session_id'", persisted=True)),
+    Column("source_session_id", Text, Computed("sources -> 0 ->> 'session_id'", persisted=True)),
     Column("source_seq", Integer, Computed("(sources -> 0 ->> 'seq')::integer", persisted=True)),
     Column("superseded_by", ARRAY(Text), nullable=False, server_default=_EMPTY),
     Column("derived_from", ARRAY(Text), nullable=False, server_default=_EMPTY),
@@ -57,7 +57,7 @@ memory = Table(
     # SHA-256 of the folded text and the time it speaks of: what makes two saves the same fact.
     Column("fingerprint", LargeBinary, nullable=False),
     # The words of the one tokenizer, for search without the index.
-    Column("words", TSVECTOR, nullable=False),
+    Column("search_terms", TSVECTOR, nullable=False),
     PrimaryKeyConstraint("tenant", "id"),
 )
 
@@ -65,11 +65,11 @@ memory = Table(
 READ_COLUMNS = [
     column
     for column in memory.c
-    if column.name not in {"words", "fingerprint", "source_session", "source_seq"}
+    if column.name not in {"search_terms", "fingerprint", "source_session_id", "source_seq"}
 ]
 
 Index(
-    "entry_live_fact_idx",
+    "memory_live_fingerprint_idx",
     memory.c.tenant,
     memory.c.agent_id,
     memory.c.user_id,
@@ -78,25 +78,25 @@ Index(
     postgresql_where=memory.c.archived_at.is_(None),
     postgresql_nulls_not_distinct=True,
 )
-Index("entry_newest_idx", memory.c.tenant, memory.c.agent_id, memory.c.last_seen_at.desc(), memory.c.id)
+Index("memory_newest_idx", memory.c.tenant, memory.c.agent_id, memory.c.last_seen_at.desc(), memory.c.id)
 Index(
-    "entry_source_idx",
+    "memory_source_idx",
     memory.c.tenant,
-    memory.c.source_session,
+    memory.c.source_session_id,
     memory.c.source_seq,
-    postgresql_where=memory.c.source_session.is_not(None),
+    postgresql_where=memory.c.source_session_id.is_not(None),
 )
-Index("entry_words_idx", memory.c.words, postgresql_using="gin")
-Index("entry_derived_from_idx", memory.c.derived_from, postgresql_using="gin")
-Index("entry_archived_idx", memory.c.archived_at, postgresql_where=memory.c.archived_at.is_not(None))
+Index("memory_search_terms_idx", memory.c.search_terms, postgresql_using="gin")
+Index("memory_derived_from_idx", memory.c.derived_from, postgresql_using="gin")
+Index("memory_archived_idx", memory.c.archived_at, postgresql_where=memory.c.archived_at.is_not(None))
 
 memory_history = Table(
-    "entry_history",
+    "memory_history",
     metadata,
     Column("id", BigInteger, Identity(always=True), primary_key=True),
     Column("tenant", Text, nullable=False),
-    Column("entry_id", Text, nullable=False),
-    Column("at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    Column("memory_id", Text, nullable=False),
+    Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
     Column("actor", Text, nullable=False),
     Column("action", Text, nullable=False),
     Column("reason", Text),
@@ -104,17 +104,17 @@ memory_history = Table(
     Column("after", JSONB),
 )
 
-Index("entry_history_entry_idx", memory_history.c.tenant, memory_history.c.entry_id, memory_history.c.id)
+Index("memory_history_memory_idx", memory_history.c.tenant, memory_history.c.memory_id, memory_history.c.id)
 
 memory_tombstone = Table(
-    "tombstone",
+    "memory_tombstone",
     metadata,
     Column("id", BigInteger, Identity(always=True), primary_key=True),
     Column("tenant", Text, nullable=False),
     Column("agent_id", Text, nullable=False),
     Column("user_id", Text),
     Column("digest", LargeBinary, nullable=False),
-    Column("entry_id", Text, nullable=False),
-    Column("at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    Column("memory_id", Text, nullable=False),
+    Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
     UniqueConstraint("tenant", "agent_id", "user_id", "digest", postgresql_nulls_not_distinct=True),
 )

@@ -23,7 +23,7 @@ async def add(connection: AsyncConnection, tenant: str, entries: Sequence[Memory
             "agent_id": entry.agent_id,
             "user_id": entry.user_id,
             "digest": tombstone_digest(secret, entry.content),
-            "entry_id": entry.id,
+            "memory_id": entry.id,
         }
         for entry in entries
     ]

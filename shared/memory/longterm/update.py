@@ -57,7 +57,7 @@ async def _values(before: Memory, changes: Mapping[str, Any]) -> dict[str, Any]:
         values["tags"] = list(values["tags"])
     return values | {
         "fingerprint": fingerprint(draft.content, draft.occurred_at),
-        "words": func.array_to_tsvector(tsvector.terms_of(index_document.keywords(draft))),
+        "search_terms": func.array_to_tsvector(tsvector.terms_of(index_document.keywords(draft))),
         "version": before.version + bool(_SEARCHABLE & set(changes)),
         "content_version": before.content_version + bool(_SHOWN_IN_RECALL & set(changes)),
         "updated_at": func.now(),

@@ -14,8 +14,8 @@ _PASSAGE = 4_000
 def document(tenant: str, entry: WorkingEntry) -> IndexDocument:
     """Return an entry, read whole, as the index holds it."""
     filters = {
-        "namespaces": path_prefixes(keys.normalize_key(entry.key)),
-        "categories": path_prefixes(entry.category),
+        "namespace_prefixes": path_prefixes(keys.normalize_key(entry.key)),
+        "category_prefixes": path_prefixes(entry.category),
         "tags": list(entry.tags),
         "expires_at": to_payload_time(entry.expires_at),
     }

@@ -266,10 +266,10 @@ async def _run(desk: WorkingMemory, calls: Iterable[_Call]) -> list[Any]:
 
 
 def _keys(desk: WorkingMemory, namespace: str) -> tuple[str, str, str]:
-    tag = f"{desk.settings.prefix}:desk:{{{desk.tenant}:{namespace}}}"
+    tag = f"{desk.settings.prefix}:working:{{{desk.tenant}:{namespace}}}"
     return f"{tag}:expiry", f"{tag}:meta", f"{tag}:values"
 
 
 def _registry(desk: WorkingMemory) -> tuple[str, str]:
-    tag = f"{desk.settings.prefix}:desk:{{{desk.tenant}}}"
-    return f"{tag}:names", f"{tag}:until"
+    tag = f"{desk.settings.prefix}:working:{{{desk.tenant}}}"
+    return f"{tag}:namespaces", f"{tag}:expiries"

@@ -39,8 +39,8 @@ class WorkingFilters:
             *filters.contains_all("tags", self.tags),
         ]
         if self.prefix:
-            wanted.append(field_equals("namespaces", keys.normalize_key(self.prefix)))
-        return [*wanted, field_equals("categories", self.category)] if self.category else wanted
+            wanted.append(field_equals("namespace_prefixes", keys.normalize_key(self.prefix)))
+        return [*wanted, field_equals("category_prefixes", self.category)] if self.category else wanted
 
     def hold(self, entry: WorkingEntry) -> bool:
         """Tell whether an entry meets them."""
@@ -121,7 +121,7 @@ async def _in_process(
         index_document.candidate(one, score, None) for one, score in zip(entries, scores, strict=True)
     ]
     degraded = ["index"] if resources.embedder is None else ["index", "dense"]
-    return _results(query, candidates, entries, limit, IndexHits([], ["desk"], degraded))
+    return _results(query, candidates, entries, limit, IndexHits([], ["working"], degraded))
 
 
 def _results(

@@ -57,7 +57,7 @@ class IdempotentRequest:
         if self._key is None:
             return
         named = {"tenant": self._tenant, "route": self._key.route, "key": self._key.key}
-        told = {"body": body, "refs": list(record_ids), "user_id": user_id}
+        told = {"body": body, "record_ids": list(record_ids), "user_id": user_id}
         values = named | told | {"request_digest": self._key.digest}
         await self._connection.execute(insert(idempotent_response).values(values))
 
@@ -109,7 +109,10 @@ def _lock(tenant: str, key: IdempotencyKey) -> int:
 
 async def erase_responses(connection: AsyncConnection, tenant: str, record_ids: Sequence[str]) -> None:
     """Erase the answers that repeat the text of these records."""
-    mine = (tenant_filter(idempotent_response, tenant), idempotent_response.c.refs.overlap(list(record_ids)))
+    mine = (
+        tenant_filter(idempotent_response, tenant),
+        idempotent_response.c.record_ids.overlap(list(record_ids)),
+    )
     await connection.execute(update(idempotent_response).where(*mine).values(body=None))
 
 

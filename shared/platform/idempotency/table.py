@@ -6,7 +6,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from shared.infra.postgres import metadata
 
 idempotent_response = Table(
-    "idempotent_answer",
+    "idempotent_response",
     metadata,
     Column("tenant", Text, primary_key=True),
     Column("route", Text, primary_key=True),
@@ -15,9 +15,9 @@ idempotent_response = Table(
     # NULL once what it told has been erased.
     Column("body", JSONB(none_as_null=True)),
     # Records whose text the body repeats, so that forgetting them blanks it.
-    Column("refs", ARRAY(Text), nullable=False, server_default=text("'{}'")),
+    Column("record_ids", ARRAY(Text), nullable=False, server_default=text("'{}'")),
     Column("user_id", Text),
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now(), index=True),
 )
 
-Index("idempotent_answer_refs_idx", idempotent_response.c.refs, postgresql_using="gin")
+Index("idempotent_response_record_ids_idx", idempotent_response.c.record_ids, postgresql_using="gin")

@@ -67,7 +67,7 @@ class Budget(BaseModel):
         if found.window_started_at >= row["window_now"]:
             return found
         fresh = dict.fromkeys(_COUNTERS, 0) | {"used_usd": ZERO, "reserved_usd": ZERO}
-        return found.model_copy(update=fresh | {"window_starts": row["window_now"]})
+        return found.model_copy(update=fresh | {"window_started_at": row["window_now"]})
 
     @property
     def window_ends_at(self) -> datetime:
@@ -113,7 +113,7 @@ class Budget(BaseModel):
 
     def counter_columns(self) -> dict[str, Any]:
         """Return what changes with charges, as columns."""
-        return {name: getattr(self, name) for name in ("window_starts", *_COUNTERS)}
+        return {name: getattr(self, name) for name in ("window_started_at", *_COUNTERS)}
 
     def to_json(self) -> dict[str, Any]:
         """Return the budget as JSON, money with its own digits; remaining is null without a limit."""

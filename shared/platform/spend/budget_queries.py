@@ -34,7 +34,7 @@ async def lock_budgets(
 
 async def lock_rolled_over(connection: AsyncConnection, tenant: str) -> list[Budget]:
     """Hold the budgets whose row is still of an earlier window, and return them in that of now."""
-    over = budget.c.window_starts < func.date_trunc(budget.c.period, func.now(), "UTC")
+    over = budget.c.window_started_at < func.date_trunc(budget.c.period, func.now(), "UTC")
     statement = select(*budget.c, _WINDOW_NOW).where(tenant_filter(budget, tenant), over)
     rows = await connection.execute(
         statement.order_by(budget.c.scope, budget.c.period).with_for_update(skip_locked=True)
@@ -77,7 +77,7 @@ async def set_budget(
     """
     now = func.date_trunc(period.value, func.now(), "UTC")
     key = {"tenant": tenant, "scope": scope, "period": period}
-    statement = upsert(budget).values({**key, "id": secrets.token_hex(6), **limits, "window_starts": now})
+    statement = upsert(budget).values({**key, "id": secrets.token_hex(6), **limits, "window_started_at": now})
     changed = {**limits, "updated_at": func.now()}
     await connection.execute(
         statement.on_conflict_do_update(index_elements=list(budget.primary_key), set_=changed)

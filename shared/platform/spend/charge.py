@@ -25,7 +25,7 @@ class ChargeState(StrEnum):
 
     RESERVED = "reserved"  # the call is under way: the most that it can cost
     SETTLED = "settled"  # what the provider says
-    ESTIMATED = "lost"  # nobody said what was used: the most that it can have cost
+    ESTIMATED = "estimated"  # nobody said what was used: the most that it can have cost
 
 
 class Purpose(StrEnum):

@@ -54,7 +54,7 @@ async def lock(connection: AsyncConnection, tenant: str, ids: Collection[str]) -
 
 async def lock_expired_reservations(connection: AsyncConnection, tenant: str, limit: int) -> list[Charge]:
     """Hold reservations whose worker must be dead and return them; two sweeps share them out."""
-    over = (charge.c.state == ChargeState.RESERVED, charge.c.held_until < func.now())
+    over = (charge.c.state == ChargeState.RESERVED, charge.c.reserved_until < func.now())
     statement = select(charge).where(tenant_filter(charge, tenant), *over).order_by(charge.c.id).limit(limit)
     held = await connection.execute(statement.with_for_update(skip_locked=True))
     return [Charge.from_row(row) for row in held.mappings()]
@@ -64,7 +64,7 @@ async def settle(
     connection: AsyncConnection, one: Charge, state: ChargeState, used: Usage, cost: Decimal | None
 ) -> None:
     """Put the actual, or what counts as it, in a reservation's place."""
-    values = {**columns_of(used), "cost_usd": cost, "state": state, "held_until": None}
+    values = {**columns_of(used), "cost_usd": cost, "state": state, "reserved_until": None}
     await connection.execute(update(charge).where(*_is(one)).values(values))
 
 

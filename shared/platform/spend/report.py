@@ -40,7 +40,7 @@ _SUMS: list[ColumnElement[Any]] = [
     ),
     func.sum(charge.c.cost_usd).label("cost_usd"),
     func.count().filter(charge.c.cost_usd.is_(None)).label("unpriced"),
-    func.count().filter(charge.c.state == ChargeState.ESTIMATED).label("lost"),
+    func.count().filter(charge.c.state == ChargeState.ESTIMATED).label("estimated"),
 ]
 Row = dict[str, Any]
 

@@ -125,7 +125,7 @@ def _row(settings: Settings, one: Reservation) -> dict[str, object]:
         **columns_of(one.bound),
         "cost_usd": one.max_cost,
         "state": ChargeState.RESERVED,
-        "held_until": func.now() + timedelta(seconds=settings.job_lease),
+        "reserved_until": func.now() + timedelta(seconds=settings.job_lease),
     }
 
 
@@ -133,7 +133,7 @@ async def _tell_refusals(resources: Resources, refused: Sequence[CallRequest]) -
     """Count refusals apart from the reservation, which has left nothing behind."""
     by = Counter(wish.payer.purpose for wish in refused)
     if by:
-        await fleet_counters.increment_detached(resources.postgres, {"over_budget": by})
+        await fleet_counters.increment_detached(resources.postgres, {"budget_refusals": by})
 
 
 async def settle(

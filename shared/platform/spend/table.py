@@ -41,7 +41,7 @@ charge = Table(
     Column("cost_usd", Numeric),
     Column("state", Text, nullable=False),
     # Of a reservation: from then on its worker counts as dead, and it is settled at its bound.
-    Column("held_until", DateTime(timezone=True)),
+    Column("reserved_until", DateTime(timezone=True)),
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
     PrimaryKeyConstraint("tenant", "id"),
     UniqueConstraint("tenant", "session_id", "usage_id"),
@@ -50,10 +50,10 @@ charge = Table(
 Index("charge_newest_idx", charge.c.tenant, charge.c.created_at)
 Index("charge_user_idx", charge.c.tenant, charge.c.user_id, postgresql_where=charge.c.user_id.is_not(None))
 Index(
-    "charge_held_idx",
+    "charge_reserved_idx",
     charge.c.tenant,
-    charge.c.held_until,
-    postgresql_where=charge.c.held_until.is_not(None),
+    charge.c.reserved_until,
+    postgresql_where=charge.c.reserved_until.is_not(None),
 )
 
 price = Table(
@@ -82,7 +82,7 @@ budget = Table(
     Column("limit_tokens", BigInteger),
     Column("allow_unpriced", Boolean, nullable=False, server_default=text("false")),
     # What the charges of the window from `window_starts` on come to; kept with them, in their transaction.
-    Column("window_starts", DateTime(timezone=True), nullable=False),
+    Column("window_started_at", DateTime(timezone=True), nullable=False),
     Column("used_usd", Numeric, nullable=False, server_default=text("0")),
     Column("used_tokens", BigInteger, nullable=False, server_default=text("0")),
     Column("reserved_usd", Numeric, nullable=False, server_default=text("0")),

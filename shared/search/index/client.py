@@ -178,7 +178,7 @@ def _request(
         filter=within,
         params=models.SearchParams(idf=corpus) if corpus else None,
         limit=limit,
-        with_payload=["ref", "version"],
+        with_payload=["record_id", "version"],
     )
 
 
@@ -187,7 +187,7 @@ def _merged(answers: Sequence[tuple[str, Sequence[models.ScoredPoint]]]) -> list
     for stage, answer in answers:
         for point in answer:
             if point.payload:
-                key = (point.payload["ref"], point.payload["version"])
+                key = (point.payload["record_id"], point.payload["version"])
                 scores.setdefault(key, {})[stage] = point.score
     return [
         Hit(record_id, version, both.get("bm25"), both.get("dense"))

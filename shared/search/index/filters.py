@@ -14,8 +14,8 @@ Condition = models.Condition
 def scope_conditions(scope: Scope) -> list[Condition]:
     """Return the condition of what a scope sees: the agent's common records, and its user's."""
     whose = [NO_USER] if scope.user_id is None else [NO_USER, scope.user_id]
-    user = models.FieldCondition(key="user", match=models.MatchAny(any=whose))
-    return [field_equals("agent", scope.agent_id), user]
+    user = models.FieldCondition(key="user_id", match=models.MatchAny(any=whose))
+    return [field_equals("agent_id", scope.agent_id), user]
 
 
 def contains_all(key: str, values: Sequence[str]) -> list[Condition]:

@@ -84,11 +84,11 @@ async def create(
 
 _BEHIND = text(
     """
-    SELECT count(*) FROM work w
-    WHERE w.generation = :candidate AND w.track = 'index' AND w.dead_at IS NULL
+    SELECT count(*) FROM job w
+    WHERE w.generation = :candidate AND w.pipeline = 'index' AND w.dead_at IS NULL
       AND (w.backfill OR (w.stage = 'index' AND NOT EXISTS (
-            SELECT FROM work o WHERE o.tenant = w.tenant AND o.kind = w.kind AND o.ref = w.ref
-              AND o.track = 'index' AND o.generation = :live AND o.stage = 'index')))
+            SELECT FROM job o WHERE o.tenant = w.tenant AND o.kind = w.kind AND o.record_id = w.record_id
+              AND o.pipeline = 'index' AND o.generation = :live AND o.stage = 'index')))
     """
 )
 
@@ -115,5 +115,5 @@ async def retired(connection: AsyncConnection, older_than: timedelta) -> list[Ge
 
 async def delete_generation(connection: AsyncConnection, gone: Generation) -> None:
     """Delete a dropped generation's row and what was left to do for it."""
-    await connection.execute(text("DELETE FROM work WHERE generation = :id"), {"id": gone.id})
+    await connection.execute(text("DELETE FROM job WHERE generation = :id"), {"id": gone.id})
     await connection.execute(delete(generation).where(generation.c.id == gone.id))

@@ -66,7 +66,7 @@ def _point(document: IndexDocument) -> models.PointStruct:
     terms = bm25.document_vector(document.keyword_text)
     payload = {
         "tenant": document.tenant,
-        "ref": document.record_id,
+        "record_id": document.record_id,
         "version": document.version,
     } | document.filters
     vector = models.SparseVector(indices=list(terms.indices), values=list(terms.values))
@@ -95,7 +95,7 @@ async def remove(
     """Delete a record's points, or those of its other versions than one."""
     keep: list[models.Condition] = [models.HasIdCondition(has_id=[except_version])] if except_version else []
     condition = models.Filter(
-        must=[*tenant_condition(tenant), field_equals("ref", record_id)], must_not=keep or None
+        must=[*tenant_condition(tenant), field_equals("record_id", record_id)], must_not=keep or None
     )
     async with qdrant.call_guard(timeout=_BULK):
         await qdrant.client.delete(collection, models.FilterSelector(filter=condition), wait=True)
@@ -141,10 +141,12 @@ async def scroll(qdrant: Qdrant, collection: str, offset: Any, limit: int) -> Pa
             collection,
             limit=limit,
             offset=offset,
-            with_payload=["tenant", "ref", "version"],
+            with_payload=["tenant", "record_id", "version"],
             with_vectors=False,
         )
     points = [
-        (str(r.id), r.payload["tenant"], r.payload["ref"], r.payload["version"]) for r in records if r.payload
+        (str(r.id), r.payload["tenant"], r.payload["record_id"], r.payload["version"])
+        for r in records
+        if r.payload
     ]
     return Page(points, following)

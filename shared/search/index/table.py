@@ -41,7 +41,7 @@ Index(
 )
 
 embedding_cache = Table(
-    "cached_vector",
+    "embedding_cache",
     metadata,
     Column("tenant", Text, nullable=False),
     Column("model", Text, nullable=False),

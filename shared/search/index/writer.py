@@ -75,7 +75,7 @@ class IndexWriter:
                 if claim.record_id not in by_ref:
                     await points.remove(self._qdrant, generation.collection, claim.tenant, claim.record_id)
         except (errors.Unavailable, CollectionNotFound) as error:
-            log.warning("index_left_to_worker", rows=len(claims), reason=str(error))
+            log.warning("write_through_failed", rows=len(claims), reason=str(error))
             self._bell.wake(stages.INDEX, len(claims))
             return False
         self._confirm_soon(claims)

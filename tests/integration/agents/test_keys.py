@@ -49,7 +49,7 @@ async def test_an_agents_keys_are_nobody_elses_and_durable_though_its_sessions_a
     await agent.ask("DELETE", f"/v1/sessions/{session}")
     assert (await agent.ask("GET", f"{KEYS}/k"))["value"] == "the agent's"
     async with small.resources.postgres.for_tenant(small.tenant) as connection:
-        rows = await connection.execute(text("SELECT kind, owner, key FROM store_key"))
+        rows = await connection.execute(text("SELECT owner_kind, owner_id, key FROM state_key"))
         assert [tuple(row) for row in rows] == [("agent", "support", "k")]
 
 

@@ -63,7 +63,7 @@ async def claim_of(house: Gateway) -> tuple[Any, int, bool]:
     """Return the token and the attempts of the run's work row, and whether it is due."""
     mine = (job.c.tenant == house.tenant, job.c.stage == DREAM_PASS.name)
     async with house.resources.postgres.for_tenant(house.tenant) as connection:
-        statement = select(job.c.token, job.c.attempts, job.c.run_at <= func.now()).where(*mine)
+        statement = select(job.c.lease_token, job.c.attempts, job.c.run_at <= func.now()).where(*mine)
         row = (await connection.execute(statement)).one()
     return row[0], row[1], row[2]
 

@@ -136,7 +136,7 @@ async def test_under_a_budget_episodes_give_way_before_facts_and_are_then_given_
     session = await keeper.session()
     whole = await keeper.context(session, ASKED, record_turn=False)
     short = await keeper.context(session, ASKED, max_tokens=whole["tokens"] - 1, explain=True)
-    assert (recalled(short), short["explain"]["cut"]) == ([fact], ["episodes"])
+    assert (recalled(short), short["explain"]["shortened"]) == ([fact], ["episodes"])
     assert recalled(await keeper.context(session, ASKED)) == [story], "what was cut was not marked as given"
 
 

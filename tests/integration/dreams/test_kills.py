@@ -57,7 +57,7 @@ async def test_a_kill_at_any_step_leaves_old_or_new_and_the_next_night_goes_on(
     ids = await saved(house)
     models.chat_default = proposing(ids)
     before = await live(house)
-    body = {"passes": ["fold_duplicates", "consolidate"]}
+    body = {"passes": ["deduplicate", "consolidate"]}
     run_id = (await house.client.post("/v1/dreams", json=body)).json()["id"]
 
     with monkeypatch.context() as patched:
@@ -80,7 +80,7 @@ async def test_a_kill_at_any_step_leaves_old_or_new_and_the_next_night_goes_on(
 
 async def _work_until_death(house: Gateway, run_id: str) -> bool:
     try:
-        for name in ("fold_duplicates", "consolidate"):
+        for name in ("deduplicate", "consolidate"):
             await run_pass.run_pass(house.resources, house.tenant, run_id, DreamPass(name))
     except Killed:
         return True

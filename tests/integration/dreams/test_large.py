@@ -163,7 +163,7 @@ async def test_what_a_night_has_no_time_for_is_looked_at_in_the_next_and_nothing
 ) -> None:
     """A first night over thousands of entries is many calls: what was asked already is not lost."""
     short = {"llm_timeout": 100, "dream_lease": 200, "dream_quiet_period": 0}
-    only = {"dream_disabled_passes": ["fold_duplicates", "evaluate_sessions"]}
+    only = {"dream_disabled_passes": ["deduplicate", "evaluate_sessions"]}
     async with large(crates(12), dream_batch_size=5, **short, **only) as house:
         for nights in (1, 2, 3):
             await make_due(house.resources)

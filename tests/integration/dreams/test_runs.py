@@ -170,7 +170,7 @@ async def test_without_a_model_the_deterministic_passes_still_run(gateway: Gatew
 
     run = await dreamt(gateway)
 
-    assert _pass(run, "fold_duplicates")["applied"] == {"created": 1, "archived": 2}
+    assert _pass(run, "deduplicate")["applied"] == {"created": 1, "archived": 2}
     assert _pass(run, "consolidate")["state"] == "skipped"
     assert list((await live(gateway)).values()) == ["Ship it: on Monday!"]
 
@@ -179,7 +179,7 @@ async def test_what_punctuation_tells_apart_is_not_folded(gateway: Gateway) -> N
     for content in ("We write it in C#.", "We write it in C."):
         await gateway.client.post("/v1/memories", json={"content": content})
 
-    run = await dreamt(gateway, passes=["fold_duplicates"])
+    run = await dreamt(gateway, passes=["deduplicate"])
 
-    assert _pass(run, "fold_duplicates")["applied"] == {}
+    assert _pass(run, "deduplicate")["applied"] == {}
     assert len(await live(gateway)) == 2

@@ -31,7 +31,7 @@ async def house(
 async def jobs(house: TestStack) -> list[tuple[str, int, bool, str | None]]:
     """Return (stage, attempts, dead, last error) of the jobs that are left on the index track."""
     rows = await house.sql(
-        "SELECT stage, attempts, dead_at IS NOT NULL, last_error FROM work WHERE track = 'index'"
+        "SELECT stage, attempts, dead_at IS NOT NULL, last_error FROM job WHERE pipeline = 'index'"
     )
     return [(stage, attempts, dead, error) for stage, attempts, dead, error in rows]
 

@@ -33,14 +33,14 @@ async def delete(agent: Agent, entry_id: str) -> dict[str, Any]:
 
 async def archive(gateway: Gateway, entry: dict[str, Any], *heirs: str) -> None:
     statement = (
-        "UPDATE entry SET state = 'archived', archived_at = now(), superseded_by = :heirs WHERE id = :id"
+        "UPDATE memory SET state = 'archived', archived_at = now(), superseded_by = :heirs WHERE id = :id"
     )
     await sql(gateway, statement, heirs=list(heirs), id=entry["id"])
 
 
 async def derive(gateway: Gateway, entry: dict[str, Any], *parents: dict[str, Any]) -> None:
     ids = [parent["id"] for parent in parents]
-    await sql(gateway, "UPDATE entry SET derived_from = :ids WHERE id = :id", ids=ids, id=entry["id"])
+    await sql(gateway, "UPDATE memory SET derived_from = :ids WHERE id = :id", ids=ids, id=entry["id"])
 
 
 async def test_an_unknown_id_is_not_found_and_deleting_it_says_so(agent: Agent) -> None:
@@ -66,7 +66,7 @@ async def test_a_change_is_shown_found_and_noted(agent: Agent) -> None:
     created, updated = await agent.history(entry["id"])
     assert (created["action"], updated["action"]) == ("created", "updated")
     assert created["actor"] == updated["actor"] != ""
-    assert created["at"] <= updated["at"]
+    assert created["created_at"] <= updated["created_at"]
     assert (updated["before"]["content"], updated["after"]["content"]) == (
         "Ada likes trains.",
         "Ada likes ferries.",
@@ -145,8 +145,8 @@ async def test_deleting_echoes_the_content_and_leaves_no_copy_of_it_anywhere(
     await agent.ask("GET", f"/v1/memories/{entry['id']}", status=HTTPStatus.NOT_FOUND)
     await agent.ask("POST", "/v1/memories", json=body, headers=keyed["headers"], status=HTTPStatus.CONFLICT)
     assert await delete(agent, entry["id"]) == {"id": entry["id"], "deleted": False, "content": None}
-    (stone,) = await sql(gateway, "SELECT entry_id, digest FROM tombstone")
-    assert stone.entry_id == entry["id"]
+    (stone,) = await sql(gateway, "SELECT memory_id, digest FROM memory_tombstone")
+    assert stone.memory_id == entry["id"]
     assert len(bytes(stone.digest)) == 32
 
 
@@ -166,7 +166,7 @@ async def test_deleting_an_archived_entry_goes_on_to_what_came_only_from_it(
     assert (await agent.memory(mixed["id"]))["derived_from"] == [other["id"]]
     assert {(await agent.memory(one["id"]))["content"] for one in (other, free)} == {"other raw", "of none"}
     assert await agent.found("child grandchild raw") == ["other raw"]
-    assert {row.entry_id for row in await sql(gateway, "SELECT entry_id FROM tombstone")} == {
+    assert {row.memory_id for row in await sql(gateway, "SELECT memory_id FROM memory_tombstone")} == {
         one["id"] for one in (raw, child, grandchild)
     }
 

@@ -73,7 +73,7 @@ async def filled(make_settings: Callable[..., config.Settings]) -> AsyncIterator
         raw, other = await agent.save("word archived"), await agent.save("word of somebody", user_id="u")
         await agent.ask("DELETE", f"/v1/memories/{other['id']}")
         gone = (
-            "UPDATE entry SET state = 'archived', archived_at = now(), version = version + 1 WHERE id = :id"
+            "UPDATE memory SET state = 'archived', archived_at = now(), version = version + 1 WHERE id = :id"
         )
         await sql(gateway, gone, id=raw["id"])
         await agent.ask("GET", f"/v1/memories/{raw['id']}")
@@ -171,7 +171,7 @@ async def test_pages_are_stable_and_complete_when_all_were_seen_at_the_same_mome
 ) -> None:
     memories = [{"content": f"word {n}", "tags": ["even"] if n % 2 == 0 else []} for n in range(23)]
     await agent.ask("POST", "/v1/memories/batch", json={"memories": memories}, status=HTTPStatus.CREATED)
-    await sql(gateway, "UPDATE entry SET last_seen_at = '2024-01-01T00:00:00.000001Z'")
+    await sql(gateway, "UPDATE memory SET last_seen_at = '2024-01-01T00:00:00.000001Z'")
     found = await pages(agent, limit=5)
     assert [len(page) for page in found] == [5, 5, 5, 5, 3]
     ids = [one["id"] for page in found for one in page]

@@ -42,7 +42,7 @@ async def work(gateway: Gateway) -> None:
 
 
 async def live(gateway: Gateway) -> set[str]:
-    return {row.content for row in await sql(gateway, "SELECT content FROM entry WHERE archived_at IS NULL")}
+    return {row.content for row in await sql(gateway, "SELECT content FROM memory WHERE archived_at IS NULL")}
 
 
 async def delete(agent: Agent, entry_id: str) -> None:
@@ -86,7 +86,7 @@ async def test_a_tombstone_holds_in_its_own_scope_only(enriching: Gateway, model
         await agent.save("a note on likes", **scope)
     await agent.save("a note on likes", user_id="u")
     await work(enriching)
-    rows = await sql(enriching, "SELECT agent_id, user_id, content FROM entry WHERE archived_at IS NULL")
+    rows = await sql(enriching, "SELECT agent_id, user_id, content FROM memory WHERE archived_at IS NULL")
     assert {(row.agent_id, row.user_id): row.content for row in rows} == {
         ("default", None): FACT,
         ("default", "v"): FACT,
@@ -99,7 +99,7 @@ async def test_an_explicit_save_lifts_the_tombstone(enriching: Gateway, models: 
     agent = Agent(enriching.client, enriching.tenant)
     await forget(agent, FACT)
     again = await agent.save(FACT, enrich=False)
-    assert await sql(enriching, "SELECT 1 FROM tombstone") == []
+    assert await sql(enriching, "SELECT 1 FROM memory_tombstone") == []
     models.chat_default = says(FACT)
     await agent.save("a note on likes")
     await work(enriching)
@@ -126,7 +126,7 @@ async def test_a_result_whose_source_was_deleted_meanwhile_is_dropped(
     await work(enriching)
     assert len(models.chat_calls) == 1
     assert await live(enriching) == set()
-    assert await sql(enriching, "SELECT 1 FROM work WHERE track = 'enrichment'") == []
+    assert await sql(enriching, "SELECT 1 FROM job WHERE pipeline = 'enrichment'") == []
 
 
 async def plant_users(agent: Agent) -> dict[str, str]:
@@ -172,9 +172,9 @@ async def test_erasing_a_user_leaves_nothing_of_theirs_and_all_of_others(
     assert receipt["user_id"] == "ada"
     assert receipt["stores"] == {"postgres": "done", "redis": "done", "qdrant": "done"}
     told = receipt["erased"]
-    assert (told["memories"], told["sessions"], told["turns"], told["desk_entries"]) == (3, 2, 4, 2)
+    assert (told["memories"], told["sessions"], told["turns"], told["working_entries"]) == (3, 2, 4, 2)
     assert (told["history"], told["archived"]) == (3, 0)
-    assert told["stored_answers"] >= 2
+    assert told["stored_responses"] >= 2
     for gone in ("ada a", "ada b"):
         await agent.ask("GET", f"/v1/sessions/{ids[gone]}", status=HTTPStatus.NOT_FOUND)
     await agent.ask("GET", f"/v1/memories/{ids['common']}", status=HTTPStatus.NOT_FOUND)

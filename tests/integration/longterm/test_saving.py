@@ -142,7 +142,7 @@ async def test_twenty_savers_at_once_make_one_entry_that_was_seen_twenty_times(
     entry = await agent.memory(saved[0]["id"])
     assert entry["reinforcement_count"] == 20
     assert sorted(entry["tags"]) == sorted(f"t{n}" for n in range(20))
-    assert await sql(gateway, "SELECT count(*) FROM entry") == [(1,)]
+    assert await sql(gateway, "SELECT count(*) FROM memory") == [(1,)]
     assert await agent.found("trains") == ["Ada likes trains."]
 
 
@@ -187,7 +187,7 @@ async def test_items_of_a_batch_are_independent(agent: Agent, gateway: Gateway) 
         one["status"] == 422 and one["errors"][0]["field"] and one["errors"][0]["rule"]
         for one in answers[1:-1]
     )
-    assert {row.content for row in await sql(gateway, "SELECT content FROM entry")} == {"good", "fine"}
+    assert {row.content for row in await sql(gateway, "SELECT content FROM memory")} == {"good", "fine"}
     refused = await batch(agent, *bad, status=HTTPStatus.UNPROCESSABLE_ENTITY)
     assert len(refused) == len(bad)
 
@@ -203,7 +203,7 @@ async def test_a_bad_category_is_refused_and_nothing_is_stored(
     problem = await agent.ask("POST", "/v1/memories", json=body, status=status)
     assert problem["errors"][0]["field"] == "category"
     assert problem["errors"][0]["rule"].startswith("must ")
-    assert await sql(gateway, "SELECT 1 FROM entry UNION ALL SELECT 1 FROM work") == []
+    assert await sql(gateway, "SELECT 1 FROM memory UNION ALL SELECT 1 FROM job") == []
 
 
 async def test_saving_the_text_of_an_archived_raw_reinforces_what_took_its_place(
@@ -211,13 +211,15 @@ async def test_saving_the_text_of_an_archived_raw_reinforces_what_took_its_place
 ) -> None:
     raw, heirs = await agent.save("raw words"), [await agent.save(f"heir {n}") for n in range(2)]
     ids = [heir["id"] for heir in heirs]
-    archived = "UPDATE entry SET state = 'archived', archived_at = now(), superseded_by = :ids WHERE id = :id"
+    archived = (
+        "UPDATE memory SET state = 'archived', archived_at = now(), superseded_by = :ids WHERE id = :id"
+    )
     await sql(gateway, archived, ids=ids, id=raw["id"])
     again = await agent.save("RAW words")
     assert again["id"] in ids
     assert [(await agent.memory(one))["reinforcement_count"] for one in ids] == [2, 2]
     assert (await agent.memory(raw["id"]))["reinforcement_count"] == 1
-    assert await sql(gateway, "SELECT count(*) FROM entry") == [(3,)]
+    assert await sql(gateway, "SELECT count(*) FROM memory") == [(3,)]
 
 
 async def test_an_archived_text_that_nothing_took_the_place_of_is_saved_anew(
@@ -225,7 +227,7 @@ async def test_an_archived_text_that_nothing_took_the_place_of_is_saved_anew(
 ) -> None:
     raw = await agent.save("raw words")
     await sql(
-        gateway, "UPDATE entry SET state = 'archived', archived_at = now() WHERE id = :id", id=raw["id"]
+        gateway, "UPDATE memory SET state = 'archived', archived_at = now() WHERE id = :id", id=raw["id"]
     )
     assert (await agent.save("raw words"))["id"] != raw["id"]
 
@@ -252,7 +254,7 @@ async def test_twins_with_one_idempotency_key_are_done_once(agent: Agent, gatewa
     assert {status for status, _ in answers} <= {201, 409}
     assert all(after for status, after in answers if status == 409)
     assert 201 in {status for status, _ in answers}
-    assert await sql(gateway, "SELECT reinforcement_count FROM entry") == [(1,)]
+    assert await sql(gateway, "SELECT reinforcement_count FROM memory") == [(1,)]
 
 
 async def test_nothing_is_pending_where_nothing_is_configured(agent: Agent, gateway: Gateway) -> None:

@@ -141,7 +141,7 @@ async def test_closing_a_session_takes_its_observations_with_their_vectors_and_r
     assert await found(agent, secret) == [secret]
     await agent.ask("DELETE", f"/v1/sessions/{session}")
     assert await found(agent, secret) == []
-    for table in ("observation", "cached_vector"):
+    for table in ("observation", "embedding_cache"):
         async with embedding.resources.postgres.for_tenant(embedding.tenant) as connection:
             left = await connection.scalar(text(f"SELECT count(*) FROM {table}"))  # noqa: S608
         assert left == 0, table

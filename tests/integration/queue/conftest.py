@@ -89,13 +89,13 @@ class Queue:
         numbered = select(text(f"'{tenant}', 'memory', 'm' || n, 'enrichment', 'enrich', 1")).select_from(
             text(f"generate_series(1, {rows}) n")
         )
-        columns = ["tenant", "kind", "ref", "track", "stage", "version"]
+        columns = ["tenant", "kind", "record_id", "pipeline", "stage", "version"]
         async with self.resources.postgres.for_tenant(tenant) as connection:
             await connection.execute(insert(job).from_select(columns, numbered))
         async with self.resources.postgres.engine.connect() as connection:
             await connection.execution_options(isolation_level="AUTOCOMMIT")
             await connection.execute(text("RESET ROLE"))
-            await connection.execute(text("ANALYZE work"))
+            await connection.execute(text("ANALYZE job"))
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ async def test_a_claim_counts_the_attempt_before_the_work_and_leases_the_row(que
     row = await queue.row()
     assert (claim.tenant, claim.record_id, claim.version, claim.attempts) == ("a", "m", 7, 1)
     assert claim.pipeline is Pipeline.ENRICHMENT
-    assert (str(row["token"]), row["attempts"]) == (claim.lease_token, 1)
+    assert (str(row["lease_token"]), row["attempts"]) == (claim.lease_token, 1)
     assert 55 < await queue.due_in() <= 60
 
 
@@ -129,7 +129,7 @@ async def test_a_newer_version_takes_the_claim_back(queue: Queue) -> None:
     (old,) = await queue.claim()
     await queue.add("a", "m", version=2)
     row = await queue.row()
-    assert (row["version"], row["token"], row["attempts"], row["last_error"]) == (2, None, 0, None)
+    assert (row["version"], row["lease_token"], row["attempts"], row["last_error"]) == (2, None, 0, None)
     assert await queue.finish(old) == set()
     (new,) = await queue.claim()
     assert (new.version, new.attempts) == (2, 1)
@@ -153,7 +153,7 @@ async def test_postponing_gives_the_row_back_and_keeps_or_returns_the_attempt(qu
                 connection, claim, "x" * 1000, 30, reason_code=ReasonCode.UNAVAILABLE, refund=refund
             )
         row = await queue.row()
-        assert (row["attempts"], row["token"], row["last_error"]) == (attempts, None, "x" * 500)
+        assert (row["attempts"], row["lease_token"], row["last_error"]) == (attempts, None, "x" * 500)
         assert 25 < await queue.due_in() <= 30
         assert await queue.claim() == []
         await queue.let_leases_end()
@@ -175,7 +175,7 @@ async def test_a_buried_row_says_why_is_never_claimed_and_rises_with_a_new_versi
         await dead_jobs.mark_dead(connection, poison, "it bites")
     await queue.let_leases_end()
     assert [claim.record_id for claim in await queue.claim()] == ["fine"]
-    dead = next(row for row in await queue.rows() if row["ref"] == "poison")
+    dead = next(row for row in await queue.rows() if row["record_id"] == "poison")
     assert dead["dead_at"] is not None
     assert dead["last_error"] == "it bites"
     async with queue.resources.postgres.across_tenants() as connection:
@@ -232,7 +232,7 @@ async def test_a_writers_own_row_is_not_confirmed_once_a_worker_took_it_over(que
     (taken,) = await queue.claim(stage=INDEX)
     async with queue.resources.postgres.across_tenants() as connection:
         await index_jobs.confirm_indexed(connection, own)
-    assert str((await queue.row())["token"]) == taken.lease_token
+    assert str((await queue.row())["lease_token"]) == taken.lease_token
     async with queue.resources.postgres.across_tenants() as connection:
         await index_jobs.confirm_indexed(connection, [taken])
     assert await queue.rows() == []
@@ -249,11 +249,11 @@ async def test_pending_is_counted_by_stage_for_a_tenant_and_for_the_fleet(queue:
         assert await backlog.count_due(connection) == {"enrich": 3, "index": 2}
     async with queue.resources.postgres.for_tenant("a") as connection:
         mine = {row["stage"]: row for row in await backlog.backlog_by_stage(connection, "a")}
-    assert {stage: row["waiting"] for stage, row in everyone.items()} == {"enrich": 4, "index": 2}
-    assert {stage: row["waiting"] for stage, row in mine.items()} == {"enrich": 3, "index": 2}
+    assert {stage: row["pending"] for stage, row in everyone.items()} == {"enrich": 4, "index": 2}
+    assert {stage: row["pending"] for stage, row in mine.items()} == {"enrich": 3, "index": 2}
     assert everyone["enrich"]["running"] == 1
     assert mine["enrich"]["running"] == (first.tenant == "a")
-    assert 0 <= mine["index"]["oldest_seconds"] < 60
+    assert 0 <= mine["index"]["oldest_age_seconds"] < 60
 
 
 async def test_the_dead_are_counted_apart(queue: Queue) -> None:
@@ -262,7 +262,7 @@ async def test_the_dead_are_counted_apart(queue: Queue) -> None:
     async with queue.resources.postgres.across_tenants() as connection:
         await dead_jobs.mark_dead(connection, claim, "why")
         (row,) = await backlog.backlog_by_stage(connection)
-    assert (row["waiting"], row["dead"]) == (1, 1)
+    assert (row["pending"], row["dead"]) == (1, 1)
 
 
 async def test_dropping_a_track_leaves_the_other_and_takes_the_claim(queue: Queue) -> None:
@@ -272,7 +272,7 @@ async def test_dropping_a_track_leaves_the_other_and_takes_the_claim(queue: Queu
     (claim,) = await queue.claim()
     async with queue.resources.postgres.for_tenant("a") as connection:
         await job_queries.cancel(connection, "a", claim.kind, ["m"], claim.pipeline)
-    assert [row["track"] for row in await queue.rows()] == ["index"]
+    assert [row["pipeline"] for row in await queue.rows()] == ["index"]
     assert await queue.finish(claim) == set()
 
 
@@ -282,6 +282,6 @@ async def test_counters_add_up_across_transactions(queue: Queue) -> None:
             await fleet_counters.increment(connection, "things", {"a": 2, "b": 0.5, "none": 0})
     async with queue.resources.postgres.across_tenants() as connection:
         found = {
-            (row["name"], row["label"]): row["total"] for row in await fleet_counters.read_all(connection)
+            (row["name"], row["labels"]): row["value"] for row in await fleet_counters.read_all(connection)
         }
     assert found == {("things", "a"): 6, ("things", "b"): 1.5}

@@ -16,7 +16,7 @@ async def mark_dead(queue: Queue, claim: Job) -> None:
 async def deaths(queue: Queue) -> dict[str, float]:
     async with queue.resources.postgres.across_tenants() as connection:
         counters = await fleet_counters.read_all(connection)
-    return {row["label"]: row["total"] for row in counters if row["name"] == "work_buried"}
+    return {row["labels"]: row["value"] for row in counters if row["name"] == "job_deaths"}
 
 
 async def test_a_dead_job_is_counted_once_by_its_stage(queue: Queue) -> None:

@@ -67,7 +67,7 @@ async def test_sd3_of_many_parallel_reservations_exactly_those_that_fit_are_made
     standing = await told(bookkeeper.client.get(TENANT))
     assert standing["reserved_usd"] == 7
     assert standing["reserved_tokens"] == 7 * BOUND.total
-    assert await metric(bookkeeper, "loci_over_budget_total", 'purpose="enrichment"') >= 23
+    assert await metric(bookkeeper, "loci_budget_refusals_total", 'purpose="enrichment"') >= 23
 
 
 async def test_sd3_a_batch_of_reservations_overruns_no_more_than_one_by_one(bookkeeper: Gateway) -> None:
@@ -128,8 +128,8 @@ async def test_sd3_a_refused_call_gives_its_reservation_back(bookkeeper: Gateway
 async def _outlive_lease(house: Gateway) -> None:
     past = func.now() - timedelta(seconds=1)
     async with house.resources.postgres.for_tenant(house.tenant) as connection:
-        mine = (charge.c.tenant == house.tenant, charge.c.held_until.is_not(None))
-        await connection.execute(update(charge).where(*mine).values(held_until=past))
+        mine = (charge.c.tenant == house.tenant, charge.c.reserved_until.is_not(None))
+        await connection.execute(update(charge).where(*mine).values(reserved_until=past))
 
 
 async def test_sd3_a_killed_workers_reservation_is_settled_at_its_bound_by_the_sweep(
@@ -145,13 +145,13 @@ async def test_sd3_a_killed_workers_reservation_is_settled_at_its_bound_by_the_s
     standing = await told(bookkeeper.client.get(TENANT))
     assert (standing["used_usd"], standing["reserved_usd"]) == (1, 1)
     [row] = await report(bookkeeper)
-    assert (row["charges"], row["lost"], row["cost_usd"]) == (1, 1, 1)
+    assert (row["charges"], row["estimated"], row["cost_usd"]) == (1, 1, 1)
 
     # The worker was not dead but slow: what it tells at last is what counts.
     await reserve.settle(bookkeeper.resources, bookkeeper.tenant, [(lost, Usage(1000))])
     standing = await told(bookkeeper.client.get(TENANT))
     assert (standing["used_usd"], standing["reserved_usd"]) == (0.001, 1)
-    assert (await report(bookkeeper))[0]["lost"] == 0
+    assert (await report(bookkeeper))[0]["estimated"] == 0
 
 
 async def test_sd3_a_model_without_a_price_is_not_called_under_a_budget_in_money_unless_allowed(
@@ -209,7 +209,7 @@ async def test_sd3_the_window_turns_and_begins_empty(bookkeeper: Gateway) -> Non
         day = timedelta(days=1)
         mine = budget.c.tenant == bookkeeper.tenant
         await connection.execute(
-            update(budget).where(mine).values(window_starts=budget.c.window_starts - day)
+            update(budget).where(mine).values(window_started_at=budget.c.window_started_at - day)
         )
         await connection.execute(
             update(charge)

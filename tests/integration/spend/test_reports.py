@@ -71,7 +71,7 @@ async def test_sd4_json_and_csv_tell_the_same_with_every_digit(bookkeeper: Gatew
     assert as_csv.headers["content-type"].startswith("text/csv")
     # A name that a spreadsheet would run as a formula is made a text.
     assert as_csv.text.splitlines() == [
-        "agent_id,model,charges,input_tokens,output_tokens,cached_tokens,cost_usd,unpriced,lost",
+        "agent_id,model,charges,input_tokens,output_tokens,cached_tokens,cost_usd,unpriced,estimated",
         "'=cmd,m,1,700,7,0,0.000714,0,0",
     ]
 

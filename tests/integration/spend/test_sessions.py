@@ -218,7 +218,7 @@ async def test_lt13_erasing_a_user_keeps_the_money_and_loses_whose_it_was(bookke
 
     receipt = await told(bookkeeper.client.delete("/v1/users/ada"))
 
-    assert receipt["erased"]["charges"] == 1
+    assert receipt["erased"]["anonymised_charges"] == 1
     assert (await report(bookkeeper))[0] == before
     rows = await report(bookkeeper, "user", "session", "agent")
     assert [(row["user_id"], row["session_id"], row["agent_id"]) for row in rows] == [(None, None, "support")]

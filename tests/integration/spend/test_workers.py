@@ -71,7 +71,7 @@ async def test_sd2_an_enrichment_is_booked_to_its_scope_and_purpose(
         "cached_tokens": 1024,
         "cost_usd": float(COST),
         "unpriced": 0,
-        "lost": 0,
+        "estimated": 0,
     }
     now = await metric(thinker, "loci_spend_cost_usd_total", 'purpose="enrichment"', 'model="m"')
     assert now - spent == pytest.approx(float(COST))
@@ -86,7 +86,7 @@ async def test_sd3_over_budget_an_entry_is_kept_raw_and_says_why(
 
     kept = await _entry(thinker, raw["id"])
     assert kept["state"] == "kept-raw"
-    assert kept["failure"].startswith("over budget 'tenant' per day")
+    assert kept["failure_reason"].startswith("over budget 'tenant' per day")
     assert models.chat_calls == []
     assert await report(thinker) == []
     found = await told(thinker.client.post("/v1/memories/search", json={"query": "Lyon", **SCOPE}))
@@ -157,7 +157,7 @@ async def test_sd3_a_call_of_which_nobody_tells_what_it_used_is_booked_at_its_bo
     await drain(thinker.resources)
 
     [row] = await report(thinker)
-    assert (row["charges"], row["lost"], row["output_tokens"]) == (1, 1, 100)
+    assert (row["charges"], row["estimated"], row["output_tokens"]) == (1, 1, 100)
     prompt = models.chat_calls[0].prompt
     assert row["input_tokens"] >= len(prompt.encode())
     standing = await _standing(thinker)
@@ -182,7 +182,7 @@ async def test_sd3_an_answer_that_comes_too_late_is_booked_at_its_bound(
         await drain(house.resources)
         [row] = await report(house)
         models.stop()
-    assert (row["charges"], row["lost"]) == (1, 1)
+    assert (row["charges"], row["estimated"]) == (1, 1)
 
 
 async def test_sd2_an_answer_that_cannot_be_used_costs_what_it_says(
@@ -195,7 +195,7 @@ async def test_sd2_an_answer_that_cannot_be_used_costs_what_it_says(
         await make_due(thinker.resources)
     assert (await _entry(thinker, raw["id"]))["state"] == "failed"
     [row] = await report(thinker)
-    assert (row["charges"], row["lost"]) == (len(models.chat_calls), 0)
+    assert (row["charges"], row["estimated"]) == (len(models.chat_calls), 0)
     assert row["input_tokens"] == 176 * len(models.chat_calls)
 
 
@@ -206,7 +206,7 @@ async def test_sd2_an_answer_without_a_choice_still_tells_what_it_used(
     await _save(thinker)
     await drain(thinker.resources)
     [row] = await report(thinker)
-    assert row["lost"] == 0
+    assert row["estimated"] == 0
     assert row["input_tokens"] == row["charges"] * len(models.chat_calls[0].prompt.split())
 
 
@@ -243,8 +243,8 @@ async def test_sd3_over_budget_a_vector_waits_for_the_next_window_and_says_so(
 
     status = await told(embedding.client.get("/v1/status"))
     assert status["pending"]["embedding"] == 1
-    assert status["put_off"][0]["stage"] == "embedding"
-    assert status["put_off"][0]["reason"].startswith("over budget 'tenant' per day")
+    assert status["delayed"][0]["stage"] == "embedding"
+    assert status["delayed"][0]["reason"].startswith("over budget 'tenant' per day")
     assert [text for call in models.embedding_calls for text in call.texts] == ["none of my business"]
     found = await told(embedding.client.post("/v1/memories/search", json={"query": "Lyon", **SCOPE}))
     assert [one["id"] for one in found["results"]] == [entry["id"]]
@@ -253,7 +253,7 @@ async def test_sd3_over_budget_a_vector_waits_for_the_next_window_and_says_so(
     await _budget(embedding, limit_tokens=10_000)
     await drain(embedding.resources)
     status = await told(embedding.client.get("/v1/status"))
-    assert (status["pending"]["embedding"], status["put_off"]) == (0, [])
+    assert (status["pending"]["embedding"], status["delayed"]) == (0, [])
 
 
 async def test_sd3_of_a_batch_the_records_of_who_may_spend_get_their_vectors(embedding: Gateway) -> None:
@@ -278,7 +278,7 @@ async def test_sd3_a_failed_embedding_call_is_booked_as_far_as_it_is_known(
     assert (await told(embedding.client.get("/v1/status")))["pending"]["embedding"] == 0
     [row] = await report(embedding)
     told_usage = isinstance(fault, WrongCount)  # it answered, and said what that used
-    assert (row["charges"], row["lost"]) == (1 + lost + told_usage, lost)
+    assert (row["charges"], row["estimated"]) == (1 + lost + told_usage, lost)
 
 
 async def test_dr7_a_dream_pass_tells_its_model_its_tokens_and_its_cost(
@@ -310,10 +310,10 @@ async def test_sd3_over_budget_a_dream_pass_is_skipped_and_the_next_one_begins(
     )
     await _budget(thinker, "purpose/consolidate", limit_usd=0)
 
-    run = await dreamt(thinker, passes=["fold_duplicates", "consolidate"])
+    run = await dreamt(thinker, passes=["deduplicate", "consolidate"])
 
     passes = {one["name"]: one for one in run["passes"]}
-    assert passes["fold_duplicates"]["state"] == "done"
+    assert passes["deduplicate"]["state"] == "done"
     assert passes["consolidate"]["state"] == "skipped"
     assert passes["consolidate"]["reason"].startswith("over budget 'purpose/consolidate' per day")
     assert passes["consolidate"]["cost_usd"] is None

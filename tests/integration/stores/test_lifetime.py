@@ -38,11 +38,11 @@ async def test_tmp_keeps_nothing_of_what_it_holds_in_postgres(
     async with serving(settings, tenant) as gateway, state.watching(settings) as eye:
         await _fill(await open_held(gateway, "tmp"))
         rows = await eye.rows(tenant)
-        assert not [name for name in rows if name.startswith("store")]
+        assert not [name for name in rows if name.startswith(("state_", "transcript_"))]
         assert not [name for name, row in rows.items() if _CANARY in row]
         await _fill(await open_held(gateway, "basic_session"))
         kept = {name.split(" ")[0] for name in await eye.rows(tenant)}
-        assert {"store", "store_key", "store_entry", "store_collection"} <= kept
+        assert {"state_store", "state_key", "transcript_entry", "state_collection"} <= kept
 
 
 async def test_what_tmp_held_is_unknown_when_its_time_is_over_and_the_session_goes_on(
@@ -84,7 +84,7 @@ async def test_every_write_gives_all_of_a_tmp_store_its_time_anew(
 ) -> None:
     held = await open_held(gateway, "tmp", ttl_seconds=1000)
     await held.set("plan", 1)
-    redis, pattern = gateway.resources.redis, f"*store:{{{gateway.tenant}:session:{held.id}}}:*"
+    redis, pattern = gateway.resources.redis, f"*state:{{{gateway.tenant}:session:{held.id}}}:*"
     names = [name async for name in redis.scan_iter(match=pattern, count=1000)]
     for name in names:
         await redis.pexpire(name, 60_000)
@@ -121,7 +121,7 @@ async def test_of_several_store_types_the_first_serves_the_session(gateway: Gate
         body = {} if types is None else {"store_types": types}
         opened = (await gateway.client.post("/v1/sessions", json=body)).json()
         await _fill(Held(gateway, opened["id"], first))
-        pattern = f"*store:{{{gateway.tenant}:session:{opened['id']}}}:*"
+        pattern = f"*state:{{{gateway.tenant}:session:{opened['id']}}}:*"
         names = [name async for name in gateway.resources.redis.scan_iter(match=pattern, count=1000)]
         assert bool(names) is (first == "tmp")
 

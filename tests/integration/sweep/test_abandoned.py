@@ -17,7 +17,7 @@ from tests.standins.behaviours import Reply
 from tests.standins.models import ModelServer
 
 REASON = "its worker ended 2 times while working on it"
-DEATHS = "loci_work_buried_total"
+DEATHS = "loci_job_deaths_total"
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ async def fleet(
 async def hold(house: TestStack, ref: str, stage: str, attempts: int, *, lease: float) -> None:
     """Make a row what a worker leaves that was killed: claimed, its lease over in `lease` seconds."""
     await house.sql(
-        "UPDATE work SET token = gen_random_uuid(), attempts = :attempts,"
+        "UPDATE job SET lease_token = gen_random_uuid(), attempts = :attempts,"
         " run_at = now() + make_interval(secs => :lease) WHERE ref = :ref AND stage = :stage",
         ref=ref,
         stage=stage,
@@ -51,10 +51,11 @@ async def test_an_enrichment_that_took_its_worker_down_each_time_ends_as_failed(
     counts = await house.sweep()
     assert counts.exhausted_jobs == 1
     states = {
-        row.id: (row.state, row.failure) for row in await house.sql("SELECT id, state, failure FROM entry")
+        row.id: (row.state, row.failure_reason)
+        for row in await house.sql("SELECT id, state, failure_reason FROM memory")
     }
     assert states == {killer: ("failed", REASON), running: ("pending", None), once: ("pending", None)}
-    assert {row.ref for row in await house.sql("SELECT ref FROM work WHERE stage = 'enrich'")} == {
+    assert {row.record_id for row in await house.sql("SELECT record_id FROM job WHERE stage = 'enrich'")} == {
         running,
         once,
     }
@@ -69,7 +70,7 @@ async def test_an_enrichment_that_took_its_worker_down_each_time_ends_as_failed(
 
 async def test_one_that_was_given_back_at_its_last_attempt_is_ended_too(house: TestStack) -> None:
     entry = await house.save("given back")
-    await house.sql("UPDATE work SET attempts = 2, token = NULL WHERE stage = 'enrich'")
+    await house.sql("UPDATE job SET attempts = 2, lease_token = NULL WHERE stage = 'enrich'")
     assert (await house.sweep()).exhausted_jobs == 1
     assert (await house.client.get(f"/v1/memories/{entry}")).json()["state"] == "failed"
 
@@ -82,14 +83,16 @@ async def test_an_index_row_that_took_its_worker_down_is_buried_and_shown(house:
     await hold(house, killer, "index", 2, lease=-1)
     assert (await house.sweep()).exhausted_jobs == 1
     rows = await house.sql(
-        "SELECT ref, dead_at IS NOT NULL AS dead, last_error FROM work WHERE kind = 'memory'"
+        "SELECT record_id, dead_at IS NOT NULL AS dead, last_error FROM job WHERE kind = 'memory'"
     )
     assert {tuple(row) for row in rows} == {(killer, True, REASON), (fine, False, None)}
     told = (await house.client.get("/v1/status")).json()
     assert (told["dead"]["index"], told["pending"]["index"]) == (1, 1)
-    assert 'loci_work_dead{stage="index"} 1.0' in (await house.client.get("/metrics")).text
+    assert 'loci_jobs_dead{stage="index"} 1.0' in (await house.client.get("/metrics")).text
     await house.settle()
-    assert {row.ref for row in await house.sql("SELECT ref FROM work WHERE kind = 'memory'")} == {killer}
+    assert {row.record_id for row in await house.sql("SELECT record_id FROM job WHERE kind = 'memory'")} == {
+        killer
+    }
 
 
 async def test_a_job_that_used_up_its_attempts_raises_the_metric_and_is_logged(house: TestStack) -> None:
@@ -103,7 +106,7 @@ async def test_a_job_that_used_up_its_attempts_raises_the_metric_and_is_logged(h
         await house.sweep()
         await house.sweep()
     assert await metric(house.gateway, DEATHS, 'kind="index"') == deaths + 1
-    assert [(entry["stage"], entry["reason"]) for entry in logged if entry["event"] == "buried"] == [
+    assert [(entry["stage"], entry["reason"]) for entry in logged if entry["event"] == "job_dead"] == [
         ("index", REASON)
     ]
 
@@ -121,7 +124,7 @@ async def test_a_buried_row_is_left_in_peace_until_its_record_changes(house: Tes
     await house.client.patch(f"/v1/memories/{entry}", json={"content": "mended killer"})
     assert await house.found("mended") == [entry]
     await house.resources.index_writer.close()
-    assert await house.sql("SELECT ref FROM work WHERE kind = 'memory'") == []
+    assert await house.sql("SELECT record_id FROM job WHERE kind = 'memory'") == []
 
 
 async def test_a_row_of_a_claim_that_came_back_meanwhile_is_not_ended(house: TestStack) -> None:
@@ -129,7 +132,7 @@ async def test_a_row_of_a_claim_that_came_back_meanwhile_is_not_ended(house: Tes
     await hold(house, await house.save("slow"), "enrich", 2, lease=-1)
     async with house.resources.postgres.across_tenants() as connection:
         claims = await backlog.list_exhausted(connection, 2, 10)
-        await connection.execute(text("DELETE FROM work WHERE stage = :stage"), {"stage": stages.ENRICH.name})
+        await connection.execute(text("DELETE FROM job WHERE stage = :stage"), {"stage": stages.ENRICH.name})
     assert len(claims) == 1
     assert (await house.sweep()).exhausted_jobs == 0
-    assert [row.state for row in await house.sql("SELECT state FROM entry")] == ["pending"]
+    assert [row.state for row in await house.sql("SELECT state FROM memory")] == ["pending"]

@@ -97,12 +97,12 @@ async def test_another_dimension_behind_the_same_name_is_another_model(
         assert (set(answer["ids"]), answer["degraded"]) == ({old, unfinished}, ["dense"])
         async with asyncio.timeout(60):
             await house.settle()
-        assert await house.sql("SELECT 1 FROM work WHERE track = 'index'") == []
+        assert await house.sql("SELECT 1 FROM job WHERE pipeline = 'index'") == []
         assert await dimensions(house) == [("retiring", 64), ("live", 32)]
     async with opened(plain, tenant, **embedding(models)) as house:
         answer = await search(house)
         assert (set(answer["ids"]), answer["stages"]) == ({old, unfinished}, ["bm25", "dense"])
-        cached = await house.sql("SELECT octet_length(vector) AS size FROM cached_vector")
+        cached = await house.sql("SELECT octet_length(vector) AS size FROM embedding_cache")
         assert {row.size for row in cached} == {32 * 4}, "kept for the next rebuild"
 
 
@@ -188,7 +188,7 @@ async def test_a_retired_generation_is_dropped_when_nobody_can_be_reading_it(one
     await rebuild_index.promote_ready(one.resources)
     assert not await collections.exists(one.resources.qdrant, old.collection)
     assert [generation.id for generation in await one.generations()] == [new.id]
-    assert await one.sql("SELECT 1 FROM work WHERE generation = :id", id=old.id) == []
+    assert await one.sql("SELECT 1 FROM job WHERE generation = :id", id=old.id) == []
     assert (await search(one))["ids"] == [entry]
 
 
@@ -216,7 +216,7 @@ async def test_one_without_its_collection_does_not_take_over(one: TestStack) -> 
     live = await one.live()
     (begun,) = await rebuild_index.start_reindex(one.resources, [RecordKind.MEMORY])
     async with one.resources.postgres.across_tenants() as connection:
-        await connection.execute(text("DELETE FROM work WHERE generation = :id"), {"id": begun.id})
+        await connection.execute(text("DELETE FROM job WHERE generation = :id"), {"id": begun.id})
     assert await rebuild_index.promote_ready(one.resources) == []
     assert (await one.live()).id == live.id
     await rebuild_index.create_collections(one.resources)

@@ -67,18 +67,18 @@ async def test_an_archived_entry_is_purged_after_ninety_days_and_not_after_eight
     old_but_live = await house.save("never archived")
     heir = await house.save("what became of it")
     for days, entry in ids.items():
-        await house.sql("UPDATE entry SET state = 'archived', version = 2 WHERE id = :id", id=entry)
-        await house.backdate("entry", "archived_at", days, id=entry)
-    await house.sql("UPDATE entry SET derived_from = ARRAY[:old] WHERE id = :id", old=ids[91], id=heir)
-    await house.backdate("entry", "created_at", 400, id=old_but_live)
+        await house.sql("UPDATE memory SET state = 'archived', version = 2 WHERE id = :id", id=entry)
+        await house.backdate("memory", "archived_at", days, id=entry)
+    await house.sql("UPDATE memory SET derived_from = ARRAY[:old] WHERE id = :id", old=ids[91], id=heir)
+    await house.backdate("memory", "created_at", 400, id=old_but_live)
     counts = await house.sweep()
     await house.settle()
     assert counts.purged_archived == 1
     assert await house.status_of(f"/v1/memories/{ids[91]}") == 404
-    assert await house.sql("SELECT 1 FROM entry_history WHERE entry_id = :id", id=ids[91]) == []
+    assert await house.sql("SELECT 1 FROM memory_history WHERE memory_id = :id", id=ids[91]) == []
     for kept in (ids[89], old_but_live, heir):
         assert await house.status_of(f"/v1/memories/{kept}") == 200
-    assert await house.sql("SELECT derived_from FROM entry WHERE id = :id", id=heir) == [([],)]
+    assert await house.sql("SELECT derived_from FROM memory WHERE id = :id", id=heir) == [([],)]
     assert {ref for ref, _ in await house.points()} == {ids[89], old_but_live, heir}
     assert (await house.repairs())["purged_archived"] == 1
 
@@ -86,29 +86,29 @@ async def test_an_archived_entry_is_purged_after_ninety_days_and_not_after_eight
 async def test_a_purged_text_may_be_saved_again(house: TestStack) -> None:
     """Purging is no forgetting: it leaves no tombstone."""
     entry = await house.save("once more")
-    await house.sql("UPDATE entry SET state = 'archived' WHERE id = :id", id=entry)
-    await house.backdate("entry", "archived_at", 91, id=entry)
+    await house.sql("UPDATE memory SET state = 'archived' WHERE id = :id", id=entry)
+    await house.backdate("memory", "archived_at", 91, id=entry)
     await house.sweep()
-    assert await house.sql("SELECT 1 FROM tombstone") == []
+    assert await house.sql("SELECT 1 FROM memory_tombstone") == []
     assert await house.save("once more") != entry
 
 
 async def test_stored_answers_are_kept_for_a_day(house: TestStack) -> None:
     for key in ("old", "new"):
         await house.client.post("/v1/memories", json={"content": key}, headers={"Idempotency-Key": key})
-    await house.backdate("idempotent_answer", "created_at", 25 / 24, key="old")
-    await house.backdate("idempotent_answer", "created_at", 23 / 24, key="new")
+    await house.backdate("idempotent_response", "created_at", 25 / 24, key="old")
+    await house.backdate("idempotent_response", "created_at", 23 / 24, key="new")
     assert (await house.sweep()).expired_responses == 1
-    assert await house.sql("SELECT key FROM idempotent_answer") == [("new",)]
+    assert await house.sql("SELECT key FROM idempotent_response") == [("new",)]
     assert (await house.repairs())["expired_answers"] == 1
 
 
 async def test_history_is_kept_as_long_as_the_setting_says(house: TestStack) -> None:
     old, new = await house.save("old"), await house.save("new")
-    await house.backdate("entry_history", "at", 31, entry_id=old)
-    await house.backdate("entry_history", "at", 29, entry_id=new)
+    await house.backdate("memory_history", "created_at", 31, memory_id=old)
+    await house.backdate("memory_history", "created_at", 29, memory_id=new)
     assert (await house.sweep()).expired_history == 1
-    assert await house.sql("SELECT entry_id FROM entry_history") == [(new,)]
+    assert await house.sql("SELECT memory_id FROM memory_history") == [(new,)]
     assert await house.status_of(f"/v1/memories/{old}") == 200
 
 
@@ -136,11 +136,11 @@ async def test_nothing_is_lost_by_default_for_want_of_a_setting(
         session, entry = await house.open(), await house.save("kept")
         await house.say(session, "kept")
         await house.backdate("turn", "received_at", 4000, seq=1)
-        await house.backdate("entry_history", "at", 4000, entry_id=entry)
-        await house.backdate("entry", "last_seen_at", 4000, id=entry)
+        await house.backdate("memory_history", "created_at", 4000, memory_id=entry)
+        await house.backdate("memory", "last_seen_at", 4000, id=entry)
         counts = await house.sweep()
         assert (counts.expired_turns, counts.expired_history, counts.purged_archived) == (0, 0, 0)
-        assert len(await house.sql("SELECT 1 FROM turn UNION ALL SELECT 1 FROM entry_history")) == 2
+        assert len(await house.sql("SELECT 1 FROM turn UNION ALL SELECT 1 FROM memory_history")) == 2
 
 
 async def test_cached_vectors_unused_for_long_go(
@@ -153,10 +153,10 @@ async def test_cached_vectors_unused_for_long_go(
         await house.save("one")
         await house.save("two")
         await house.settle()
-        digests = [row.digest for row in await house.sql("SELECT digest FROM cached_vector")]
+        digests = [row.digest for row in await house.sql("SELECT digest FROM embedding_cache")]
         assert len(digests) == 2
-        await house.backdate("cached_vector", "used_at", 31, digest=digests[0])
-        await house.backdate("cached_vector", "used_at", 29, digest=digests[1])
+        await house.backdate("embedding_cache", "used_at", 31, digest=digests[0])
+        await house.backdate("embedding_cache", "used_at", 29, digest=digests[1])
         assert (await house.sweep()).expired_embeddings == 1
-        assert [row.digest for row in await house.sql("SELECT digest FROM cached_vector")] == digests[1:]
+        assert [row.digest for row in await house.sql("SELECT digest FROM embedding_cache")] == digests[1:]
         assert (await house.repairs())["expired_vectors"] == 1

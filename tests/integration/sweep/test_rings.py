@@ -17,7 +17,7 @@ async def _ring(house: TestStack) -> bool:
 
 async def _let_pass(house: TestStack, seconds: float) -> None:
     async with house.resources.postgres.across_tenants() as connection:
-        earlier = text("UPDATE tick SET followed_at = followed_at - make_interval(secs => :seconds)")
+        earlier = text("UPDATE periodic_run SET last_run_at = last_run_at - make_interval(secs => :seconds)")
         await connection.execute(earlier, {"seconds": seconds})
 
 

@@ -35,12 +35,12 @@ async def fill_with_everything(house: TestStack) -> None:
     await house.lay(f"session/{over}/note", "note")
     await house.client.post("/v1/memories", json={"content": "keyed"}, headers={"Idempotency-Key": "k"})
     await house.resources.index_writer.close()
-    await house.sql("UPDATE entry SET state = 'archived' WHERE id = :id", id=archived)
-    await house.backdate("entry", "archived_at", 91, id=archived)
-    await house.backdate("entry_history", "at", 31, entry_id=noted)
+    await house.sql("UPDATE memory SET state = 'archived' WHERE id = :id", id=archived)
+    await house.backdate("memory", "archived_at", 91, id=archived)
+    await house.backdate("memory_history", "created_at", 31, memory_id=noted)
     await house.backdate("session", "expires_at", 1, id=over)
     await house.backdate("turn", "received_at", 11, session_id=talk, seq=1)
-    await house.backdate("idempotent_answer", "created_at", 2, key="k")
+    await house.backdate("idempotent_response", "created_at", 2, key="k")
     await house.plant(RecordKind.MEMORY, "ffffffffffff", 1)
     await house.plant(RecordKind.WORKING, "session/x/over", 1, expires_at="2020-01-01T00:00:00Z")
     await house.lose(RecordKind.MEMORY, [lost])
@@ -79,7 +79,7 @@ async def test_two_sweeps_at_once_do_no_harm_and_count_what_goes_once(house: Tes
     assert {name: sum(getattr(counts, name) for counts in both) for name in rows} == dict.fromkeys(rows, 1)
     await house.settle()
     assert mended(await house.sweep()) == {}
-    assert sorted(row.content for row in await house.sql("SELECT content FROM entry")) == [
+    assert sorted(row.content for row in await house.sql("SELECT content FROM memory")) == [
         "keyed",
         "lost",
         "noted",

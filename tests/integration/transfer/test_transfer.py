@@ -139,8 +139,8 @@ class TestSearchability:
         async with open_resources(away) as opened, new_house(opened) as house:
             assert (await house.take(FULL))["created"] == 1
             async with opened.postgres.for_tenant(house.tenant) as connection:
-                due = await connection.execute(text("SELECT ref FROM work WHERE stage = 'index'"))
-                assert [row.ref for row in due] == [ADA]
+                due = await connection.execute(text("SELECT record_id FROM job WHERE stage = 'index'"))
+                assert [row.record_id for row in due] == [ADA]
 
 
 class TestMalformed:

@@ -157,7 +157,7 @@ class TestLogOfTurns:
         write(tmp_path, "turns.jsonl", LOG)
         await house.path(tmp_path / "turns.jsonl")
         async with house.resources.postgres.for_tenant(house.tenant) as connection:
-            await connection.execute(text("DELETE FROM idempotent_answer"))
+            await connection.execute(text("DELETE FROM idempotent_response"))
         again = (await house.path(tmp_path / "turns.jsonl"))["turns"]
         assert (again["created"], again["skipped"]) == (0, 3)
         assert len(await said(house, "s/1")) == 2

@@ -33,7 +33,7 @@ _ARCHIVED = some.fixed_dictionaries(
 )
 _LIVE = some.fixed_dictionaries(
     {"state": some.sampled_from(["final", "kept-raw"])}
-) | some.fixed_dictionaries({"state": some.just("failed"), "failure": _TEXT})
+) | some.fixed_dictionaries({"state": some.just("failed"), "failure_reason": _TEXT})
 _REST = some.fixed_dictionaries(
     {"id": _IDS, "content": _WORDS},
     optional={

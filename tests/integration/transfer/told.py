@@ -25,7 +25,7 @@ FULL: dict[str, Any] = {
     "metadata": {"k": "v", "subjectTime": "2024"},
     "importance": 0.1,
     "state": "failed",
-    "failure": "the model refused",
+    "failure_reason": "the model refused",
     "occurred_at": THEN,
     "sources": [{"session_id": "s/1", "seq": 7, "speaker": "Ada", "role": "user"}],
     "created_at": THEN,
@@ -42,7 +42,7 @@ FULL: dict[str, Any] = {
 ARCHIVED = FULL | {
     "id": BOB,
     "state": "archived",
-    "failure": None,
+    "failure_reason": None,
     "superseded_by": [ADA],
     "derived_from": [],
     "archived_at": LATER,
@@ -73,15 +73,15 @@ async def histories(house: House, entry_id: str) -> list[str]:
 async def versions(house: House) -> dict[str, tuple[int, int]]:
     """Return (version, content version) of every entry."""
     async with house.resources.postgres.for_tenant(house.tenant) as connection:
-        rows = await connection.execute(text("SELECT id, version, content_version FROM entry"))
+        rows = await connection.execute(text("SELECT id, version, content_version FROM memory"))
         return {row.id: (row.version, row.content_version) for row in rows}
 
 
 async def enrichment(house: House) -> set[str]:
     """Return the entries that wait for enrichment."""
     async with house.resources.postgres.for_tenant(house.tenant) as connection:
-        rows = await connection.execute(text("SELECT ref FROM work WHERE track = 'enrichment'"))
-        return {row.ref for row in rows}
+        rows = await connection.execute(text("SELECT record_id FROM job WHERE pipeline = 'enrichment'"))
+        return {row.record_id for row in rows}
 
 
 async def saved(house: House, content: str, scope: Scope | None = None) -> dict[str, Any]:

@@ -19,7 +19,7 @@ async def _keys(desk: WorkingMemory, prefix: str = "") -> list[str]:
 
 
 async def _redis_keys(desk: WorkingMemory, ending: str = "") -> list[str]:
-    return [name async for name in desk.redis.scan_iter(f"testing:desk:{{{desk.tenant}*{ending}")]
+    return [name async for name in desk.redis.scan_iter(f"testing:working:{{{desk.tenant}*{ending}")]
 
 
 async def _gone(desk: WorkingMemory, key: str) -> None:
@@ -307,6 +307,6 @@ async def test_expired_namespaces_leave_the_tenants_list(
     await working_queries.put(desk, "session/old/x", "x", ttl_seconds=0.01)
     await _gone(desk, "session/old/x")
     await working_queries.put(desk, "session/new/x", "x")
-    for ending in ("names", "until"):
+    for ending in ("namespaces", "expiries"):
         (name,) = await _redis_keys(desk, ending)
         assert await desk.redis.zrange(name, 0, -1) == ["session/new"]

@@ -29,7 +29,7 @@ async def test_a_crashed_server_comes_back_with_the_remaining_time(
         "c",
         ("t",),
     )
-    names = [name async for name in lone_desk.redis.scan_iter("testing:desk:*")]
+    names = [name async for name in lone_desk.redis.scan_iter("testing:working:*")]
     assert len(names) == 5
     for name in names:
         assert 0 < await lone_desk.redis.pttl(name) <= 1_260_000

@@ -90,7 +90,7 @@ def gathered(
     read: dict[str, Any] = {
         "turns": list(turns),
         "recalled": list(recalled),
-        "others": list(others),
-        "marks": marks,
+        "other_blocks": list(others),
+        "recalled_before": marks,
     }
     return ContextInputs(**(read | fields))

@@ -45,7 +45,7 @@ def read(draw: some.DrawFn) -> ContextInputs:
         if draw(some.booleans())
     ]
     marks = draw(some.dictionaries(some.sampled_from(IDS), mark))
-    return made.gathered(turns, recalled, others, marks=marks, episodes=episodes)
+    return made.gathered(turns, recalled, others, recalled_before=marks, episodes=episodes)
 
 
 def lines_of(messages: Sequence[dict[str, str]], entry_id: str) -> int:
@@ -130,7 +130,7 @@ def test_a_turn_is_replayed_with_both_its_blocks() -> None:
 
 
 def test_a_line_whose_turn_has_left_the_window_is_shown_again() -> None:
-    found = made.gathered([made.turn(7)], [made.result("0a")], marks={"0a": (1, 3)})
+    found = made.gathered([made.turn(7)], [made.result("0a")], recalled_before={"0a": (1, 3)})
     shaped = assemble.assemble(found, asked())
     assert [one.memory.id for one in shaped.new_memories] == ["0a"]
     assert shaped.withheld == []
@@ -146,7 +146,7 @@ def test_an_entry_that_changed_is_shown_anew_and_leaves_its_older_turn() -> None
 
 def test_an_entry_without_its_mark_is_no_longer_replayed() -> None:
     """LT13: forgetting an entry deletes its marks; a stale window must not show it."""
-    found = made.gathered([made.turn(1, recalled=["0a"])], marks={})
+    found = made.gathered([made.turn(1, recalled=["0a"])], recalled_before={})
     assert [m["content"] for m in assemble.assemble(found, asked()).messages] == [SYSTEM, "turn 1", MESSAGE]
 
 
@@ -187,7 +187,7 @@ def standing(headed: Sequence[Block], messages: Sequence[dict[str, str]]) -> dic
 
 def test_max_tokens_cuts_past_turns_then_episodes_then_inventories_then_oldest_turns_then_recalled() -> None:
     """CX1: one line or turn at a time, the last line and the oldest turn first."""
-    order = ["recall_past_turns", "episodes", "subagents", "patrol", "working_memory", "turns", "recalled"]
+    order = ["past_turns", "episodes", "subagents", "patrol", "working_memory", "turns", "recalled"]
     expected = dict.fromkeys(order, 2)
     found = [dict(stood) for _, stood in steps(full())]
     assert found[0] == expected
@@ -205,7 +205,7 @@ def test_the_oldest_turn_goes_first_and_what_a_block_says_first_stays_longest() 
     assert "one " * 20 not in said
     assert "two " * 20 in said
     assert shaped.shortened == [
-        "recall_past_turns",
+        "past_turns",
         "episodes",
         "subagents",
         "patrol",

@@ -21,7 +21,7 @@ def _budget(**changed: Any) -> Budget:
         "limit_usd": None,
         "limit_tokens": None,
         "allow_unpriced": False,
-        "window_starts": _DAY,
+        "window_started_at": _DAY,
         "used_usd": Decimal(0),
         "used_tokens": 0,
         "reserved_usd": Decimal(0),
@@ -68,7 +68,7 @@ def test_sd3_a_turned_window_begins_empty() -> None:
     ],
 )
 def test_sd3_windows_are_days_and_months_of_utc(period: Period, starts: datetime, ends: datetime) -> None:
-    assert _budget(period=period, window_starts=starts).window_ends_at == ends
+    assert _budget(period=period, window_started_at=starts).window_ends_at == ends
 
 
 def test_sd3_the_nearer_limit_counts_for_the_alert() -> None:
