@@ -1,4 +1,4 @@
-"""Batches whose items stand on their own: some stored, some refused, answered in their places."""
+"""Results of a batch whose items succeed or fail on their own, in the order of the request."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -6,7 +6,17 @@ from typing import Any
 JsonObject = dict[str, Any]
 
 
-def merge_results(stored: Sequence[JsonObject], refused: Mapping[int, JsonObject]) -> list[JsonObject]:
-    """Return the answers of a batch in order; `refused` holds some by their place in it."""
-    following = iter(stored)
-    return [refused[i] if i in refused else next(following) for i in range(len(stored) + len(refused))]
+def merge_results(
+    stored_results: Sequence[JsonObject], refused_results: Mapping[int, JsonObject]
+) -> list[JsonObject]:
+    """Return one result per item, in the order of the items.
+
+    `refused_results` maps the position of an item to its result. `stored_results` has the results of all
+    other items in their order.
+    """
+    remaining = iter(stored_results)
+    count = len(stored_results) + len(refused_results)
+    return [
+        refused_results[position] if position in refused_results else next(remaining)
+        for position in range(count)
+    ]

@@ -1,6 +1,7 @@
-"""Categories that mean something: what is kept below them is recalled and dreamt over in a way of its own.
+"""Categories with a meaning of their own: memories below them are recalled and consolidated differently.
 
-Callers and models write them in any case, so they are compared without it, here and nowhere else.
+Callers and models write categories in any letter case, so comparisons ignore it. All comparisons with
+these categories are made by the functions of this module.
 """
 
 from collections.abc import Collection
@@ -13,10 +14,10 @@ ANTI_PATTERN_TAG = "anti-pattern"
 
 
 def is_below(root: str, category: str | None) -> bool:
-    """Tell whether a category is `root` or below it, in any case."""
+    """Tell whether a category is `root` or lies below it."""
     return category is not None and f"{category}/".casefold().startswith(f"{root}/".casefold())
 
 
 def is_anti_pattern(category: str | None, tags: Collection[str]) -> bool:
-    """Tell whether a memory of this category and these tags is kept as an anti-pattern: either says so."""
+    """Tell whether a memory is an anti-pattern, by its category or by its tags."""
     return ANTI_PATTERN_TAG in tags or is_below(ANTI_PATTERNS, category)

@@ -1,8 +1,8 @@
-"""Settings: one frozen object, read once at process start, every field from `LOCI_<NAME>`.
+"""The settings: one frozen object, read once when a process starts. Each field comes from `LOCI_<NAME>`.
 
-The addresses of the stores come from the environment or, on one machine, from
-`<LOCI_DATA_DIR>/addresses.json`, which `loci up` writes when it starts the stores itself;
-the environment wins. A bad value stops the process with the variable's name.
+The addresses of the databases come from the environment or, on a single machine, from
+`<LOCI_DATA_DIR>/addresses.json`, which `loci up` writes when it starts the databases itself. The
+environment has priority. A bad value stops the process with a message that names the variable.
 """
 
 from datetime import UTC, datetime
@@ -15,17 +15,17 @@ from pydantic import Field, SecretStr, ValidationError, computed_field, field_va
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from shared.foundation import errors
-from shared.foundation.local_addresses import _LocalAddresses, _with_database
+from shared.foundation.local_addresses import LocalAddresses, with_database
 
 
 class Settings(BaseSettings):
-    """Everything that can be set. Times are seconds, sizes are characters, unless said otherwise."""
+    """All settings. Times are in seconds and sizes in characters, unless a comment says otherwise."""
 
     model_config: ClassVar[SettingsConfigDict] = SettingsConfigDict(
         env_prefix="LOCI_", frozen=True, extra="ignore", env_ignore_empty=True
     )
 
-    # Where things are
+    # Addresses and processes
     data_dir: Path = Path(".loci")
     host: str = "127.0.0.1"
     port: int = Field(8700, ge=1, le=65535)
@@ -33,19 +33,19 @@ class Settings(BaseSettings):
     flower_user: str = "loci"
     flower_password: SecretStr | None = None
     postgres_url: SecretStr | None = None
-    # The role that processes act as. It owns nothing and has no BYPASSRLS, so that a forgotten
-    # filter meets row-level security even when the address logs in as the schema's owner.
+    # The Postgres role that processes act as. It owns nothing and has no BYPASSRLS, so row-level
+    # security stops a query without a tenant filter even if the address logs in as the schema's owner.
     postgres_role: str = "loci_app"
     postgres_pool_size: int = Field(10, ge=1)
     redis_url: SecretStr | None = None
-    # A database of its own: a queue must never compete with the desks for keys or eviction.
+    # A separate Redis database, so that the queue never competes with working memory for eviction.
     broker_url: SecretStr | None = None
     qdrant_url: str | None = None
     qdrant_api_key: SecretStr | None = None
-    # One prefix per installation lets several share a Redis or a Qdrant.
+    # Installations that share a Redis or a Qdrant need different prefixes.
     prefix: str = Field("loci", pattern=r"^[a-z0-9_]+$")
 
-    # Models; nothing set means keyword search only and raw entries, with nothing lost.
+    # Models. Without them, search is by keyword only and memories stay as they were written.
     llm_base_url: str | None = None
     llm_model: str | None = None
     llm_api_key: SecretStr | None = None
@@ -59,7 +59,7 @@ class Settings(BaseSettings):
     embedding_timeout: float = Field(30, gt=0)
     embedding_batch: int = Field(64, ge=1, le=2048)
     embedding_max_chars: int = Field(30_000, ge=1)
-    # A turn waits for its query's vector no longer than this, then goes on with keywords.
+    # The longest time that a search waits for its query's vector before it uses keywords alone.
     query_embedding_timeout: float = Field(2, gt=0)
     directives_dir: Path | None = None
 
@@ -70,7 +70,7 @@ class Settings(BaseSettings):
     recall_newest_limit: int = Field(5, ge=0)
     recall_episodes: int = Field(5, ge=0)
     recall_past_turns: int = Field(0, ge=0, le=20)
-    # No request waits longer than this for the index; it answers from Postgres instead.
+    # The longest time that a request waits for the index before it searches Postgres instead.
     qdrant_timeout: float = Field(2, gt=0)
     redis_timeout: float = Field(1, gt=0)
 
@@ -88,34 +88,34 @@ class Settings(BaseSettings):
     session_max_keys: int = Field(200, ge=1)
     session_max_transcript_entries: int = Field(500, ge=1)
     agent_max_keys: int = Field(500, ge=1)
-    # What a `tmp` store holds is gone so long after the last write, unless its session says otherwise.
+    # Time to live of a `tmp` store after its last write, unless its session sets another.
     tmp_ttl: int = Field(3600, ge=1)
 
     # Spend
     prices_file: Path | None = None
     budget_alert: float = Field(0.8, gt=0, le=1)
 
-    # Work: leases must outlive deadlines, or a slow call is done twice.
+    # Jobs. A lease must be longer than the time limits of the calls, or a slow call is made twice.
     job_lease: float = Field(120, gt=0)
     job_max_attempts: int = Field(5, ge=1)
     job_backoff: float = Field(2, gt=0)
     job_backoff_max: float = Field(300, gt=0)
     dispatch_interval: float = Field(2, gt=0)
     sweep_interval: float = Field(60, gt=0)
-    # What a worker has in hand when it is told to end may end by itself for so long, then it is given
-    # back: shorter than a call of the model, and the model is asked again.
+    # How long a stopping worker waits for its jobs before it releases them. If this is shorter than a
+    # model call, the call is cancelled and made (and paid for) again by another worker.
     worker_shutdown_grace: float = Field(5, ge=0)
-    # A gateway that is told to end still answers for so long, as not ready and closing connections, so
-    # that who sends to it has turned elsewhere before it refuses.
+    # How long a stopping gateway still serves requests while it reports that it is not ready and closes
+    # connections. A load balancer needs this time to stop sending requests to it.
     gateway_drain: float = Field(3, ge=0)
 
     # Dreams
     dream_enabled: bool = True
     dream_initial_delay: float = Field(300, ge=0)
     dream_interval: float = Field(4 * 3600, gt=0)
-    # Instead of the interval: five fields, in UTC. A night's quiet hours, say.
+    # Five cron fields in UTC, instead of the interval: for example hours with little traffic.
     dream_cron: str | None = None
-    # A scope that somebody is working in is left alone until it has been quiet this long.
+    # A dream run starts only after its scope had no activity for this long.
     dream_quiet_period: float = Field(30, ge=0)
     dream_disabled_passes: frozenset[str] = frozenset()
     dream_lease: float = Field(300, gt=0)
@@ -134,16 +134,16 @@ class Settings(BaseSettings):
     retention_feedback_days: float = Field(90, gt=0)
     retention_dream_days: float = Field(90, gt=0)
 
-    # Where workers and beat show that they live, for `loci alive`. Not by default: two workers on one
-    # machine would vouch for each other.
+    # Workers and beat write their heartbeat here, for `loci alive`. There is no default: two workers on
+    # one machine would write the same file, and one of them would hide the death of the other.
     heartbeat_file: Path | None = None
     log_level: str = "INFO"
-    # The base URL of an OpenTelemetry collector (OTLP over HTTP); unset, nothing is traced.
+    # The base URL of an OpenTelemetry collector (OTLP over HTTP). Without it, nothing is traced.
     otlp_endpoint: str | None = None
 
     @field_validator("dream_cron")
     @classmethod
-    def _names_a_time(cls, expression: str | None) -> str | None:
+    def _require_cron(cls, expression: str | None) -> str | None:
         if expression is not None and not _is_cron(expression):
             raise ValueError("must be five cron fields that name a time: minute hour day month weekday")
         return expression
@@ -151,10 +151,10 @@ class Settings(BaseSettings):
     @computed_field  # type: ignore[prop-decorator]
     @cached_property
     def broker_address(self) -> str:
-        """The broker's address: its own, or database 1 of the Redis that is set."""
+        """The broker's address: `broker_url`, or else database 1 of `redis_url`."""
         if self.broker_url is not None:
             return self.broker_url.get_secret_value()
-        return _with_database(require_setting(self.redis_url, "LOCI_REDIS_URL"), 1)
+        return with_database(require_setting(self.redis_url, "LOCI_REDIS_URL"), 1)
 
     @classmethod
     def settings_customise_sources(
@@ -165,13 +165,13 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Put the local stack's addresses below the environment."""
+        """Add the local stack's addresses, with a lower priority than the environment."""
         del dotenv_settings
         return (
             init_settings,
             env_settings,
             file_secret_settings,
-            _LocalAddresses(settings_cls, init_settings, env_settings),
+            LocalAddresses(settings_cls, init_settings, env_settings),
         )
 
 
@@ -184,16 +184,16 @@ def _is_cron(expression: str) -> bool:
 
 
 def load(**overrides: Any) -> Settings:
-    """Read the settings; raise Misconfigured naming each bad variable."""
+    """Read the settings. Raises errors.Misconfigured, which names each bad variable."""
     try:
         return Settings(**overrides)
     except ValidationError as error:
-        faults = "; ".join(f"LOCI_{str(e['loc'][0]).upper()}: {e['msg']}" for e in error.errors())
-        raise errors.Misconfigured(faults) from None
+        problems = "; ".join(f"LOCI_{str(e['loc'][0]).upper()}: {e['msg']}" for e in error.errors())
+        raise errors.Misconfigured(problems) from None
 
 
 def require_setting(value: SecretStr | str | None, variable: str) -> str:
-    """Return the value of a setting that this process cannot do without."""
+    """Return the value of a setting that this process needs. Raises errors.Misconfigured without it."""
     if value is None:
         raise errors.Misconfigured(
             f"{variable} is not set, and no local stack has written its address (is `loci up` running?)"

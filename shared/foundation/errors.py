@@ -1,22 +1,22 @@
 """Every error that Loci raises on purpose.
 
     LociError
-    ├── Invalid            the input breaks a rule; nothing was stored
-    │   └── TooLarge       … the rule being a size
-    ├── Unauthenticated    no key, or one that is unknown, expired or revoked
-    ├── Forbidden          the key may not do this
-    ├── NotFound           no such thing in the caller's scope
-    ├── Conflict           the thing is not in a state that allows this
-    │   └── Busy           … and soon will be: try again
-    ├── LimitReached       a limit, named in the message
-    │   └── OverBudget     … the limit being a budget: the model was not asked
-    ├── Unsupported        a store has no such operation
-    ├── Unavailable        a store or model could not be reached or refused for now
-    ├── BadReply           a model answered, but not what was asked
-    └── Misconfigured      a setting is missing or contradicts what is stored
+    ├── Invalid              the input breaks a rule; nothing was stored
+    │   └── TooLarge         … and the rule is a size limit
+    ├── Unauthenticated      no key, or one that is unknown, expired or revoked
+    ├── Forbidden            the key may not do this
+    ├── NotFound             no such object in the caller's scope
+    ├── Conflict             the object is not in a state that allows this
+    │   └── Busy             … but soon will be: try again
+    ├── LimitReached         a limit, named in the message
+    │   └── OverBudget       … and the limit is a budget: the model was not called
+    ├── Unsupported          a state store has no such operation
+    ├── Unavailable          a database or model could not be reached, or refused for now
+    ├── InvalidModelReply    a model answered, but not in the form that was requested
+    └── Misconfigured        a setting is missing or contradicts what is stored
 
 The message is the sentence that the caller reads. `services.gateway.errors` maps each
-class to a status; nothing here knows HTTP.
+class to an HTTP status; nothing in this module knows HTTP.
 """
 
 from collections.abc import Mapping
@@ -25,12 +25,12 @@ from typing import Any
 
 
 class LociError(Exception):
-    """Something went wrong that Loci has a word for."""
+    """The base of all errors that Loci raises on purpose."""
 
 
 @dataclass(frozen=True)
 class Violation:
-    """One broken rule: the field (dotted path) and the rule in words."""
+    """A broken rule: the field (a dotted path) and the rule in words."""
 
     field: str
     rule: str
@@ -57,11 +57,11 @@ class Forbidden(LociError):
 
 
 class NotFound(LociError):
-    """There is no such thing in the caller's scope."""
+    """The caller's scope has no such object."""
 
 
 class Conflict(LociError):
-    """The thing is not in a state that allows this."""
+    """The object is not in a state that allows this."""
 
 
 class Busy(Conflict):
@@ -77,14 +77,14 @@ class LimitReached(LociError):
 
 
 class Unsupported(LociError):
-    """A store has no such operation, for the owner that it was opened for."""
+    """A state store has no such operation for the owner that it was opened for."""
 
     def __init__(self, store: str, operation: str) -> None:
         super().__init__(f"store '{store}' does not support {operation}")
 
 
 class OverBudget(LimitReached):
-    """A budget would be overrun, so the model was not asked; its window ends in `retry_after` seconds."""
+    """A budget would be exceeded, so the model was not called; its window ends in `retry_after` seconds."""
 
     def __init__(self, message: str, retry_after: float) -> None:
         super().__init__(message)
@@ -92,35 +92,35 @@ class OverBudget(LimitReached):
 
 
 class Unavailable(LociError):
-    """A store or a model endpoint cannot serve now.
+    """A database or a model endpoint cannot serve now.
 
-    `retry_after` (seconds) is set when the other side said when to come back. `unanswered` says that
-    the question had gone out and no answer came: the other side may have worked, and may bill it.
+    `retry_after` (seconds) is set if the dependency named a time. `may_have_run` tells that the
+    request was sent and no response came: the dependency may have done the work, and may charge for it.
     """
 
     def __init__(
-        self, dependency: str, reason: str, retry_after: float | None = None, *, unanswered: bool = False
+        self, dependency: str, reason: str, retry_after: float | None = None, *, may_have_run: bool = False
     ) -> None:
         super().__init__(f"{dependency} is unavailable: {reason}")
         self.dependency = dependency
         self.retry_after = retry_after
-        self.may_have_run = unanswered
+        self.may_have_run = may_have_run
 
 
 class InvalidModelReply(LociError):
-    """A model answered, but not what was asked.
+    """A model answered, but not in the form that was requested.
 
-    `usage` is what it says to have used for that. `refused` says that it answered with a status of
-    refusal: nothing was used.
+    `usage` is the usage object of the response. `rejected_by_endpoint` tells that the endpoint refused
+    the request with an HTTP status: nothing was used.
     """
 
     def __init__(
-        self, message: str, *, usage: Mapping[str, Any] | None = None, refused: bool = False
+        self, message: str, *, usage: Mapping[str, Any] | None = None, rejected_by_endpoint: bool = False
     ) -> None:
         super().__init__(message)
         self.usage = usage
-        self.rejected_by_endpoint = refused
+        self.rejected_by_endpoint = rejected_by_endpoint
 
 
 class Misconfigured(LociError):
-    """A setting is missing, or contradicts what is stored."""
+    """A setting is missing or contradicts what is stored."""

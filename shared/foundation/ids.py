@@ -1,8 +1,11 @@
-"""Random ids of records."""
+"""Create the random ids of records."""
 
 import secrets
 
 
 def new_record_id() -> str:
-    """Return twelve lower-case hexadecimal digits. Whoever stores it draws again if it is taken."""
+    """Return twelve random lower-case hexadecimal digits.
+
+    Two of them can be equal, so the caller draws a new one if the id is already in use.
+    """
     return secrets.token_hex(6)

@@ -1,8 +1,9 @@
-"""The roles of a turn or transcript entry, and how long one may be."""
+"""The roles of a turn or transcript entry, and the longest content that one may have."""
 
 from enum import StrEnum
 
 MAX_TURN_CONTENT = 256_000
+"""Characters."""
 
 
 class Role(StrEnum):

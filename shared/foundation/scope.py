@@ -1,10 +1,10 @@
-"""Who is asking, and for whose memory.
+"""The scope of a memory, and the caller behind a request.
 
-`Scope` names whose memory is meant: a tenant, one of its agents, and perhaps one user of
-that agent. Everything long-term lives in a scope. A reader with a user sees the agent's
-common rows (no user) and that user's; a reader without one sees the common rows only.
+A `Scope` tells whose memory is meant: a tenant, one of its agents, and optionally one user of that
+agent. Every long-term record belongs to a scope. A reader with a user sees the agent's common records
+(those without a user) and the records of that user. A reader without a user sees only the common ones.
 
-`Caller` is the credential behind a request. Its tenant is the only source of a tenant.
+A `Caller` is an authenticated API key. The tenant of a request always comes from its caller.
 """
 
 from dataclasses import dataclass
@@ -19,21 +19,21 @@ MAX_ID_LENGTH = 128
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """One tenant's agent, and perhaps one user of it."""
+    """An agent of a tenant, and optionally one user of that agent."""
 
     tenant: str
     agent_id: str = DEFAULT_AGENT
     user_id: str | None = None
 
     def __post_init__(self) -> None:
-        _check_account("agent_id", self.agent_id)
+        _check_id("agent_id", self.agent_id)
         if self.user_id is not None:
-            _check_account("user_id", self.user_id)
+            _check_id("user_id", self.user_id)
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """An authenticated key: its tenant, its rights, and what it is bound to."""
+    """An authenticated API key: its tenant, its rights and its bindings."""
 
     key_id: str
     tenant: str
@@ -44,49 +44,53 @@ class Caller:
 
     @property
     def bindings(self) -> dict[str, str]:
-        """What the key is bound to, by field."""
+        """The values that the key is bound to, by field name."""
         fields = {"agent_id": self.agent_id, "user_id": self.user_id, "namespace": self.namespace}
         return {field: value for field, value in fields.items() if value is not None}
 
     def require_right(self, right: Right) -> None:
-        """Raise Forbidden unless the key carries `right`."""
+        """Raise errors.Forbidden unless the key has this right."""
         if right not in self.rights:
             raise errors.Forbidden(f"this key lacks the right '{right}'")
 
     def require_unbound(self, what: str) -> None:
-        """Raise Forbidden if the key is bound to anything; `what` says what belongs to the whole tenant."""
-        for field, bound in self.bindings.items():
-            raise errors.Forbidden(f"this key is bound to {field} '{bound}'; {what}")
+        """Raise errors.Forbidden if the key has a binding.
+
+        `what` completes the message: it says what belongs to the whole tenant.
+        """
+        for field, value in self.bindings.items():
+            raise errors.Forbidden(f"this key is bound to {field} '{value}'; {what}")
 
     @property
     def binding_filter(self) -> dict[str, str]:
-        """The agent and user that lists of this key are limited to, by column."""
+        """The agent and user that the key's lists are limited to, by column name."""
         return {field: value for field, value in self.bindings.items() if field != "namespace"}
 
     def scope(self, agent_id: str | None, user_id: str | None) -> Scope:
-        """Return the scope that is asked for, if the key may act in it.
+        """Return the requested scope if the key may act in it.
 
-        What a key is bound to is the default; naming another agent or user is Forbidden.
+        The key's bindings are the defaults. Raises errors.Forbidden for another agent or user than
+        the key is bound to.
         """
-        agent = _bound("agent_id", self.agent_id, agent_id) or DEFAULT_AGENT
-        return Scope(self.tenant, agent, _bound("user_id", self.user_id, user_id))
+        agent = _require_bound_value("agent_id", self.agent_id, agent_id) or DEFAULT_AGENT
+        return Scope(self.tenant, agent, _require_bound_value("user_id", self.user_id, user_id))
 
     def may_see(self, agent_id: str, user_id: str | None) -> bool:
-        """Tell whether a row of this agent and user is within what the key is bound to."""
+        """Tell whether the key's bindings allow it to see a record of this agent and user."""
         if self.agent_id is not None and agent_id != self.agent_id:
             return False
         return self.user_id is None or user_id in (None, self.user_id)
 
 
-def _check_account(field: str, value: str) -> None:
-    """Accept any account name that others hand out, as e-mail addresses: printable, one line."""
+def _check_id(field: str, value: str) -> None:
+    """Accept any id that another system issues, such as an e-mail address: printable and on one line."""
     if not value.strip() or value != value.strip() or not value.isprintable():
         raise errors.Invalid(field, "must be printable, not blank, without spaces around it")
     if len(value) > MAX_ID_LENGTH:
         raise errors.TooLarge(field, f"must be at most {MAX_ID_LENGTH} characters")
 
 
-def _bound(field: str, bound: str | None, asked: str | None) -> str | None:
-    if bound is None or asked is None or asked == bound:
-        return asked or bound
+def _require_bound_value(field: str, bound: str | None, requested: str | None) -> str | None:
+    if bound is None or requested is None or requested == bound:
+        return requested or bound
     raise errors.Forbidden(f"this key is bound to {field} '{bound}'")

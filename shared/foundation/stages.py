@@ -1,29 +1,26 @@
-"""The whole life of a memory, and of every record that is searchable. Read this first.
+"""The life of a record, and the words of the job queue. Read this first.
 
-A save is one transaction: the record's row and one `work` row for each thing left to do.
-The record is durable from then on. What is left to do moves it along two tracks:
+A save is one transaction. It writes the record and one *job* for each pipeline that the record
+has to go through. The record is durable from then on, and losing a message loses no work.
 
-    index track, one for each index generation (memories, turns, desk entries, observations)
+A *job* is one row of the durable queue in Postgres: a record, a pipeline and a stage. A *pipeline*
+is a sequence of *stages*, and a stage is one step that a Celery task works on:
 
-        saved ──▶ index ──▶ embed ──▶ done        index: the keyword point is written
-                    │         │                          (at once by whoever saved; by a
-                    └─────────┴──▶ done (no model)        worker when Qdrant was away)
-                                                  embed: the vector is added to that point
+    index        index ──▶ embed              one job per index generation
+    enrichment   enrich                       memories, when a language model is configured
+    dream        dream_start, dream_pass      a scope that is due; the passes of a dream run
 
-    enrichment track (memories, when a language model is configured)
+`index` writes the keyword point. The process that saved does this at once; a worker does it if that
+fails. `embed` adds the vector to that point, if the generation has an embedding model. `enrich` ends
+with the memory archived in favour of focused successors, kept as it was written, or failed.
 
-        pending ──▶ enrich ──▶ archived, its focused successors are `final`
-                        ├────▶ kept-raw   (nothing durable in it, or over budget)
-                        └────▶ failed     (with the reason; still searchable)
+A worker *claims* jobs: it takes them for the time of a lease, with a new *lease token*, and the
+attempt is counted and committed before the work starts. It works without an open transaction. It
+records the outcome only while the lease token is still the job's. If the record changes meanwhile,
+its job is reset and has no token, so the late outcome is dropped. If the worker dies, the job
+is due again when the lease ends.
 
-    dream track, for a scope and for a run over it
-
-        active ──▶ dream ──▶ a run ──▶ dream_pass ──▶ … one after the other ──▶ done
-
-A work row exists only while something is left to do: done means gone. A worker claims rows
-(a lease by the database's clock, a fencing token, attempts + 1, committed before the work),
-works with no transaction open, and records the outcome only while its token still stands.
-A record that changes meanwhile resets its row, so the late outcome finds no token.
+A job that is complete is deleted. One whose last attempt never came back is *dead*, with its reason.
 """
 
 from dataclasses import dataclass
@@ -31,32 +28,32 @@ from enum import StrEnum
 
 
 class MemoryState(StrEnum):
-    """Where a long-term entry stands."""
+    """The state of a long-term memory."""
 
-    PENDING = "pending"  # raw, waiting for enrichment; searchable all the while
+    PENDING = "pending"  # raw, to be enriched; searchable already
     FINAL = "final"
-    KEPT_RAW = "kept-raw"  # the model found nothing durable in it, or a budget forbade asking
-    FAILED = "failed"  # enrichment gave up; the raw text stays
-    ARCHIVED = "archived"  # superseded by others; purged after a while
+    KEPT_RAW = "kept-raw"  # the model found nothing durable in it, or a budget did not allow the call
+    FAILED = "failed"  # enrichment gave up; the raw text stays searchable
+    ARCHIVED = "archived"  # superseded or set aside; purged after the retention period
 
 
 class RecordKind(StrEnum):
-    """What kind of record a work row is about."""
+    """The kind of record that a job is about."""
 
     MEMORY = "memory"
     TURN = "turn"
     WORKING = "working"
     OBSERVATION = "observation"
-    DREAM_SCOPE = "dream_scope"  # an agent's, or one of its users', to be dreamed over
-    DREAM_RUN = "dream_run"  # a dream run
+    DREAM_SCOPE = "dream_scope"  # a scope that is due for a dream run
+    DREAM_RUN = "dream_run"
 
 
 SEARCHABLE_KINDS = (RecordKind.MEMORY, RecordKind.TURN, RecordKind.WORKING, RecordKind.OBSERVATION)
-"""The kinds that are found by search: one collection each."""
+"""The kinds that search can find. Each has a Qdrant collection of its own."""
 
 
 class Pipeline(StrEnum):
-    """What kind of progress a work row tracks. One row per record, track and generation."""
+    """A sequence of stages. A record has at most one job per pipeline and index generation."""
 
     INDEX = "index"
     ENRICHMENT = "enrichment"
@@ -64,11 +61,11 @@ class Pipeline(StrEnum):
 
 
 class ReasonCode(StrEnum):
-    """Why a job is delayed, was given back or is dead. The text beside it is for people."""
+    """Why a job is delayed, was released or is dead. The text stored with it is for people."""
 
     UNAVAILABLE = "unavailable"  # a database or a model could not be reached, refused, or took too long
-    REJECTED = "rejected"  # a database refused the request itself, so that repeating it may not help
-    INVALID_REPLY = "invalid_reply"  # the model answered, but not what was asked
+    REJECTED = "rejected"  # a database refused the request itself, so repeating it may not help
+    INVALID_REPLY = "invalid_reply"  # the model answered, but not in the form that was requested
     OVER_BUDGET = "over_budget"  # until the budget's window ends, or the budget or a price is changed
     NOT_READY = "not_ready"  # its scope is still active, or its run waits for another pass
     RELEASED = "released"  # its worker stopped; no attempt was used
@@ -77,11 +74,11 @@ class ReasonCode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One step of a track.
+    """One step of a pipeline.
 
-    `outage_counts`: whether a failure of the other side uses up an attempt. For the index it
-    doesn't, for the record is fine and Qdrant comes back; a model that keeps refusing ends
-    an enrichment as `failed`, since the raw entry serves as it is.
+    `outage_uses_attempt` tells whether the failure of a database or model counts as an attempt. It
+    does not for the index: the record is fine, and Qdrant will return. It does for enrichment: a model
+    that keeps refusing ends it as `failed`, because the raw memory is useful as it is.
     """
 
     name: str
@@ -104,18 +101,18 @@ DREAM_PASS = Stage(
 
 STAGES = {stage.name: stage for stage in (INDEX, EMBED, ENRICH, DREAM_START, DREAM_PASS)}
 
-# Tasks that are no stage of a record: the clock's.
+# Tasks that belong to no stage: Celery beat sends them at fixed intervals.
 DISPATCH_TASK = "sweep.dispatch_due_jobs"
 SWEEP_TASK = "sweep.sweep_once"
 
 
 def queue_of(task: str) -> str:
-    """Return the queue of a task: the folder that declares it."""
+    """Return the queue of a task, which is named like the folder that declares the task."""
     return task.partition(".")[0]
 
 
 class DreamPass(StrEnum):
-    """The passes, in the order of a run. The value is the task's name without its queue."""
+    """The passes of a dream run, in their order. A value is the name of the pass's task without its queue."""
 
     DEDUPLICATE = "deduplicate"
     EVALUATE_SESSIONS = "evaluate_sessions"

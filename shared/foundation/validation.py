@@ -1,12 +1,12 @@
-"""The rules for names and texts that come from outside, one place for all capabilities.
+"""Check names and texts that callers send. All capabilities use these rules.
 
-Each `check_*` returns what is to be stored or raises `errors.Invalid` (`TooLarge` for a size) with
-the field and the rule that was broken. The message never repeats the value: a refused value may not
-even be encodable. Patterns are applied with `fullmatch`: `$` would let a trailing newline pass.
+Each `check_*` function returns the value to store, or raises `errors.Invalid` (`TooLarge` for a size)
+with the field and the broken rule. The message never repeats the value, because a refused value may
+not even be encodable. Patterns are applied with `fullmatch`: `$` would accept a trailing newline.
 
-Lone surrogates and NUL are refused everywhere, because Postgres, JSON and Redis disagree about them
-and what one store takes the next one would lose. What a model writes is not refused but cleaned
-(`clean_category`): an entry is never lost for the category that a model gave it.
+Lone surrogates and NUL are refused everywhere. Postgres, JSON and Redis treat them differently, so a
+value that one of them accepts would be lost in another. A category that a model writes is cleaned
+instead of refused (`sanitize_category`), so that no memory is lost because of its category.
 """
 
 import re
@@ -31,16 +31,16 @@ _LINE_BREAKING = frozenset({"Cc", "Zl", "Zp"})
 
 
 def check_category(value: str, field: str = "category") -> str:
-    """Return a category such as `project-context/loci`, at most 256 characters."""
-    return _checked_path(value, field, MAX_CATEGORY_LENGTH)
+    """Return a category such as `project-context/loci`: at most 256 characters."""
+    return _check_path(value, field, MAX_CATEGORY_LENGTH)
 
 
 def check_identifier(value: str, field: str) -> str:
-    """Return an id that a caller chose (tenant, agent, user, session), at most 128 characters."""
-    return _checked_path(value, field, MAX_IDENTIFIER_LENGTH)
+    """Return an id that a caller chose (tenant, agent, user, session): at most 128 characters."""
+    return _check_path(value, field, MAX_IDENTIFIER_LENGTH)
 
 
-def _checked_path(value: str, field: str, max_length: int) -> str:
+def _check_path(value: str, field: str, max_length: int) -> str:
     check_path_shape(value, field)
     _check_length(value, field, max_length)
     if _PATH.fullmatch(value) is None:
@@ -49,7 +49,7 @@ def _checked_path(value: str, field: str, max_length: int) -> str:
 
 
 def check_path_shape(value: str, field: str) -> None:
-    """Raise Invalid for a path that is blank, absolute or has a `..` segment."""
+    """Raise errors.Invalid if a path is blank, is absolute or has a `..` segment."""
     if not value.strip():
         raise errors.Invalid(field, "must not be blank")
     if value.startswith("/"):
@@ -59,17 +59,17 @@ def check_path_shape(value: str, field: str) -> None:
 
 
 def sanitize_category(text: str | None) -> str | None:
-    """Make a category of what a model wrote; None when nothing usable remains."""
+    """Turn what a model wrote into a valid category; return None if nothing usable remains."""
     if not isinstance(text, str):  # a model's JSON may hold anything
         return None
     if len(text) <= MAX_CATEGORY_LENGTH and _PATH.fullmatch(text):
         return text
-    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
-    segments = [re.sub(r"[^A-Za-z0-9_-]+", "-", part).strip("-") for part in re.split(r"[/\\]", plain)]
-    return _fitting("/".join(filter(None, segments))) or None
+    ascii_text = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
+    segments = [re.sub(r"[^A-Za-z0-9_-]+", "-", part).strip("-") for part in re.split(r"[/\\]", ascii_text)]
+    return _shorten_path("/".join(filter(None, segments))) or None
 
 
-def _fitting(path: str) -> str:
+def _shorten_path(path: str) -> str:
     if len(path) <= MAX_CATEGORY_LENGTH:
         return path
     whole_segments = path[: MAX_CATEGORY_LENGTH + 1].rpartition("/")[0]
@@ -77,10 +77,7 @@ def _fitting(path: str) -> str:
 
 
 def check_text(value: str, field: str, max_length: int | None = None, *, allow_blank: bool = False) -> str:
-    """Return a text unchanged if every store can hold it.
-
-    `max_length` is in characters (code points).
-    """
+    """Return a text unchanged if every database can store it; `max_length` is in code points."""
     if not allow_blank and not value.strip():
         raise errors.Invalid(field, "must not be blank")
     if max_length is not None:
@@ -95,40 +92,41 @@ def check_text(value: str, field: str, max_length: int | None = None, *, allow_b
 
 
 def check_tags(values: Iterable[str], field: str = "tags") -> tuple[str, ...]:
-    """Return the tags without repeats, in their order: at most 64 of at most 64 characters.
+    """Return the tags in their order, without duplicates: at most 64 of at most 64 characters.
 
-    A tag stands in lists that are read by line, so characters that break a line are refused.
+    Tags appear in lists that are read line by line, so characters that break a line are refused.
     """
     tags = tuple(dict.fromkeys(values))
     if len(tags) > MAX_TAGS:
         raise errors.TooLarge(field, f"must be at most {MAX_TAGS} tags")
     for position, tag in enumerate(tags):
-        _check_one_line(tag, f"{field}.{position}", MAX_TAG_LENGTH)
+        _check_single_line(tag, f"{field}.{position}", MAX_TAG_LENGTH)
     return tags
 
 
 def check_metadata(pairs: Mapping[str, str], field: str = "metadata") -> dict[str, str]:
-    """Return the metadata: at most 64 pairs, keys to 64 and values to 1024 characters."""
+    """Return the metadata: at most 64 pairs, keys of at most 64 and values of at most 1024 characters."""
     if len(pairs) > MAX_METADATA_PAIRS:
         raise errors.TooLarge(field, f"must be at most {MAX_METADATA_PAIRS} pairs")
     for position, (key, value) in enumerate(pairs.items()):
-        # The key itself may be unprintable, so a bad one is named by its position.
-        _check_one_line(key, f"{field}.{position}", MAX_METADATA_KEY_LENGTH)
+        # A bad key may be unprintable, so the error names its position.
+        _check_single_line(key, f"{field}.{position}", MAX_METADATA_KEY_LENGTH)
         check_text(value, f"{field}.{key}", MAX_METADATA_VALUE_LENGTH, allow_blank=True)
     return dict(pairs)
 
 
 def check_time(value: datetime, field: str) -> datetime:
-    """Return a time in UTC; without a zone it is read as UTC.
+    """Return a time in UTC; a time without a zone is taken as UTC.
 
-    Years 2 to 9998 only: nearer the ends of the calendar a time can't be shown in every zone.
+    Only the years 2 to 9998 are allowed: closer to the ends of the calendar, a time cannot be
+    converted to every time zone.
     """
     if not _FIRST_YEAR <= value.year <= _LAST_YEAR:
         raise errors.Invalid(field, f"must lie in the years {_FIRST_YEAR} to {_LAST_YEAR}")
     return value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
 
 
-def _check_one_line(value: str, field: str, max_length: int) -> None:
+def _check_single_line(value: str, field: str, max_length: int) -> None:
     check_text(value, field, max_length)
     if any(unicodedata.category(character) in _LINE_BREAKING for character in value):
         raise errors.Invalid(field, "must not contain control characters or line breaks")

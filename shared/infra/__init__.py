@@ -1,1 +1,1 @@
-"""Clients of what Loci does not own: the stores, the broker, the models."""
+"""Clients of the databases, the broker and the model endpoints, and the telemetry of a process."""

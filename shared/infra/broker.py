@@ -1,10 +1,9 @@
-"""The doorbell: tell workers that a stage has work. What the work is, the rows say.
+"""Publish wake-ups: Celery messages that say "this stage has due jobs". The jobs are in Postgres.
 
-Nothing acknowledged lives only in the broker, so a ring may be lost, doubled or late: the
-sweep asks Postgres what is due and rings again. That is why a ring is never waited for. One
-thread publishes, at most once per task and tick, so that a burst of saves becomes a few
-messages, and a broker that hangs holds up nobody but this thread. The message carries the trace
-of who rang first.
+A wake-up may be lost, repeated or late, because nothing is stored in the broker alone: the sweep asks
+Postgres what is due and sends wake-ups again. So no request waits for the broker. One thread publishes,
+at most once per stage and interval, so that a burst of saves becomes a few messages, and a broker that
+hangs blocks only this thread. A message has the trace of the first request of the burst.
 """
 
 import threading
@@ -19,14 +18,14 @@ from kombu.exceptions import OperationalError
 from shared.foundation import config, stages
 from shared.infra.telemetry import traces
 
-_TICK = 0.05
-_MAX_RINGS = 8
-_STALE = 300
+_INTERVAL_SECONDS = 0.05
+_MAX_WAKE_UPS = 8  # per stage and interval
+_EXPIRES_SECONDS = 300
 log = structlog.get_logger()
 
 
 def celery_app(settings: config.Settings) -> Celery:
-    """Return the Celery app that publishers and workers agree on."""
+    """Return the Celery app with the settings that publishers and workers share."""
     app = Celery("loci", broker=settings.broker_address)
     app.conf.update(_settings(settings))
     return app
@@ -40,18 +39,18 @@ def _settings(settings: config.Settings) -> dict[str, object]:
         "task_ignore_result": True,
         "task_queues": [Queue(name) for name in sorted({stages.queue_of(task) for task in tasks})],
         "task_routes": {f"{stages.queue_of(task)}.*": {"queue": stages.queue_of(task)} for task in tasks},
-        # A misspelt queue must fail here, not fill a list that nobody reads.
+        # A misspelt queue must be an error, or messages would collect in a list that nobody reads.
         "task_create_missing_queues": False,
-        # Early acknowledgement: the rows are the one recovery path, a redelivery would be a second.
+        # Acknowledge early: lost work is recovered from the jobs, so redelivery would only repeat work.
         "task_acks_late": False,
         "worker_prefetch_multiplier": 1,
         "broker_connection_retry_on_startup": True,
         "broker_connection_max_retries": None,
-        # For Flower; both are off by default and cost one small message per task.
+        # Flower needs task events. They are off by default and cost one small message per task.
         "worker_send_task_events": True,
         "task_send_sent_event": False,
         "worker_hijack_root_logger": False,
-        # A half-open connection is otherwise never noticed, and the worker never wakes again.
+        # Otherwise a half-open connection is never noticed, and the worker receives nothing any more.
         "broker_transport_options": {
             "visibility_timeout": 600,
             "socket_timeout": 10,
@@ -65,68 +64,70 @@ def _settings(settings: config.Settings) -> dict[str, object]:
 
 
 class TaskPublisher:
-    """Ring for work, without waiting."""
+    """Sends wake-ups and tasks from a thread of its own, so that callers never wait for the broker."""
 
     def __init__(self, settings: config.Settings) -> None:
         self._app = celery_app(settings)
-        self._wanted: Counter[str] = Counter()
-        self._rung_by: dict[str, str | None] = {}
-        self._calls: list[tuple[str, dict[str, str | None], str | None]] = []
+        self._due_jobs: Counter[str] = Counter()
+        self._trace_of_stage: dict[str, str | None] = {}
+        self._tasks: list[tuple[str, dict[str, str | None], str | None]] = []
         self._lock = threading.Lock()
-        self._wake = threading.Event()
+        self._has_work = threading.Event()
         self._stopping = False
         self._thread: threading.Thread | None = None
 
     def wake(self, stage: stages.Stage, jobs: int = 1) -> None:
-        """Ask for workers for a stage that `rows` more rows are due in."""
+        """Tell the workers that `jobs` more jobs of a stage are due."""
         with self._lock:
-            self._wanted[stage.name] += jobs
-            self._rung_by.setdefault(stage.name, traces.traceparent())
-        self._start()
-        self._wake.set()
+            self._due_jobs[stage.name] += jobs
+            self._trace_of_stage.setdefault(stage.name, traces.traceparent())
+        self._start_thread()
+        self._has_work.set()
 
     def send(self, task: str, **arguments: str | None) -> None:
-        """Ask for one named task, with arguments for those who watch: the rows decide what is done."""
+        """Send a task. Its arguments are for Flower only: the jobs decide what is done."""
         with self._lock:
-            self._calls.append((task, arguments, traces.traceparent()))
-        self._start()
-        self._wake.set()
+            self._tasks.append((task, arguments, traces.traceparent()))
+        self._start_thread()
+        self._has_work.set()
 
-    def _start(self) -> None:
+    def _start_thread(self) -> None:
         with self._lock:
             if self._thread is None and not self._stopping:
-                self._thread = threading.Thread(target=self._publish_for_ever, name="bell", daemon=True)
+                self._thread = threading.Thread(
+                    target=self._publish_forever, name="task-publisher", daemon=True
+                )
                 self._thread.start()
 
     def close(self) -> None:
-        """Stop ringing; what was not rung is found by the sweep."""
+        """Stop publishing. The sweep sends the wake-ups that were not sent."""
         self._stopping = True
-        self._wake.set()
+        self._has_work.set()
         if self._thread is not None:
             self._thread.join(timeout=1)
 
-    def _publish_for_ever(self) -> None:
+    def _publish_forever(self) -> None:
         while not self._stopping:
-            self._wake.wait()
-            self._wake.clear()
+            self._has_work.wait()
+            self._has_work.clear()
             with self._lock:
-                wanted, self._wanted = self._wanted, Counter()
-                rung_by, self._rung_by = self._rung_by, {}
-                calls, self._calls = self._calls, []
-            for task, arguments, trace in calls:
+                due_jobs, self._due_jobs = self._due_jobs, Counter()
+                trace_of_stage, self._trace_of_stage = self._trace_of_stage, {}
+                tasks, self._tasks = self._tasks, []
+            for task, arguments, trace in tasks:
                 self._send(task, arguments, trace)
-            for name, rows in wanted.items():
-                self._publish(stages.STAGES[name], rows, rung_by[name])
-            threading.Event().wait(_TICK)
+            for name, jobs in due_jobs.items():
+                self._send_wake_ups(stages.STAGES[name], jobs, trace_of_stage[name])
+            threading.Event().wait(_INTERVAL_SECONDS)
 
-    def _publish(self, stage: stages.Stage, rows: int, trace: str | None) -> None:
-        for _ in range(min(_MAX_RINGS, -(-rows // stage.batch_size))):
-            self._send(stage.task, {"due_jobs": rows}, trace)
+    def _send_wake_ups(self, stage: stages.Stage, jobs: int, trace: str | None) -> None:
+        for _ in range(min(_MAX_WAKE_UPS, -(-jobs // stage.batch_size))):
+            self._send(stage.task, {"due_jobs": jobs}, trace)
 
     def _send(self, task: str, arguments: Mapping[str, str | int | None], trace: str | None) -> None:
-        with traces.span(f"ring {task}", "producer", trace) as span:
-            headers = {traces.HEADER: told} if (told := traces.traceparent()) else {}
-            options = {"queue": stages.queue_of(task), "headers": headers, "expires": _STALE}
+        with traces.span(f"publish {task}", "producer", trace) as span:
+            headers = {traces.HEADER: current} if (current := traces.traceparent()) else {}
+            options = {"queue": stages.queue_of(task), "headers": headers, "expires": _EXPIRES_SECONDS}
             try:
                 self._app.send_task(task, kwargs=arguments, retry=False, **options)
             except (OperationalError, OSError) as error:

@@ -1,6 +1,6 @@
-"""A circuit breaker: after a failure, don't ask again for a moment.
+"""Refuse calls to a dependency for a moment after one has failed.
 
-Without it every request to a black-holed store waits out the whole time-out.
+Without a circuit breaker, every request to a database that does not respond waits for the whole timeout.
 """
 
 import time
@@ -9,18 +9,18 @@ from shared.foundation import errors
 
 
 class CircuitBreaker:
-    """Refuse calls for `pause` seconds after one that found its dependency away."""
+    """A context manager around calls: after an errors.Unavailable it refuses calls for `pause` seconds."""
 
     def __init__(self, dependency: str, pause: float = 1.0) -> None:
         self._dependency = dependency
         self._pause = pause
-        self._closed_until = 0.0
+        self._open_until = 0.0
 
     def __enter__(self) -> None:
-        wait = self._closed_until - time.monotonic()
-        if wait > 0:
-            raise errors.Unavailable(self._dependency, "it failed a moment ago", retry_after=wait)
+        wait_seconds = self._open_until - time.monotonic()
+        if wait_seconds > 0:
+            raise errors.Unavailable(self._dependency, "it failed a moment ago", retry_after=wait_seconds)
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, errors.Unavailable):
-            self._closed_until = time.monotonic() + self._pause
+            self._open_until = time.monotonic() + self._pause

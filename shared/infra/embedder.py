@@ -1,9 +1,9 @@
-"""Text to vectors, through any OpenAI-compatible `/embeddings` endpoint.
+"""Compute the embeddings of texts through any OpenAI-compatible `/embeddings` endpoint.
 
-A vector is accepted only if it can't spoil the index: as many as were asked for, of the
-dimension that was agreed, finite, and not zero. A wrong one means that the endpoint is not
-what was configured, which is nobody's record's fault: errors.Unavailable, so that the work
-waits until somebody mends the endpoint.
+A response is accepted only if it cannot damage the index: one vector per text, of the right
+dimension, finite and not zero. Anything else means that the endpoint is not what was configured.
+`embed` and `embed_query` report that as errors.Unavailable, because the texts are not to blame and
+their jobs can wait until the endpoint is repaired.
 """
 
 import math
@@ -21,14 +21,14 @@ Vector = list[float]
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingReply:
-    """The vectors of one call, and what the endpoint says it used (its own usage object)."""
+    """The vectors of one call and the usage object that the endpoint reported for it."""
 
     vectors: list[Vector]
     usage: dict[str, Any]
 
 
 class Embedder:
-    """One model of one endpoint."""
+    """One embedding model of one endpoint."""
 
     def __init__(self, endpoint: ModelEndpoint, settings: config.Settings) -> None:
         self._endpoint = endpoint
@@ -40,55 +40,58 @@ class Embedder:
         self._breaker = CircuitBreaker("embedding endpoint", pause=2)
 
     async def dimension(self) -> int:
-        """Return the vectors' length, asked from the endpoint when no setting tells it."""
+        """Return the length of the vectors: the setting, or else that of a vector from the endpoint."""
         if self._dimension is None:
-            self._dimension = len((await self._ask(["dimension"], None)).vectors[0])
+            self._dimension = len((await self._embed_or_unavailable(["dimension"], None)).vectors[0])
         return self._dimension
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
-        """Return one unit-comparable vector for each text, in order."""
+        """Return one vector per text, in the order of the texts, with as many calls as needed."""
         vectors: list[Vector] = []
         for start in range(0, len(texts), self.batch_size):
-            vectors += (await self._ask(texts[start : start + self.batch_size], None)).vectors
+            vectors += (
+                await self._embed_or_unavailable(texts[start : start + self.batch_size], None)
+            ).vectors
         return vectors
 
     async def embed_batch(self, texts: Sequence[str]) -> EmbeddingReply:
-        """Embed at most `batch` texts in one call.
+        """Embed at most `batch_size` texts in one call.
 
-        Raises errors.BadReply for an answer that can't be used. Workers embed through
-        `shared.platform.spend.metered_calls`, which books what it costs.
+        Workers call `shared.platform.spend.metered_calls` instead, which also records the cost. Raises
+        errors.InvalidModelReply if the response cannot be used.
         """
-        return await self._call(texts, None)
+        return await self._request(texts, None)
 
     async def embed_query(self, texts: Sequence[str]) -> list[Vector]:
-        """Return the vectors of a query's texts; give up early, since somebody waits for the answer."""
+        """Return the vectors of a query's texts; the timeout is short because a search waits for them."""
         with self._breaker:
-            return (await self._ask(texts, self._query_timeout)).vectors
+            return (await self._embed_or_unavailable(texts, self._query_timeout)).vectors
 
     async def close(self) -> None:
         """Close the connections."""
         await self._endpoint.close()
 
-    async def _ask(self, texts: Sequence[str], timeout: float | None) -> EmbeddingReply:
+    async def _embed_or_unavailable(self, texts: Sequence[str], timeout: float | None) -> EmbeddingReply:
         try:
-            return await self._call(texts, timeout)
+            return await self._request(texts, timeout)
         except errors.InvalidModelReply as error:
             raise errors.Unavailable("embedding endpoint", str(error)) from error
 
-    async def _call(self, texts: Sequence[str], timeout: float | None) -> EmbeddingReply:
+    async def _request(self, texts: Sequence[str], timeout: float | None) -> EmbeddingReply:
         body = {
             "model": self.model,
             "input": [text[: self.max_chars] for text in texts],
             "encoding_format": "float",
         }
-        answer = await self._endpoint.post("embeddings", body, timeout)
-        usage = usage_of(answer)
+        response = await self._endpoint.post("embeddings", body, timeout)
+        usage = usage_of(response)
         try:
-            return EmbeddingReply([self._checked(vector) for vector in _vectors(answer, len(texts))], usage)
+            vectors = [self._require_usable(vector) for vector in _parse_vectors(response, len(texts))]
         except errors.InvalidModelReply as error:
             raise errors.InvalidModelReply(str(error), usage=usage) from error
+        return EmbeddingReply(vectors, usage)
 
-    def _checked(self, vector: Vector) -> Vector:
+    def _require_usable(self, vector: Vector) -> Vector:
         if self._dimension is not None and len(vector) != self._dimension:
             raise errors.InvalidModelReply(f"{len(vector)} dimensions instead of {self._dimension}")
         norm = math.sqrt(math.fsum(x * x for x in vector))
@@ -97,9 +100,9 @@ class Embedder:
         return vector
 
 
-def _vectors(answer: Any, count: int) -> list[Vector]:
+def _parse_vectors(response: Any, count: int) -> list[Vector]:
     try:
-        rows = sorted(answer["data"], key=lambda row: row["index"])
+        rows = sorted(response["data"], key=lambda row: row["index"])
         vectors = [[float(x) for x in row["embedding"]] for row in rows]
     except (KeyError, TypeError, ValueError) as error:
         raise errors.InvalidModelReply("embeddings of an unknown shape") from error
@@ -109,17 +112,17 @@ def _vectors(answer: Any, count: int) -> list[Vector]:
 
 
 def to_float32_bytes(vector: Vector) -> bytes:
-    """Return a vector as little-endian float32."""
+    """Return a vector as 32-bit floats in the byte order of the machine."""
     return array("f", vector).tobytes()
 
 
 def from_float32_bytes(data: bytes) -> Vector:
-    """Return the vector that `packed` made."""
+    """Return the vector that `to_float32_bytes` converted."""
     return array("f", data).tolist()
 
 
 def open_embedder(settings: config.Settings) -> Embedder | None:
-    """Return the configured embedder, or None: then search is by keyword, and nothing is pending."""
+    """Return the configured embedder, or None; without one, search uses keywords alone."""
     if settings.embedding_base_url is None:
         return None
     endpoint = ModelEndpoint(

@@ -1,27 +1,29 @@
-"""A sign of life in a file: what a process that serves no HTTP shows to a liveness probe.
+"""A file that shows that a process is alive, for a liveness probe of a process that serves no HTTP.
 
-The file holds the reading of the monotonic clock, which all processes of a machine share and
-nobody can set: a step of the wall clock must not look like the death of every worker at once.
+The file contains the time of the monotonic clock. All processes of a machine share that clock, and
+nobody can set it. If the file had the wall-clock time, a correction of that clock would make every
+worker look dead at once.
 """
 
 import time
 from pathlib import Path
 
-INTERVAL_SECONDS = 5.0  # seconds between beats
+from shared.foundation.atomic_file import write_atomically
+
+INTERVAL_SECONDS = 5.0
+"""The time between two writes."""
 
 
 def write(file: Path | None) -> None:
-    """Note that the process is alive now; nothing if no file is set. A file is replaced whole."""
+    """Record that the process is alive now; do nothing without a file."""
     if file is None:
         return
     file.parent.mkdir(parents=True, exist_ok=True)
-    fresh = file.with_name(f"{file.name}.new")
-    fresh.write_text(repr(time.monotonic()))
-    fresh.replace(file)
+    write_atomically(file, repr(time.monotonic()).encode())
 
 
 def age_seconds(file: Path | None) -> float | None:
-    """Return the seconds since the last beat; None if there is none, or it is from before a restart."""
+    """Return the seconds since the last write; None if there was none since the machine started."""
     try:
         seconds = time.monotonic() - float(file.read_text()) if file else -1.0
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Ask a chat model, through any OpenAI-compatible `/chat/completions` endpoint."""
+"""Call a chat model through any OpenAI-compatible `/chat/completions` endpoint."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +9,7 @@ from shared.infra.model_endpoint import ModelEndpoint, usage_of
 
 @dataclass(frozen=True, slots=True)
 class ModelReply:
-    """What the model said, and what the endpoint says it cost (its own usage object)."""
+    """The text of a reply and the usage object that the endpoint reported for it."""
 
     text: str
     finish_reason: str | None
@@ -25,11 +25,11 @@ class LanguageModel:
         self.max_tokens = settings.llm_max_tokens
 
     async def complete(self, system: str, user: str) -> ModelReply:
-        """Return the model's reply.
+        """Return the model's reply to a system and a user message.
 
-        Raises errors.Unavailable when the endpoint can't serve now, and errors.BadReply when
-        it answers without a text: an empty choice, a refusal, or another shape. Workers ask through
-        `shared.platform.spend.metered_calls`, which books what it costs.
+        Workers call `shared.platform.spend.metered_calls` instead, which also records the cost. Raises
+        errors.Unavailable if the endpoint cannot serve now, and errors.InvalidModelReply if the response
+        has no text: an empty choice, a refusal or an unknown shape.
         """
         body = {
             "model": self.model,
@@ -37,17 +37,17 @@ class LanguageModel:
             "temperature": 0,
             "messages": [{"role": "system", "content": system}, {"role": "user", "content": user}],
         }
-        return _reply(await self._endpoint.post("chat/completions", body))
+        return _parse_reply(await self._endpoint.post("chat/completions", body))
 
     async def close(self) -> None:
         """Close the connections."""
         await self._endpoint.close()
 
 
-def _reply(answer: Any) -> ModelReply:
-    usage = usage_of(answer)
+def _parse_reply(response: Any) -> ModelReply:
+    usage = usage_of(response)
     try:
-        choice = answer["choices"][0]
+        choice = response["choices"][0]
         text, refusal = choice["message"].get("content"), choice["message"].get("refusal")
         finish_reason = choice.get("finish_reason")
     except (KeyError, IndexError, TypeError, AttributeError) as error:
@@ -60,7 +60,7 @@ def _reply(answer: Any) -> ModelReply:
 
 
 def open_language_model(settings: config.Settings) -> LanguageModel | None:
-    """Return the configured model, or None: then entries stay as they were written."""
+    """Return the configured model, or None; without one, memories stay as they were written."""
     if settings.llm_base_url is None:
         return None
     endpoint = ModelEndpoint(

@@ -1,13 +1,13 @@
-"""Postgres: the truth. Every transaction says whose rows it may touch.
+"""Connect to Postgres, the source of truth. Every transaction names the tenant whose rows it may use.
 
-`tenant(t)` opens a transaction that sees one tenant's rows; `fleet()` one that sees, across
-tenants, only the tables without content (`work`, `tenant`, `tally`). Row-level security
-enforces both through the setting `loci.tenant`, which lives as long as the transaction, so it
-also holds behind a transaction-pooling proxy. Store functions filter by tenant besides
-(`owned_by`): two locks, and the tests open each alone.
+`for_tenant(t)` opens a transaction that sees the rows of one tenant. `across_tenants()` opens one that
+sees all tenants, but only in tables without content, such as `job` and `tenant`. Row-level security
+enforces both through the setting `loci.tenant`. The setting ends with the transaction, so this also
+works behind a proxy that pools transactions. Queries filter by tenant as well (`tenant_filter`). Each of
+the two protections is sufficient, and the tests check each without the other.
 
-Every tenant transaction holds the generations' lock in shared mode. Creating or promoting an
-index generation takes it exclusively: a save can't fall between two generations.
+Every tenant transaction holds the advisory lock of the index generations in shared mode. Creating or
+promoting a generation takes it exclusively, so that no save misses one of two generations.
 """
 
 import hashlib
@@ -53,8 +53,9 @@ metadata = MetaData(
 
 ALL_TENANTS = "*"
 GENERATIONS_LOCK = 0x10C1_0001
-# What says "not now" rather than "not so": the server is away, starting, full, or gave up on us.
-_PASSING = (
+# Errors that can pass without a change of the request: the server is unreachable, starting or overloaded,
+# or it cancelled the transaction.
+_TRANSIENT = (
     OSError,
     PoolTimeoutError,
     asyncpg.PostgresConnectionError,
@@ -65,44 +66,43 @@ _PASSING = (
     asyncpg.LockNotAvailableError,
 )
 
-
-# Written out once: it opens every transaction, and composing it anew took longer than running it.
-_OPENING = text(
+# Composed once, because it opens every transaction and composing it takes longer than running it.
+_OPEN_TENANT = text(
     f"SELECT set_config('loci.tenant', :tenant, true), pg_advisory_xact_lock_shared({GENERATIONS_LOCK})"
 )
 
 
 def tenant_filter(table: Table, tenant: str) -> ColumnElement[bool]:
-    """Return the application's own tenant filter: the one place that builds it."""
+    """Return the condition that a row belongs to a tenant. All queries use this function."""
     return table.c.tenant == tenant
 
 
 def is_any_of(column: ColumnElement[str], values: Iterable[str]) -> ColumnElement[bool]:
-    """Return the condition that a text is among these.
+    """Return the condition that a text column has one of these values.
 
-    Unlike `IN` it has the same words for every count, so the statement is parsed and planned once.
+    Unlike with `IN`, the statement is the same for any number of values, so it is prepared only once.
     """
     return column == any_(literal(list(values), ARRAY(Text)))
 
 
 def is_any_turn_of(
-    session: ColumnElement[str], seq: ColumnElement[int], places: Iterable[tuple[str, int]]
+    session: ColumnElement[str], seq: ColumnElement[int], turn_keys: Iterable[tuple[str, int]]
 ) -> ColumnElement[bool]:
-    """Return the condition that (session, seq) is one of these places; the same words for every count."""
-    wanted = list(places)
-    sessions = func.unnest(literal([place[0] for place in wanted], ARRAY(Text)))
-    seqs = func.unnest(literal([place[1] for place in wanted], ARRAY(Integer)))
-    return tuple_(session, seq).in_(select(sessions, seqs))
+    """Return the condition that (session, seq) is one of these turn keys, as `is_any_of` does for texts."""
+    turn_keys = list(turn_keys)
+    session_ids = func.unnest(literal([session_id for session_id, _ in turn_keys], ARRAY(Text)))
+    seqs = func.unnest(literal([seq for _, seq in turn_keys], ARRAY(Integer)))
+    return tuple_(session, seq).in_(select(session_ids, seqs))
 
 
 def exact_scope(table: Table, scope: Scope) -> ColumnElement[bool]:
-    """Return the condition that a row belongs to exactly this scope: one user's, or to no user."""
+    """Return the condition that a row belongs to exactly this scope: to its user, or to no user."""
     same_user = table.c.user_id.is_not_distinct_from(scope.user_id)
     return and_(tenant_filter(table, scope.tenant), table.c.agent_id == scope.agent_id, same_user)
 
 
 def visible_scope(table: Table, scope: Scope) -> ColumnElement[bool]:
-    """Return the condition of what a scope sees: the agent's common rows, and those of its user."""
+    """Return the condition that a scope sees a row: it is common to the agent, or belongs to the user."""
     common = table.c.user_id.is_(None)
     visible = common if scope.user_id is None else or_(common, table.c.user_id == scope.user_id)
     return and_(tenant_filter(table, scope.tenant), table.c.agent_id == scope.agent_id, visible)
@@ -111,15 +111,15 @@ def visible_scope(table: Table, scope: Scope) -> ColumnElement[bool]:
 def keyset_after(*keys: tuple[ColumnElement[Any], Any, bool]) -> ColumnElement[bool]:
     """Return the condition of the rows that follow a position in an ordering.
 
-    Each key is (column, value at the position, whether the column is ordered descending).
+    Each key is (column, value at the position, whether the column is in descending order).
     """
     (column, value, is_descending), *rest = keys
-    beyond = column < value if is_descending else column > value
-    return or_(beyond, and_(column == value, keyset_after(*rest))) if rest else beyond
+    follows = column < value if is_descending else column > value
+    return or_(follows, and_(column == value, keyset_after(*rest))) if rest else follows
 
 
 def seconds(number: float) -> Function[Any]:
-    """Return an interval of this many seconds."""
+    """Return an SQL interval of this many seconds."""
     return func.make_interval(0, 0, 0, 0, 0, 0, number)
 
 
@@ -135,46 +135,46 @@ class Postgres:
     def __init__(self, settings: config.Settings) -> None:
         url = config.require_setting(settings.postgres_url, "LOCI_POSTGRES_URL")
         self.engine = create_engine(url, settings.postgres_role, settings.postgres_pool_size)
-        self._unbound = self.engine.execution_options(isolation_level="AUTOCOMMIT")
+        self._autocommit_engine = self.engine.execution_options(isolation_level="AUTOCOMMIT")
 
     @asynccontextmanager
     async def for_tenant(self, tenant: str) -> AsyncIterator[AsyncConnection]:
-        """Open one transaction over one tenant's rows; it commits when the block ends well.
+        """Open a transaction over the rows of one tenant; it commits if the block ends without an error.
 
-        Raises errors.Unavailable when Postgres can't serve. A failure while committing is
-        reported so too: its outcome is unknown, and a retry with the same key finds out.
+        Raises errors.Unavailable if Postgres cannot serve, also for a failure during the commit, after
+        which the outcome is unknown. A caller that repeats the request with its idempotency key is safe.
         """
         with failures_as_unavailable():
             async with self.engine.begin() as connection:
-                await connection.execute(_OPENING, {"tenant": tenant})
+                await connection.execute(_OPEN_TENANT, {"tenant": tenant})
                 yield connection
 
     @asynccontextmanager
     async def across_tenants(self, *, exclusive: bool = False) -> AsyncIterator[AsyncConnection]:
-        """Open one transaction over the content-free tables of all tenants.
+        """Open a transaction over the tables without content, for all tenants.
 
-        `exclusive` waits until no tenant transaction is open and holds new ones back.
+        `exclusive` waits until no tenant transaction is open, and blocks new ones until this one ends.
         """
-        opening = select(func.set_config("loci.tenant", ALL_TENANTS, True))
+        statement = select(func.set_config("loci.tenant", ALL_TENANTS, True))
         if exclusive:
-            opening = opening.add_columns(func.pg_advisory_xact_lock(GENERATIONS_LOCK))
+            statement = statement.add_columns(func.pg_advisory_xact_lock(GENERATIONS_LOCK))
         with failures_as_unavailable():
             async with self.engine.begin() as connection:
-                await connection.execute(opening)
+                await connection.execute(statement)
                 yield connection
 
     @asynccontextmanager
     async def autocommit(self) -> AsyncIterator[AsyncConnection]:
-        """Open a connection without a transaction: one round trip a statement, and no rows to be seen.
+        """Open a connection on which each statement commits by itself and needs only one round trip.
 
-        For what is asked before the tenant is known; row-level security hides every row from it.
+        It is for questions that come before the tenant is known. Row-level security hides every row.
         """
         with failures_as_unavailable():
-            async with self._unbound.connect() as connection:
+            async with self._autocommit_engine.connect() as connection:
                 yield connection
 
     async def ping(self) -> None:
-        """Raise errors.Unavailable unless a query answers."""
+        """Raise errors.Unavailable unless Postgres answers a query."""
         async with self.autocommit() as connection:
             await connection.execute(select(1))
 
@@ -184,49 +184,49 @@ class Postgres:
 
 
 def create_engine(url: str, role: str, pool_size: int) -> AsyncEngine:
-    """Create an engine whose sessions act as `role` ('' keeps the login's own)."""
+    """Create an engine whose sessions act as `role`; with '', they act as the login role."""
     server_settings = {"application_name": "loci", "timezone": "UTC"} | ({"role": role} if role else {})
     return create_async_engine(
         async_url(url),
         pool_size=pool_size,
         max_overflow=pool_size,
         pool_timeout=5,
-        # An error's text must not quote the memory that was being written.
+        # Otherwise the text of an error would quote the memory that was being written.
         hide_parameters=True,
-        json_serializer=_json,
+        json_serializer=_to_json,
         json_deserializer=orjson.loads,
         connect_args={"server_settings": server_settings, "timeout": 5, "command_timeout": 60},
     )
 
 
-def _json(value: object) -> str:
+def _to_json(value: object) -> str:
     return orjson.dumps(value).decode()
 
 
 def async_url(url: str) -> str:
-    """Name the driver in a plain `postgresql://` address."""
+    """Return a `postgresql://` address with the name of the async driver."""
     return "postgresql+asyncpg://" + url.partition("://")[2]
 
 
-class failures_as_unavailable:  # noqa: N801  (reads as a statement: `with translated():`)
-    """Turn what passes by itself into errors.Unavailable; let everything else through."""
+class failures_as_unavailable:  # noqa: N801  (read as a statement: `with failures_as_unavailable():`)
+    """A context manager that turns transient failures into errors.Unavailable and ignores all others."""
 
     def __enter__(self) -> None: ...
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if error is not None and _passes(error):
-            raise errors.Unavailable("postgres", type(_origin(error)).__name__) from error
+        if error is not None and _is_transient(error):
+            raise errors.Unavailable("postgres", type(_driver_error(error)).__name__) from error
 
 
-def _passes(error: BaseException) -> bool:
+def _is_transient(error: BaseException) -> bool:
     if isinstance(error, errors.LociError):
         return False
     if isinstance(error, DBAPIError) and (error.connection_invalidated or isinstance(error, InterfaceError)):
         return True
-    return isinstance(error, (*_PASSING, OperationalError)) or isinstance(_origin(error), _PASSING)
+    return isinstance(error, (*_TRANSIENT, OperationalError)) or isinstance(_driver_error(error), _TRANSIENT)
 
 
-def _origin(error: BaseException) -> BaseException:
-    """Return the driver's own error beneath SQLAlchemy's wrappers."""
+def _driver_error(error: BaseException) -> BaseException:
+    """Return the driver's error that SQLAlchemy has wrapped."""
     inner = getattr(error, "orig", None)
     return inner.__cause__ or inner if inner is not None else error

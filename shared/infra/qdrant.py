@@ -1,8 +1,9 @@
-"""Qdrant: the index, derived from Postgres and Redis and never trusted for truth.
+"""Connect to Qdrant, which holds the search index: derived data that can be rebuilt.
 
-Oldest server that has what we use: 1.10 (batch query, sparse IDF). Older servers silently ignore
-newer options; the only one we send (IDF by tenant, since 1.19) then ranks by the collection's
-statistics, so no other option may be relied upon. Fusion is our own code for that reason.
+The oldest usable server is 1.10, which has batch queries and sparse vectors with IDF. Servers ignore
+options that they do not know without an error. The only newer option that Loci sends is the IDF of one
+tenant (since 1.19); an older server then uses the IDF of the whole collection. Results must not depend
+on any other new option, which is why Loci fuses the channels in its own code.
 """
 
 import asyncio
@@ -15,25 +16,25 @@ from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedR
 from shared.foundation import config, errors
 from shared.infra.circuit_breaker import CircuitBreaker
 
-# The client opens a connection for every call to a server on this machine unless told otherwise. They are
-# let go before the server does so (5 s there), or a call now and then meets one that is just closing.
+# Without limits, the client opens a new connection for every call to a server on this machine. Idle
+# connections are closed earlier than by the server (after 5 s), or a call may hit one that is closing.
 _CONNECTIONS = httpx.Limits(max_connections=64, max_keepalive_connections=32, keepalive_expiry=2)
 
 
 class CollectionNotFound(errors.LociError):
-    """The collection is not there: the index was lost, or its generation has been dropped."""
+    """The collection does not exist: the index was lost, or its generation has been dropped."""
 
 
 class PointNotFound(errors.LociError):
-    """A point that a call names is not there: nothing was done for it."""
+    """A point that a call names does not exist, so nothing was done for it."""
 
 
 class RequestRefused(errors.LociError):
-    """Qdrant answered that a request can't be carried out as it stands."""
+    """Qdrant refused a request as invalid."""
 
 
 class Qdrant:
-    """A connection to Qdrant that fails fast and in our own words."""
+    """A client of Qdrant that fails fast, with the errors of Loci."""
 
     def __init__(self, settings: config.Settings) -> None:
         self.client = AsyncQdrantClient(
@@ -47,7 +48,11 @@ class Qdrant:
         self._timeout = settings.qdrant_timeout
 
     def call_guard(self, *, timeout: float | None = None) -> "_Guard":
-        """Bound and translate the calls of a block: `async with qdrant.guarded(): …`."""
+        """Limit the duration of the calls in a block and translate their errors.
+
+        Use it as `async with qdrant.call_guard(): …`; `timeout` is in seconds. Raises errors.Unavailable,
+        CollectionNotFound or PointNotFound.
+        """
         return _Guard(self.breaker, timeout or self._timeout)
 
     async def query_batch(
@@ -55,13 +60,13 @@ class Qdrant:
     ) -> list[list[models.ScoredPoint]]:
         """Return the points that each of several queries finds.
 
-        Asked of the client's lower half: the upper copies every request first, to look for texts
-        that it might embed, and takes longer over that than the server over the search.
+        This calls the client's lower level. The upper level copies every request first, to look for
+        texts that it could embed, and that takes longer than the search.
         """
-        answer = await self.client.http.search_api.query_batch_points(
+        response = await self.client.http.search_api.query_batch_points(
             collection, query_request_batch=models.QueryRequestBatch(searches=list(requests))
         )
-        return [one.points for one in answer.result or []]
+        return [result.points for result in response.result or []]
 
     async def version(self) -> str:
         """Return the server's version."""
@@ -69,7 +74,7 @@ class Qdrant:
             return (await self.client.info()).version
 
     async def ping(self) -> None:
-        """Raise errors.Unavailable unless the server answers."""
+        """Raise errors.Unavailable unless the server responds."""
         async with self.call_guard():
             await self.client.info()
 
@@ -92,17 +97,17 @@ class _Guard:
     ) -> None:
         try:
             await self._limit.__aexit__(kind, error, trace)  # type: ignore[arg-type]
-        except TimeoutError as late:
-            error = late
+        except TimeoutError as timeout_error:
+            error = timeout_error
         if error is None:
             return
-        told = _told(error)
-        if told is not None:
-            self._breaker.__exit__(type(told), told, None)
-            raise told from error
+        translated_error = _translate(error)
+        if translated_error is not None:
+            self._breaker.__exit__(type(translated_error), translated_error, None)
+            raise translated_error from error
 
 
-def _told(error: BaseException) -> errors.LociError | None:
+def _translate(error: BaseException) -> errors.LociError | None:
     if isinstance(error, UnexpectedResponse):
         if error.status_code == httpx.codes.NOT_FOUND:
             if b"point with id" in error.content.lower():

@@ -1,8 +1,8 @@
-"""Redis: desks and windows, nothing that can't be lost or rebuilt.
+"""Connect to Redis, which holds working memory, conversation windows and `tmp` stores.
 
-Values come back as text. The socket time-out bounds what a request may wait because of Redis;
-errors surface as errors.Unavailable through `translated`. A connection that Redis has closed (it
-was restarted) is opened once more; a time-out is not tried again, or the bound would double.
+Values are returned as text. The socket timeout limits how long a request may wait for Redis. Failures
+become errors.Unavailable. A connection that Redis has closed, as after a restart, is opened once more.
+A call that timed out is not repeated, because that would double the limit.
 """
 
 from typing import Any, Self
@@ -17,7 +17,7 @@ from shared.infra.circuit_breaker import CircuitBreaker
 
 
 def open_redis(settings: config.Settings) -> redis.asyncio.Redis:
-    """Connect lazily to the Redis of desks and windows."""
+    """Return a client of the Redis at LOCI_REDIS_URL; it connects with the first command."""
     return redis.asyncio.from_url(
         config.require_setting(settings.redis_url, "LOCI_REDIS_URL"),
         decode_responses=True,
@@ -25,19 +25,19 @@ def open_redis(settings: config.Settings) -> redis.asyncio.Redis:
         socket_connect_timeout=settings.redis_timeout,
         socket_keepalive=True,
         health_check_interval=30,
-        retry=_BehindBreaker(),
+        retry=_RetryWithBreaker(),
     )
 
 
-class _BehindBreaker(Retry):
-    """What every command and every connecting passes: after a failure, none is tried for a moment."""
+class _RetryWithBreaker(Retry):
+    """The retry policy of every command and connection attempt: it refuses them while the breaker is open."""
 
     def __init__(self) -> None:
         super().__init__(NoBackoff(), 1, supported_errors=(exceptions.ConnectionError,))
         self._breaker = CircuitBreaker("redis")
 
     def __deepcopy__(self, memo: object) -> Self:
-        return self  # every connection copies what it is given, and the breaker is one for all
+        return self  # every connection copies its retry policy, but all of them must share the breaker
 
     async def call_with_retry(self, *call: Any, **options: Any) -> Any:
         with self._breaker:
@@ -47,8 +47,8 @@ class _BehindBreaker(Retry):
                 raise errors.Unavailable("redis", type(error).__name__) from error
 
 
-class failures_as_unavailable:  # noqa: N801  (reads as a statement: `with translated():`)
-    """Turn Redis's own failures into errors.Unavailable."""
+class failures_as_unavailable:  # noqa: N801  (read as a statement: `with failures_as_unavailable():`)
+    """A context manager that turns the failures of Redis into errors.Unavailable."""
 
     def __enter__(self) -> None: ...
 

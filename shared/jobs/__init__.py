@@ -1,1 +1,1 @@
-"""What is left to do, as rows without content: the queue of record."""
+"""The durable queue: jobs without content in Postgres, what happens to them, and what is measured of them."""

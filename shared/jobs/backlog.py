@@ -1,4 +1,4 @@
-"""What is left to do, looked at without taking any of it."""
+"""Read what is left to do, without claiming any of it."""
 
 from sqlalchemy import RowMapping, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -8,11 +8,11 @@ from shared.infra.postgres import tenant_filter
 from shared.jobs.job import JOB_COLUMNS, Job
 from shared.jobs.table import job
 
-_REASONS = 20
+_MAX_REASONS = 20
 
 
 async def count_due(connection: AsyncConnection) -> dict[str, int]:
-    """Count what is due now, by stage."""
+    """Return the number of jobs that are due now, by the name of their stage."""
     rows = await connection.execute(
         select(job.c.stage, func.count().label("rows"))
         .where(job.c.dead_at.is_(None), job.c.run_at <= func.now())
@@ -22,7 +22,7 @@ async def count_due(connection: AsyncConnection) -> dict[str, int]:
 
 
 async def list_due(connection: AsyncConnection, stage: Stage, attempts: int, limit: int) -> list[Job]:
-    """Return what is due in a stage without taking it."""
+    """Return the due jobs of a stage that have been attempted fewer than `attempts` times."""
     rows = await connection.execute(
         select(*(job.c[name] for name in JOB_COLUMNS))
         .where(job.c.stage == stage.name, job.c.run_at <= func.now(), job.c.dead_at.is_(None))
@@ -34,7 +34,7 @@ async def list_due(connection: AsyncConnection, stage: Stage, attempts: int, lim
 
 
 async def list_exhausted(connection: AsyncConnection, attempts: int, limit: int) -> list[Job]:
-    """Return due rows whose last attempt never came back: each one's worker died with it."""
+    """Return and lock due jobs whose last attempt never came back, because its worker died."""
     rows = await connection.execute(
         select(job)
         .where(job.c.dead_at.is_(None), job.c.attempts >= attempts, job.c.run_at <= func.now())
@@ -46,33 +46,34 @@ async def list_exhausted(connection: AsyncConnection, attempts: int, limit: int)
 
 
 async def list_delayed(connection: AsyncConnection, tenant: str) -> list[RowMapping]:
-    """Return {stage, reason, rows} of a tenant's rows that wait for something to come back or to turn."""
-    waits = (job.c.lease_token.is_(None), job.c.run_at > func.now(), job.c.last_error.is_not(None))
+    """Return {stage, reason, rows} of a tenant's delayed jobs, the most frequent reasons first."""
+    is_delayed = (job.c.lease_token.is_(None), job.c.run_at > func.now(), job.c.last_error.is_not(None))
     statement = (
         select(job.c.stage, job.c.last_error.label("reason"), func.count().label("rows"))
-        .where(tenant_filter(job, tenant), job.c.dead_at.is_(None), *waits)
+        .where(tenant_filter(job, tenant), job.c.dead_at.is_(None), *is_delayed)
         .group_by(job.c.stage, job.c.last_error)
         .order_by(func.count().desc(), job.c.stage, job.c.last_error)
-        .limit(_REASONS)
+        .limit(_MAX_REASONS)
     )
     return list((await connection.execute(statement)).mappings())
 
 
 async def backlog_by_stage(connection: AsyncConnection, tenant: str | None = None) -> list[RowMapping]:
-    """Return {stage, pending, running, backlog, dead, oldest_age_seconds} for each stage with rows.
+    """Return {stage, pending, running, backlog, dead, oldest_age_seconds} for each stage with jobs.
 
-    `backlog` is what is due or in work, as `job_backlog` tells a scaler: it leaves out what is put off.
+    `backlog` counts the jobs that are due or leased, as the SQL function `job_backlog` does for an
+    autoscaler. It does not include delayed jobs. Without `tenant`, all tenants are counted.
     """
-    alive, now = job.c.dead_at.is_(None), func.now()
+    is_alive, now = job.c.dead_at.is_(None), func.now()
+    is_leased = job.c.lease_token.is_not(None)
+    oldest_age = func.extract("epoch", now - func.min(job.c.created_at).filter(is_alive))
     statement = select(
         job.c.stage,
-        func.count().filter(alive).label("pending"),
-        func.count().filter(alive, job.c.lease_token.is_not(None), job.c.run_at > now).label("running"),
-        func.count().filter(alive, (job.c.run_at <= now) | job.c.lease_token.is_not(None)).label("backlog"),
-        func.count().filter(~alive).label("dead"),
-        func.coalesce(func.extract("epoch", now - func.min(job.c.created_at).filter(alive)), 0).label(
-            "oldest_age_seconds"
-        ),
+        func.count().filter(is_alive).label("pending"),
+        func.count().filter(is_alive, is_leased, job.c.run_at > now).label("running"),
+        func.count().filter(is_alive, (job.c.run_at <= now) | is_leased).label("backlog"),
+        func.count().filter(~is_alive).label("dead"),
+        func.coalesce(oldest_age, 0).label("oldest_age_seconds"),
     ).group_by(job.c.stage)
     if tenant is not None:
         statement = statement.where(tenant_filter(job, tenant))

@@ -1,43 +1,43 @@
-"""Take due rows: fairly between tenants, each for the length of a lease."""
+"""Claim due jobs for the time of a lease, with equal shares for all tenants."""
 
 from sqlalchemy import func, select, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation.stages import RecordKind, Stage
-from shared.infra.postgres import tenant_filter
+from shared.infra.postgres import seconds, tenant_filter
 from shared.jobs.job import JOB_COLUMNS, Job
 from shared.jobs.table import job
 
-# Tenants take turns: each one that has something due gets an equal share of the batch, so a
-# backlog of 100 000 rows of one tenant does not delay another's ten. The recursive part hops
-# from tenant to tenant along the index instead of reading the backlog.
+# Each tenant with due jobs gets an equal share of the batch, so the 100 000 jobs of one tenant do not
+# delay the ten jobs of another. The recursive part steps from tenant to tenant along the index `job_due_idx`;
+# it does not read the whole backlog.
 _CLAIM = text(
     """
-    WITH RECURSIVE hop AS (
+    WITH RECURSIVE present AS (
         (SELECT tenant FROM job
          WHERE stage = :stage AND backfill = :backfill AND dead_at IS NULL ORDER BY tenant LIMIT 1)
         UNION ALL
         SELECT (SELECT w.tenant FROM job w
                 WHERE w.stage = :stage AND w.backfill = :backfill AND w.dead_at IS NULL
-                  AND w.tenant > hop.tenant ORDER BY w.tenant LIMIT 1)
-        FROM hop WHERE hop.tenant IS NOT NULL
-    ), waiting AS (
-        SELECT hop.tenant FROM hop
+                  AND w.tenant > present.tenant ORDER BY w.tenant LIMIT 1)
+        FROM present WHERE present.tenant IS NOT NULL
+    ), due AS (
+        SELECT present.tenant FROM present
         WHERE EXISTS (SELECT FROM job w
                       WHERE w.stage = :stage AND w.backfill = :backfill AND w.dead_at IS NULL
-                        AND w.tenant = hop.tenant AND w.run_at <= now() AND w.attempts < :attempts
+                        AND w.tenant = present.tenant AND w.run_at <= now() AND w.attempts < :attempts
                         AND (w.lease_token IS NULL OR w.attempts < :attempts - 1))
         ORDER BY random() LIMIT :limit
     ), picked AS (
-        SELECT mine.id FROM waiting CROSS JOIN LATERAL (
+        SELECT share.id FROM due CROSS JOIN LATERAL (
             SELECT w.id FROM job w
             WHERE w.stage = :stage AND w.backfill = :backfill AND w.dead_at IS NULL
-              AND w.tenant = waiting.tenant AND w.run_at <= now() AND w.attempts < :attempts
+              AND w.tenant = due.tenant AND w.run_at <= now() AND w.attempts < :attempts
               AND (w.lease_token IS NULL OR w.attempts < :attempts - 1)
             ORDER BY w.run_at
-            LIMIT greatest(1, CAST(:limit AS integer) / (SELECT count(*) FROM waiting))
+            LIMIT greatest(1, CAST(:limit AS integer) / (SELECT count(*) FROM due))
             FOR UPDATE SKIP LOCKED
-        ) AS mine
+        ) AS share
     )
     UPDATE job SET lease_token = gen_random_uuid(), attempts = attempts + 1,
                     run_at = now() + make_interval(secs => :lease)
@@ -48,11 +48,11 @@ _CLAIM = text(
 )
 
 
-# A due row with a token is one whose worker died. Which of the dozens that it held killed it nobody
-# knows, so the last attempt of such rows is made one by one: else a row that kills its workers
-# would take blameless ones along to the end.
-_LAST_CHANCES_LOCK = 0x10C1_0002
-_CLAIM_LAST_CHANCE = text(
+# A due job with a lease token is one whose worker died. The worker had claimed many jobs, and nobody knows
+# which of them killed it. So the final attempts of such jobs are made one at a time; otherwise one job that
+# kills its workers would use up the attempts of the others.
+_FINAL_ATTEMPT_LOCK = 0x10C1_0002
+_CLAIM_FINAL_ATTEMPT = text(
     """
     UPDATE job SET lease_token = gen_random_uuid(), attempts = attempts + 1,
                     run_at = now() + make_interval(secs => :lease)
@@ -71,26 +71,29 @@ _CLAIM_LAST_CHANCE = text(
 async def claim_batch(
     connection: AsyncConnection, stage: Stage, limit: int, lease: float, attempts: int
 ) -> list[Job]:
-    """Take up to `limit` due rows for `lease` seconds: one last chance, then fresh ones, then backfill."""
-    claims: list[Job] = []
-    if await connection.scalar(select(func.pg_try_advisory_xact_lock(_LAST_CHANCES_LOCK))):
+    """Claim up to `limit` due jobs for `lease` seconds.
+
+    At most one final attempt after a worker's death comes first, then other jobs, then backfills.
+    """
+    jobs: list[Job] = []
+    if await connection.scalar(select(func.pg_try_advisory_xact_lock(_FINAL_ATTEMPT_LOCK))):
         values = {"stage": stage.name, "lease": lease, "attempts": attempts}
-        claims += [
-            Job.from_row(row) for row in (await connection.execute(_CLAIM_LAST_CHANCE, values)).mappings()
+        jobs += [
+            Job.from_row(row) for row in (await connection.execute(_CLAIM_FINAL_ATTEMPT, values)).mappings()
         ]
     for backfill in (False, True):
         values = {"stage": stage.name, "backfill": backfill, "lease": lease, "attempts": attempts}
-        rows = await connection.execute(_CLAIM, values | {"limit": limit - len(claims)})
-        claims += [Job.from_row(row) for row in rows.mappings()]
-        if len(claims) >= limit:
+        rows = await connection.execute(_CLAIM, values | {"limit": limit - len(jobs)})
+        jobs += [Job.from_row(row) for row in rows.mappings()]
+        if len(jobs) >= limit:
             break
-    return claims
+    return jobs
 
 
 async def claim_one(
     connection: AsyncConnection, tenant: str, kind: RecordKind, record_id: str, stage: Stage, lease: float
 ) -> Job | None:
-    """Take one due row by name; None when it is not due or in somebody's hands."""
+    """Claim the job of one record; return None if it is not due, for example because it is claimed."""
     rows = await connection.execute(
         update(job)
         .where(
@@ -103,7 +106,7 @@ async def claim_one(
         .values(
             lease_token=func.gen_random_uuid(),
             attempts=job.c.attempts + 1,
-            run_at=func.now() + func.make_interval(0, 0, 0, 0, 0, 0, lease),
+            run_at=func.now() + seconds(lease),
         )
         .returning(*(job.c[name] for name in JOB_COLUMNS))
     )

@@ -1,4 +1,4 @@
-"""Make a scope due for dreaming. This module writes one job and knows nothing else about dreams."""
+"""Schedule a dream run for a scope. This module writes one job and knows nothing else about dreams."""
 
 from datetime import UTC, datetime
 
@@ -11,52 +11,51 @@ from shared.foundation import stages
 from shared.foundation.config import Settings
 from shared.foundation.scope import Scope
 
-# A scope that becomes active is due a while after, and not before the pause since its last run
-# is over; or at the hour that was set. While it waits, or is being dreamed over, further activity
-# changes nothing.
+# The job of a scope that becomes active is due after an initial delay, and not before the interval since
+# the scope's last run is over; or at the next cron time. While the job exists, more activity has no effect.
 _SCHEDULE = text(
     """
     INSERT INTO job (tenant, kind, record_id, pipeline, stage, version, run_at)
     SELECT :tenant, 'dream_scope', :record_id, 'dream', :stage, 1,
-           coalesce(CAST(:hour AS timestamptz),
-                    greatest(now() + make_interval(secs => :first),
+           coalesce(CAST(:cron_time AS timestamptz),
+                    greatest(now() + make_interval(secs => :initial_delay),
                              (SELECT max(created_at) FROM dream_run
-                              WHERE tenant = :tenant AND agent_id = :agent
-                                AND user_id IS NOT DISTINCT FROM CAST(:user AS text))
-                             + make_interval(secs => :every)))
+                              WHERE tenant = :tenant AND agent_id = :agent_id
+                                AND user_id IS NOT DISTINCT FROM CAST(:user_id AS text))
+                             + make_interval(secs => :interval)))
     ON CONFLICT (tenant, kind, record_id, pipeline, generation) DO NOTHING
     """
 )
 
 
 async def schedule_dream(connection: AsyncConnection, settings: Settings, scope: Scope) -> None:
-    """Make a scope due for dreaming, some time from now, unless it is already."""
+    """Schedule a dream run for a scope, unless one is scheduled already or dreams are disabled."""
     if not settings.dream_enabled:
         return
     values = {
         "tenant": scope.tenant,
         "record_id": scope_to_record_id(scope),
-        "agent": scope.agent_id,
-        "user": scope.user_id,
+        "agent_id": scope.agent_id,
+        "user_id": scope.user_id,
         "stage": stages.DREAM_START.name,
-        "first": settings.dream_initial_delay,
-        "every": settings.dream_interval,
-        "hour": next_cron_time(settings.dream_cron, datetime.now(UTC)),
+        "initial_delay": settings.dream_initial_delay,
+        "interval": settings.dream_interval,
+        "cron_time": next_cron_time(settings.dream_cron, datetime.now(UTC)),
     }
     await connection.execute(_SCHEDULE, values)
 
 
 def next_cron_time(cron: str | None, now: datetime) -> datetime | None:
-    """Return the next time that a cron expression names, in UTC; None without one."""
+    """Return the next time of a cron expression in UTC, or None without an expression."""
     return None if cron is None else next(CronSim(cron, now))
 
 
 def scope_to_record_id(scope: Scope) -> str:
-    """Return the name of a scope in the work table."""
+    """Return the record id that stands for a scope in its job."""
     return orjson.dumps([scope.agent_id, scope.user_id]).decode()
 
 
 def scope_from_record_id(tenant: str, record_id: str) -> Scope:
-    """Return the scope that `ref_of` named."""
+    """Return the scope of a record id that `scope_to_record_id` returned."""
     agent_id, user_id = orjson.loads(record_id)
     return Scope(tenant, agent_id, user_id)

@@ -1,4 +1,7 @@
-"""Every statement on the jobs that keep the search index up to date."""
+"""Statements on the jobs that keep the search index up to date.
+
+A record has one index job per generation. Functions use the caller's transaction and never commit.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -11,11 +14,11 @@ from sqlalchemy.types import BigInteger, Text
 from shared.foundation.stages import RecordKind
 from shared.infra.postgres import tenant_filter
 from shared.infra.telemetry import traces
+from shared.jobs.claimed_jobs import claim_parameters, on_claimed_jobs
 from shared.jobs.job import Job
-from shared.jobs.queries import _HELD, _HELD_PARAMETERS, _HOLDING, _identities
-from shared.jobs.table import job
+from shared.jobs.table import job as job_table
 
-_ENQUEUE_INDEX = text(
+_ENQUEUE = text(
     """
     INSERT INTO job (tenant, kind, record_id, pipeline, generation, stage, version, backfill, run_at,
                      traceparent)
@@ -33,6 +36,45 @@ _ENQUEUE_INDEX = text(
     """
 ).bindparams(bindparam("record_ids", type_=ARRAY(Text)), bindparam("versions", type_=ARRAY(BigInteger)))
 
+_CONFIRM_INDEXED = on_claimed_jobs(
+    """,
+    to_embed AS (
+        SELECT claimed.id FROM claimed JOIN index_generation g ON g.id = claimed.generation
+        WHERE g.model IS NOT NULL
+    ), moved AS (
+        UPDATE job SET stage = 'embed', lease_token = NULL, attempts = 0, run_at = now(),
+                       last_error = NULL, reason_code = NULL
+        FROM to_embed WHERE job.id = to_embed.id RETURNING job.id
+    ), deleted AS (
+        DELETE FROM job USING claimed
+        WHERE job.id = claimed.id AND claimed.id NOT IN (SELECT id FROM to_embed) RETURNING job.id
+    )
+    SELECT (SELECT count(*) FROM moved) AS to_embed, array_agg(age) FILTER (WHERE age IS NOT NULL) AS ages
+    FROM claimed
+    """,
+    stage="index",
+)
+_CONFIRM_EMBEDDED = on_claimed_jobs(
+    "DELETE FROM job USING claimed WHERE job.id = claimed.id RETURNING claimed.age"
+)
+_RESET_TO_INDEX = on_claimed_jobs(
+    """
+    UPDATE job SET stage = 'index', lease_token = NULL, attempts = 0, run_at = now()
+    FROM claimed WHERE job.id = claimed.id
+    """
+)
+
+
+class Confirmation(NamedTuple):
+    """The result of confirming jobs.
+
+    `to_embed` is the number of jobs that are in the stage `embed` now. `ages` are the seconds between
+    saving a record and finding it by keyword; backfills are left out.
+    """
+
+    to_embed: int
+    ages: list[float]
+
 
 async def enqueue_index_jobs(
     connection: AsyncConnection,
@@ -43,13 +85,13 @@ async def enqueue_index_jobs(
     delay: float = 0,
     generation: int | None = None,
 ) -> list[Job]:
-    """Make records due for the index, in every generation or, as backfill, in one.
+    """Enqueue records for every index generation or, as a backfill, for one; return the jobs.
 
-    `versions` maps each record id to the version that shall be found. `delay` (seconds) is the time
-    that the writer takes to do it itself. A backfill never resets a row that is there.
+    `versions` maps each record id to the version that search is to find. `delay` is in seconds: the
+    time in which the writer indexes the records itself. A backfill does not change existing jobs.
     """
     rows = await connection.execute(
-        _ENQUEUE_INDEX,
+        _ENQUEUE,
         {
             "tenant": tenant,
             "kind": kind,
@@ -64,69 +106,34 @@ async def enqueue_index_jobs(
     return [Job.from_row(row) for row in rows.mappings()]
 
 
-_CONFIRM_INDEXED = text(
-    f"""
-    WITH held AS ({_HELD} WHERE w.stage = 'index' {_HOLDING}),
-    embeds AS (SELECT held.id FROM held JOIN index_generation g ON g.id = held.generation
-               WHERE g.model IS NOT NULL),
-    moved AS (
-        UPDATE job SET stage = 'embed', lease_token = NULL, attempts = 0, run_at = now(),
-                        last_error = NULL, reason_code = NULL
-        FROM embeds WHERE job.id = embeds.id RETURNING job.id
-    ), gone AS (
-        DELETE FROM job USING held
-        WHERE job.id = held.id AND held.id NOT IN (SELECT id FROM embeds) RETURNING job.id
-    )
-    SELECT (SELECT count(*) FROM moved) AS waiting, array_agg(age) FILTER (WHERE age IS NOT NULL) AS ages
-    FROM held
-    """  # noqa: S608  (constants only)
-).bindparams(*_HELD_PARAMETERS)
+async def confirm_indexed(connection: AsyncConnection, jobs: Sequence[Job]) -> Confirmation:
+    """Move jobs past the stage `index` if their claims are still valid."""
+    row = (await connection.execute(_CONFIRM_INDEXED, claim_parameters(jobs))).one()
+    return Confirmation(row.to_embed, row.ages or [])
 
 
-class Confirmation(NamedTuple):
-    """How many rows now wait to embed, and of what is found from now on, the seconds since it was written."""
+async def confirm_embedded(connection: AsyncConnection, jobs: Sequence[Job]) -> list[float]:
+    """Delete jobs whose vectors are written if their claims are still valid.
 
-    to_embed: int
-    ages: list[float]
-
-
-async def confirm_indexed(connection: AsyncConnection, claims: Sequence[Job]) -> Confirmation:
-    """Move rows past the index stage where the claim still stands."""
-    row = (await connection.execute(_CONFIRM_INDEXED, _identities(claims))).one()
-    return Confirmation(row.waiting, row.ages or [])
-
-
-_CONFIRM_EMBEDDED = text(
-    f"WITH held AS ({_HELD} {_HOLDING})"  # noqa: S608
-    " DELETE FROM job USING held WHERE job.id = held.id RETURNING held.age"
-).bindparams(*_HELD_PARAMETERS)
-
-
-async def confirm_embedded(connection: AsyncConnection, claims: Sequence[Job]) -> list[float]:
-    """Delete rows whose vectors are written, where the claim still stands; return the ages, as above."""
-    ages = (await connection.scalars(_CONFIRM_EMBEDDED, _identities(claims))).all()
+    Return the seconds since their records were saved; backfills are left out.
+    """
+    ages = (await connection.scalars(_CONFIRM_EMBEDDED, claim_parameters(jobs))).all()
     return [age for age in ages if age is not None]
 
 
-_BACK_TO_INDEX = text(
-    f"""
-    WITH held AS ({_HELD} {_HOLDING})
-    UPDATE job SET stage = 'index', lease_token = NULL, attempts = 0, run_at = now()
-    FROM held WHERE job.id = held.id
-    """  # noqa: S608
-).bindparams(*_HELD_PARAMETERS)
-
-
-async def reset_to_index(connection: AsyncConnection, claims: Sequence[Job]) -> None:
-    """Send rows back to have their points written before vectors are added to them."""
-    await connection.execute(_BACK_TO_INDEX, _identities(claims))
+async def reset_to_index(connection: AsyncConnection, jobs: Sequence[Job]) -> None:
+    """Move jobs back to the stage `index`, because the points that need vectors do not exist."""
+    await connection.execute(_RESET_TO_INDEX, claim_parameters(jobs))
 
 
 async def find_unindexed(
     connection: AsyncConnection, tenant: str, kind: RecordKind, record_ids: Sequence[str]
 ) -> list[Job]:
-    """Return the index rows of records whose points are not written, and not in a worker's hands."""
-    mine = (tenant_filter(job, tenant), job.c.kind == kind, job.c.record_id.in_(record_ids))
-    waiting = (job.c.stage == "index", job.c.lease_token.is_(None), job.c.dead_at.is_(None))
-    rows = await connection.execute(select(job).where(*mine, *waiting))
+    """Return the unclaimed jobs in the stage `index` of some records."""
+    rows = await connection.execute(
+        select(job_table)
+        .where(tenant_filter(job_table, tenant), job_table.c.kind == kind)
+        .where(job_table.c.record_id.in_(record_ids), job_table.c.stage == "index")
+        .where(job_table.c.lease_token.is_(None), job_table.c.dead_at.is_(None))
+    )
     return [Job.from_row(row) for row in rows.mappings()]

@@ -11,7 +11,11 @@ from shared.foundation.stages import Pipeline, RecordKind
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A work row in somebody's hands. `token` is None for who wrote the row and works at once."""
+    """A job as a worker or a writer knows it.
+
+    `lease_token` is the fencing token of the claim. It is None for a writer that works on a job
+    immediately after enqueueing it.
+    """
 
     id: int
     tenant: str
@@ -26,7 +30,7 @@ class Job:
 
     @classmethod
     def from_row(cls, row: RowMapping) -> "Job":
-        """Read a claim from a row of `work`."""
+        """Read a job from a row with at least the columns JOB_COLUMNS."""
         fields: Mapping[str, Any] = {name: row[name] for name in JOB_COLUMNS}
         lease_token = None if row["lease_token"] is None else str(row["lease_token"])
         return cls(

@@ -1,26 +1,31 @@
-"""Rings of the clock that are to be followed once, however many clocks ring.
+"""Run each periodic task once per interval, even while several Celery beat processes run.
 
-Beat may run twice, as during every roll-out. One row a kind of ring says when it was last followed;
-another ring within the same window finds that and is no-op. The window begins with the ring that was
-followed, by the database's clock: no two beats need agree on where windows begin.
+Two beats overlap during every rolling upgrade. The table `periodic_run` stores when each task last
+ran; a trigger that arrives within the interval is ignored. The database clock decides, and an interval
+begins with the run, so the beats need not agree on when intervals begin.
 """
 
 from sqlalchemy import func
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from shared.infra.postgres import seconds
 from shared.jobs.table import periodic_run
 
 
 async def claim_run(connection: AsyncConnection, task: str, interval: float) -> bool:
-    """Tell whether this ring is the first of its kind for `window` seconds; it then is the one followed."""
-    earlier = func.now() - func.make_interval(0, 0, 0, 0, 0, 0, interval)
-    followed = insert(periodic_run).values(task=task)
+    """Tell whether a periodic task is to run now, and if so, record the run.
+
+    It is to run if it did not run within the last `interval` seconds.
+    """
     row = await connection.execute(
-        followed.on_conflict_do_update(
+        insert(periodic_run)
+        .values(task=task)
+        .on_conflict_do_update(
             index_elements=[periodic_run.c.task],
             set_={"last_run_at": func.now()},
-            where=periodic_run.c.last_run_at <= earlier,
-        ).returning(periodic_run.c.task)
+            where=periodic_run.c.last_run_at <= func.now() - seconds(interval),
+        )
+        .returning(periodic_run.c.task)
     )
     return row.one_or_none() is not None

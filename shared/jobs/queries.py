@@ -1,18 +1,22 @@
-"""Every statement on work rows. Functions take the caller's transaction and never commit."""
+"""Statements on jobs: enqueue, complete, reschedule, release, cancel.
+
+Those on index jobs alone are in `index_jobs`, claiming is in `claim`. Functions use the caller's
+transaction and never commit.
+"""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from sqlalchemy import bindparam, delete, func, text, update
-from sqlalchemy.dialects.postgresql import ARRAY, UUID
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.types import BigInteger, Text
 
 from shared.foundation.stages import Pipeline, ReasonCode, RecordKind, Stage
-from shared.infra.postgres import tenant_filter
+from shared.infra.postgres import seconds, tenant_filter
 from shared.infra.telemetry import traces
+from shared.jobs.claimed_jobs import claim_parameters, on_claimed_jobs
 from shared.jobs.job import Job
-from shared.jobs.table import job
+from shared.jobs.table import job as job_table
 
 _ENQUEUE = text(
     """
@@ -25,12 +29,16 @@ _ENQUEUE = text(
             dead_at = NULL, created_at = now(), traceparent = excluded.traceparent
     """
 ).bindparams(bindparam("record_ids", type_=ARRAY(Text)), bindparam("versions", type_=ARRAY(BigInteger)))
+_COMPLETE = on_claimed_jobs("DELETE FROM job USING claimed WHERE job.id = claimed.id RETURNING job.id")
 
 
 async def enqueue(
     connection: AsyncConnection, tenant: str, kind: RecordKind, stage: Stage, versions: Mapping[str, int]
 ) -> None:
-    """Make records due for a stage outside the index. A row that is in work is taken back."""
+    """Enqueue records for a stage of another pipeline than `index`; `versions` is by record id.
+
+    An existing job is reset, and a claim on it becomes invalid.
+    """
     if versions:
         values = {"record_ids": list(versions), "versions": list(versions.values())}
         names = {"tenant": tenant, "kind": kind, "pipeline": stage.pipeline, "stage": stage.name}
@@ -38,77 +46,48 @@ async def enqueue(
         await connection.execute(_ENQUEUE, names | values | trace)
 
 
-_HELD = """
-    SELECT w.id, w.generation, CASE WHEN NOT w.backfill
-           THEN extract(epoch FROM clock_timestamp() - w.created_at)::float8 END AS age
-    FROM job w
-    JOIN unnest(:ids, :versions, :lease_tokens) AS c (id, version, lease_token)
-      ON w.id = c.id AND w.version = c.version AND w.lease_token IS NOT DISTINCT FROM c.lease_token
-"""
-# In the order in which rows are enqueued: two transactions over the same rows must not wait for each other.
-_HOLDING = "ORDER BY w.tenant, w.kind, w.record_id, w.generation FOR UPDATE OF w"
-_HELD_PARAMETERS = (
-    bindparam("ids", type_=ARRAY(BigInteger)),
-    bindparam("versions", type_=ARRAY(BigInteger)),
-    bindparam("lease_tokens", type_=ARRAY(UUID(as_uuid=False))),
-)
+async def complete(connection: AsyncConnection, jobs: Sequence[Job]) -> set[int]:
+    """Delete the jobs whose claims are still valid; return their ids.
 
-
-_FINISH = text(
-    f"WITH held AS ({_HELD} {_HOLDING})"  # noqa: S608
-    " DELETE FROM job USING held WHERE job.id = held.id RETURNING job.id"
-).bindparams(*_HELD_PARAMETERS)
-
-
-async def complete(connection: AsyncConnection, claims: Sequence[Job]) -> set[int]:
-    """Delete the rows whose claim still stands; return their ids.
-
-    Call it in the transaction that records the outcome, before anything is recorded: a claim that
-    is missing from the answer was taken over or overtaken, and its outcome must not be. What is held
-    beside work rows is held before them, here and everywhere.
+    Call this in the transaction that records the outcome, before anything else is recorded. If a job's
+    id is not returned, its claim is no longer valid and its outcome must not be recorded. A transaction
+    that also locks other rows must lock them before the jobs, here and everywhere, to avoid deadlocks.
     """
-    return set((await connection.scalars(_FINISH, _identities(claims))).all()) if claims else set()
-
-
-def _identities(claims: Sequence[Job]) -> dict[str, Any]:
-    return {
-        "ids": [claim.id for claim in claims],
-        "versions": [claim.version for claim in claims],
-        "lease_tokens": [claim.lease_token for claim in claims],
-    }
+    return set((await connection.scalars(_COMPLETE, claim_parameters(jobs))).all()) if jobs else set()
 
 
 async def reschedule(
     connection: AsyncConnection,
-    claim: Job,
+    job: Job,
     error: str,
     delay: float,
     *,
     reason_code: ReasonCode,
     refund: bool,
 ) -> None:
-    """Give a claim back, due again in `delay` seconds; `refund` returns the attempt.
+    """End a claim and make the job due again in `delay` seconds; `refund` returns the attempt.
 
-    `error` says why to people, `reason_code` to programs.
+    `error` is the reason for people, `reason_code` the reason for programs.
     """
     await connection.execute(
-        update(job)
-        .where(job.c.id == claim.id, job.c.lease_token == claim.lease_token)
+        update(job_table)
+        .where(job_table.c.id == job.id, job_table.c.lease_token == job.lease_token)
         .values(
             lease_token=None,
-            run_at=func.now() + func.make_interval(0, 0, 0, 0, 0, 0, delay),
-            attempts=job.c.attempts - (1 if refund else 0),
+            run_at=func.now() + seconds(delay),
+            attempts=job_table.c.attempts - (1 if refund else 0),
             last_error=error[:500],
             reason_code=reason_code,
         )
     )
 
 
-async def extend_lease(connection: AsyncConnection, claim: Job, lease: float) -> None:
-    """Hold a claim for `lease` seconds from now, if it still stands."""
-    later = func.now() + func.make_interval(0, 0, 0, 0, 0, 0, lease)
+async def extend_lease(connection: AsyncConnection, job: Job, lease: float) -> None:
+    """Extend the lease of a valid claim to `lease` seconds from now."""
     await connection.execute(
-        update(job).where(job.c.id == claim.id, job.c.lease_token == claim.lease_token).values(run_at=later)
+        update(job_table)
+        .where(job_table.c.id == job.id, job_table.c.lease_token == job.lease_token)
+        .values(run_at=func.now() + seconds(lease))
     )
 
 
@@ -119,27 +98,33 @@ async def run_delayed_now(
 
     Return the number of jobs.
     """
-    mine = (tenant_filter(job, tenant), job.c.stage == stage.name, job.c.lease_token.is_(None))
-    put_off = (job.c.run_at > func.now(), job.c.reason_code == reason_code)
-    statement = update(job).where(*mine, *put_off).values(run_at=func.now())
+    statement = (
+        update(job_table)
+        .where(tenant_filter(job_table, tenant), job_table.c.stage == stage.name)
+        .where(job_table.c.lease_token.is_(None), job_table.c.run_at > func.now())
+        .where(job_table.c.reason_code == reason_code)
+        .values(run_at=func.now())
+    )
     return (await connection.execute(statement)).rowcount
 
 
-async def release(connection: AsyncConnection, claims: Sequence[Job]) -> None:
-    """Return claims untouched, due at once, as when a worker stops."""
-    for claim in claims:
-        await reschedule(connection, claim, "given back", 0, reason_code=ReasonCode.RELEASED, refund=True)
+async def release(connection: AsyncConnection, jobs: Sequence[Job]) -> None:
+    """End claims without using their attempts; the jobs are due at once. A stopping worker does this."""
+    for job in jobs:
+        await reschedule(
+            connection, job, "released by its worker", 0, reason_code=ReasonCode.RELEASED, refund=True
+        )
 
 
 async def cancel(
     connection: AsyncConnection, tenant: str, kind: RecordKind, record_ids: Sequence[str], pipeline: Pipeline
 ) -> None:
-    """Forget what was left to do for records on one track; a claim on them loses its token."""
+    """Delete the jobs of some records in one pipeline; claims on them become invalid."""
     await connection.execute(
-        delete(job).where(
-            tenant_filter(job, tenant),
-            job.c.kind == kind,
-            job.c.record_id.in_(record_ids),
-            job.c.pipeline == pipeline,
+        delete(job_table).where(
+            tenant_filter(job_table, tenant),
+            job_table.c.kind == kind,
+            job_table.c.record_id.in_(record_ids),
+            job_table.c.pipeline == pipeline,
         )
     )

@@ -1,7 +1,10 @@
-"""Work rows: content-free, claimed across tenants, deleted when done.
+"""The tables of the durable queue.
 
-`run_at` is both schedule and lease: a claim moves it past the lease's end, so a row that a
-dead worker held is due again by itself. `token` fences: only its holder may record.
+Jobs have no content, are claimed across tenants and are deleted when they are complete.
+
+`run_at` is both the schedule and the end of the lease: a claim sets it to the end of its lease, so the
+job of a dead worker becomes due again by itself. `lease_token` is a fencing token: a worker may record
+an outcome only while the job has the token of the worker's claim.
 """
 
 from sqlalchemy import (
@@ -31,7 +34,7 @@ job = Table(
     Column("kind", Text, nullable=False),
     Column("record_id", Text, nullable=False),
     Column("pipeline", Text, nullable=False),
-    # 0 on tracks that have nothing to do with an index generation.
+    # 0 in pipelines without index generations.
     Column("generation", Integer, nullable=False, server_default=text("0")),
     Column("stage", Text, nullable=False),
     Column("version", BigInteger, nullable=False),
@@ -39,12 +42,12 @@ job = Table(
     Column("run_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
     Column("lease_token", Uuid(as_uuid=False)),
     Column("attempts", Integer, nullable=False, server_default=text("0")),
-    # For people; what decides by the reason reads the `ReasonCode` beside it. Both are set or both are NULL.
+    # A text for people; programs read `reason_code`, a `ReasonCode`. Both are set, or both are NULL.
     Column("last_error", Text),
     Column("reason_code", Text),
     Column("dead_at", DateTime(timezone=True)),
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
-    # W3C Trace Context of the request that made it due: what is done for the row goes on with its trace.
+    # The W3C Trace Context of the request that enqueued the job; the work for the job continues that trace.
     Column("traceparent", Text),
     UniqueConstraint("tenant", "kind", "record_id", "pipeline", "generation"),
 )
@@ -66,7 +69,7 @@ fleet_counter = Table(
     Column("labels", Text, primary_key=True, server_default=text("''")),
     Column("value", Double, nullable=False, server_default=text("0")),
 )
-"""Counters that outlive a process, for `/metrics`: repairs of the sweep, endings of work."""
+"""Counters of all processes together, for `/metrics`."""
 
 periodic_run = Table(
     "periodic_run",
@@ -74,4 +77,4 @@ periodic_run = Table(
     Column("task", Text, primary_key=True),
     Column("last_run_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
 )
-"""When a ring of the clock was last followed, so that two clocks do nothing twice."""
+"""When each periodic task last ran, so that two Celery beats do not run it twice."""

@@ -1,8 +1,8 @@
-"""Logs: one JSON object per event, with ids bound once per request or task, never a memory's content.
+"""Write logs: one JSON object per event, with the ids of the request or task, never the content of a memory.
 
-Libraries log through the same formatter. They are never heard below INFO: at DEBUG they quote what
-they send, and that is memories. Nor is the message of any exception shown: a driver's says which row
-it could not write. What kind it was, and where, is enough to find it.
+Libraries log through the same formatter, but never below INFO: at DEBUG they log the requests that they
+send, and those contain memories. The message of an exception is left out too, because a database
+driver quotes the row that it could not write. The class and the location of the error are logged.
 """
 
 import logging
@@ -15,34 +15,34 @@ from structlog.typing import EventDict, Processor
 
 from shared.foundation.config import Settings
 
-_CHATTY = ("httpx", "httpcore", "qdrant_client", "sqlalchemy", "opentelemetry")
-_FRAMES = 8
+_VERBOSE_LIBRARIES = ("httpx", "httpcore", "qdrant_client", "sqlalchemy", "opentelemetry")
+_MAX_FRAMES = 8
 
 
 def set_up(settings: Settings) -> None:
     """Configure logging for this process: JSON lines on standard error."""
     level = logging.getLevelNamesMapping().get(settings.log_level.upper(), logging.INFO)
-    told: list[Processor] = [
+    shared_processors: list[Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
-        _without_message,
+        _hide_exception_message,
     ]
     structlog.configure(
-        processors=[*told, structlog.processors.JSONRenderer()],
+        processors=[*shared_processors, structlog.processors.JSONRenderer()],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        # One write a line: several threads log, and a line in two parts is two halves of others.
+        # One write per line: several threads log, and the parts of a line could be interleaved.
         logger_factory=structlog.WriteLoggerFactory(sys.stderr),
         cache_logger_on_first_use=True,
     )
-    _set_up_libraries(max(level, logging.INFO), told)
+    _set_up_libraries(max(level, logging.INFO), shared_processors)
 
 
-def _set_up_libraries(level: int, told: list[Processor]) -> None:
+def _set_up_libraries(level: int, shared_processors: list[Processor]) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=[structlog.stdlib.add_logger_name, *told],
+            foreign_pre_chain=[structlog.stdlib.add_logger_name, *shared_processors],
             processors=[
                 structlog.stdlib.ProcessorFormatter.remove_processors_meta,
                 structlog.processors.JSONRenderer(),
@@ -50,20 +50,20 @@ def _set_up_libraries(level: int, told: list[Processor]) -> None:
         )
     )
     logging.basicConfig(handlers=[handler], level=level)
-    for chatty in _CHATTY:
-        logging.getLogger(chatty).setLevel(logging.WARNING)
+    for library in _VERBOSE_LIBRARIES:
+        logging.getLogger(library).setLevel(logging.WARNING)
 
 
-def _without_message(_logger: Any, _method: str, event: EventDict) -> EventDict:
-    """Tell of an exception what it was and where it came from."""
-    told = event.pop("exc_info", None)
-    error = told[1] if isinstance(told, tuple) else sys.exception() if told is True else told
+def _hide_exception_message(_logger: Any, _method: str, event: EventDict) -> EventDict:
+    """Replace an exception by its class and its location."""
+    exc_info = event.pop("exc_info", None)
+    error = exc_info[1] if isinstance(exc_info, tuple) else sys.exception() if exc_info is True else exc_info
     if isinstance(error, BaseException):
         event.update(error=type(error).__name__, where=error_location(error))
     return event
 
 
 def error_location(error: BaseException) -> list[str]:
-    """Return where an exception came from: its last frames as `file:line function`."""
-    frames = traceback.extract_tb(error.__traceback__)[-_FRAMES:]
+    """Return the last frames of an exception's traceback as `file:line function`."""
+    frames = traceback.extract_tb(error.__traceback__)[-_MAX_FRAMES:]
     return [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]

@@ -1,7 +1,7 @@
-"""Spans to an OpenTelemetry collector, over HTTP. Imported only where traces are wanted.
+"""Send spans to an OpenTelemetry collector over HTTP. Imported only if tracing is switched on.
 
-A provider of our own instead of the global one: what else in the process speaks OpenTelemetry
-must not send through it, for nobody has looked at what that says.
+The tracer provider is not the global one: other libraries in the process that use OpenTelemetry must
+not send their spans through it, because those may contain the content of memories.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,17 +17,17 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 
 from shared.infra.telemetry import traces
 
-_TIMEOUT = 3.0
-_context = TraceContextTextMapPropagator()
+_TIMEOUT_SECONDS = 3.0
+_propagator = TraceContextTextMapPropagator()
 
 
 class Tracer:
-    """Sends this process's spans. Samplers and headers follow OpenTelemetry's own OTEL_ variables."""
+    """Sends the spans of this process. OpenTelemetry's OTEL_ variables set the sampler and the headers."""
 
     def __init__(self, endpoint: str, process: str) -> None:
         resource = Resource.create({"service.name": f"loci-{process}"})
         self._provider = TracerProvider(resource=resource)
-        exporter = OTLPSpanExporter(f"{endpoint.rstrip('/')}/v1/traces", timeout=_TIMEOUT)
+        exporter = OTLPSpanExporter(f"{endpoint.rstrip('/')}/v1/traces", timeout=_TIMEOUT_SECONDS)
         self._provider.add_span_processor(BatchSpanProcessor(exporter, schedule_delay_millis=1000))
         self._tracer = self._provider.get_tracer("loci")
 
@@ -40,64 +40,67 @@ class Tracer:
         links: Sequence[str],
         attributes: Mapping[str, traces.Attribute],
     ) -> Iterator[traces.Span]:
-        """Tell of a block; see `traces.span`."""
+        """Record a block as one span; see `traces.span`."""
         with self._tracer.start_as_current_span(
             name,
-            context=_continued(parent),
+            context=_context_of(parent),
             kind=trace.SpanKind[kind.upper()],
             attributes=dict(attributes),
-            links=[trace.Link(_read(one)) for one in links],
+            links=[trace.Link(_parse_traceparent(link)) for link in links],
             record_exception=False,
             set_status_on_exception=False,
-        ) as opened:
-            told = _OtelSpan(opened)
+        ) as otel_span:
+            recorded_span = _OtelSpan(otel_span)
             try:
-                yield told
+                yield recorded_span
             except BaseException as error:
-                told.fail(type(error).__name__)
+                recorded_span.fail(type(error).__name__)
                 raise
 
     def traceparent(self) -> str | None:
-        """Return the current span as W3C writes it."""
+        """Return the current span in the format of W3C Trace Context."""
         carrier: dict[str, str] = {}
-        _context.inject(carrier)
+        _propagator.inject(carrier)
         return carrier.get(traces.HEADER)
 
     def flush(self) -> None:
-        """Send what waits."""
-        self._provider.force_flush(int(_TIMEOUT * 1000))
+        """Send the remaining spans."""
+        self._provider.force_flush(int(_TIMEOUT_SECONDS * 1000))
 
     def close(self) -> None:
-        """Send what waits and stop."""
+        """Send the remaining spans and stop."""
         self._provider.shutdown()
 
 
 class _OtelSpan(traces.Span):
-    def __init__(self, opened: trace.Span) -> None:
-        self._opened = opened
-        self.trace_id = trace.format_trace_id(opened.get_span_context().trace_id)
+    def __init__(self, otel_span: trace.Span) -> None:
+        self._otel_span = otel_span
+        self.trace_id = trace.format_trace_id(otel_span.get_span_context().trace_id)
 
-    def tell(self, **attributes: traces.Attribute) -> None:
-        self._opened.set_attributes(attributes)
+    def set_attributes(self, **attributes: traces.Attribute) -> None:
+        self._otel_span.set_attributes(attributes)
 
     def rename(self, name: str) -> None:
-        self._opened.update_name(name)
+        self._otel_span.update_name(name)
 
     def fail(self, kind: str) -> None:
-        self._opened.set_attribute("error.type", kind)
-        self._opened.set_status(trace.StatusCode.ERROR)
+        self._otel_span.set_attribute("error.type", kind)
+        self._otel_span.set_status(trace.StatusCode.ERROR)
 
 
-def _continued(parent: str | None) -> Context | None:
-    """Return the context to begin in; None for the current one, also where that is of the same trace."""
+def _context_of(parent: str | None) -> Context | None:
+    """Return the context to start a span in, or None for the current context.
+
+    The current context is also right if the current span belongs to the parent's trace.
+    """
     if parent is None:
         return None
-    here, told = trace.get_current_span().get_span_context(), _read(parent)
-    if not told.is_valid or here.trace_id == told.trace_id:
+    current_span, parent_span = trace.get_current_span().get_span_context(), _parse_traceparent(parent)
+    if not parent_span.is_valid or current_span.trace_id == parent_span.trace_id:
         return None
-    return trace.set_span_in_context(trace.NonRecordingSpan(told), Context())
+    return trace.set_span_in_context(trace.NonRecordingSpan(parent_span), Context())
 
 
-def _read(traceparent: str) -> trace.SpanContext:
-    carried = _context.extract({traces.HEADER: traceparent}, Context())
-    return trace.get_current_span(carried).get_span_context()
+def _parse_traceparent(traceparent: str) -> trace.SpanContext:
+    context = _propagator.extract({traces.HEADER: traceparent}, Context())
+    return trace.get_current_span(context).get_span_context()

@@ -1,15 +1,17 @@
-"""Traces: one id from the request over the work row and the ring to the call of a model.
+"""Traces that lead from a request over its job to the call of a model.
 
     gateway        worker                              model endpoint
-    POST /v1/… ──▶ enrich, for that row ──▶ POST chat/completions ──▶ header `traceparent`
-        │            ▲ continues the `traceparent` that the work row carries
-        └──▶ ring enrichment.enrich_pending ──▶ the task: the message's header says the same
+    POST /v1/… ──▶ enrich, for that job ──▶ POST chat/completions ──▶ header `traceparent`
+        │            ▲ continues the `traceparent` that is stored with the job
+        └──▶ wake-up enrichment.enrich_pending ──▶ the task: its message has the same header
 
-A row knows whose request made it, a ring only who rang last: rings of a burst are one message. So
-what is done for a row continues the row's trace, wherever the task came from.
+A job stores the trace of the request that wrote it. A wake-up has the trace of only one request,
+because a burst of requests shares one message. So the work for a job continues the trace of the job,
+whichever message started the task.
 
-Off unless LOCI_OTLP_ENDPOINT is set; then nothing of OpenTelemetry is imported. Spans carry names,
-ids and counts, and of a failure its kind: an exception's message may quote a memory.
+Tracing is off, and OpenTelemetry is not imported, unless LOCI_OTLP_ENDPOINT is set. Spans contain
+names, ids and counts. A failure is recorded as the class of the exception without its message, because
+the message may quote a memory.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,7 +30,7 @@ Attribute = str | int
 
 
 class Span:
-    """What is told of one piece of work; this one tells nobody."""
+    """A span of a trace. This class discards everything: it is used while tracing is off."""
 
     trace_id: str | None = None
 
@@ -36,10 +38,10 @@ class Span:
         """Add attributes: ids and counts, never content."""
 
     def rename(self, name: str) -> None:
-        """Give the span its name when that was not known at its start."""
+        """Change the name of the span, if it was not known at the start."""
 
     def fail(self, kind: str) -> None:
-        """Mark the work as failed."""
+        """Mark the span as failed; `kind` is the class of the error."""
 
 
 _UNTRACED = Span()
@@ -47,17 +49,17 @@ _tracer: "Tracer | None" = None
 
 
 def set_up(settings: Settings, process: str) -> None:
-    """Begin to send spans where the settings say; end it where they say nothing.
+    """Send spans to the collector that the settings name; without one, switch tracing off.
 
-    Raises errors.Misconfigured without the extra `telemetry`.
+    Raises errors.Misconfigured if the extra `telemetry` is not installed.
     """
     global _tracer  # noqa: PLW0603  (one per process)
     if _tracer is not None:
         _tracer.close()
-    _tracer = None if settings.otlp_endpoint is None else _open(settings.otlp_endpoint, process)
+    _tracer = None if settings.otlp_endpoint is None else _create_tracer(settings.otlp_endpoint, process)
 
 
-def _open(endpoint: str, process: str) -> "Tracer":
+def _create_tracer(endpoint: str, process: str) -> "Tracer":
     try:
         from shared.infra.telemetry.otlp import Tracer
     except ImportError:
@@ -75,23 +77,24 @@ def span(
     links: Sequence[str] = (),
     **attributes: Attribute,
 ) -> Iterator[Span]:
-    """Tell of a block as one span, a child of the one around it unless `parent` is of another trace.
+    """Record a block as one span.
 
-    `parent` and `links` are W3C traceparents.
+    The span is a child of the current span, or of `parent` if that belongs to another trace. `parent`
+    and `links` are traceparents as W3C Trace Context defines them.
     """
     if _tracer is None:
         yield _UNTRACED
         return
-    with _tracer.span(name, kind, parent, links, attributes) as told:
-        yield told
+    with _tracer.span(name, kind, parent, links, attributes) as recorded_span:
+        yield recorded_span
 
 
 def traceparent() -> str | None:
-    """Return where we are, to be continued elsewhere; None when nothing is traced."""
+    """Return the current span as a traceparent, for another process to continue; None if tracing is off."""
     return None if _tracer is None else _tracer.traceparent()
 
 
 def flush() -> None:
-    """Send what has not been sent yet; blocks for a few seconds at most."""
+    """Send the remaining spans. Blocks for a few seconds at most."""
     if _tracer is not None:
         _tracer.flush()

@@ -62,7 +62,7 @@ async def test_what_is_given_back_is_released_and_what_is_dead_was_exhausted(que
     await queue.add("a", "m")
     async with queue.resources.postgres.across_tenants() as connection:
         await job_queries.release(connection, await queue.claim())
-    assert await reason_of_all(queue) == [("given back", "released")]
+    assert await reason_of_all(queue) == [("released by its worker", "released")]
     (claim,) = await queue.claim()
     async with queue.resources.postgres.across_tenants() as connection:
         await dead_jobs.mark_dead(connection, claim, "it bites")
@@ -72,7 +72,7 @@ async def test_what_is_given_back_is_released_and_what_is_dead_was_exhausted(que
 async def release_index_job(queue: Queue) -> None:
     async with queue.resources.postgres.across_tenants() as connection:
         await job_queries.release(connection, await queue.claim(stage=INDEX))
-    assert await reason_of_all(queue) == [("given back", "released")]
+    assert await reason_of_all(queue) == [("released by its worker", "released")]
 
 
 async def test_a_newer_version_to_index_begins_without_a_reason(queue: Queue) -> None:
