@@ -1,1 +1,1 @@
-"""The index: everything between a record and being found. Derived, and rebuildable from the stores."""
+"""The search index in Qdrant. It is derived data, and can be rebuilt from the databases."""

@@ -1,9 +1,9 @@
-"""Ask the index: one batch request, both channels, filtered to a tenant by construction.
+"""Search the index: one batch request with both channels, always filtered by tenant.
 
-The answer is only a list of who might match. Every hit is read again from its own store, so a
-stale, deleted or foreign point yields nothing. IDF is taken over the tenant's own records where
-the server can (since 1.19), so that one tenant's words don't change another's ranking; older
-servers ignore the wish and take the collection's.
+The hits are only candidates. Callers read each of them again from its own database, so an outdated,
+deleted or foreign point is never returned. Qdrant computes the IDF over the records of the tenant (since
+1.19), so that the words of one tenant do not change the ranking of another. Older servers ignore
+that option and use the whole collection.
 """
 
 import asyncio
@@ -23,12 +23,12 @@ from shared.search.index.generations import Generation
 from shared.search.text import bm25, indexed_text
 
 RESERVED_HITS = 8
-_REMEMBERED = 2.0
+_LIVE_CACHE_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A record that a channel found: its ref, the version found, and the raw scores."""
+    """A record that a channel found: its id, the indexed version and the raw scores."""
 
     record_id: str
     version: int
@@ -38,7 +38,7 @@ class Hit:
 
 @dataclass(slots=True)
 class IndexHits:
-    """What the index answered. `stages` names the channels that ran, `degraded` what was missing."""
+    """The result of a search. `stages` names the channels that ran, `degraded` those that could not."""
 
     hits: list[Hit] = field(default_factory=list)
     stages: list[str] = field(default_factory=list)
@@ -46,7 +46,7 @@ class IndexHits:
 
 
 class SearchIndex:
-    """The searchable side of every kind of record."""
+    """A client that searches the records of one kind and tenant."""
 
     def __init__(
         self, postgres: Postgres, qdrant: Qdrant, embedder: Embedder | None, candidates: int
@@ -67,92 +67,100 @@ class SearchIndex:
         *,
         embed_query_as_is: bool = False,
     ) -> IndexHits:
-        """Return up to N hits per channel among a tenant's records that meet the conditions.
+        """Return hits among a tenant's records that meet the conditions, up to a limit per channel.
 
-        With `reserve`, the best few that meet it too are among the hits however many others
-        are better. `literal` embeds the query as it stands, without its statement form.
-        Raises errors.Unavailable when the index can't be asked: the caller has a fallback.
+        With `reserve`, the best RESERVED_HITS that also meet these conditions are among the hits, even if
+        many others are better. `embed_query_as_is` embeds only the query itself, not also its content
+        words. Raises errors.Unavailable if the index cannot be searched; the caller has a fallback.
         """
-        found = IndexHits()
+        result = IndexHits()
         generation, vector = await asyncio.gather(
             self.live(kind),
-            self._vector([query] if embed_query_as_is else indexed_text.query_embedding_texts(query), found),
+            self._embed_query(
+                [query] if embed_query_as_is else indexed_text.query_embedding_texts(query), result
+            ),
         )
         if vector is not None and not self._fits(generation, vector):
-            # The configured model is not the one whose vectors are here: its generation is being built.
+            # The vectors are of another model than the configured one, whose generation is still building.
             vector = None
-            found.degraded.append("dense")
-        wanted = _Wanted(filters.tenant_condition(tenant), conditions, reserve)
+            result.degraded.append("dense")
+        selection = _Selection(filters.tenant_condition(tenant), conditions, reserve)
         try:
-            await self._ask(found, generation, query, vector, wanted)
+            await self._query(result, generation, query, vector, selection)
         except CollectionNotFound:
             self._live.pop(kind, None)
             generation = await self.live(kind)
             try:
-                await self._ask(found, generation, query, vector, wanted)
+                await self._query(result, generation, query, vector, selection)
             except CollectionNotFound as error:
                 raise errors.Unavailable("qdrant", str(error)) from error
-        return found
+        return result
 
     async def live(self, kind: RecordKind) -> Generation:
-        """Return the generation that is read, remembered for a moment.
+        """Return the live generation of a kind; it is cached for a moment.
 
-        A remembered one is still written for longer than that after it is retired.
+        A retired generation is still written for longer than that. Raises errors.Unavailable if there is
+        no generation yet.
         """
-        remembered = self._live.get(kind)
-        if remembered and time.monotonic() - remembered[0] < _REMEMBERED:
-            return remembered[1]
+        cached = self._live.get(kind)
+        if cached and time.monotonic() - cached[0] < _LIVE_CACHE_SECONDS:
+            return cached[1]
         async with self._postgres.across_tenants() as connection:
-            found = await generations.live(connection, kind)
-        if found is None:
+            generation = await generations.live(connection, kind)
+        if generation is None:
             raise errors.Unavailable("index", f"no generation for {kind} yet")
-        self._live[kind] = (time.monotonic(), found)
-        return found
+        self._live[kind] = (time.monotonic(), generation)
+        return generation
 
-    async def _vector(self, passages: Sequence[str], found: IndexHits) -> Vector | None:
-        if self.embedder is None or not any(passage.strip() for passage in passages):
+    async def _embed_query(self, texts: Sequence[str], result: IndexHits) -> Vector | None:
+        if self.embedder is None or not any(text.strip() for text in texts):
             return None
         try:
-            return indexed_text.mean_vector(await self.embedder.embed_query(passages))
+            return indexed_text.mean_vector(await self.embedder.embed_query(texts))
         except errors.Unavailable:
-            found.degraded.append("dense")
+            result.degraded.append("dense")
             return None
 
     def _fits(self, generation: Generation, vector: Vector) -> bool:
         return self.embedder is not None and generation.is_embedded_by(self.embedder.model, len(vector))
 
-    async def _ask(
-        self, found: IndexHits, generation: Generation, query: str, vector: Vector | None, wanted: "_Wanted"
+    async def _query(
+        self,
+        result: IndexHits,
+        generation: Generation,
+        query: str,
+        vector: Vector | None,
+        selection: "_Selection",
     ) -> None:
         channels = {"bm25": _keyword_vector(query), "dense": vector}
-        asked = {stage: each for stage, each in channels.items() if each is not None}
-        requests = self._requests(asked, wanted)
+        vectors = {stage: vector for stage, vector in channels.items() if vector is not None}
+        requests = self._build_requests(vectors, selection)
         if requests:
             async with self.qdrant.call_guard():
-                answers = await self.qdrant.query_batch(
+                points = await self.qdrant.query_batch(
                     generation.collection, [request for _, request in requests]
                 )
             stages = [stage for stage, _ in requests]
-            found.hits = _merged(list(zip(stages, answers, strict=True)))
-        found.stages = list(asked)
+            result.hits = _merge_channels(list(zip(stages, points, strict=True)))
+        result.stages = list(vectors)
 
-    def _requests(
-        self, asked: Mapping[str, Vector | models.SparseVector], wanted: "_Wanted"
+    def _build_requests(
+        self, vectors: Mapping[str, Vector | models.SparseVector], selection: "_Selection"
     ) -> list[tuple[str, models.QueryRequest]]:
-        corpus = models.IdfCorpusParams(corpus=models.Filter(must=wanted.tenant))
-        selections = [(models.Filter(must=[*wanted.tenant, *wanted.conditions]), self._candidates)]
-        if wanted.reserve:
-            reserved = [*wanted.tenant, *wanted.conditions, *wanted.reserve]
-            selections.append((models.Filter(must=reserved), RESERVED_HITS))
+        corpus = models.IdfCorpusParams(corpus=models.Filter(must=selection.tenant))
+        limits = [(models.Filter(must=[*selection.tenant, *selection.conditions]), self._candidates)]
+        if selection.reserve:
+            reserved = [*selection.tenant, *selection.conditions, *selection.reserve]
+            limits.append((models.Filter(must=reserved), RESERVED_HITS))
         return [
-            (stage, _request(stage, vector, within, limit, corpus if stage == "bm25" else None))
-            for within, limit in selections
-            for stage, vector in asked.items()
+            (stage, _request(stage, vector, point_filter, limit, corpus if stage == "bm25" else None))
+            for point_filter, limit in limits
+            for stage, vector in vectors.items()
         ]
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
+class _Selection:
     tenant: list[models.Condition]
     conditions: Sequence[models.Condition]
     reserve: Sequence[models.Condition]
@@ -168,28 +176,28 @@ def _keyword_vector(query: str) -> models.SparseVector | None:
 def _request(
     stage: str,
     vector: Vector | models.SparseVector,
-    within: models.Filter,
+    point_filter: models.Filter,
     limit: int,
     corpus: models.IdfCorpusParams | None,
 ) -> models.QueryRequest:
     return models.QueryRequest(
         query=vector,
         using=stage,
-        filter=within,
+        filter=point_filter,
         params=models.SearchParams(idf=corpus) if corpus else None,
         limit=limit,
         with_payload=["record_id", "version"],
     )
 
 
-def _merged(answers: Sequence[tuple[str, Sequence[models.ScoredPoint]]]) -> list[Hit]:
+def _merge_channels(points_by_channel: Sequence[tuple[str, Sequence[models.ScoredPoint]]]) -> list[Hit]:
     scores: dict[tuple[str, int], dict[str, float]] = {}
-    for stage, answer in answers:
-        for point in answer:
+    for stage, points in points_by_channel:
+        for point in points:
             if point.payload:
                 key = (point.payload["record_id"], point.payload["version"])
                 scores.setdefault(key, {})[stage] = point.score
     return [
-        Hit(record_id, version, both.get("bm25"), both.get("dense"))
-        for (record_id, version), both in scores.items()
+        Hit(record_id, version, by_channel.get("bm25"), by_channel.get("dense"))
+        for (record_id, version), by_channel in scores.items()
     ]

@@ -6,7 +6,7 @@ from qdrant_client import models
 from qdrant_client.http.exceptions import UnexpectedResponse
 
 from shared.infra.qdrant import Qdrant
-from shared.search.index.points import _BULK, DENSE, KEYWORDS
+from shared.search.index.points import BULK_TIMEOUT_SECONDS, DENSE, KEYWORDS
 
 PAYLOAD_INDEXES: dict[str, models.PayloadSchemaType | models.KeywordIndexParams] = {
     "tenant": models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD, is_tenant=True),
@@ -26,14 +26,14 @@ PAYLOAD_INDEXES: dict[str, models.PayloadSchemaType | models.KeywordIndexParams]
 
 
 async def count(qdrant: Qdrant, collection: str) -> int:
-    """Count the points of a collection."""
-    async with qdrant.call_guard(timeout=_BULK):
+    """Return the number of points in a collection."""
+    async with qdrant.call_guard(timeout=BULK_TIMEOUT_SECONDS):
         return (await qdrant.client.count(collection, exact=True)).count
 
 
 async def create_collection(qdrant: Qdrant, collection: str, dimension: int | None) -> bool:
-    """Create a generation's collection with its payload indexes; tell whether it was lacking."""
-    async with qdrant.call_guard(timeout=_BULK):
+    """Create the collection of a generation with its payload indexes; return False if it exists already."""
+    async with qdrant.call_guard(timeout=BULK_TIMEOUT_SECONDS):
         if await qdrant.client.collection_exists(collection) or not await _create(
             qdrant, collection, dimension
         ):
@@ -44,37 +44,37 @@ async def create_collection(qdrant: Qdrant, collection: str, dimension: int | No
 
 
 async def _create(qdrant: Qdrant, collection: str, dimension: int | None) -> bool:
-    """Create a collection unless another process, started at the same time, was quicker."""
+    """Create a collection; return False if another process created it at the same time."""
     dense = {DENSE: models.VectorParams(size=dimension, distance=models.Distance.COSINE)} if dimension else {}
     keywords = {KEYWORDS: models.SparseVectorParams(modifier=models.Modifier.IDF)}
     try:
         return await qdrant.client.create_collection(collection, dense, sparse_vectors_config=keywords)
-    except UnexpectedResponse as refused:
+    except UnexpectedResponse:
         if await qdrant.client.collection_exists(collection):
             return False
-        raise refused from None
+        raise
 
 
 async def exists(qdrant: Qdrant, collection: str) -> bool:
-    """Tell whether a collection is there."""
-    async with qdrant.call_guard(timeout=_BULK):
+    """Tell whether a collection exists."""
+    async with qdrant.call_guard(timeout=BULK_TIMEOUT_SECONDS):
         return await qdrant.client.collection_exists(collection)
 
 
 async def drop_collection(qdrant: Qdrant, collection: str) -> None:
-    """Delete a retired generation's collection."""
-    async with qdrant.call_guard(timeout=_BULK):
+    """Delete a collection."""
+    async with qdrant.call_guard(timeout=BULK_TIMEOUT_SECONDS):
         await qdrant.client.delete_collection(collection)
 
 
 async def set_alias(qdrant: Qdrant, alias: str, collection: str) -> None:
-    """Make the alias name this collection, in one step for readers from outside."""
-    async with qdrant.call_guard(timeout=_BULK):
-        known = {a.alias_name: a.collection_name for a in (await qdrant.client.get_aliases()).aliases}
-        if known.get(alias) == collection:
+    """Point an alias at a collection, in one step, so that readers of the alias always find a collection."""
+    async with qdrant.call_guard(timeout=BULK_TIMEOUT_SECONDS):
+        collections = {a.alias_name: a.collection_name for a in (await qdrant.client.get_aliases()).aliases}
+        if collections.get(alias) == collection:
             return
         changes: list[Any] = []
-        if alias in known:
+        if alias in collections:
             changes.append(models.DeleteAliasOperation(delete_alias=models.DeleteAlias(alias_name=alias)))
         create = models.CreateAlias(collection_name=collection, alias_name=alias)
         changes.append(models.CreateAliasOperation(create_alias=create))

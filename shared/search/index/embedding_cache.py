@@ -1,7 +1,7 @@
-"""Vectors that were computed before: by content and model, so that no text is embedded twice.
+"""Cache embeddings in Postgres by text and model, so that no text is embedded twice.
 
-They live with their tenant in Postgres, go when the text is forgotten, and make a rebuilt index
-cost no model calls.
+Thanks to the cache, rebuilding the index needs no model calls. The vectors belong to a tenant, and those
+of a text are deleted together with the record.
 """
 
 import hashlib
@@ -16,23 +16,23 @@ from shared.infra.embedder import Vector, from_float32_bytes, to_float32_bytes
 from shared.infra.postgres import tenant_filter
 from shared.search.index.table import embedding_cache
 
-_NUMBER_SIZE = len(to_float32_bytes([0.0]))  # bytes
+_NUMBER_BYTES = len(to_float32_bytes([0.0]))
 
 
 async def find(
-    connection: AsyncConnection, tenant: str, model: str, dimension: int, passages: Sequence[str]
+    connection: AsyncConnection, tenant: str, model: str, dimension: int, texts: Sequence[str]
 ) -> dict[str, Vector]:
-    """Return the vectors at hand, by passage.
+    """Return the cached vectors by text.
 
-    Those of another length than `dimension` come from another model of the same name: they are no use.
+    Vectors with another length than `dimension` are ignored: they come from another model of the same name.
     """
-    digests = {_digest(passage): passage for passage in passages}
+    digests = {_digest(text): text for text in texts}
     rows = await connection.execute(
         update(embedding_cache)
         .where(
             tenant_filter(embedding_cache, tenant),
             embedding_cache.c.model == model,
-            func.octet_length(embedding_cache.c.vector) == dimension * _NUMBER_SIZE,
+            func.octet_length(embedding_cache.c.vector) == dimension * _NUMBER_BYTES,
             embedding_cache.c.digest.in_(list(digests)),
         )
         .values(used_at=func.now())
@@ -41,38 +41,38 @@ async def find(
     return {digests[bytes(row.digest)]: from_float32_bytes(row.vector) for row in rows}
 
 
-async def save(connection: AsyncConnection, tenant: str, model: str, fresh: Mapping[str, Vector]) -> None:
-    """Keep vectors, by passage, in place of those of another length."""
+async def save(connection: AsyncConnection, tenant: str, model: str, vectors: Mapping[str, Vector]) -> None:
+    """Store vectors by text. They replace stored vectors of another length."""
     rows = [
-        {"tenant": tenant, "model": model, "digest": _digest(passage), "vector": to_float32_bytes(vector)}
-        for passage, vector in sorted(fresh.items())
+        {"tenant": tenant, "model": model, "digest": _digest(text), "vector": to_float32_bytes(vector)}
+        for text, vector in sorted(vectors.items())
     ]
     if rows:
         statement = insert(embedding_cache)
-        replacing = statement.on_conflict_do_update(
+        upsert = statement.on_conflict_do_update(
             index_elements=embedding_cache.primary_key.columns,
             set_={"vector": statement.excluded.vector, "used_at": func.now()},
             where=func.octet_length(embedding_cache.c.vector) != func.octet_length(statement.excluded.vector),
         )
-        await connection.execute(replacing, rows)
+        await connection.execute(upsert, rows)
 
 
-async def delete_cached(connection: AsyncConnection, tenant: str, passages: Sequence[str]) -> None:
-    """Delete the vectors of texts that are forgotten."""
-    mine = (
-        tenant_filter(embedding_cache, tenant),
-        embedding_cache.c.digest.in_([_digest(p) for p in passages]),
+async def delete_cached(connection: AsyncConnection, tenant: str, texts: Sequence[str]) -> None:
+    """Delete the vectors of texts, of every model."""
+    digests = [_digest(text) for text in texts]
+    await connection.execute(
+        delete(embedding_cache).where(
+            tenant_filter(embedding_cache, tenant), embedding_cache.c.digest.in_(digests)
+        )
     )
-    await connection.execute(delete(embedding_cache).where(*mine))
 
 
 async def expire(connection: AsyncConnection, tenant: str, age: timedelta) -> int:
-    """Delete vectors unused for `age`; return how many."""
-    old = embedding_cache.c.used_at < func.now() - age
-    return (
-        await connection.execute(delete(embedding_cache).where(tenant_filter(embedding_cache, tenant), old))
-    ).rowcount
+    """Delete the vectors that were not used for `age`; return their number."""
+    is_unused = embedding_cache.c.used_at < func.now() - age
+    statement = delete(embedding_cache).where(tenant_filter(embedding_cache, tenant), is_unused)
+    return (await connection.execute(statement)).rowcount
 
 
-def _digest(passage: str) -> bytes:
-    return hashlib.sha256(passage.encode()).digest()
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode()).digest()

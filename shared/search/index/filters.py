@@ -1,4 +1,7 @@
-"""What searches filter on, in the index's words. The tenant's filter is not here: it can't be left out."""
+"""Build the filters of searches as Qdrant conditions.
+
+The search client adds the tenant's condition to every search by itself, so no caller can leave it out.
+"""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -8,38 +11,37 @@ from qdrant_client import models
 from shared.foundation.scope import Scope
 
 Condition = models.Condition
-"""What a point must meet to be found: built here, opaque elsewhere."""
+"""A condition on points. Only this module builds conditions; other modules pass them on."""
+NO_USER = ""
+"""The `user_id` of a record without a user, because filtering by a missing field is slow."""
 
 
 def scope_conditions(scope: Scope) -> list[Condition]:
-    """Return the condition of what a scope sees: the agent's common records, and its user's."""
-    whose = [NO_USER] if scope.user_id is None else [NO_USER, scope.user_id]
-    user = models.FieldCondition(key="user_id", match=models.MatchAny(any=whose))
-    return [field_equals("agent_id", scope.agent_id), user]
+    """Return the conditions that a scope sees a record: it is common to the agent, or belongs to the user."""
+    user_ids = [NO_USER] if scope.user_id is None else [NO_USER, scope.user_id]
+    user_condition = models.FieldCondition(key="user_id", match=models.MatchAny(any=user_ids))
+    return [field_equals("agent_id", scope.agent_id), user_condition]
 
 
 def contains_all(key: str, values: Sequence[str]) -> list[Condition]:
-    """Return conditions that a list field contains every one of these values."""
+    """Return the conditions that a list field contains all of these values."""
     return [field_equals(key, value) for value in values]
 
 
 def in_range(key: str, after: datetime | None, before: datetime | None) -> list[Condition]:
-    """Return the condition that a time lies in an inclusive range, if there is one."""
+    """Return the condition that a time lies in a range, both ends included; none for a range without ends."""
     if after is None and before is None:
         return []
     return [models.FieldCondition(key=key, range=models.DatetimeRange(gte=after, lte=before))]
 
 
 def metadata_equals(metadata: Mapping[str, str]) -> list[Condition]:
-    """Return conditions that a record carries these metadata pairs."""
+    """Return the conditions that a record has all of these metadata pairs."""
     return [field_equals("metadata", f"{key}\x1f{value}") for key, value in metadata.items()]
 
 
-NO_USER = ""  # the `user` of a record that belongs to no user: a filter can't match an absence cheaply
-
-
 def tenant_condition(tenant: str) -> list[Condition]:
-    """Return the tenant filter: the one place that builds it."""
+    """Return the condition that a record belongs to a tenant. All searches use this function."""
     return [field_equals("tenant", tenant)]
 
 
@@ -49,25 +51,25 @@ def field_equals(key: str, value: str | bool) -> models.FieldCondition:  # noqa:
 
 
 def path_prefixes(path: str | None) -> list[str]:
-    """Return every segment-aware prefix of a path: `a/b/c` is found under `a`, `a/b`, `a/b/c`."""
+    """Return all prefixes of a path that end at a segment: `a`, `a/b` and `a/b/c` for `a/b/c`."""
     if path is None:
         return []
-    parts = path.split("/")
-    return ["/".join(parts[: i + 1]) for i in range(len(parts))]
+    segments = path.split("/")
+    return ["/".join(segments[: i + 1]) for i in range(len(segments))]
 
 
 def to_payload_time(moment: datetime | None) -> str | None:
-    """Return a time as the payload holds it."""
+    """Return a time in the format of the payload."""
     return moment.astimezone(UTC).isoformat() if moment else None
 
 
 def any_of(conditions: Sequence[Condition]) -> Condition:
-    """Return the condition that at least one of these holds."""
+    """Return the condition that at least one of these is met."""
     return models.Filter(should=list(conditions))
 
 
 def none_of(conditions: Sequence[Condition]) -> Condition:
-    """Return the condition that not one of these holds."""
+    """Return the condition that none of these is met."""
     return models.Filter(must_not=list(conditions))
 
 

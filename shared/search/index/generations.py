@@ -1,13 +1,13 @@
-"""Generations: which collections are written, which one is read, and how one follows another.
+"""Manage index generations: which collections are written, and which one is read.
 
-    (nothing) ──▶ live                      the first of its kind
-    building ──▶ live ──▶ retiring ──▶ (dropped)
+    (nothing) ──▶ live                              the first generation of a kind
+    building  ──▶ live ──▶ retiring ──▶ (dropped)
 
-A change of the embedding model, or `loci reindex`, begins a new generation beside the live one.
-Every save from then on is written to both; what was there before is made due as backfill. The
-new one is promoted when nothing of it is behind: no backfill left, and no record that the live
-generation could find and the new one could not. A generation knows its model, so that a query's
-vector always meets vectors of its own kind.
+A change of the embedding model, or `loci reindex`, creates a new generation next to the live one. From
+then on every save is written to both, and existing records are enqueued as a backfill. The new generation
+is promoted when nothing is missing: no backfill is left, and it has every record that the live
+generation has. A generation stores its embedding model, so that the vector of a query is always compared
+with vectors of the same model.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from shared.search.index.table import index_generation as generation
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """One collection and the model (None: keywords only) whose vectors it holds."""
+    """One collection and the model of its vectors, which is None for keywords alone."""
 
     id: int
     kind: RecordKind
@@ -34,35 +34,35 @@ class Generation:
     dimension: int | None
 
     def is_embedded_by(self, model: str | None, dimension: int | None) -> bool:
-        """Tell whether the vectors held here are this model's: a name alone does not tell, nor a size."""
+        """Tell whether the vectors are of this model. Both the name and the dimension must be equal."""
         return (self.model, self.dimension) == (model, dimension)
 
 
 async def list_generations(connection: AsyncConnection, kind: RecordKind | None = None) -> list[Generation]:
-    """Return the generations that are written, oldest first."""
+    """Return the generations of a kind, or of all kinds, oldest first. All of them are written."""
     statement = select(generation).order_by(generation.c.id)
     if kind is not None:
         statement = statement.where(generation.c.kind == kind)
-    return [_read(row) for row in (await connection.execute(statement)).mappings()]
+    return [_from_row(row) for row in (await connection.execute(statement)).mappings()]
 
 
-def _read(row: Any) -> Generation:
+def _from_row(row: Any) -> Generation:
     fields = {name: row[name] for name in ("id", "collection", "state", "model", "dimension")}
     return Generation(kind=RecordKind(row["kind"]), **fields)
 
 
 async def live(connection: AsyncConnection, kind: RecordKind) -> Generation | None:
-    """Return the generation that is read."""
-    found = [g for g in await list_generations(connection, kind) if g.state == "live"]
-    return found[0] if found else None
+    """Return the generation that is read, or None."""
+    live_generations = [g for g in await list_generations(connection, kind) if g.state == "live"]
+    return live_generations[0] if live_generations else None
 
 
 async def create(
     connection: AsyncConnection, kind: RecordKind, prefix: str, model: str | None, dimension: int | None
 ) -> Generation:
-    """Begin a generation: live at once when it is the first, else building.
+    """Create a generation: `live` if it is the first of its kind, otherwise `building`.
 
-    The caller holds the generations' lock exclusively, so no save is in flight.
+    The caller must hold the lock of the generations exclusively, so that no save is in progress.
     """
     state = "building" if await live(connection, kind) else "live"
     values = {
@@ -79,10 +79,10 @@ async def create(
         .values(collection=f"{prefix}_{kind}_{number}")
         .returning(generation)
     )
-    return _read(row.mappings().one())
+    return _from_row(row.mappings().one())
 
 
-_BEHIND = text(
+_COUNT_MISSING = text(
     """
     SELECT count(*) FROM job w
     WHERE w.generation = :candidate AND w.pipeline = 'index' AND w.dead_at IS NULL
@@ -94,26 +94,26 @@ _BEHIND = text(
 
 
 async def count_missing(connection: AsyncConnection, candidate: Generation, current: Generation) -> int:
-    """Count the records that a building generation would lose if it were promoted now."""
+    """Return the number of records that search would no longer find if `candidate` were promoted now."""
     values = {"candidate": candidate.id, "live": current.id}
-    return int(await connection.scalar(_BEHIND, values) or 0)
+    return int(await connection.scalar(_COUNT_MISSING, values) or 0)
 
 
 async def promote(connection: AsyncConnection, candidate: Generation, others: Sequence[Generation]) -> None:
-    """Make a generation the one that is read; retire the others of its kind."""
+    """Make a generation the live one and retire `others`, the remaining ones of its kind."""
     retiring = update(generation).where(generation.c.id.in_([g.id for g in others]))
     await connection.execute(retiring.values(state="retiring", retired_at=func.now()))
     await connection.execute(update(generation).where(generation.c.id == candidate.id).values(state="live"))
 
 
 async def retired(connection: AsyncConnection, older_than: timedelta) -> list[Generation]:
-    """Return generations that nobody can be reading any more."""
-    past = generation.c.retired_at < func.now() - older_than
-    rows = await connection.execute(select(generation).where(generation.c.state == "retiring", past))
-    return [_read(row) for row in rows.mappings()]
+    """Return the generations that were retired more than `older_than` ago, so that nobody reads them now."""
+    is_unread = generation.c.retired_at < func.now() - older_than
+    rows = await connection.execute(select(generation).where(generation.c.state == "retiring", is_unread))
+    return [_from_row(row) for row in rows.mappings()]
 
 
-async def delete_generation(connection: AsyncConnection, gone: Generation) -> None:
-    """Delete a dropped generation's row and what was left to do for it."""
-    await connection.execute(text("DELETE FROM job WHERE generation = :id"), {"id": gone.id})
-    await connection.execute(delete(generation).where(generation.c.id == gone.id))
+async def delete_generation(connection: AsyncConnection, dropped: Generation) -> None:
+    """Delete a generation whose collection was dropped, and its jobs."""
+    await connection.execute(text("DELETE FROM job WHERE generation = :id"), {"id": dropped.id})
+    await connection.execute(delete(generation).where(generation.c.id == dropped.id))

@@ -1,9 +1,9 @@
-"""Points: how a record stands in Qdrant.
+"""Write, read and delete the points of records in Qdrant.
 
-A point is one version of one record: its id derives from tenant, kind, ref and version, so a
-late write can't overwrite a newer one; it merely leaves a point that readers drop (they know
-the row's version) and the sweep removes. The keyword part is written first, by whoever saved;
-the vector is added to that point later, never by writing the point again.
+A point is one version of one record. Its id is derived from tenant, kind, record id and version, so a late
+write cannot overwrite a newer version. It only leaves a point that searches ignore, because they compare
+versions with the database, and that the sweep deletes. The process that saves a record writes the keyword
+part of its point. The vector is added to that point later; the point is never written again.
 """
 
 import uuid
@@ -23,15 +23,15 @@ from shared.search.text import bm25
 
 _NAMESPACE = uuid.UUID("6f1ff3ab-9dc4-4f0b-8cf7-0e3b5a7c1d10")
 DENSE, KEYWORDS = "dense", "bm25"
-_BULK = 20.0  # seconds: workers write many points in one call
+BULK_TIMEOUT_SECONDS = 20.0
+"""The timeout of calls over many points, which only workers make."""
 
 
 @dataclass(frozen=True, slots=True)
 class IndexDocument:
-    """A record as the index sees it.
+    """A record as the index sees it: the text for keywords, the text that is embedded, and the filters.
 
-    `text` is what keywords are taken from, `passage` what is embedded; `filters` is the
-    payload that searches filter on, besides the tenant.
+    `filters` is the payload that searches filter on, except for the tenant.
     """
 
     tenant: str
@@ -56,9 +56,9 @@ def point_id(tenant: str, kind: RecordKind, record_id: str, version: int) -> str
 async def upsert_points(
     qdrant: Qdrant, collection: str, documents: Sequence[IndexDocument], *, bulk: bool = False
 ) -> None:
-    """Write the keyword points of documents; a reader finds them when this returns."""
+    """Write the keyword points of documents; searches find them as soon as this returns."""
     points = [_point(document) for document in documents]
-    async with qdrant.call_guard(timeout=_BULK if bulk else None):
+    async with qdrant.call_guard(timeout=BULK_TIMEOUT_SECONDS if bulk else None):
         await qdrant.client.upsert(collection, points, wait=True)
 
 
@@ -76,43 +76,45 @@ def _point(document: IndexDocument) -> models.PointStruct:
 async def add_vectors(
     qdrant: Qdrant, collection: str, vectors: Sequence[tuple[IndexDocument, Vector]]
 ) -> None:
-    """Add embeddings to points that are there.
+    """Add embeddings to existing points.
 
-    Raises PointNotFound when one is not, and RequestRefused for what Qdrant won't do at all, as with
-    vectors of another size than the collection's.
+    Raises PointNotFound if one of the points does not exist, and RequestRefused if Qdrant refuses the
+    request, for example because the vectors have another size than those of the collection.
     """
     points = [models.PointVectors(id=doc.point_id, vector={DENSE: vector}) for doc, vector in vectors]
     try:
-        async with qdrant.call_guard(timeout=_BULK):
+        async with qdrant.call_guard(timeout=BULK_TIMEOUT_SECONDS):
             await qdrant.client.update_vectors(collection, points, wait=True)
-    except UnexpectedResponse as refusal:
-        raise RequestRefused(f"qdrant refused the vectors: status {refusal.status_code}") from refusal
+    except UnexpectedResponse as error:
+        raise RequestRefused(f"qdrant refused the vectors: status {error.status_code}") from error
 
 
 async def remove(
     qdrant: Qdrant, collection: str, tenant: str, record_id: str, *, except_version: str | None = None
 ) -> None:
-    """Delete a record's points, or those of its other versions than one."""
-    keep: list[models.Condition] = [models.HasIdCondition(has_id=[except_version])] if except_version else []
-    condition = models.Filter(
-        must=[*tenant_condition(tenant), field_equals("record_id", record_id)], must_not=keep or None
+    """Delete the points of all versions of a record, except that with the point id `except_version`."""
+    must_not: list[models.Condition] = (
+        [models.HasIdCondition(has_id=[except_version])] if except_version else []
     )
-    async with qdrant.call_guard(timeout=_BULK):
+    condition = models.Filter(
+        must=[*tenant_condition(tenant), field_equals("record_id", record_id)], must_not=must_not or None
+    )
+    async with qdrant.call_guard(timeout=BULK_TIMEOUT_SECONDS):
         await qdrant.client.delete(collection, models.FilterSelector(filter=condition), wait=True)
 
 
 async def remove_ids(qdrant: Qdrant, collection: str, ids: Sequence[str]) -> None:
-    """Delete points by id."""
-    async with qdrant.call_guard(timeout=_BULK):
+    """Delete points by their ids."""
+    async with qdrant.call_guard(timeout=BULK_TIMEOUT_SECONDS):
         await qdrant.client.delete(collection, models.PointIdsList(points=list(ids)), wait=True)
 
 
 async def remove_expired(qdrant: Qdrant, collection: str, now: datetime) -> int:
-    """Delete the points of records that expired before `now`; return how many there were."""
+    """Delete the points of records that expired before `now`; return their number."""
     expired = models.Filter(
         must=[models.FieldCondition(key="expires_at", range=models.DatetimeRange(lt=now))]
     )
-    async with qdrant.call_guard(timeout=_BULK):
+    async with qdrant.call_guard(timeout=BULK_TIMEOUT_SECONDS):
         count = (await qdrant.client.count(collection, count_filter=expired, exact=True)).count
         if count:
             await qdrant.client.delete(collection, models.FilterSelector(filter=expired), wait=True)
@@ -120,24 +122,24 @@ async def remove_expired(qdrant: Qdrant, collection: str, now: datetime) -> int:
 
 
 async def existing_ids(qdrant: Qdrant, collection: str, ids: Sequence[str]) -> set[str]:
-    """Return which of these points are there."""
-    async with qdrant.call_guard(timeout=_BULK):
+    """Return the ids of those points that exist."""
+    async with qdrant.call_guard(timeout=BULK_TIMEOUT_SECONDS):
         records = await qdrant.client.retrieve(collection, ids, with_payload=False, with_vectors=False)
     return {str(record.id) for record in records}
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Some points of a collection, as (id, tenant, ref, version), and where the next page begins."""
+    """Some points of a collection as (id, tenant, record id, version), and the offset of the next page."""
 
     points: list[tuple[str, str, str, int]]
     next_offset: Any
 
 
 async def scroll(qdrant: Qdrant, collection: str, offset: Any, limit: int) -> Page:
-    """Read a page of what the index holds."""
-    async with qdrant.call_guard(timeout=_BULK):
-        records, following = await qdrant.client.scroll(
+    """Return a page of at most `limit` points of a collection; the first page has the offset None."""
+    async with qdrant.call_guard(timeout=BULK_TIMEOUT_SECONDS):
+        records, next_offset = await qdrant.client.scroll(
             collection,
             limit=limit,
             offset=offset,
@@ -149,4 +151,4 @@ async def scroll(qdrant: Qdrant, collection: str, offset: Any, limit: int) -> Pa
         for r in records
         if r.payload
     ]
-    return Page(points, following)
+    return Page(points, next_offset)

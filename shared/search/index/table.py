@@ -1,8 +1,8 @@
-"""Index generations and cached vectors.
+"""The tables of index generations and of the embedding cache.
 
-A generation is one collection in Qdrant and the model whose vectors it holds. `building` ones
-are written but not read; the one `live` is read; a `retiring` one is written a little longer,
-for readers that still hold its name, and then dropped.
+A generation is one Qdrant collection and the model of its vectors. A generation that is `building` is
+written but not read. The `live` one is read and written. A `retiring` one is written for a little longer,
+because some readers still use its name, and then dropped.
 """
 
 from sqlalchemy import (

@@ -1,9 +1,9 @@
-"""Write-through: make what was just saved findable before the save is acknowledged.
+"""Write-through: index a save before it is acknowledged, so that searches find it at once.
 
-The rows of `work` for it are already committed, due in a few seconds. If the keyword points
-are written now, the rows are confirmed (in small groups, off the request path) and move on to
-`embed` or away. If Qdrant is down, or this process dies in between, they come due and a worker
-writes the same points: nothing but time is lost.
+The index jobs of the save are committed already and are due in a few seconds. If the keyword points can
+be written now, the jobs are confirmed in small groups after the response, and they continue with `embed`
+or are complete. If Qdrant is unavailable, or this process dies, the jobs become due and a worker writes
+the same points. Only time is lost.
 """
 
 import asyncio
@@ -23,88 +23,87 @@ from shared.search.index.generations import Generation
 from shared.search.index.points import IndexDocument
 
 WRITE_THROUGH_SECONDS = 5.0
-"""Seconds that a writer has to index its own save before a worker does."""
-_GROUP = 0.05
+"""The time in which a writer indexes its own save. After it, a worker does so."""
+_CONFIRM_DELAY_SECONDS = 0.05
 log = structlog.get_logger()
 
 
 class IndexWriter:
-    """Indexes this process's own saves."""
+    """Indexes the saves of this process."""
 
-    def __init__(self, postgres: Postgres, qdrant: Qdrant, bell: TaskPublisher) -> None:
+    def __init__(self, postgres: Postgres, qdrant: Qdrant, publisher: TaskPublisher) -> None:
         self._postgres = postgres
         self._qdrant = qdrant
-        self._bell = bell
+        self._publisher = publisher
         self._generations: dict[int, Generation] = {}
-        self._written: list[Job] = []
-        self._confirming: asyncio.Task[None] | None = None
+        self._unconfirmed: list[Job] = []
+        self._confirmation: asyncio.Task[None] | None = None
 
-    async def write_through(self, documents: Sequence[IndexDocument], claims: Sequence[Job]) -> bool:
-        """Write the keyword points of what was saved; tell whether they are all there.
+    async def write_through(self, documents: Sequence[IndexDocument], jobs: Sequence[Job]) -> bool:
+        """Write the keyword points of a save; tell whether all were written.
 
-        `claims` are the index rows that the save wrote, one per document and generation.
+        `jobs` are the index jobs of the save, one per record and generation. The points of a record
+        without a document are deleted.
         """
-        by_ref = {document.record_id: document for document in documents}
+        by_id = {document.record_id: document for document in documents}
         by_generation: dict[int, list[Job]] = {}
-        for claim in claims:
-            by_generation.setdefault(claim.generation, []).append(claim)
-        written = [await self._write(number, held, by_ref) for number, held in by_generation.items()]
-        return all(written)
+        for job in jobs:
+            by_generation.setdefault(job.generation, []).append(job)
+        results = [await self._write(number, group, by_id) for number, group in by_generation.items()]
+        return all(results)
 
     async def close(self) -> None:
-        """Confirm what is written and not yet confirmed."""
-        if self._confirming is not None:
-            await self._confirming
+        """Confirm the remaining jobs."""
+        if self._confirmation is not None:
+            await self._confirmation
 
-    async def _write(self, number: int, claims: list[Job], by_ref: dict[str, IndexDocument]) -> bool:
+    async def _write(self, generation_id: int, jobs: list[Job], by_id: dict[str, IndexDocument]) -> bool:
         try:
-            generation = await self._generation(number)
-            present = [by_ref[claim.record_id] for claim in claims if claim.record_id in by_ref]
-            if present:
-                await points.upsert_points(self._qdrant, generation.collection, present)
-            for document in present:
-                if document.version > 1:
-                    await points.remove(
-                        self._qdrant,
-                        generation.collection,
-                        document.tenant,
-                        document.record_id,
-                        except_version=document.point_id,
-                    )
-            for claim in claims:
-                if claim.record_id not in by_ref:
-                    await points.remove(self._qdrant, generation.collection, claim.tenant, claim.record_id)
+            generation = await self._find_generation(generation_id)
+            await self._write_points(generation.collection, jobs, by_id)
         except (errors.Unavailable, CollectionNotFound) as error:
-            log.warning("write_through_failed", rows=len(claims), reason=str(error))
-            self._bell.wake(stages.INDEX, len(claims))
+            log.warning("write_through_failed", jobs=len(jobs), reason=str(error))
+            self._publisher.wake(stages.INDEX, len(jobs))
             return False
-        self._confirm_soon(claims)
+        self._confirm_soon(jobs)
         return True
 
-    async def _generation(self, number: int) -> Generation:
-        if number not in self._generations:
+    async def _write_points(self, collection: str, jobs: list[Job], by_id: dict[str, IndexDocument]) -> None:
+        documents = [by_id[job.record_id] for job in jobs if job.record_id in by_id]
+        if documents:
+            await points.upsert_points(self._qdrant, collection, documents)
+        for document in documents:
+            if document.version > 1:
+                tenant, record_id, point_id = document.tenant, document.record_id, document.point_id
+                await points.remove(self._qdrant, collection, tenant, record_id, except_version=point_id)
+        for job in jobs:
+            if job.record_id not in by_id:
+                await points.remove(self._qdrant, collection, job.tenant, job.record_id)
+
+    async def _find_generation(self, generation_id: int) -> Generation:
+        if generation_id not in self._generations:
             async with self._postgres.across_tenants() as connection:
                 self._generations = {g.id: g for g in await generations.list_generations(connection)}
         try:
-            return self._generations[number]
+            return self._generations[generation_id]
         except KeyError:
-            raise CollectionNotFound(f"generation {number} is gone") from None
+            raise CollectionNotFound(f"generation {generation_id} no longer exists") from None
 
-    def _confirm_soon(self, claims: list[Job]) -> None:
-        self._written += claims
-        if self._confirming is None or self._confirming.done():
-            self._confirming = asyncio.create_task(self._confirm())
+    def _confirm_soon(self, jobs: list[Job]) -> None:
+        self._unconfirmed += jobs
+        if self._confirmation is None or self._confirmation.done():
+            self._confirmation = asyncio.create_task(self._confirm())
 
     async def _confirm(self) -> None:
-        await asyncio.sleep(_GROUP)
-        while self._written:
-            claims, self._written = self._written, []
+        await asyncio.sleep(_CONFIRM_DELAY_SECONDS)
+        while self._unconfirmed:
+            jobs, self._unconfirmed = self._unconfirmed, []
             try:
                 async with self._postgres.across_tenants() as connection:
-                    waiting, ages = await index_jobs.confirm_indexed(connection, claims)
+                    to_embed, ages = await index_jobs.confirm_indexed(connection, jobs)
             except errors.LociError as error:
-                log.warning("index_not_confirmed", rows=len(claims), reason=str(error))
+                log.warning("index_not_confirmed", jobs=len(jobs), reason=str(error))
                 return
-            if waiting:
-                self._bell.wake(stages.EMBED, waiting)
+            if to_embed:
+                self._publisher.wake(stages.EMBED, to_embed)
             await fleet_counters.observe_time_to_searchable(self._postgres, "keyword", ages)

@@ -1,4 +1,4 @@
-"""The default strategy: a weighted mean of the features."""
+"""The default strategy: the weighted mean of the features."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -23,22 +23,21 @@ WEIGHTS = {
 
 
 def blend(query: str, candidates: Sequence[Candidate], now: datetime | None) -> list[ScoreParts]:
-    """Return the features of each candidate and their weighted mean, "score".
+    """Return the features of each candidate and their weighted mean as "score".
 
-    A feature that says nothing on this query (0 for all) has no weight, so 1 stays within reach.
+    A feature that is 0 for all candidates has no weight, so that a score of 1 stays possible.
     """
-    columns = _columns(query, candidates, now)
-    heard = {name: column for name, column in columns.items() if any(column)}
-    total = sum(WEIGHTS[name] for name in heard) or 1.0
+    columns = {name: column for name, column in _columns(query, candidates, now).items() if any(column)}
+    total = sum(WEIGHTS[name] for name in columns) or 1.0
     return [
-        {name: column[i] for name, column in heard.items()}
-        | {"score": sum(WEIGHTS[name] * column[i] for name, column in heard.items()) / total}
+        {name: column[i] for name, column in columns.items()}
+        | {"score": sum(WEIGHTS[name] * column[i] for name, column in columns.items()) / total}
         for i in range(len(candidates))
     ]
 
 
 def _columns(query: str, candidates: Sequence[Candidate], now: datetime | None) -> dict[str, list[float]]:
-    question = analyze(query, now)
+    cues = analyze(query, now)
     keyword, dense = features.keyword(candidates), features.dense(candidates)
     match = [(k + d) / 2 for k, d in zip(keyword, dense, strict=True)] if any(dense) else keyword
     return {
@@ -46,10 +45,10 @@ def _columns(query: str, candidates: Sequence[Candidate], now: datetime | None) 
         "dense": dense,
         "near": features.near(candidates, match),
         "session": features.session(candidates, match),
-        "role": features.role(candidates, question),
-        "name": features.name(candidates, question),
-        "date": features.date(candidates, question),
-        "time": features.time(candidates, question),
-        "number": features.number(candidates, question),
-        "phrase": features.phrase(candidates, question),
+        "role": features.role(candidates, cues),
+        "name": features.name(candidates, cues),
+        "date": features.date(candidates, cues),
+        "time": features.time(candidates, cues),
+        "number": features.number(candidates, cues),
+        "phrase": features.phrase(candidates, cues),
     }

@@ -1,4 +1,4 @@
-"""What goes into a ranking and what comes out of it: plain records, no store and no model."""
+"""The input and the output of a ranking."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -6,11 +6,11 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One record offered for ranking.
+    """A record that is to be ranked.
 
-    `keyword` and `cosine` are the raw scores of the two channels; None says that the channel did
-    not return this record (for instance a neighbour that was fetched because of its hit).
-    `at` is when the thing happened, or else when it was written. `importance` lies in 0..1.
+    `keyword` and `cosine` are the raw scores of the two channels. None means that the channel did not
+    return this record, as for a neighbour turn. `at` is the time of the event that the record is about,
+    or else the time when the record was saved. `importance` is in 0..1.
     """
 
     id: str
@@ -27,7 +27,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class ScoredCandidate:
-    """One ranked record: its final score and, for `explain`, every part of it by name."""
+    """A ranked record: its final score and, for `explain`, every part of the score by name."""
 
     id: str
     score: float

@@ -1,7 +1,7 @@
-"""The spans of days that a question names: "on 8 May 2023", "in July", "2024-03-15", "two weeks ago".
+"""Find the ranges of days that a query names: "on 8 May 2023", "in July", "2024-03-15", "two weeks ago".
 
-English month names and ISO dates. "may" and "march" are words of their own, so they count only beside
-a number or a preposition. A month without a year means that month of any year.
+English month names and ISO dates are recognised. "may" and "march" are also other words, so they count
+only next to a number or a preposition. A month without a year means that month of any year.
 """
 
 import re
@@ -18,7 +18,7 @@ _NAMED = re.compile(
     (?:\s+(?P<after>\d{1,2})(?:st|nd|rd|th)?\b)?(?:,?\s+(?P<year>(?:19|20)\d\d)\b)?""",
     re.IGNORECASE | re.VERBOSE,
 )
-_ALSO_WORDS = frozenset({"may", "march", "mar"})
+_ALSO_OTHER_WORDS = frozenset({"may", "march", "mar"})
 _ISO = re.compile(r"\b(?P<year>(?:19|20)\d\d)-(?P<month>\d{1,2})(?:-(?P<day>\d{1,2}))?\b")
 _YEAR = re.compile(r"\b(?:in|of|since|during)\s+(?P<year>(?:19|20)\d\d)\b(?!-)", re.IGNORECASE)
 _AGO = re.compile(
@@ -30,55 +30,60 @@ _RELATIVE = re.compile(
 )
 _COUNTS = {"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6}
 _UNIT_DAYS = {"day": 1, "week": 7, "month": 30, "year": 365}
-_LEAP_YEAR = 2024  # so that 29 February can be named without a year
+_LEAP_YEAR = 2024  # 29 February must exist for a date without a year
 _HALF_LIFE_DAYS = 7.0
 
 
 @dataclass(frozen=True, slots=True)
 class DateRange:
-    """A span of days, both ends included; with `any_year` its year does not count."""
+    """A range of days, both ends included; with `any_year`, the year is ignored."""
 
     first: date
     last: date
     any_year: bool = False
 
     def closeness(self, at: datetime) -> float:
-        """Return 1 within the period, and half of that for each week away from it."""
+        """Return 1 within the range, and half as much for each week of distance from it."""
         day = at.date()
-        # Dates near the ends of the calendar are legal; a year beyond them is not.
+        # A date may lie near the ends of the calendar, but the years beyond them do not exist.
         year = min(max(day.year, MINYEAR + 1), MAXYEAR - 2)
-        spans = [_in_year(self, year + step) for step in (-1, 0, 1)] if self.any_year else [self]
-        away = min(max((span.first - day).days, (day - span.last).days, 0) for span in spans)
-        return float(0.5 ** (away / _HALF_LIFE_DAYS))
+        ranges = [_in_year(self, year + step) for step in (-1, 0, 1)] if self.any_year else [self]
+        distance = min(max((span.first - day).days, (day - span.last).days, 0) for span in ranges)
+        return float(0.5 ** (distance / _HALF_LIFE_DAYS))
 
 
 def find_date_ranges(query: str, now: datetime | None = None) -> list[DateRange]:
-    """Return the periods that the query names; relative ones only if `now` is known."""
-    exact = [*_iso(query), *_months(query)] or list(_years(query))
-    return exact if now is None else [*exact, *_relative(query, now.date())]
+    """Return the ranges that a query names; relative ones, such as "yesterday", only with `now`."""
+    absolute = [*_iso_ranges(query), *_month_ranges(query)] or list(_year_ranges(query))
+    return absolute if now is None else [*absolute, *_relative_ranges(query, now.date())]
 
 
-def _iso(query: str) -> Iterator[DateRange]:
-    for found in _ISO.finditer(query):
-        yield from _span(int(found["year"]), int(found["month"]), int(found["day"] or 0))
+def _iso_ranges(query: str) -> Iterator[DateRange]:
+    for match in _ISO.finditer(query):
+        yield from _ranges_of_date(int(match["year"]), int(match["month"]), int(match["day"] or 0))
 
 
-def _months(query: str) -> Iterator[DateRange]:
-    for found in _NAMED.finditer(query):
-        telling = found["lead"] or found["before"] or found["after"] or found["year"]
-        if found["month"].lower() in _ALSO_WORDS and not telling:
+def _month_ranges(query: str) -> Iterator[DateRange]:
+    for match in _NAMED.finditer(query):
+        is_date = match["lead"] or match["before"] or match["after"] or match["year"]
+        if match["month"].lower() in _ALSO_OTHER_WORDS and not is_date:
             continue
-        month = _MONTHS.index(found["month"][:3].lower()) + 1
-        yield from _span(int(found["year"] or 0), month, int(found["before"] or found["after"] or 0))
+        month = _MONTHS.index(match["month"][:3].lower()) + 1
+        yield from _ranges_of_date(
+            int(match["year"] or 0), month, int(match["before"] or match["after"] or 0)
+        )
 
 
-def _years(query: str) -> Iterator[DateRange]:
-    for found in _YEAR.finditer(query):
-        yield DateRange(date(int(found["year"]), 1, 1), date(int(found["year"]), 12, 31))
+def _year_ranges(query: str) -> Iterator[DateRange]:
+    for match in _YEAR.finditer(query):
+        yield DateRange(date(int(match["year"]), 1, 1), date(int(match["year"]), 12, 31))
 
 
-def _span(year: int, month: int, day: int) -> Iterator[DateRange]:
-    """Yield the day, or the month if `day` is 0, of the year, or of any if `year` is 0; nothing if absurd."""
+def _ranges_of_date(year: int, month: int, day: int) -> Iterator[DateRange]:
+    """Yield the range of a day, or of the month if `day` is 0; if `year` is 0, of any year.
+
+    A date that does not exist yields nothing.
+    """
     try:
         first = date(year or _LEAP_YEAR, month, day or 1)
     except ValueError:
@@ -91,24 +96,24 @@ def _month_end(first: date) -> date:
     return (first.replace(day=28) + timedelta(days=4)).replace(day=1) - timedelta(days=1)
 
 
-def _relative(query: str, today: date) -> Iterator[DateRange]:
+def _relative_ranges(query: str, today: date) -> Iterator[DateRange]:
     for ago in _AGO.finditer(query):
         count = _COUNTS.get(ago["count"].lower()) or int(ago["count"])
         unit = _UNIT_DAYS[ago["unit"].lower()]
-        yield _around(today - timedelta(days=count * unit), unit // 2)
-    for found in _RELATIVE.finditer(query):
-        if found["day"]:
-            yield _around(today - timedelta(days=found["day"].lower() == "yesterday"), 0)
+        yield _days_around(today - timedelta(days=count * unit), unit // 2)
+    for match in _RELATIVE.finditer(query):
+        if match["day"]:
+            yield _days_around(today - timedelta(days=match["day"].lower() == "yesterday"), 0)
             continue
-        unit = _UNIT_DAYS[found["unit"].lower()]
-        end = today if found["which"].lower() != "last" else today - timedelta(days=1)
+        unit = _UNIT_DAYS[match["unit"].lower()]
+        end = today if match["which"].lower() != "last" else today - timedelta(days=1)
         yield DateRange(end - timedelta(days=unit), end)
 
 
-def _in_year(period: DateRange, year: int) -> DateRange:
-    first = date(year, period.first.month, 1) + timedelta(days=period.first.day - 1)
-    return DateRange(first, first + (period.last - period.first))
+def _in_year(date_range: DateRange, year: int) -> DateRange:
+    first = date(year, date_range.first.month, 1) + timedelta(days=date_range.first.day - 1)
+    return DateRange(first, first + (date_range.last - date_range.first))
 
 
-def _around(day: date, slack: int) -> DateRange:
-    return DateRange(day - timedelta(days=slack), day + timedelta(days=slack))
+def _days_around(day: date, distance: int) -> DateRange:
+    return DateRange(day - timedelta(days=distance), day + timedelta(days=distance))

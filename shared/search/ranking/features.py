@@ -1,17 +1,17 @@
-"""What speaks for a candidate, each feature in 0..1 and nothing below: they can only add.
+"""Compute the features of candidates. Each is in 0..1, so a feature can only add to a score.
 
-- keyword: BM25 as a share of the best hit's
-- dense: cosine, stretched over the cosines of this query: they lie close together, at a level that
-  depends on the model, which is also why no fixed bound on them measures well
-- near: the best match among the turns around it in its session, less for every turn in between:
-  an answer stands beside its question, and often shares no word with it
-- session: the best match in its session: what a conversation is about
-- role: the question is about the asker ("my", "did I"), and the user said this
-- name: the question names who said this
-- date: how close it is to the dates that the question names
-- time: the question asks when, and this has words of time
-- number: the question asks how many, and this has a number
-- phrase: share of the question's neighbouring words that stand side by side here too
+- keyword: the BM25 score as a share of the best one
+- dense: the cosine, scaled to the range of the cosines of this query. They lie close together, at a
+  level that depends on the model; for the same reason no fixed minimum works well
+- near: the best match among the turns around the candidate, reduced for every turn in between. An
+  answer follows its question, and often has no word in common with it
+- session: the best match in the candidate's session, that is, what the conversation is about
+- role: the query is about the asker ("my", "did I"), and the user said this
+- name: the query names the speaker
+- date: how close the candidate is to the dates that the query names
+- time: the query asks when, and the text has words of time
+- number: the query asks how many, and the text has a number
+- phrase: the share of the query's pairs of neighbouring words that the text has too
 """
 
 import re
@@ -23,13 +23,13 @@ from shared.search.ranking.fusion import keyword_shares
 from shared.search.ranking.query_analysis import QueryCues
 from shared.search.text.tokenizer import normalize
 
-# What the dense channel found keeps a trace of it, however few were found.
-_LEAST = 0.02
+# The lowest cosine still counts a little, because the dense channel found its candidate.
+_MIN_DENSE = 0.02
 NEIGHBOUR_REACH = 6
 NEIGHBOUR_DECAY = 0.7
-# Cues are sought in the head of a text only (characters): long messages hold every cue somewhere.
-_HEAD = 400
-_PHRASES_WITHIN = 4000
+# Characters of a text in which cues are searched: a long message has every cue somewhere.
+_CUE_CHARS = 400
+_PHRASE_CHARS = 4000
 _TIME = re.compile(
     r"\b(?:yesterday|to(?:day|night|morrow)|last|next|ago|since|recently|just|(?:week|month|year|day)s?"
     r"|weekend|(?:mon|tues|wednes|thurs|fri|satur|sun)day|january|february|march|april|may|june|july|august|september"
@@ -51,29 +51,32 @@ Column = list[float]
 
 
 def keyword(candidates: Sequence[Candidate]) -> Column:
-    """Share of the best keyword score."""
+    """Return the keyword scores as shares of the best one."""
     return keyword_shares(candidates)
 
 
 def dense(candidates: Sequence[Candidate]) -> Column:
-    """Cosines stretched to 0..1; what the dense channel did not return stands below its last."""
-    known = [c.cosine for c in candidates if c.cosine is not None]
-    low, high = min(known, default=0.0), max(known, default=0.0)
-    return [_stretched(c.cosine, low, high) for c in candidates]
+    """Return the cosines scaled to 0..1, and 0 for what the dense channel did not return."""
+    cosines = [c.cosine for c in candidates if c.cosine is not None]
+    low, high = min(cosines, default=0.0), max(cosines, default=0.0)
+    return [_scale_cosine(c.cosine, low, high) for c in candidates]
 
 
 def near(candidates: Sequence[Candidate], matches: Column) -> Column:
-    """Best of `matches` within REACH turns of the same session, times FADING per turn in between."""
-    places: defaultdict[str | None, dict[int, float]] = defaultdict(dict)
+    """Return the best of `matches` within NEIGHBOUR_REACH turns of the same session.
+
+    A match is multiplied by NEIGHBOUR_DECAY for every turn in between.
+    """
+    by_session: defaultdict[str | None, dict[int, float]] = defaultdict(dict)
     for c, match in zip(candidates, matches, strict=True):
         if c.seq is not None:
-            held = places[c.session_id]
-            held[c.seq] = max(match, held.get(c.seq, 0.0))
-    return [_near(c.seq, places[c.session_id]) for c in candidates]
+            by_seq = by_session[c.session_id]
+            by_seq[c.seq] = max(match, by_seq.get(c.seq, 0.0))
+    return [_best_nearby(c.seq, by_session[c.session_id]) for c in candidates]
 
 
 def session(candidates: Sequence[Candidate], matches: Column) -> Column:
-    """Best of `matches` in the candidate's session; its own outside of any."""
+    """Return the best of `matches` in the candidate's session, or its own match if it has no session."""
     best: defaultdict[str | None, float] = defaultdict(float)
     for c, match in zip(candidates, matches, strict=True):
         best[c.session_id] = max(match, best[c.session_id])
@@ -82,55 +85,55 @@ def session(candidates: Sequence[Candidate], matches: Column) -> Column:
     ]
 
 
-def role(candidates: Sequence[Candidate], question: QueryCues) -> Column:
-    """1 for what the user said, if the question is about the asker."""
-    return [float(question.is_about_asker and c.role == "user") for c in candidates]
+def role(candidates: Sequence[Candidate], cues: QueryCues) -> Column:
+    """Return 1 for what the user said, if the query is about the asker."""
+    return [float(cues.is_about_asker and c.role == "user") for c in candidates]
 
 
-def name(candidates: Sequence[Candidate], question: QueryCues) -> Column:
-    """1 if the question names the speaker, by any part of the name."""
-    return [float(_is_named(c.speaker, question)) for c in candidates]
+def name(candidates: Sequence[Candidate], cues: QueryCues) -> Column:
+    """Return 1 if the query has any part of the speaker's name."""
+    return [float(_is_named(c.speaker, cues)) for c in candidates]
 
 
-def date(candidates: Sequence[Candidate], question: QueryCues) -> Column:
-    """How close it is to the nearest period that the question names."""
+def date(candidates: Sequence[Candidate], cues: QueryCues) -> Column:
+    """Return how close a candidate is to the nearest date range that the query names."""
     return [
-        max((period.closeness(c.at) for period in question.periods), default=0.0) if c.at else 0.0
+        max((date_range.closeness(c.at) for date_range in cues.date_ranges), default=0.0) if c.at else 0.0
         for c in candidates
     ]
 
 
-def time(candidates: Sequence[Candidate], question: QueryCues) -> Column:
-    """1 for words of time, if the question asks when."""
-    return [float(question.wants_time and bool(_TIME.search(c.text[:_HEAD]))) for c in candidates]
+def time(candidates: Sequence[Candidate], cues: QueryCues) -> Column:
+    """Return 1 for a text with words of time, if the query asks when."""
+    return [float(cues.wants_time and bool(_TIME.search(c.text[:_CUE_CHARS]))) for c in candidates]
 
 
-def number(candidates: Sequence[Candidate], question: QueryCues) -> Column:
-    """1 for a number, if the question asks how many."""
-    return [float(question.wants_number and bool(_NUMBER.search(c.text[:_HEAD]))) for c in candidates]
+def number(candidates: Sequence[Candidate], cues: QueryCues) -> Column:
+    """Return 1 for a text with a number, if the query asks how many."""
+    return [float(cues.wants_number and bool(_NUMBER.search(c.text[:_CUE_CHARS]))) for c in candidates]
 
 
-def phrase(candidates: Sequence[Candidate], question: QueryCues) -> Column:
-    """Share of the question's phrases that the text holds; only keyword hits can hold one."""
-    return [_held(question.phrases, c.text) if c.keyword and question.phrases else 0.0 for c in candidates]
+def phrase(candidates: Sequence[Candidate], cues: QueryCues) -> Column:
+    """Return the share of the query's phrases that the text has; only keyword hits can have one."""
+    return [_phrase_share(cues.phrases, c.text) if c.keyword and cues.phrases else 0.0 for c in candidates]
 
 
-def _stretched(cosine: float | None, low: float, high: float) -> float:
+def _scale_cosine(cosine: float | None, low: float, high: float) -> float:
     if cosine is None:
         return 0.0
-    return _LEAST + (1 - _LEAST) * (cosine - low) / (high - low) if high > low else 1.0
+    return _MIN_DENSE + (1 - _MIN_DENSE) * (cosine - low) / (high - low) if high > low else 1.0
 
 
-def _near(seq: int | None, places: dict[int, float]) -> float:
-    if seq is None or len(places) < 2:  # alone in its session, as most are
+def _best_nearby(seq: int | None, by_seq: dict[int, float]) -> float:
+    if seq is None or len(by_seq) < 2:  # the only candidate of its session, the most frequent case
         return 0.0
-    return max(share * places.get(seq + step, 0.0) for step, share in _SHARES)
+    return max(share * by_seq.get(seq + step, 0.0) for step, share in _SHARES)
 
 
-def _is_named(speaker: str | None, question: QueryCues) -> bool:
-    return speaker is not None and not question.names.isdisjoint(speaker.casefold().split())
+def _is_named(speaker: str | None, cues: QueryCues) -> bool:
+    return speaker is not None and not cues.names.isdisjoint(speaker.casefold().split())
 
 
-def _held(phrases: Sequence[str], text: str) -> float:
-    plain = normalize(text[:_PHRASES_WITHIN])
-    return sum(phrase in plain for phrase in phrases) / len(phrases)
+def _phrase_share(phrases: Sequence[str], text: str) -> float:
+    normalized = normalize(text[:_PHRASE_CHARS])
+    return sum(phrase in normalized for phrase in phrases) / len(phrases)

@@ -1,4 +1,4 @@
-"""Which turns around the hits are worth reading and ranking too."""
+"""Choose the neighbour turns of hits that are read and ranked as well."""
 
 from collections.abc import Sequence
 
@@ -10,13 +10,13 @@ MAX_HITS_WITH_NEIGHBOURS = 20
 def neighbour_keys(
     ranked: Sequence[ScoredCandidate], candidates: Sequence[Candidate]
 ) -> list[tuple[str, int]]:
-    """Return (session_id, seq) of the turns just before and after the best hits that are not candidates."""
+    """Return the turn keys (session_id, seq) directly before and after the best hits, without candidates."""
     by_id = {c.id: c for c in candidates}
-    known = {(c.session_id, c.seq) for c in candidates}
-    around: dict[tuple[str, int], None] = {}
+    candidate_keys = {(c.session_id, c.seq) for c in candidates}
+    neighbours: dict[tuple[str, int], None] = {}
     for hit in ranked[:MAX_HITS_WITH_NEIGHBOURS]:
         c = by_id[hit.id]
         if c.session_id is None or c.seq is None:
             continue
-        around |= dict.fromkeys((c.session_id, seq) for seq in (c.seq - 1, c.seq + 1))
-    return [place for place in around if place not in known]
+        neighbours |= dict.fromkeys((c.session_id, seq) for seq in (c.seq - 1, c.seq + 1))
+    return [turn_key for turn_key in neighbours if turn_key not in candidate_keys]

@@ -1,7 +1,7 @@
-"""What a question gives away besides its words: who speaks, when it was, what kind of answer it wants.
+"""Find cues in a query: who is meant to have spoken, when, and what kind of answer is expected.
 
-The cues are English, with the first person of a few more languages. A cue that is not understood
-changes nothing: each feature built on one only adds to a score.
+The cues are English, with the first person of a few more languages. A cue that is not recognised does
+no harm, because the features that use cues only add to a score.
 """
 
 import re
@@ -17,7 +17,7 @@ _FIRST_PERSON = re.compile(
     r"|я|мой|моя|мои|мне|меня)\b|[我私僕俺]",
     re.IGNORECASE,
 )
-_OTHER_ASKED = re.compile(
+_ABOUT_AGENT = re.compile(
     r"\b(?:did|have|had|were) you\b"
     r"|\byou (?:have |had )?(?:recommend|suggest|advise|propose|tell|told|explain)",
     re.IGNORECASE,
@@ -30,24 +30,27 @@ _HOW_MANY = re.compile(r"\bhow (?:many|much|old|often|long|far)\b", re.IGNORECAS
 
 @dataclass(frozen=True, slots=True)
 class QueryCues:
-    """A query, read once. `of_asker`: it is about the one who asks, not about what was answered."""
+    """The cues of a query.
+
+    `is_about_asker` tells that it is about the person who asks, not about what the agent answered.
+    """
 
     names: frozenset[str]
     is_about_asker: bool
     wants_time: bool
     wants_number: bool
-    periods: tuple[DateRange, ...]
+    date_ranges: tuple[DateRange, ...]
     phrases: tuple[str, ...]
 
 
 def analyze(query: str, now: datetime | None = None) -> QueryCues:
-    """Return what the query gives away; `now` gives "yesterday" its meaning."""
+    """Return the cues of a query; relative dates such as "yesterday" are understood only with `now`."""
     query = query[:MAX_QUERY_CHARS]
     return QueryCues(
         names=frozenset(_NAME.findall(query.casefold())),
-        is_about_asker=bool(_FIRST_PERSON.search(query)) and not _OTHER_ASKED.search(query),
+        is_about_asker=bool(_FIRST_PERSON.search(query)) and not _ABOUT_AGENT.search(query),
         wants_time=bool(_WHEN.search(query)),
         wants_number=bool(_HOW_MANY.search(query)),
-        periods=tuple(find_date_ranges(query, now)),
+        date_ranges=tuple(find_date_ranges(query, now)),
         phrases=tuple(query_phrases(query)),
     )

@@ -1,4 +1,4 @@
-"""From candidates to an order: pure functions, the same for memories, turns, desk and documents."""
+"""Rank candidates. The functions are pure and the same for all kinds of records."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
@@ -20,45 +20,48 @@ def rank(
     min_similarity: float | None = None,
     now: datetime | None = None,
 ) -> list[ScoredCandidate]:
-    """Return the candidates that match, best first; equal scores keep the order they came in.
+    """Return the candidates with a score above 0, best first; equal scores keep the order of `candidates`.
 
-    A cosine below `min_similarity` counts as not found (at it, as found); only the strategy `mean` has a
-    bound by default. A candidate that no channel found and no feature speaks for is left out. The score
-    is multiplied by 0.5 + 0.5 · importance. `scores` holds every part. An unknown strategy is Invalid.
+    A cosine below `min_similarity` is ignored; without it, only the strategy `mean` has a minimum. The score
+    is multiplied by 0.5 + 0.5 · importance. `ScoredCandidate.scores` has every part of the score. Raises
+    errors.Invalid for an unknown strategy.
     """
     if strategy not in STRATEGIES:
         raise errors.Invalid("strategy", f"must be one of {', '.join(STRATEGIES)}")
-    heard = _within(candidates, _bound(strategy, min_similarity))
-    plain = fusion.FUSION_STRATEGIES.get(strategy)
-    parts = plain(heard) if plain else blend(query, heard, now)
-    scored = [_weighed(c, p) for c, p in zip(heard, parts, strict=True) if p["score"] > 0]
+    candidates = _ignore_low_cosines(candidates, _min_cosine(strategy, min_similarity))
+    fuse = fusion.FUSION_STRATEGIES.get(strategy)
+    parts = fuse(candidates) if fuse else blend(query, candidates, now)
+    scored = [_weigh(c, p) for c, p in zip(candidates, parts, strict=True) if p["score"] > 0]
     return sorted(scored, key=lambda s: -s.score)
 
 
 def top(
     ranked: Sequence[ScoredCandidate], limit: int, reserved: Collection[str] = ()
 ) -> list[ScoredCandidate]:
-    """Return the best `limit`; if none of `reserved` is among them, the best of those is made the last."""
+    """Return the best `limit` candidates.
+
+    If no id of `reserved` is among them, the best candidate with such an id replaces the last one.
+    """
     best = list(ranked[:limit])
     if not best or any(s.id in reserved for s in best):
         return best
-    kept = next((s for s in ranked[limit:] if s.id in reserved), None)
-    return [*best[:-1], kept] if kept else best
+    best_reserved = next((s for s in ranked[limit:] if s.id in reserved), None)
+    return [*best[:-1], best_reserved] if best_reserved else best
 
 
-def _bound(strategy: str, min_similarity: float | None) -> float | None:
+def _min_cosine(strategy: str, min_similarity: float | None) -> float | None:
     if min_similarity is None and strategy == "mean":
         return fusion.MEAN_MIN_COSINE
     return min_similarity
 
 
-def _within(candidates: Sequence[Candidate], bound: float | None) -> Sequence[Candidate]:
-    if bound is None:
+def _ignore_low_cosines(candidates: Sequence[Candidate], minimum: float | None) -> Sequence[Candidate]:
+    if minimum is None:
         return candidates
-    return [replace(c, cosine=None) if c.cosine is not None and c.cosine < bound else c for c in candidates]
+    return [replace(c, cosine=None) if c.cosine is not None and c.cosine < minimum else c for c in candidates]
 
 
-def _weighed(candidate: Candidate, parts: fusion.ScoreParts) -> ScoredCandidate:
+def _weigh(candidate: Candidate, parts: fusion.ScoreParts) -> ScoredCandidate:
     boost = 0.5 + 0.5 * min(max(candidate.importance, 0.0), 1.0)
     score = parts["score"] * boost
     return ScoredCandidate(candidate.id, score, {**parts, "importance": boost, "score": score})

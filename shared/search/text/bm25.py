@@ -1,13 +1,16 @@
-"""BM25 as a sparse vector: the document carries the saturated term weights, the index multiplies by IDF.
+"""BM25: sparse vectors for the index, and scores for texts without an index.
 
     score = Σ over query terms t:  IDF(t) · tf·(K1 + 1) / (tf + K1·(1 - B + B·length/TYPICAL_LENGTH))
 
-The weights must be computable from one document alone, so the average length of BM25 (Robertson and
-Zaragoza 2009) becomes a constant. A small one (30 words, a chat turn) with a gentle B serves both kinds
-of text that we hold: among short turns length hardly matters (the factor runs from 0.6 to 1.4), while a
-message of a thousand words, which touches on everything, pays fully. Measured on chats of short turns
-and on chats with very long messages, this beat the collections' own averages and every B with them.
-A term's index is the CRC-32 of its UTF-8 bytes: stable across processes and versions, no vocabulary.
+The vector of a document contains everything but the IDF, which Qdrant multiplies in. So the weights must
+not depend on other documents, and a constant replaces the average length of BM25 (Robertson and Zaragoza
+2009). A small constant (30 words, a chat turn) with a low B suits both kinds of text that are stored.
+Among short turns, the length hardly matters: its factor is between 0.6 and 1.4. A message of a
+thousand words, which mentions many subjects, is reduced fully. On chats with short turns and on chats
+with very long messages, this was better than the average length of the collection with any B.
+
+The index of a term is the CRC-32 of its UTF-8 bytes. It is the same in all processes and versions, and
+needs no vocabulary.
 """
 
 import math
@@ -25,25 +28,37 @@ TYPICAL_LENGTH = 30
 
 @dataclass(frozen=True, slots=True)
 class SparseTerms:
-    """A sparse vector: distinct 32-bit term hashes in rising order, and their weights."""
+    """A sparse vector: distinct 32-bit term hashes in ascending order, and their weights."""
 
     indices: list[int]
     values: list[float]
 
 
 def document_vector(text: str) -> SparseTerms:
-    """Return the vector of a document, to be stored under an IDF modifier."""
+    """Return the vector of a document, for a collection with the IDF modifier."""
     terms = tokenize(text)
     return _vector((term, term_weight(count, len(terms))) for term, count in Counter(terms).items())
 
 
 def query_vector(text: str) -> SparseTerms:
-    """Return the vector of a query: every telling word once, with weight 1. Empty if it has no word."""
+    """Return the vector of a query: each of its terms once, with weight 1. It may be empty."""
     return _vector((term, 1.0) for term in tokenize_query(text))
 
 
+def score_texts(query: str, texts: Sequence[str]) -> list[float]:
+    """Return the BM25 score of each text; it is 0.0 if and only if the text has no term of the query.
+
+    The IDF is that of `texts`.
+    """
+    counts = [Counter(tokenize(text)) for text in texts]
+    idf_of_term = {
+        term: _idf(sum(term in count for count in counts), len(texts)) for term in tokenize_query(query)
+    }
+    return [_score(count, idf_of_term) for count in counts]
+
+
 def term_weight(count: int, length: int) -> float:
-    """Return the share of BM25 that a document decides: a term's `count` among `length` words."""
+    """Return the score of a term without its IDF; it occurs `count` times among `length` terms."""
     return count * (K1 + 1) / (count + K1 * (1 - B + B * length / TYPICAL_LENGTH))
 
 
@@ -56,18 +71,10 @@ def _vector(weights: Iterable[tuple[str, float]]) -> SparseTerms:
     return SparseTerms(indices, [by_index[index] for index in indices])
 
 
-def score_texts(query: str, texts: Sequence[str]) -> list[float]:
-    """Return the BM25 score of each text; 0.0 if and only if it holds no word of the query."""
-    wanted = tokenize_query(query)
-    counts = [Counter(tokenize(text)) for text in texts]
-    rarity = {term: _idf(sum(term in count for count in counts), len(texts)) for term in wanted}
-    return [_score(count, rarity) for count in counts]
-
-
-def _score(count: Counter[str], rarity: dict[str, float]) -> float:
+def _score(count: Counter[str], idf_of_term: dict[str, float]) -> float:
     length = count.total()
-    return sum(idf * term_weight(count[term], length) for term, idf in rarity.items() if term in count)
+    return sum(idf * term_weight(count[term], length) for term, idf in idf_of_term.items() if term in count)
 
 
-def _idf(holding: int, among: int) -> float:
-    return math.log((among - holding + 0.5) / (holding + 0.5) + 1)
+def _idf(matching_texts: int, all_texts: int) -> float:
+    return math.log((all_texts - matching_texts + 0.5) / (matching_texts + 0.5) + 1)

@@ -1,9 +1,9 @@
-"""What of a record is indexed, and what of a query is asked: texts for keywords, texts for vectors.
+"""Build the texts of records and queries that are indexed as keywords or embedded.
 
-The name of who speaks belongs to the keywords and to the ranking, not into a vector: small embedding
-models give a name half of the meaning of a short sentence, and every turn of that person looks alike.
-For the same reason an English question is embedded twice, as it is and without its grammar and names,
-and asked with the mean of both vectors (measured on chats: recall of the cosine alone +12 points).
+The name of a speaker is used for keywords and for ranking but is not embedded. Small embedding models
+give a name half of the meaning of a short sentence, so all turns of one person would look alike. For the
+same reason an English query is embedded twice, as it is and without its grammar and names, and the mean
+of both vectors is searched. On chats, this raised the recall of the dense channel by 12 points.
 """
 
 import math
@@ -14,38 +14,38 @@ from shared.search.text.tokenizer import MAX_QUERY_CHARS, QUESTION_WORDS
 
 _WORD = re.compile(r"[\w'\u2019-]+")
 _POSSESSIVE = re.compile(r"['\u2019]s?$")
-# Leaving out capitals would take all nouns from a German question.
-_TELLTALES = "what when where who how why which did does do is are were the my of with have has"
-_ENGLISH = frozenset(_TELLTALES.split())
+# Words are left out of English queries only: in German, leaving out capitalised words removes all nouns.
+_ENGLISH_WORDS = "what when where who how why which did does do is are were the my of with have has"
+_ENGLISH = frozenset(_ENGLISH_WORDS.split())
 
 
 def keyword_text(
     content: str, *, speaker: str | None = None, category: str | None = None, tags: Iterable[str] = ()
 ) -> str:
-    """Return what the keyword index holds: speaker, content, tags and the words of the category."""
-    folders = (category or "").replace("/", " ").replace("-", " ")
-    lead = None if speaker and _is_led_by(content, speaker) else speaker
-    return "\n".join(part for part in (lead, content, " ".join(tags), folders) if part)
+    """Return the text of the sparse channel: speaker, content, tags and the words of the category."""
+    category_words = (category or "").replace("/", " ").replace("-", " ")
+    prefix = None if speaker and _begins_with_speaker(content, speaker) else speaker
+    return "\n".join(part for part in (prefix, content, " ".join(tags), category_words) if part)
 
 
 def embedding_text(content: str, *, speaker: str | None = None) -> str:
-    """Return what is embedded: the content, without the speaker's name before it."""
-    if speaker and _is_led_by(content, speaker):
+    """Return the text that is embedded: the content without the speaker's name before it."""
+    if speaker and _begins_with_speaker(content, speaker):
         return content[len(speaker) + 1 :].strip() or content
     return content
 
 
 def query_embedding_texts(query: str) -> list[str]:
-    """Return what to embed of a query, one or two texts; `mean_vector` makes one vector of theirs."""
-    spoken = _WORD.findall(query[:MAX_QUERY_CHARS])
-    if _ENGLISH.isdisjoint(word.casefold() for word in spoken):
+    """Return the one or two texts to embed for a query; `mean_vector` combines their vectors."""
+    words = _WORD.findall(query[:MAX_QUERY_CHARS])
+    if _ENGLISH.isdisjoint(word.casefold() for word in words):
         return [query]
-    gist = " ".join(word for word in spoken if _tells(word))
-    return [query, gist] if gist else [query]
+    content_words = " ".join(word for word in words if _is_content_word(word))
+    return [query, content_words] if content_words else [query]
 
 
 def mean_vector(vectors: Sequence[Sequence[float]]) -> list[float]:
-    """Return the mean direction of vectors, of length 1 (or the only one as it is)."""
+    """Return the mean direction of several vectors, with length 1; a single vector is returned unchanged."""
     if len(vectors) == 1:
         return list(vectors[0])
     units = [[x / (math.hypot(*vector) or 1.0) for x in vector] for vector in vectors]
@@ -54,11 +54,11 @@ def mean_vector(vectors: Sequence[Sequence[float]]) -> list[float]:
     return [x / length for x in total]
 
 
-def _is_led_by(content: str, speaker: str) -> bool:
+def _begins_with_speaker(content: str, speaker: str) -> bool:
     return content[: len(speaker) + 1].casefold() == f"{speaker}:".casefold()
 
 
-def _tells(word: str) -> bool:
-    bare = _POSSESSIVE.sub("", word)
-    is_name = bare[:1].isupper() and bare[1:].islower()
-    return bool(bare) and not is_name and bare.casefold() not in QUESTION_WORDS
+def _is_content_word(word: str) -> bool:
+    stem = _POSSESSIVE.sub("", word)
+    is_name = stem[:1].isupper() and stem[1:].islower()
+    return bool(stem) and not is_name and stem.casefold() not in QUESTION_WORDS

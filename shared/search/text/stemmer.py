@@ -1,13 +1,13 @@
-"""English word forms folded together: the inflection part of Porter (1980) and the irregular forms.
+"""Reduce English word forms to a common one: the inflections of Porter (1980) and the irregular forms.
 
-Only plural, -ed and -ing are cut, not derivations ("university" and "universe" stay apart): measured
-on chats, forms such as bought/buy are what a question and its answer differ in. Words of other
-languages lose at most a final s or e, in documents and queries alike.
+Only plurals, -ed and -ing are removed. Derivations are not: "university" and "universe" stay different.
+Measurements on chats showed that a question and its answer differ in forms such as buy and bought.
+Words of other languages lose at most a final s or e, in documents and queries alike.
 """
 
 from functools import lru_cache
 
-_SHORTEST = 4
+_MIN_LENGTH = 4
 _FORMS = """
 be:is are was were been am being; have:has had having; do:does did done; go:goes went gone; say:said;
 get:got gotten; make:made; know:knew known; think:thought; take:took taken; see:saw seen; come:came;
@@ -31,17 +31,19 @@ potato:potatoes; tomato:tomatoes; bus:buses; news:news; series:series; species:s
 """
 _IRREGULAR = {
     form: base
-    for base, _, forms in (entry.strip().partition(":") for entry in _FORMS.split(";"))
+    for base, _, forms in (group.strip().partition(":") for group in _FORMS.split(";"))
     for form in forms.split()
 }
-_KEPT = frozenset({"news", "series", "species", "during", "something", "anything", "nothing", "everything"})
+_UNCHANGED = frozenset(
+    {"news", "series", "species", "during", "something", "anything", "nothing", "everything"}
+)
 
 
 @lru_cache(100_000)
 def stem(word: str) -> str:
-    """Return the common form of a case-folded word; "bought" and "buying" both give "buy"."""
+    """Return the common form of a case-folded word: "bought" and "buying" both give "buy"."""
     word = _IRREGULAR.get(word, word)
-    if len(word) < _SHORTEST or word in _KEPT or not word.isalpha():
+    if len(word) < _MIN_LENGTH or word in _UNCHANGED or not word.isalpha():
         return word
     return _without_final_e(_without_tense(_singular(word)))
 
@@ -64,12 +66,12 @@ def _without_tense(word: str) -> str:
     for ending in ("ing", "ed"):
         if word.endswith(ending):
             root = word[: -len(ending)]
-            return _completed(root) if _shape(root).count("v") and len(root) > 1 else word
+            return _restore_root(root) if _shape(root).count("v") and len(root) > 1 else word
     return word
 
 
-def _completed(root: str) -> str:
-    """Give back the e that -ed and -ing swallow: hik(ing) is hike, stopp(ed) is stop."""
+def _restore_root(root: str) -> str:
+    """Undo what the ending did to the root: hik(ing) becomes hike, stopp(ed) becomes stop."""
     if root.endswith(("at", "bl", "iz")):
         return root + "e"
     if root[-1] == root[-2] and root[-1] not in "aeiouylsz":
@@ -86,18 +88,18 @@ def _without_final_e(word: str) -> str:
 
 
 def _measure(word: str) -> int:
-    """Count the vowel-consonant sequences (Porter's m)."""
+    """Count the vowel-consonant sequences (the m of Porter)."""
     return _shape(word).count("vc")
 
 
 def _ends_short(word: str) -> bool:
-    """Tell whether the end is consonant, vowel, consonant other than w, x, y (Porter's *o)."""
+    """Tell whether a word ends with consonant, vowel, consonant other than w, x, y (the *o of Porter)."""
     return _shape(word)[-3:] == "cvc" and word[-1] not in "wxy"
 
 
 def _shape(word: str) -> str:
     shape = ""
     for letter in word:
-        vowel = letter in "aeiou" or (letter == "y" and shape[-1:] == "c")
-        shape += "v" if vowel else "c"
+        is_vowel = letter in "aeiou" or (letter == "y" and shape[-1:] == "c")
+        shape += "v" if is_vowel else "c"
     return shape
