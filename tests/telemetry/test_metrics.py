@@ -34,7 +34,7 @@ def _names(text: str) -> set[str]:
     return set(re.findall(r"^# TYPE (loci_\w+) ", text, re.MULTILINE))
 
 
-async def test_the_table_of_metrics_names_all_that_are_told_and_no_other(
+async def test_the_documented_metrics_are_exactly_the_reported_ones(
     gateway: Gateway, repository: Path
 ) -> None:
     table = _ROW.findall((repository / "deploy" / "grafana" / "README.md").read_text())
@@ -42,7 +42,7 @@ async def test_the_table_of_metrics_names_all_that_are_told_and_no_other(
     assert set(table) == _names(await _told(gateway))
 
 
-async def test_the_dashboard_asks_for_metrics_and_labels_that_are_told(
+async def test_the_dashboard_uses_every_reported_metric_and_only_existing_labels(
     gateway: Gateway, repository: Path
 ) -> None:
     await gateway.client.post("/v1/memories", json={"content": "There is something to count."})
@@ -74,7 +74,7 @@ def _expressions(board: dict[str, Any]) -> Iterator[str]:
         yield from (target["expr"] for target in panel.get("targets", []))
 
 
-def test_every_tally_that_a_process_adds_to_is_told(repository: Path) -> None:
+def test_every_fleet_counter_that_a_process_increments_is_reported(repository: Path) -> None:
     """Else it would be counted and never seen."""
     written = {
         name
@@ -111,7 +111,7 @@ def _word(name: ast.expr) -> str:
     return str(name.value) if isinstance(name, ast.Constant) else ast.unparse(name)
 
 
-async def test_lag_and_backlog_follow_the_rows_of_a_stage_and_are_zero_without_any(
+async def test_lag_and_backlog_follow_the_jobs_of_a_stage_and_are_zero_without_any(
     make_settings: Make, tenant: str, models: ModelServer
 ) -> None:
     models.chat_default = Reply("[]")
@@ -131,7 +131,7 @@ async def test_lag_and_backlog_follow_the_rows_of_a_stage_and_are_zero_without_a
     assert 'loci_job_retries_total{kind="enrich"}' not in after
 
 
-async def test_a_claim_after_the_first_counts_as_a_retry(
+async def test_every_claim_after_the_first_counts_as_a_retry(
     make_settings: Make, tenant: str, models: ModelServer
 ) -> None:
     models.chat_default = Reply("[]")
@@ -148,7 +148,7 @@ async def test_a_claim_after_the_first_counts_as_a_retry(
     assert told['loci_enrichments_total{kind="kept-raw"}'] == 1
 
 
-async def test_a_process_that_froze_while_it_counted_holds_up_nobodys_work(
+async def test_a_process_that_freezes_while_it_counts_blocks_no_other(
     make_settings: Make, tenant: str
 ) -> None:
     async with serving(make_settings(apart=True), tenant) as gateway:
@@ -161,7 +161,7 @@ async def test_a_process_that_froze_while_it_counted_holds_up_nobodys_work(
     assert told['loci_time_to_searchable_seconds_count{channel="keyword"}'] == 1
 
 
-async def test_the_time_from_a_write_to_keyword_and_vector_is_counted_once_each(
+async def test_the_time_to_searchable_is_counted_once_per_channel(
     make_settings: Make, tenant: str, models: ModelServer
 ) -> None:
     endpoint: dict[str, Any] = {"embedding_base_url": models.url, "embedding_model": "m"}
@@ -176,7 +176,7 @@ async def test_the_time_from_a_write_to_keyword_and_vector_is_counted_once_each(
         assert told[f'loci_time_to_searchable_seconds_sum{{channel="{by}"}}'] > 0
 
 
-async def test_an_answer_made_without_the_index_counts_as_degraded(make_settings: Make, tenant: str) -> None:
+async def test_a_response_without_the_index_counts_as_degraded(make_settings: Make, tenant: str) -> None:
     away = make_settings().model_copy(update={"qdrant_url": f"http://127.0.0.1:{ports.pick_free_port()}"})
     counted = 'loci_degraded_responses_total{without="index"}'
     async with serving(away, tenant) as gateway:

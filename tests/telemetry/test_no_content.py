@@ -31,7 +31,7 @@ FAILURES: list[Behaviour] = [
 ]
 
 
-async def test_what_is_written_stands_in_no_log_no_span_and_no_task(
+async def test_no_written_content_appears_in_a_log_a_span_or_a_task(
     talkative: TestStack, collector: Collector, model: ModelServer
 ) -> None:
     async with talkative.agent() as agent:

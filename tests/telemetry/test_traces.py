@@ -21,7 +21,7 @@ HOPS = {
 }
 
 
-async def test_a_save_and_all_that_follows_is_one_trace_up_to_the_model(
+async def test_a_save_and_its_later_processing_are_one_trace_up_to_the_model(
     talkative: TestStack, collector: Collector, model: ModelServer
 ) -> None:
     trace, sender = token_hex(16), token_hex(8)
@@ -53,7 +53,7 @@ def _way_up(span: Span, spans: dict[str, Span]) -> list[str]:
     return way
 
 
-async def test_what_is_done_for_rows_of_several_traces_links_to_each(
+async def test_a_batch_of_jobs_from_several_traces_links_to_each_of_them(
     talkative: TestStack, collector: Collector
 ) -> None:
     traces = {token_hex(16) for _ in range(8)}
@@ -74,7 +74,7 @@ async def test_what_is_done_for_rows_of_several_traces_links_to_each(
     await until(arrived)
 
 
-async def test_what_a_worker_logs_names_the_task_and_the_trace_and_is_json(
+async def test_worker_logs_are_json_and_name_the_task_and_the_trace(
     talkative: TestStack, model: ModelServer
 ) -> None:
     trace = token_hex(16)

@@ -63,7 +63,7 @@ def test_every_bad_value_is_named_at_once_and_no_secret_is_quoted(monkeypatch: p
     assert "s3cret" not in str(caught.value)
 
 
-def test_the_numbers_of_the_requirements_are_the_defaults() -> None:
+def test_the_defaults_are_the_documented_numbers() -> None:
     """LT10, WM2, WM3, WM8, CV1, Retention."""
     settings = config.load()
     assert (settings.recall_limit, settings.recall_newest_limit) == (8, 5)
@@ -80,7 +80,7 @@ def test_the_numbers_of_the_requirements_are_the_defaults() -> None:
     assert settings.recall_past_turns == 0
 
 
-def test_an_empty_variable_is_an_unset_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_empty_variable_counts_as_unset(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOCI_RETENTION_TURN_DAYS", "")
     assert config.load().retention_turn_days is None
 

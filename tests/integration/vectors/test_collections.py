@@ -58,7 +58,7 @@ async def test_payload_indexes_are_described(client: AsyncQdrantClient, collecti
     assert schema["tenant"].params.is_tenant
 
 
-async def test_making_the_same_index_twice_is_no_error(client: AsyncQdrantClient, collection: str) -> None:
+async def test_creating_the_same_index_twice_is_no_error(client: AsyncQdrantClient, collection: str) -> None:
     await client.create_payload_index(collection, "tags", models.PayloadSchemaType.KEYWORD)
 
 
@@ -78,7 +78,7 @@ async def test_a_second_collection_of_the_same_name_is_a_conflict(
     assert refusal.value.status_code == 409
 
 
-async def test_a_deleted_collection_is_gone_with_its_aliases(client: AsyncQdrantClient) -> None:
+async def test_deleting_a_collection_deletes_its_aliases(client: AsyncQdrantClient) -> None:
     name, alias = f"c-{uuid4()}", f"a-{uuid4()}"
     await create(client, name)
     await client.update_collection_aliases([point_alias(alias, name)])
@@ -124,7 +124,7 @@ async def test_an_alias_of_a_missing_collection_is_404_and_one_named_as_a_collec
     assert (missing.value.status_code, taken.value.status_code) == (404, 409)
 
 
-async def test_refused_alias_actions_leave_all_as_it_was(local_url: str) -> None:
+async def test_refused_alias_actions_change_nothing(local_url: str) -> None:
     # The real server keeps the actions before the refused one.
     name, alias = f"c-{uuid4()}", f"a-{uuid4()}"
     async with connected(local_url) as client:
@@ -134,7 +134,7 @@ async def test_refused_alias_actions_leave_all_as_it_was(local_url: str) -> None
         assert alias not in await targets(client)
 
 
-async def test_the_local_store_names_a_version_that_the_client_takes(local_url: str) -> None:
+async def test_the_local_server_reports_a_version_that_the_client_accepts(local_url: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         client = AsyncQdrantClient(url=local_url)

@@ -58,7 +58,7 @@ async def test_all_that_was_acknowledged_survives_kill_9(own_store: Store) -> No
         assert set((await client.get_collection("one")).payload_schema) >= {"tenant", "at"}
 
 
-async def test_a_point_is_kept_whenever_the_kill_comes(own_store: Store) -> None:
+async def test_acknowledged_points_survive_a_kill_at_any_time(own_store: Store) -> None:
     acknowledged: list[int] = []
     enough = asyncio.Event()
 
@@ -117,7 +117,7 @@ async def test_an_alias_swap_never_breaks_a_search(own_store: Store) -> None:
         assert seen == {1, 2}
 
 
-async def test_the_local_store_stops_in_order_within_two_seconds(own_local_store: Store) -> None:
+async def test_the_local_server_stops_in_order_within_two_seconds(own_local_store: Store) -> None:
     pid = own_local_store.pid or 0
     async with connected(own_local_store.url) as client:
         await create(client, "one")

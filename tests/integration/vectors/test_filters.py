@@ -112,7 +112,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-async def test_a_filter_lets_through_what_it_says(
+async def test_a_filter_returns_exactly_the_matching_points(
     client: AsyncQdrantClient, collection: str, case: str
 ) -> None:
     where, expected = CASES[case]

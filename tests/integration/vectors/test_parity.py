@@ -47,7 +47,7 @@ def text(chance: random.Random, length: int) -> models.SparseVector:
     return models.SparseVector(indices=terms, values=[round(chance.uniform(0.5, 2.0), 3) for _ in terms])
 
 
-async def test_both_engines_score_the_same(both: tuple[AsyncQdrantClient, AsyncQdrantClient]) -> None:
+async def test_both_servers_give_the_same_scores(both: tuple[AsyncQdrantClient, AsyncQdrantClient]) -> None:
     chance = random.Random(2)
     searches = []
     for number in range(40):

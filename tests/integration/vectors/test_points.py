@@ -29,7 +29,7 @@ async def fetch(client: AsyncQdrantClient, name: str, number: int) -> models.Rec
     return record
 
 
-async def test_a_payload_comes_back_as_it_was_given(client: AsyncQdrantClient, collection: str) -> None:
+async def test_a_payload_is_returned_unchanged(client: AsyncQdrantClient, collection: str) -> None:
     await client.upsert(collection, [models.PointStruct(id=point_id(1), vector={}, payload=UNICODE)])
     assert (await fetch(client, collection, 1)).payload == UNICODE
 
@@ -64,7 +64,7 @@ async def test_an_upsert_replaces_the_whole_point(client: AsyncQdrantClient, col
     assert (record.vector, record.payload) == ({"bm25": words(1)}, {"b": 2})
 
 
-async def test_a_vector_added_later_leaves_payload_and_keywords_alone(
+async def test_adding_a_vector_later_does_not_change_payload_and_keywords(
     client: AsyncQdrantClient, collection: str
 ) -> None:
     await sparse_points(client, collection, 3)
@@ -75,7 +75,7 @@ async def test_a_vector_added_later_leaves_payload_and_keywords_alone(
     assert numbers((await client.query_points(collection, query=unit(0), using="dense")).points) == [1]
 
 
-async def test_a_vector_for_a_missing_point_is_404_and_the_ones_before_it_are_kept(
+async def test_a_vector_for_a_missing_point_is_404_and_earlier_ones_are_stored(
     client: AsyncQdrantClient, collection: str
 ) -> None:
     await sparse_points(client, collection, 2)
@@ -121,7 +121,7 @@ async def test_a_deleted_vector_is_no_longer_found(client: AsyncQdrantClient, co
     assert (await fetch(client, collection, 1)).vector == {"bm25": words(1)}
 
 
-async def test_scrolling_visits_every_matching_point_once(client: AsyncQdrantClient, collection: str) -> None:
+async def test_scrolling_returns_every_matching_point_once(client: AsyncQdrantClient, collection: str) -> None:
     await sparse_points(client, collection, 25)
     where = models.Filter(must=[models.FieldCondition(key="n", range=models.Range(gte=5))])
     seen: list[int] = []

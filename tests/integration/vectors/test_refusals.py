@@ -65,7 +65,7 @@ async def ask(url: str, method: str, path: str, body: Any) -> httpx.Response:
 
 
 @pytest.mark.parametrize("case", WRONG_FOR_BOTH)
-async def test_a_mistake_is_refused_with_its_reason(qdrant_url: str, collection: str, case: str) -> None:
+async def test_an_invalid_request_is_refused_with_its_reason(qdrant_url: str, collection: str, case: str) -> None:
     method, path, body = WRONG_FOR_BOTH[case]
     path = f"{path}?wait=true" if path.startswith("/points/vectors/") else path
     answer = await ask(qdrant_url, method, f"/collections/{collection}{path}", body)
@@ -74,7 +74,7 @@ async def test_a_mistake_is_refused_with_its_reason(qdrant_url: str, collection:
 
 
 @pytest.mark.parametrize("case", UNKNOWN_HERE)
-async def test_what_the_local_store_does_not_know_it_refuses(local_url: str, case: str) -> None:
+async def test_the_local_server_refuses_what_it_does_not_support(local_url: str, case: str) -> None:
     # The real server knows it, or passes over it.
     async with connected(local_url) as client:
         if not await client.collection_exists("refusals"):
@@ -85,7 +85,7 @@ async def test_what_the_local_store_does_not_know_it_refuses(local_url: str, cas
     assert "support" in answer.json()["status"]["error"] or "must" in answer.json()["status"]["error"]
 
 
-async def test_a_body_that_is_no_json_is_refused(qdrant_url: str, collection: str) -> None:
+async def test_a_body_that_is_not_json_is_refused(qdrant_url: str, collection: str) -> None:
     async with httpx.AsyncClient(base_url=qdrant_url, trust_env=False) as http:
         answer = await http.post(
             f"/collections/{collection}/points/count",
@@ -96,7 +96,7 @@ async def test_a_body_that_is_no_json_is_refused(qdrant_url: str, collection: st
     assert "Format error in JSON body" in answer.json()["status"]["error"]
 
 
-async def test_a_missing_collection_is_404_whatever_is_asked_of_it(client: AsyncQdrantClient) -> None:
+async def test_every_operation_on_a_missing_collection_is_404(client: AsyncQdrantClient) -> None:
     point = models.PointStruct(id=ID, vector={"bm25": words(1)})
     for asked in (
         client.get_collection("missing"),
@@ -116,7 +116,7 @@ async def test_a_missing_collection_is_404_whatever_is_asked_of_it(client: Async
         assert b"doesn't exist" in refusal.value.content
 
 
-async def test_a_refused_point_is_not_there(client: AsyncQdrantClient, collection: str) -> None:
+async def test_a_refused_point_is_not_stored(client: AsyncQdrantClient, collection: str) -> None:
     wrong = models.PointStruct(id=point_id(2), vector={"dense": [1.0]})
     with pytest.raises(UnexpectedResponse):
         await client.upsert(collection, [wrong])

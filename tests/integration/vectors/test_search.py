@@ -51,7 +51,7 @@ async def test_dense_hits_come_nearest_first_with_their_cosine(
     )
 
 
-async def test_word_scores_are_weighed_by_rarity_in_the_collection(
+async def test_sparse_scores_use_the_idf_of_the_collection(
     client: AsyncQdrantClient, fresh_collection: str
 ) -> None:
     # Fresh, because both engines go on counting deleted points until their remains are dropped.
@@ -63,7 +63,7 @@ async def test_word_scores_are_weighed_by_rarity_in_the_collection(
     )
 
 
-async def test_word_scores_can_be_weighed_by_rarity_among_one_tenants_points(local_url: str) -> None:
+async def test_sparse_scores_can_use_the_idf_of_one_tenants_points(local_url: str) -> None:
     # Server 1.16 ignores the corpus in silence. Deleted points do not count in a corpus.
     corpus = models.SearchParams(idf=models.IdfCorpusParams(corpus=TENANT_A))
     async with connected(local_url) as client:
@@ -77,7 +77,7 @@ async def test_word_scores_can_be_weighed_by_rarity_among_one_tenants_points(loc
     assert answer.points[0].score == pytest.approx(rarity(2, 1), abs=1e-5)
 
 
-async def test_a_batch_answers_each_search_in_its_place(client: AsyncQdrantClient, collection: str) -> None:
+async def test_a_batch_returns_the_results_in_the_order_of_the_searches(client: AsyncQdrantClient, collection: str) -> None:
     await fill(client, collection)
     wanted = models.PayloadSelectorInclude(include=["n"])
     nearest = models.NearestQuery(nearest=words(1))
@@ -112,7 +112,7 @@ async def test_a_zero_query_vector_is_no_error(client: AsyncQdrantClient, collec
     assert {hit.score for hit in hits} == {0.0}
 
 
-async def test_a_write_is_found_by_the_very_next_search(client: AsyncQdrantClient, collection: str) -> None:
+async def test_a_write_is_found_by_the_next_search(client: AsyncQdrantClient, collection: str) -> None:
     for number in range(20):
         point = PointStruct(id=point_id(number), vector={"bm25": words(100 + number)})
         await client.upsert(collection, [point])

@@ -23,7 +23,7 @@ def _order(query: str, *candidates: Candidate, strategy: str = "blend") -> list[
     return [scored.id for scored in rank(query, candidates, strategy)]
 
 
-def test_mean_is_the_sources_rule() -> None:
+def test_mean_averages_the_channels_that_found_a_record() -> None:
     candidates = [
         _candidate("both", 2.0, 0.6),
         _candidate("keyword", 4.0, None),
@@ -64,13 +64,13 @@ def test_importance_halves_a_score_at_zero_and_keeps_it_at_one(strategy: str) ->
 
 
 @pytest.mark.parametrize("strategy", ["blend", "rrf", "mean"])
-def test_a_set_bound_drops_what_only_the_vector_found_below_it(strategy: str) -> None:
+def test_a_minimum_drops_records_that_only_the_vector_found_below_it(strategy: str) -> None:
     candidates = [_candidate("near", None, 0.31), _candidate("far", None, 0.29), _candidate("word", 1.0, 0.1)]
     ranked = rank("q", candidates, strategy, min_similarity=0.3)
     assert {scored.id for scored in ranked} == {"near", "word"}
 
 
-def test_without_a_bound_every_hit_of_a_channel_is_kept() -> None:
+def test_without_a_minimum_every_hit_of_a_channel_is_kept() -> None:
     hits = [_candidate("a", None, 0.2), _candidate("b", None, 0.1), _candidate("c", 0.5, None)]
     assert set(_order("q", *hits)) == {"a", "b", "c"}
 
@@ -80,11 +80,11 @@ def test_equal_scores_keep_their_order() -> None:
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_nothing_offered_gives_nothing(strategy: str) -> None:
+def test_no_candidates_give_no_result(strategy: str) -> None:
     assert rank("q", [], strategy) == []
 
 
-def test_words_side_by_side_count_more() -> None:
+def test_neighbouring_words_of_the_query_count_more() -> None:
     apart = replace(_candidate("apart"), text="the group gave me support")
     beside = replace(_candidate("beside"), text="the Support Group met")
     assert _order("support group", apart, beside) == ["beside", "apart"]
@@ -109,7 +109,7 @@ def test_a_date_in_the_question_prefers_what_happened_around_it() -> None:
     assert _order("What did she paint on 8 May 2023?", june, may)[0] == "may"
 
 
-def test_yesterday_is_counted_from_now() -> None:
+def test_yesterday_is_relative_to_now() -> None:
     old = replace(_candidate("old"), at=NOON - timedelta(days=40))
     new = replace(_candidate("new"), at=NOON - timedelta(days=1))
     ranked = rank("what happened yesterday", [old, new], now=NOON)
@@ -124,7 +124,7 @@ def test_when_prefers_words_of_time_and_how_many_prefers_numbers() -> None:
     assert _order("How many races did she run?", plain, counted)[0] == "counted"
 
 
-def test_a_turn_beside_a_hit_is_lifted_over_one_elsewhere() -> None:
+def test_a_turn_next_to_a_hit_ranks_above_others() -> None:
     hit = replace(_candidate("hit", 9.0), session_id="s", seq=4)
     beside = replace(_candidate("beside", 2.0), session_id="s", seq=5)
     distant = replace(_candidate("distant", 2.0), session_id="s", seq=40)
@@ -132,7 +132,7 @@ def test_a_turn_beside_a_hit_is_lifted_over_one_elsewhere() -> None:
     assert _order("q", elsewhere, distant, beside, hit) == ["hit", "beside", "distant", "elsewhere"]
 
 
-def test_the_same_seq_of_another_session_is_no_neighbour() -> None:
+def test_the_same_seq_of_another_session_is_not_a_neighbour() -> None:
     hit = replace(_candidate("hit", 9.0), session_id="s", seq=4)
     other = replace(_candidate("other", 2.0), session_id="t", seq=5)
     assert "near" not in {s.id: s for s in rank("q", [hit, other])}["other"].scores
@@ -147,7 +147,7 @@ def test_explain_names_every_part_and_the_score_stays_within_one() -> None:
     }  # fmt: skip
 
 
-def test_the_last_place_is_kept_for_a_reserved_record() -> None:
+def test_the_last_position_goes_to_a_reserved_record() -> None:
     ranked = rank("q", [_candidate(name, 9.0 - i) for i, name in enumerate("abcd")])
     assert [s.id for s in top(ranked, 2, {"c", "d"})] == ["a", "c"]
     assert [s.id for s in top(ranked, 2, {"b"})] == ["a", "b"]
@@ -155,7 +155,7 @@ def test_the_last_place_is_kept_for_a_reserved_record() -> None:
     assert top(ranked, 0, {"a"}) == []
 
 
-def test_neighbours_are_wanted_of_hits_in_a_session_unless_they_are_here() -> None:
+def test_neighbour_keys_are_those_of_hits_in_a_session_without_candidates() -> None:
     first = replace(_candidate("first", 9.0), session_id="s", seq=4)
     second = replace(_candidate("second", 5.0), session_id="s", seq=5)
     memory = _candidate("memory", 4.0)
@@ -168,7 +168,7 @@ _COSINES = st.none() | st.floats(min_value=-1, max_value=1)
 
 
 @given(st.text(), st.lists(st.tuples(_SCORES, _COSINES), max_size=12), st.sampled_from(STRATEGIES))
-def test_every_order_is_falling_and_within_bounds(
+def test_scores_are_descending_and_within_bounds(
     query: str, channels: list[tuple[float | None, float | None]], strategy: str
 ) -> None:
     offered = [Candidate(str(i), query, keyword, cosine) for i, (keyword, cosine) in enumerate(channels)]

@@ -25,12 +25,12 @@ json_values = some.recursive(
 items = some.lists(some.dictionaries(some.text(max_size=9), json_values, min_size=1, max_size=4), max_size=4)
 
 
-def test_the_corpus_is_as_large_as_f9_asks() -> None:
+def test_the_corpus_has_at_least_sixty_replies() -> None:
     assert len(REPLIES) >= 60
 
 
 @pytest.mark.parametrize("name", REPLIES)
-def test_a_reply_yields_objects_or_bad_reply(name: str) -> None:
+def test_a_reply_gives_objects_or_is_invalid(name: str) -> None:
     reply, expected = REPLIES[name]
     try:
         found = model_output.parse_objects(reply)
@@ -42,14 +42,14 @@ def test_a_reply_yields_objects_or_bad_reply(name: str) -> None:
         assert (found == []) == (expected == [])
 
 
-def test_an_error_object_is_no_empty_array() -> None:
+def test_an_error_object_is_not_an_empty_array() -> None:
     assert model_output.parse_objects(MISSHAPEN["an error"][0]) == [
         {"error": "I cannot do that", "items": []}
     ]
 
 
 @given(items)
-def test_what_was_meant_is_what_is_read(meant: list[dict[str, object]]) -> None:
+def test_the_objects_of_an_array_are_parsed_unchanged(meant: list[dict[str, object]]) -> None:
     text = json.dumps(meant)
     read = model_output.parse_objects(text)
     assert json.dumps(read) == text
@@ -57,7 +57,7 @@ def test_what_was_meant_is_what_is_read(meant: list[dict[str, object]]) -> None:
 
 
 @given(items.filter(bool), some.data())
-def test_a_cut_off_array_yields_its_first_objects(
+def test_a_cut_off_array_gives_its_first_objects(
     meant: list[dict[str, object]], data: some.DataObject
 ) -> None:
     text = json.dumps(meant)
@@ -71,7 +71,7 @@ def test_a_cut_off_array_yields_its_first_objects(
 
 
 @given(spoilt)
-def test_no_reply_is_an_unhandled_exception(reply: str) -> None:
+def test_no_reply_raises_an_unexpected_error(reply: str) -> None:
     try:
         found = model_output.parse_objects(reply)
     except errors.InvalidModelReply:
@@ -83,13 +83,13 @@ def test_no_reply_is_an_unhandled_exception(reply: str) -> None:
 @pytest.mark.parametrize(
     "unit", ["[", "{", '[{"', "<think>", "</think>", "<think>a</think>", '[{"a":[', "\n", " <", "]"]
 )
-def test_a_huge_reply_is_read_in_bounded_time(unit: str) -> None:
+def test_a_huge_reply_is_parsed_in_bounded_time(unit: str) -> None:
     started = time.perf_counter()
     with pytest.raises(errors.InvalidModelReply):
         model_output.parse_objects(unit * (200_000 // len(unit)))
     assert time.perf_counter() - started < 5
 
 
-def test_a_hundred_thousand_items_are_read() -> None:
+def test_a_hundred_thousand_items_are_parsed() -> None:
     meant = [{"content": f"fact {n}"} for n in range(100_000)]
     assert model_output.parse_objects(json.dumps(meant)) == meant

@@ -93,7 +93,7 @@ def test_choices_can_be_empty(server: ModelServer, caller: Caller) -> None:
     assert caller.chat().json()["choices"] == []
 
 
-def test_garbage_is_a_200_that_is_no_json(server: ModelServer, caller: Caller) -> None:
+def test_garbage_is_a_200_without_json(server: ModelServer, caller: Caller) -> None:
     server.chat_default = Garbage()
     answer = caller.chat()
     assert answer.status_code == 200

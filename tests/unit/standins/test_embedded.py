@@ -51,7 +51,7 @@ def test_an_answer_has_openais_shape(caller: Caller) -> None:
     assert answer["model"] == "e"
 
 
-def test_one_text_may_come_bare(caller: Caller) -> None:
+def test_a_single_text_needs_no_list(caller: Caller) -> None:
     answer = caller.http.post("/embeddings", json={"model": "e", "input": "tea"}).json()
     assert [item["embedding"] for item in answer["data"]] == caller.vectors("tea")
 
@@ -86,7 +86,7 @@ def test_the_count_can_be_wrong(server: ModelServer, caller: Caller, by: int) ->
     assert len(caller.vectors("a", "b", "c")) == 3 + by
 
 
-def test_a_vector_can_hold_what_is_no_number(server: ModelServer, caller: Caller) -> None:
+def test_a_vector_can_contain_values_that_are_not_numbers(server: ModelServer, caller: Caller) -> None:
     server.embedding_replies.extend([NotANumber(index=1), NotANumber("-Infinity"), NotANumber(None)])
     first, second = caller.vectors("a", "b")
     assert math.isnan(second[0])

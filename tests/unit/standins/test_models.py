@@ -26,7 +26,7 @@ def test_calls_are_recorded_with_body_headers_and_time(server: ModelServer, call
     assert before <= chat.at <= embedding.at <= time.monotonic()
 
 
-def test_a_call_tells_which_behaviour_it_met(server: ModelServer, caller: Caller) -> None:
+def test_a_call_has_the_behaviour_that_was_played(server: ModelServer, caller: Caller) -> None:
     server.chat_replies.append(Status(500))
     caller.chat()
     caller.chat()
@@ -57,7 +57,7 @@ def test_a_hanging_call_answers_when_released(server: ModelServer, caller: Calle
         assert said.result(timeout=10) == "late"
 
 
-def test_a_hanging_call_holds_up_no_other(server: ModelServer, caller: Caller) -> None:
+def test_a_hanging_call_blocks_no_other(server: ModelServer, caller: Caller) -> None:
     server.chat_replies.append(Hang())
     with ThreadPoolExecutor() as pool:
         hanging = pool.submit(caller.said)
@@ -86,21 +86,21 @@ def test_stopping_ends_a_hanging_call(caller: Caller, server: ModelServer) -> No
             hanging.result(timeout=10)
 
 
-def test_a_slow_call_outlasts_an_impatient_client(server: ModelServer, caller: Caller) -> None:
+def test_a_slow_call_takes_longer_than_a_short_timeout(server: ModelServer, caller: Caller) -> None:
     server.chat_default = Slow(30)
     caller.http.timeout = httpx.Timeout(0.05)
     with pytest.raises(httpx.ReadTimeout):
         caller.chat()
 
 
-def test_a_slow_call_answers_after_its_time(server: ModelServer, caller: Caller) -> None:
+def test_a_slow_call_is_answered_after_its_delay(server: ModelServer, caller: Caller) -> None:
     server.chat_default = Slow(0.05, then=Reply("slowly"))
     before = time.monotonic()
     assert caller.said() == "slowly"
     assert time.monotonic() - before >= 0.05
 
 
-def test_a_dripping_answer_outlasts_a_time_out_per_read(server: ModelServer, caller: Caller) -> None:
+def test_a_dripping_answer_takes_longer_than_a_timeout_per_read(server: ModelServer, caller: Caller) -> None:
     server.chat_default = Drip(0.5, "drop by drop")
     caller.http.timeout = httpx.Timeout(0.3)
     before = time.monotonic()
@@ -108,7 +108,7 @@ def test_a_dripping_answer_outlasts_a_time_out_per_read(server: ModelServer, cal
     assert time.monotonic() - before >= 0.4
 
 
-def test_waiting_for_calls_ends_when_they_have_come(server: ModelServer, caller: Caller) -> None:
+def test_waiting_for_calls_ends_when_they_have_arrived(server: ModelServer, caller: Caller) -> None:
     with ThreadPoolExecutor() as pool:
         waiting = pool.submit(server.wait_for_calls, 2, 10, EMBEDDINGS)
         caller.chat()
@@ -136,7 +136,7 @@ def test_a_stopped_server_refuses_and_comes_back_on_the_same_port(
     assert len(server.calls) == 2
 
 
-def test_a_reset_server_is_as_new(server: ModelServer, caller: Caller) -> None:
+def test_a_reset_server_behaves_like_a_new_one(server: ModelServer, caller: Caller) -> None:
     server.chat_default = Status(500)
     server.chat_replies.append(Status(502))
     caller.embed("a")

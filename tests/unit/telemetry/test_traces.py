@@ -43,14 +43,14 @@ def test_without_an_endpoint_nothing_is_traced() -> None:
         assert span.trace_id is None
 
 
-def test_an_endpoint_without_the_extra_is_told_by_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endpoint_without_the_extra_is_an_error_that_names_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "shared.infra.telemetry.otlp", raising=False)
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
     with pytest.raises(errors.Misconfigured, match=r"LOCI_OTLP_ENDPOINT.*loci\[telemetry\]"):
         traces.set_up(_settings("http://127.0.0.1:1"), "worker")
 
 
-def test_a_failure_is_told_by_its_kind_and_never_by_its_message(collector: Collector) -> None:
+def test_a_failure_is_recorded_by_its_class_and_never_by_its_message(collector: Collector) -> None:
     with pytest.raises(ValueError, match="canary"), traces.span("work"):
         raise ValueError("the canary")
     [span] = _sent(collector)
@@ -58,7 +58,7 @@ def test_a_failure_is_told_by_its_kind_and_never_by_its_message(collector: Colle
     assert b"canary" not in collector.sent
 
 
-def test_what_is_no_traceparent_begins_a_trace_of_its_own(collector: Collector) -> None:
+def test_an_invalid_traceparent_starts_a_new_trace(collector: Collector) -> None:
     for told in ("", "00-x-y-01", "00-" + "0" * 32 + "-" + "1" * 16 + "-01"):
         with traces.span("work", "server", told):
             pass
@@ -73,7 +73,7 @@ def test_what_is_no_traceparent_begins_a_trace_of_its_own(collector: Collector) 
         ([_traceparent(ONE), _traceparent(OTHER)], (None, (ONE, OTHER))),
     ],
 )
-def test_rows_of_one_trace_go_on_with_it_and_of_several_link_to_each(
+def test_jobs_of_one_trace_continue_it_and_jobs_of_several_link_to_each(
     collector: Collector, carried: list[str | None], expected: tuple[str | None, tuple[str, ...]]
 ) -> None:
     claims = [Job(1, "t", RecordKind.MEMORY, "r", 1, 1, None, traceparent=one) for one in carried]
@@ -84,7 +84,7 @@ def test_rows_of_one_trace_go_on_with_it_and_of_several_link_to_each(
     assert span.attributes["rows"] == str(len(claims))
 
 
-def test_a_span_within_its_own_trace_is_a_child_of_where_it_is(collector: Collector) -> None:
+def test_a_span_whose_parent_has_the_current_trace_is_a_child_of_the_current_span(collector: Collector) -> None:
     with traces.span("task", "consumer", _traceparent(ONE)), traces.span("row", parent=_traceparent(ONE)):
         pass
     row, task = _sent(collector)

@@ -10,7 +10,7 @@ from shared.foundation import errors
 from workers.runtime import error_privacy
 
 
-def test_an_unforeseen_failure_is_told_by_its_kind(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unexpected_error_is_reported_by_its_class_alone(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(error_privacy.UnexpectedError) as raised, error_privacy.hide_messages():
         raise ValueError("the canary")
     assert str(raised.value) == "ValueError"
@@ -18,14 +18,14 @@ def test_an_unforeseen_failure_is_told_by_its_kind(capsys: pytest.CaptureFixture
     assert "canary" not in "".join(capsys.readouterr())
 
 
-def test_an_error_of_ours_goes_through_without_its_cause() -> None:
+def test_a_loci_error_is_raised_without_its_cause() -> None:
     with pytest.raises(errors.Unavailable, match="postgres") as raised, error_privacy.hide_messages():
         raise errors.Unavailable("postgres", "away") from ValueError("the canary")
     assert raised.value.__cause__ is None
     assert "canary" not in _shown(raised.value)
 
 
-def test_work_that_was_given_back_is_no_failure() -> None:
+def test_released_work_is_not_a_failure() -> None:
     with pytest.raises(Ignore), error_privacy.hide_messages():
         raise concurrent.futures.CancelledError
 

@@ -54,7 +54,7 @@ def answers(collection: Collection) -> list[Any]:
     return [sorted(str(hit["id"]) for hit in answer["points"]) for answer in found]
 
 
-def test_a_pause_saves_what_was_written(catalog: Catalog) -> None:
+def test_written_points_are_flushed_during_a_pause(catalog: Catalog) -> None:
     collection = catalog.get("c")
     fill(collection, 10)
     flush.flush_if_idle(catalog, rested=0.1)
@@ -63,14 +63,14 @@ def test_a_pause_saves_what_was_written(catalog: Catalog) -> None:
     assert collection.unsaved == 0
 
 
-def test_without_a_pause_it_saves_before_a_restart_would_take_long(catalog: Catalog) -> None:
+def test_many_unsaved_points_are_flushed_without_a_pause(catalog: Catalog) -> None:
     collection = catalog.get("c")
     fill(collection, flush.MAX_UNSAVED_POINTS)
     flush.flush_if_idle(catalog, rested=0)
     assert collection.unsaved == 0
 
 
-def test_a_long_pause_drops_the_remains_of_deleted_points_and_finds_the_same(
+def test_a_long_pause_removes_deleted_points_and_changes_no_result(
     catalog: Catalog, tmp_path: Path
 ) -> None:
     collection = catalog.get("c")
@@ -86,7 +86,7 @@ def test_a_long_pause_drops_the_remains_of_deleted_points_and_finds_the_same(
     assert collection.count(queries.read_count({})) == {"count": 2005}
 
 
-def test_opening_reads_everything_again_and_clears_the_rest_of_an_interrupted_create(tmp_path: Path) -> None:
+def test_opening_restores_all_collections_and_removes_an_incomplete_one(tmp_path: Path) -> None:
     catalog = Catalog(tmp_path)
     catalog.create("c", SCHEMA)
     fill(catalog.get("c"), 20)
@@ -100,6 +100,6 @@ def test_opening_reads_everything_again_and_clears_the_rest_of_an_interrupted_cr
     again.close()
 
 
-def test_a_name_is_never_a_path(catalog: Catalog, tmp_path: Path) -> None:
+def test_a_collection_name_is_never_used_as_a_path(catalog: Catalog, tmp_path: Path) -> None:
     catalog.create("..", SCHEMA)
     assert [path.name for path in sorted((tmp_path / "collections").iterdir())] == ["000001", "000002"]

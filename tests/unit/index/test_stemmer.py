@@ -24,7 +24,7 @@ from shared.search.text.stemmer import stem
         "try tries tried trying",
     ],
 )
-def test_the_forms_of_a_word_are_one(forms: str) -> None:
+def test_all_forms_of_a_word_have_one_stem(forms: str) -> None:
     assert len({stem(form) for form in forms.split()}) == 1
 
 
@@ -32,13 +32,13 @@ def test_the_forms_of_a_word_are_one(forms: str) -> None:
     "pair",
     ["plan plane", "car care", "news new", "string sting", "not note", "universe university", "bus bu"],
 )
-def test_different_words_stay_apart(pair: str) -> None:
+def test_different_words_have_different_stems(pair: str) -> None:
     one, other = pair.split()
     assert stem(one) != stem(other)
 
 
 @pytest.mark.parametrize("word", ["ai", "gas", "utc", "x2", "c3po", "during"])
-def test_short_words_numbers_and_exceptions_are_left_alone(word: str) -> None:
+def test_short_words_numbers_and_exceptions_are_unchanged(word: str) -> None:
     assert stem(word) == word
 
 

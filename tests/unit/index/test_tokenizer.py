@@ -51,7 +51,7 @@ from shared.search.text.tokenizer import query_phrases, tokenize, tokenize_query
         ("hike", "went hiking"),
     ],
 )
-def test_a_query_finds_the_text_that_holds_it(query: str, text: str) -> None:
+def test_a_query_finds_a_text_that_contains_it(query: str, text: str) -> None:
     assert set(tokenize_query(query)) & set(tokenize(text))
 
 
@@ -68,7 +68,7 @@ def test_a_query_finds_the_text_that_holds_it(query: str, text: str) -> None:
         ("100", "1,000"),
     ],
 )
-def test_what_differs_is_told_apart(query: str, text: str) -> None:
+def test_different_words_give_different_terms(query: str, text: str) -> None:
     assert not set(tokenize_query(query)) <= set(tokenize(text))
 
 
@@ -82,7 +82,7 @@ def test_the_grammar_of_a_question_is_left_out_of_queries_only() -> None:
     assert "when" in tokenize("When did she go?")
 
 
-def test_a_query_of_grammar_alone_keeps_it() -> None:
+def test_a_query_of_grammar_words_alone_keeps_them() -> None:
     assert tokenize_query("The Who") == ["the", "who"]
 
 
@@ -90,13 +90,13 @@ def test_a_query_names_each_word_once() -> None:
     assert tokenize_query("tea, tea and more TEA") == ["tea"]
 
 
-def test_neighbouring_telling_words_are_a_phrase() -> None:
+def test_neighbouring_content_words_are_a_phrase() -> None:
     assert query_phrases("Where is the support group?") == ["support group"]
     assert query_phrases("北京烤鸭") == ["北京烤鸭"]
 
 
 @given(st.text())
-def test_any_text_has_words_of_bounded_length_and_a_query_loses_none_entirely(text: str) -> None:
+def test_terms_have_a_bounded_length_and_a_query_is_never_left_without_terms(text: str) -> None:
     terms = tokenize(text)
     assert all(0 < len(term) <= 2 * 64 for term in terms)
     assert bool(tokenize_query(text)) == bool(terms)
@@ -104,11 +104,11 @@ def test_any_text_has_words_of_bounded_length_and_a_query_loses_none_entirely(te
 
 
 @given(st.lists(st.sampled_from(["caf\u00e9", "C++", "UTC-6", "1,000", "hiking", "\u5317\u4eac", "it's"])))
-def test_words_of_a_text_are_the_words_of_its_parts(parts: list[str]) -> None:
+def test_the_terms_of_a_text_are_the_terms_of_its_parts(parts: list[str]) -> None:
     assert tokenize(" ".join(parts)) == [term for part in parts for term in tokenize(part)]
 
 
-def test_a_pasted_log_is_no_question() -> None:
+def test_only_the_beginning_of_a_long_query_is_used() -> None:
     log = " ".join(f"word{i}" for i in range(50_000))
     assert len(tokenize_query(log)) < 1000
     assert len(query_phrases(log)) <= 32

@@ -34,7 +34,7 @@ async def test_a_job_that_was_never_claimed_is_counted_once_too(queue: Queue) ->
     assert await deaths(queue) == {"index": 1}
 
 
-async def test_a_claim_that_no_longer_stands_counts_nothing(queue: Queue) -> None:
+async def test_a_claim_that_is_no_longer_valid_counts_nothing(queue: Queue) -> None:
     await queue.add("a", "m")
     (lost,) = await queue.claim()
     await queue.let_leases_end()

@@ -36,11 +36,11 @@ def test_the_dot_product_under_idf_is_bm25() -> None:
     assert scores == pytest.approx(bm25.score_texts(query, TEXTS))
 
 
-def test_a_term_has_the_same_index_for_ever() -> None:
+def test_the_index_of_a_term_never_changes() -> None:
     assert bm25.query_vector("kite").indices == [4243486356]
 
 
-def test_length_hardly_matters_among_short_texts_and_costs_long_ones() -> None:
+def test_length_hardly_matters_for_short_texts_and_lowers_long_ones() -> None:
     short, typical, long = (bm25.term_weight(1, length) for length in (3, 30, 1000))
     assert typical == pytest.approx(1.0)
     assert short > typical > long > 0
@@ -66,7 +66,7 @@ def test_indices_are_distinct_rising_and_fit_32_bits(text: str) -> None:
     assert all(value > 0 for value in vector.values)
 
 
-def test_in_process_scores_are_zero_only_without_a_word_of_the_query() -> None:
+def test_scores_of_texts_are_zero_only_without_a_term_of_the_query() -> None:
     scores = bm25.score_texts("kites", TEXTS)
     assert [score > 0 for score in scores] == [True, False, False, True]
     assert bm25.score_texts("kite", ["kite"])[0] > 0

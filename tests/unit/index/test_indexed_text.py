@@ -8,16 +8,16 @@ from shared.search.text.indexed_text import embedding_text, keyword_text, mean_v
 from shared.search.text.tokenizer import tokenize
 
 
-def test_keywords_hold_speaker_content_tags_and_the_words_of_the_category() -> None:
+def test_the_keyword_text_has_speaker_content_tags_and_the_words_of_the_category() -> None:
     text = keyword_text("likes tea", speaker="Ann", category="user-likes/drink", tags=["hot"])
     assert set(tokenize(text)) >= {"ann", "tea", "hot", "user", "drink"}
 
 
-def test_a_speaker_who_leads_the_content_is_not_named_twice() -> None:
+def test_a_speaker_at_the_start_of_the_content_is_not_named_twice() -> None:
     assert keyword_text("Ann: likes tea", speaker="Ann") == "Ann: likes tea"
 
 
-def test_the_vector_is_taken_without_the_speaker() -> None:
+def test_the_embedding_text_has_no_speaker() -> None:
     assert embedding_text("Ann: likes tea", speaker="Ann") == "likes tea"
     assert embedding_text("Ann: likes tea") == "Ann: likes tea"
     assert embedding_text("Ann likes tea", speaker="Ann") == "Ann likes tea"
@@ -34,7 +34,7 @@ def test_the_vector_is_taken_without_the_speaker() -> None:
         ("\u70e4\u9e2d", []),
     ],
 )
-def test_an_english_question_is_asked_with_its_gist_too(query: str, texts: list[str]) -> None:
+def test_an_english_query_is_also_embedded_as_its_content_words(query: str, texts: list[str]) -> None:
     assert query_embedding_texts(query) == [query, *texts]
 
 

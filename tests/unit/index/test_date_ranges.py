@@ -28,18 +28,18 @@ def _at(year: int, month: int, day: int) -> datetime:
         ("last month", (2024, 2, 13), (2024, 3, 14)),
     ],
 )
-def test_a_period_is_read(query: str, first: tuple[int, int, int], last: tuple[int, int, int]) -> None:
+def test_a_date_range_is_found(query: str, first: tuple[int, int, int], last: tuple[int, int, int]) -> None:
     assert find_date_ranges(query, NOW) == [DateRange(date(*first), date(*last))]
 
 
 @pytest.mark.parametrize(
     "query", ["may I ask", "march on", "31 February 2023", "2024-13-40", "room 2024", "no date", "yesterday"]
 )
-def test_what_is_no_date_or_needs_an_unknown_now_is_left_alone(query: str) -> None:
+def test_other_words_and_relative_dates_without_now_are_ignored(query: str) -> None:
     assert find_date_ranges(query) == []
 
 
-def test_closeness_is_one_within_and_halves_each_week() -> None:
+def test_closeness_is_one_within_the_range_and_halves_each_week() -> None:
     (period,) = find_date_ranges("in May 2023")
     assert period.closeness(_at(2023, 5, 31)) == 1.0
     assert period.closeness(_at(2023, 6, 7)) == pytest.approx(0.5)

@@ -12,7 +12,7 @@ from shared.jobs import queries as job_queries
 from tests.integration.queue.conftest import ATTEMPTS, Queue
 
 
-async def test_a_claim_counts_the_attempt_before_the_work_and_leases_the_row(queue: Queue) -> None:
+async def test_a_claim_counts_the_attempt_before_the_work_and_leases_the_job(queue: Queue) -> None:
     await queue.add("a", "m", version=7)
     (claim,) = await queue.claim()
     row = await queue.row()
@@ -22,7 +22,7 @@ async def test_a_claim_counts_the_attempt_before_the_work_and_leases_the_row(que
     assert 55 < await queue.due_in() <= 60
 
 
-async def test_a_claimed_row_is_nobody_elses_until_its_lease_ends(queue: Queue) -> None:
+async def test_a_claimed_job_cannot_be_claimed_again_before_its_lease_ends(queue: Queue) -> None:
     await queue.add("a", "m")
     (first,) = await queue.claim()
     assert await queue.claim() == []
@@ -32,7 +32,7 @@ async def test_a_claimed_row_is_nobody_elses_until_its_lease_ends(queue: Queue) 
     assert second.attempts == 2
 
 
-async def test_tenants_take_turns_however_long_one_backlog_is(queue: Queue) -> None:
+async def test_tenants_share_a_batch_equally_however_long_one_backlog_is(queue: Queue) -> None:
     """F16: B's ten are in the very first claim, beside A's hundred thousand."""
     await queue.pile("a", 100_000)
     await queue.add("b", *(f"m{n}" for n in range(10)))
@@ -43,7 +43,7 @@ async def test_tenants_take_turns_however_long_one_backlog_is(queue: Queue) -> N
     assert Counter(claim.tenant for claim in await queue.claim(100)) == {"a": 100}
 
 
-async def test_when_tenants_outnumber_a_claim_no_one_gets_two(queue: Queue) -> None:
+async def test_no_tenant_gets_two_jobs_of_a_batch_if_there_are_more_tenants_than_places(queue: Queue) -> None:
     for tenant in "abcdef":
         await queue.add(tenant, "m1", "m2")
     claims = await queue.claim(4)
@@ -54,14 +54,14 @@ async def test_when_tenants_outnumber_a_claim_no_one_gets_two(queue: Queue) -> N
     assert served == dict.fromkeys("abcdef", 2)
 
 
-async def test_a_tenant_whose_rows_are_all_in_work_takes_no_share(queue: Queue) -> None:
+async def test_a_tenant_whose_jobs_are_all_leased_takes_no_share(queue: Queue) -> None:
     await queue.add("a", *(f"m{n}" for n in range(10)))
     assert len(await queue.claim(10)) == 10
     await queue.add("b", *(f"m{n}" for n in range(10)))
     assert Counter(claim.tenant for claim in await queue.claim(8)) == {"b": 8}
 
 
-async def test_claimers_side_by_side_never_share_a_row(queue: Queue) -> None:
+async def test_concurrent_claims_never_share_a_job(queue: Queue) -> None:
     for tenant in "abc":
         await queue.add(tenant, *(f"m{n}" for n in range(100)))
 
@@ -75,7 +75,7 @@ async def test_claimers_side_by_side_never_share_a_row(queue: Queue) -> None:
     assert len(taken) == len(set(taken)) == 300
 
 
-async def test_a_row_that_another_claimer_holds_locked_is_passed_over_without_waiting(queue: Queue) -> None:
+async def test_a_job_that_another_claim_has_locked_is_skipped_without_waiting(queue: Queue) -> None:
     await queue.add("a", "m1", "m2")
     async with queue.resources.postgres.across_tenants() as connection:
         (held,) = await job_claim.claim_batch(connection, ENRICH, 1, 60, ATTEMPTS)
@@ -84,13 +84,13 @@ async def test_a_row_that_another_claimer_holds_locked_is_passed_over_without_wa
     assert held.id != other.id
 
 
-async def test_the_longest_due_come_first(queue: Queue) -> None:
+async def test_jobs_that_are_due_longest_are_claimed_first(queue: Queue) -> None:
     for ref in ("m1", "m2", "m3"):
         await queue.add("a", ref)
     assert [(await queue.claim(1))[0].record_id for _ in range(3)] == ["m1", "m2", "m3"]
 
 
-async def test_a_row_that_used_up_its_attempts_is_not_claimed_but_found_as_exhausted(queue: Queue) -> None:
+async def test_a_job_without_attempts_left_is_not_claimed_but_listed_as_exhausted(queue: Queue) -> None:
     """F14: what kills its worker each time must not take the next one down too."""
     await queue.add("a", "m")
     for attempt in range(1, 4):
@@ -104,7 +104,7 @@ async def test_a_row_that_used_up_its_attempts_is_not_claimed_but_found_as_exhau
         assert await backlog.list_exhausted(connection, 3, 10) == [claim]
 
 
-async def test_an_old_token_can_record_nothing(queue: Queue) -> None:
+async def test_an_outdated_lease_token_can_record_nothing(queue: Queue) -> None:
     """F12: a worker that was paused past its lease is a zombie."""
     await queue.add("a", "m")
     (zombie,) = await queue.claim()
@@ -124,7 +124,7 @@ async def test_an_old_token_can_record_nothing(queue: Queue) -> None:
     assert await queue.rows() == []
 
 
-async def test_a_newer_version_takes_the_claim_back(queue: Queue) -> None:
+async def test_a_newer_version_invalidates_the_claim(queue: Queue) -> None:
     await queue.add("a", "m", version=1)
     (old,) = await queue.claim()
     await queue.add("a", "m", version=2)
@@ -136,7 +136,7 @@ async def test_a_newer_version_takes_the_claim_back(queue: Queue) -> None:
     assert await queue.finish(new) == {new.id}
 
 
-async def test_finishing_twice_is_finishing_once(queue: Queue) -> None:
+async def test_completing_a_job_twice_counts_once(queue: Queue) -> None:
     """F11."""
     await queue.add("a", "m1", "m2")
     claims = await queue.claim()
@@ -144,7 +144,7 @@ async def test_finishing_twice_is_finishing_once(queue: Queue) -> None:
     assert sorted(map(len, outcomes)) == [0, 0, 0, 2]
 
 
-async def test_postponing_gives_the_row_back_and_keeps_or_returns_the_attempt(queue: Queue) -> None:
+async def test_rescheduling_ends_the_claim_and_keeps_or_returns_the_attempt(queue: Queue) -> None:
     await queue.add("a", "m")
     for refund, attempts in ((False, 1), (True, 1), (False, 2)):
         (claim,) = await queue.claim()
@@ -159,7 +159,7 @@ async def test_postponing_gives_the_row_back_and_keeps_or_returns_the_attempt(qu
         await queue.let_leases_end()
 
 
-async def test_what_a_stopping_worker_gives_back_is_due_at_once_and_counts_no_attempt(queue: Queue) -> None:
+async def test_a_released_job_is_due_at_once_and_uses_no_attempt(queue: Queue) -> None:
     await queue.add("a", "m1", "m2")
     claims = await queue.claim()
     async with queue.resources.postgres.across_tenants() as connection:
@@ -167,7 +167,7 @@ async def test_what_a_stopping_worker_gives_back_is_due_at_once_and_counts_no_at
     assert [claim.attempts for claim in await queue.claim()] == [1, 1]
 
 
-async def test_a_buried_row_says_why_is_never_claimed_and_rises_with_a_new_version(queue: Queue) -> None:
+async def test_a_dead_job_has_its_reason_is_never_claimed_and_is_reset_by_a_new_version(queue: Queue) -> None:
     """I10."""
     await queue.add("a", "poison", "fine")
     poison = next(claim for claim in await queue.claim() if claim.record_id == "poison")
@@ -184,7 +184,7 @@ async def test_a_buried_row_says_why_is_never_claimed_and_rises_with_a_new_versi
     assert [claim.record_id for claim in await queue.claim()] == ["poison"]
 
 
-async def test_backfill_comes_after_what_is_fresh(queue: Queue) -> None:
+async def test_backfills_are_claimed_after_other_jobs(queue: Queue) -> None:
     live = await queue.begin()
     await queue.add_index("a", *(f"old{n}" for n in range(50)), generation=live.id)
     await queue.add_index("b", "new1", "new2")
@@ -196,7 +196,7 @@ async def test_backfill_comes_after_what_is_fresh(queue: Queue) -> None:
     assert len(claims) == 10
 
 
-async def test_a_fresh_version_is_due_in_every_generation_and_a_backfill_resets_none(queue: Queue) -> None:
+async def test_a_new_version_is_due_in_every_generation_and_a_backfill_resets_no_job(queue: Queue) -> None:
     """IX2."""
     live, building = await queue.begin(), await queue.begin("model")
     assert (live.state, building.state) == ("live", "building")
@@ -210,7 +210,7 @@ async def test_a_fresh_version_is_due_in_every_generation_and_a_backfill_resets_
     assert {row["backfill"] for row in await queue.rows()} == {False}
 
 
-async def test_what_is_indexed_goes_on_to_embed_only_where_there_is_a_model(queue: Queue) -> None:
+async def test_an_indexed_record_is_to_be_embedded_only_if_the_generation_has_a_model(queue: Queue) -> None:
     """IX4: nothing configured, nothing pending."""
     plain, modelled = await queue.begin(), await queue.begin("model")
     claims = await queue.add_index("a", "m")
@@ -225,7 +225,7 @@ async def test_what_is_indexed_goes_on_to_embed_only_where_there_is_a_model(queu
     assert [one.record_id for one in await queue.claim(stage=INDEX)] == ["m"]
 
 
-async def test_a_writers_own_row_is_not_confirmed_once_a_worker_took_it_over(queue: Queue) -> None:
+async def test_a_writer_cannot_confirm_a_job_that_a_worker_has_claimed(queue: Queue) -> None:
     """The writer holds no token: whoever claims has one, and the writer's claim stands no more."""
     await queue.begin()
     own = await queue.add_index("a", "m")
@@ -238,7 +238,7 @@ async def test_a_writers_own_row_is_not_confirmed_once_a_worker_took_it_over(que
     assert await queue.rows() == []
 
 
-async def test_pending_is_counted_by_stage_for_a_tenant_and_for_the_fleet(queue: Queue) -> None:
+async def test_pending_jobs_are_counted_by_stage_for_a_tenant_and_for_the_fleet(queue: Queue) -> None:
     await queue.begin("model")
     await queue.add("a", "m1", "m2", "m3")
     await queue.add("b", "m1")
@@ -256,7 +256,7 @@ async def test_pending_is_counted_by_stage_for_a_tenant_and_for_the_fleet(queue:
     assert 0 <= mine["index"]["oldest_age_seconds"] < 60
 
 
-async def test_the_dead_are_counted_apart(queue: Queue) -> None:
+async def test_dead_jobs_are_counted_separately(queue: Queue) -> None:
     await queue.add("a", "m1", "m2")
     (claim, _) = await queue.claim()
     async with queue.resources.postgres.across_tenants() as connection:
@@ -265,7 +265,7 @@ async def test_the_dead_are_counted_apart(queue: Queue) -> None:
     assert (row["pending"], row["dead"]) == (1, 1)
 
 
-async def test_dropping_a_track_leaves_the_other_and_takes_the_claim(queue: Queue) -> None:
+async def test_cancelling_one_pipeline_leaves_the_other_and_invalidates_the_claim(queue: Queue) -> None:
     await queue.begin()
     await queue.add("a", "m")
     await queue.add_index("a", "m")

@@ -6,7 +6,7 @@ from shared.foundation import errors, validation
 
 
 @pytest.mark.parametrize("value", ["general", "user-preferences/inferred", "a/b/c_d-9", "A", "x" * 256])
-def test_a_category_of_plain_segments_is_kept(value: str) -> None:
+def test_a_valid_category_is_returned_unchanged(value: str) -> None:
     assert validation.check_category(value) == value
 
 
@@ -38,7 +38,7 @@ def test_a_bad_category_is_refused_with_the_rule_it_breaks(value: str, rule: str
     str(caught.value).encode()
 
 
-def test_an_identifier_ends_at_128_characters() -> None:
+def test_an_identifier_has_at_most_128_characters() -> None:
     assert validation.check_identifier("a" * 128, "agent_id") == "a" * 128
     with pytest.raises(errors.TooLarge, match="agent_id: must be at most 128"):
         validation.check_identifier("a" * 129, "agent_id")
@@ -82,18 +82,18 @@ def test_an_overlong_category_loses_whole_segments() -> None:
 @pytest.mark.parametrize(
     ("value", "rule"), [(" \n", "blank"), ("a\x00b", "NUL"), ("a\udfffb", "surrogates"), ("abcdef", "5")]
 )
-def test_a_text_that_some_store_would_lose_is_refused(value: str, rule: str) -> None:
+def test_a_text_that_some_database_cannot_store_is_refused(value: str, rule: str) -> None:
     with pytest.raises(errors.Invalid, match=rule) as caught:
         validation.check_text(value, "content", 5)
     assert caught.value.violations[0].field == "content"
 
 
-def test_a_text_is_returned_as_it_came() -> None:
+def test_a_valid_text_is_returned_unchanged() -> None:
     assert validation.check_text(" 日本 🎉\n", "content", 6) == " 日本 🎉\n"
     assert validation.check_text("", "value", allow_blank=True) == ""
 
 
-def test_tags_lose_repeats_and_keep_their_order() -> None:
+def test_duplicate_tags_are_removed_and_the_order_is_kept() -> None:
     assert validation.check_tags(["b", "a", "b", "日本 語"]) == ("b", "a", "日本 語")
 
 
@@ -135,7 +135,7 @@ def test_metadata_within_its_limits_is_kept() -> None:
         ({"note": "\x00"}, "metadata.note"),
     ],
 )
-def test_bad_metadata_is_refused_by_its_place(pairs: dict[str, str], field: str) -> None:
+def test_bad_metadata_is_refused_by_its_position_or_key(pairs: dict[str, str], field: str) -> None:
     with pytest.raises(errors.Invalid) as caught:
         validation.check_metadata(pairs)
     assert caught.value.violations[0].field == field

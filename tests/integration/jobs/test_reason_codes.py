@@ -50,7 +50,7 @@ async def test_another_tenants_jobs_stay_delayed(queue: Queue) -> None:
     assert await queue.claim() == []
 
 
-async def test_a_job_that_was_claimed_again_is_not_brought_forward(queue: Queue) -> None:
+async def test_a_job_that_was_claimed_again_is_not_changed(queue: Queue) -> None:
     await queue.add("a", "m")
     await delay(queue, "over budget", ReasonCode.OVER_BUDGET)
     await queue.let_leases_end()
@@ -58,7 +58,7 @@ async def test_a_job_that_was_claimed_again_is_not_brought_forward(queue: Queue)
     assert await bring_forward(queue) == 0
 
 
-async def test_what_is_given_back_is_released_and_what_is_dead_was_exhausted(queue: Queue) -> None:
+async def test_released_and_dead_jobs_have_the_codes_released_and_exhausted(queue: Queue) -> None:
     await queue.add("a", "m")
     async with queue.resources.postgres.across_tenants() as connection:
         await job_queries.release(connection, await queue.claim())
@@ -75,7 +75,7 @@ async def release_index_job(queue: Queue) -> None:
     assert await reason_of_all(queue) == [("released by its worker", "released")]
 
 
-async def test_a_newer_version_to_index_begins_without_a_reason(queue: Queue) -> None:
+async def test_a_newer_version_to_index_has_no_reason(queue: Queue) -> None:
     await queue.begin()
     await queue.add_index("a", "m")
     await release_index_job(queue)
@@ -83,7 +83,7 @@ async def test_a_newer_version_to_index_begins_without_a_reason(queue: Queue) ->
     assert await reason_of_all(queue) == [(None, None)]
 
 
-async def test_the_next_stage_begins_without_a_reason(queue: Queue) -> None:
+async def test_a_job_in_the_next_stage_has_no_reason(queue: Queue) -> None:
     await queue.begin("model")
     await queue.add_index("a", "m")
     await release_index_job(queue)
@@ -92,7 +92,7 @@ async def test_the_next_stage_begins_without_a_reason(queue: Queue) -> None:
     assert await reason_of_all(queue) == [(None, None)]
 
 
-async def test_a_newer_version_to_enrich_begins_without_a_reason(queue: Queue) -> None:
+async def test_a_newer_version_to_enrich_has_no_reason(queue: Queue) -> None:
     await queue.add("a", "m")
     await delay(queue, "over budget", ReasonCode.OVER_BUDGET)
     await queue.add("a", "m", version=2)
@@ -102,7 +102,7 @@ async def test_a_newer_version_to_enrich_begins_without_a_reason(queue: Queue) -
 @pytest.mark.parametrize(
     ("answer", "reason_code"), [(Status(503), "unavailable"), (Reply("not what was asked"), "invalid_reply")]
 )
-async def test_a_model_that_is_away_and_one_that_answers_nonsense_have_codes_of_their_own(
+async def test_an_unavailable_model_and_an_invalid_reply_have_different_codes(
     make_settings: Callable[..., config.Settings],
     models: ModelServer,
     tenant: str,

@@ -31,11 +31,11 @@ async def confirm(queue: Queue, claims: list[Job]) -> None:
         await index_jobs.confirm_indexed(connection, claims)
 
 
-async def test_nothing_left_to_do_is_not_behind(queue: Queue, pair: tuple[Generation, Generation]) -> None:
+async def test_nothing_is_missing_when_no_job_is_left(queue: Queue, pair: tuple[Generation, Generation]) -> None:
     assert await behind(queue, pair) == 0
 
 
-async def test_backfill_holds_it_back_until_keywords_and_vector_are_there(
+async def test_backfilled_records_are_missing_until_their_keywords_and_vectors_are_written(
     queue: Queue, pair: tuple[Generation, Generation]
 ) -> None:
     await queue.add_index("a", "m1", generation=pair[1].id)
@@ -52,14 +52,14 @@ async def test_backfill_holds_it_back_until_keywords_and_vector_are_there(
     assert await behind(queue, pair) == 0
 
 
-async def test_a_fresh_record_that_neither_finds_yet_does_not_hold_it_back(
+async def test_a_new_record_that_neither_generation_has_is_not_missing(
     queue: Queue, pair: tuple[Generation, Generation]
 ) -> None:
     await queue.add_index("a", "m")
     assert await behind(queue, pair) == 0
 
 
-async def test_a_fresh_record_that_only_the_live_one_finds_holds_it_back(
+async def test_a_new_record_that_only_the_live_generation_has_is_missing(
     queue: Queue, pair: tuple[Generation, Generation]
 ) -> None:
     claims = await queue.add_index("a", "m")
@@ -69,7 +69,7 @@ async def test_a_fresh_record_that_only_the_live_one_finds_holds_it_back(
     assert await behind(queue, pair) == 0, "it is found by keyword in both; its vector may follow"
 
 
-async def test_another_tenants_record_of_the_same_name_is_another_record(
+async def test_records_of_two_tenants_with_the_same_id_are_different_records(
     queue: Queue, pair: tuple[Generation, Generation]
 ) -> None:
     mine, others = await queue.add_index("a", "m"), await queue.add_index("b", "m")
@@ -79,7 +79,7 @@ async def test_another_tenants_record_of_the_same_name_is_another_record(
     assert await behind(queue, pair) == 1
 
 
-async def test_what_was_given_up_on_holds_nothing_back(
+async def test_a_dead_job_is_not_missing(
     queue: Queue, pair: tuple[Generation, Generation]
 ) -> None:
     """F14: a poison record must not keep an old model alive for ever."""
@@ -89,7 +89,7 @@ async def test_what_was_given_up_on_holds_nothing_back(
     assert await behind(queue, pair) == 0
 
 
-async def test_a_fresh_save_of_a_record_in_backfill_counts_as_fresh(
+async def test_saving_a_record_during_its_backfill_ends_the_backfill(
     queue: Queue, pair: tuple[Generation, Generation]
 ) -> None:
     await queue.add_index("a", "m", generation=pair[1].id)
