@@ -1,4 +1,4 @@
-"""LT2, LT12, DR12: what a category or a tag makes of a memory, in whatever case it is written."""
+"""LT2, LT12, DR12: categories and tags that give a memory a meaning, in any letter case."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from shared.foundation.categories import ANTI_PATTERNS, EPISODES, is_anti_patter
 
 
 @pytest.mark.parametrize(
-    ("category", "below"),
+    ("category", "expected"),
     [
         ("episodic", True),
         ("episodic/task", True),
@@ -18,13 +18,13 @@ from shared.foundation.categories import ANTI_PATTERNS, EPISODES, is_anti_patter
         (None, False),
     ],
 )
-def test_a_category_is_its_root_or_below_it_in_any_case(category: str | None, below: bool) -> None:  # noqa: FBT001
-    assert is_below(EPISODES, category) is below
-    assert is_below(EPISODES.upper(), category) is below
+def test_a_category_is_its_root_or_below_it_in_any_case(category: str | None, expected: bool) -> None:  # noqa: FBT001
+    assert is_below(EPISODES, category) is expected
+    assert is_below(EPISODES.upper(), category) is expected
 
 
 @pytest.mark.parametrize(
-    ("category", "tags", "is_one"),
+    ("category", "tags", "expected"),
     [
         (ANTI_PATTERNS, [], True),
         ("Anti-Patterns/email", [], True),
@@ -37,6 +37,6 @@ def test_a_category_is_its_root_or_below_it_in_any_case(category: str | None, be
 def test_category_or_tag_makes_an_anti_pattern(
     category: str | None,
     tags: list[str],
-    is_one: bool,  # noqa: FBT001
+    expected: bool,  # noqa: FBT001
 ) -> None:
-    assert is_anti_pattern(category, tags) is is_one
+    assert is_anti_pattern(category, tags) is expected

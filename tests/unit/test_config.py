@@ -1,4 +1,4 @@
-"""Settings come from `LOCI_…`, and a bad value stops the process with the variable's name."""
+"""Settings come from variables `LOCI_…`; an error about a bad value names the variable."""
 
 import json
 import os
@@ -39,7 +39,7 @@ def _no_other_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         ("LOCI_RETENTION_ARCHIVED_DAYS", "0"),
         ("LOCI_RETENTION_TURN_DAYS", "0"),
         ("LOCI_RETENTION_IDEMPOTENCY_HOURS", "soon"),
-        ("LOCI_DREAM_CRON", "at night"),
+        ("LOCI_DREAM_CRON", "at three"),
         ("LOCI_DREAM_CRON", "0 3 * *"),
         ("LOCI_DREAM_CRON", "0 0 3 * * *"),
         ("LOCI_DREAM_CRON", "60 3 * * *"),
@@ -56,11 +56,11 @@ def test_every_bad_value_is_named_at_once_and_no_secret_is_quoted(monkeypatch: p
     monkeypatch.setenv("LOCI_PORT", "x")
     monkeypatch.setenv("LOCI_JOB_LEASE", "y")
     monkeypatch.setenv("LOCI_LLM_API_KEY", "s3cret")
-    with pytest.raises(errors.Misconfigured) as caught:
+    with pytest.raises(errors.Misconfigured) as error_info:
         config.load()
-    assert "LOCI_PORT: " in str(caught.value)
-    assert "LOCI_JOB_LEASE: " in str(caught.value)
-    assert "s3cret" not in str(caught.value)
+    assert "LOCI_PORT: " in str(error_info.value)
+    assert "LOCI_JOB_LEASE: " in str(error_info.value)
+    assert "s3cret" not in str(error_info.value)
 
 
 def test_the_defaults_are_the_documented_numbers() -> None:
@@ -101,7 +101,7 @@ def test_addresses_of_the_local_stack_are_read_from_the_data_directory(
     assert config.load().qdrant_url == "http://127.0.0.1:2"
     monkeypatch.setenv("LOCI_QDRANT_URL", "http://elsewhere")
     assert config.load().qdrant_url == "http://elsewhere"
-    assert config.load(qdrant_url="http://given").qdrant_url == "http://given"
+    assert config.load(qdrant_url="http://argument").qdrant_url == "http://argument"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What names and texts from outside must look like."""
+"""Which names and texts callers may send."""
 
 import pytest
 
@@ -30,12 +30,12 @@ def test_a_valid_category_is_returned_unchanged(value: str) -> None:
     ],
 )
 def test_a_bad_category_is_refused_with_the_rule_it_breaks(value: str, rule: str) -> None:
-    with pytest.raises(errors.Invalid) as caught:
+    with pytest.raises(errors.Invalid) as error_info:
         validation.check_category(value)
-    (violation,) = caught.value.violations
+    (violation,) = error_info.value.violations
     assert violation.field == "category"
     assert rule in violation.rule
-    str(caught.value).encode()
+    str(error_info.value).encode()
 
 
 def test_an_identifier_has_at_most_128_characters() -> None:
@@ -45,7 +45,7 @@ def test_an_identifier_has_at_most_128_characters() -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "cleaned"),
+    ("category", "cleaned"),
     [
         ("project-context/loci", "project-context/loci"),
         ("-kept-", "-kept-"),
@@ -64,13 +64,13 @@ def test_an_identifier_has_at_most_128_characters() -> None:
         ("\ud800", None),
     ],
 )
-def test_a_models_category_is_cleaned_or_dropped(written: str | None, cleaned: str | None) -> None:
-    assert validation.sanitize_category(written) == cleaned
+def test_a_models_category_is_cleaned_or_dropped(category: str | None, cleaned: str | None) -> None:
+    assert validation.sanitize_category(category) == cleaned
 
 
-@pytest.mark.parametrize("written", ["a" * 300, "a" * 200 + "/" + "b" * 100, "é" * 400, "a/" * 200 + "a"])
-def test_a_cleaned_category_is_always_a_valid_one(written: str) -> None:
-    cleaned = validation.sanitize_category(written)
+@pytest.mark.parametrize("category", ["a" * 300, "a" * 200 + "/" + "b" * 100, "é" * 400, "a/" * 200 + "a"])
+def test_a_cleaned_category_is_always_a_valid_one(category: str) -> None:
+    cleaned = validation.sanitize_category(category)
     assert cleaned is not None
     assert validation.check_category(cleaned) == cleaned
 
@@ -83,9 +83,9 @@ def test_an_overlong_category_loses_whole_segments() -> None:
     ("value", "rule"), [(" \n", "blank"), ("a\x00b", "NUL"), ("a\udfffb", "surrogates"), ("abcdef", "5")]
 )
 def test_a_text_that_some_database_cannot_store_is_refused(value: str, rule: str) -> None:
-    with pytest.raises(errors.Invalid, match=rule) as caught:
+    with pytest.raises(errors.Invalid, match=rule) as error_info:
         validation.check_text(value, "content", 5)
-    assert caught.value.violations[0].field == "content"
+    assert error_info.value.violations[0].field == "content"
 
 
 def test_a_valid_text_is_returned_unchanged() -> None:
@@ -109,9 +109,9 @@ def test_duplicate_tags_are_removed_and_the_order_is_kept() -> None:
     ],
 )
 def test_a_bad_tag_is_refused_by_its_position(tags: list[str], field: str) -> None:
-    with pytest.raises(errors.Invalid) as caught:
+    with pytest.raises(errors.Invalid) as error_info:
         validation.check_tags(tags)
-    assert caught.value.violations[0].field == field
+    assert error_info.value.violations[0].field == field
 
 
 def test_sixty_four_tags_of_sixty_four_characters_are_allowed() -> None:
@@ -136,6 +136,6 @@ def test_metadata_within_its_limits_is_kept() -> None:
     ],
 )
 def test_bad_metadata_is_refused_by_its_position_or_key(pairs: dict[str, str], field: str) -> None:
-    with pytest.raises(errors.Invalid) as caught:
+    with pytest.raises(errors.Invalid) as error_info:
         validation.check_metadata(pairs)
-    assert caught.value.violations[0].field == field
+    assert error_info.value.violations[0].field == field

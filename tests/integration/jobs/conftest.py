@@ -1,4 +1,4 @@
-"""A database of its own: claims go across tenants, so nobody else's rows may be in it."""
+"""A job queue in a database of its own: claims cross tenants, so other tests' jobs must not be in it."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
@@ -8,6 +8,7 @@ from sqlalchemy import RowMapping, func, insert, select, text, update
 
 from shared.foundation import config
 from shared.foundation.stages import ENRICH, RecordKind, Stage
+from shared.infra.postgres import seconds
 from shared.jobs import claim as job_claim
 from shared.jobs import index_jobs
 from shared.jobs import queries as job_queries
@@ -21,77 +22,75 @@ LEASE, ATTEMPTS = 60.0, 5
 
 
 @dataclass(frozen=True)
-class Queue:
-    """The work of one fleet."""
+class JobQueue:
+    """The durable queue, with the operations of writers and workers."""
 
     resources: Resources
 
-    async def add(self, tenant: str, *refs: str, version: int = 1) -> None:
-        """Make memories due for enrichment."""
+    async def add(self, tenant: str, *record_ids: str, version: int = 1) -> None:
+        """Enqueue memories for enrichment."""
         async with self.resources.postgres.for_tenant(tenant) as connection:
             await job_queries.enqueue(
-                connection, tenant, RecordKind.MEMORY, ENRICH, dict.fromkeys(refs, version)
+                connection, tenant, RecordKind.MEMORY, ENRICH, dict.fromkeys(record_ids, version)
             )
 
     async def add_index(
-        self, tenant: str, *refs: str, version: int = 1, generation: int | None = None
+        self, tenant: str, *record_ids: str, version: int = 1, generation: int | None = None
     ) -> list[Job]:
-        """Make memories due for the index, as backfill when a generation is named."""
-        versions = dict.fromkeys(refs, version)
+        """Enqueue memories for the index; with a generation, as a backfill."""
+        versions = dict.fromkeys(record_ids, version)
         async with self.resources.postgres.for_tenant(tenant) as connection:
             return await index_jobs.enqueue_index_jobs(
                 connection, tenant, RecordKind.MEMORY, versions, generation=generation
             )
 
-    async def begin(self, model: str | None = None) -> Generation:
-        """Begin a generation of memories, without a collection."""
+    async def create_generation(self, model: str | None = None) -> Generation:
+        """Create a generation of memories, without a collection."""
         async with self.resources.postgres.across_tenants(exclusive=True) as connection:
             return await generations.create(connection, RecordKind.MEMORY, "p", model, 4 if model else None)
 
     async def claim(
         self, limit: int = 100, stage: Stage = ENRICH, *, lease: float = LEASE, attempts: int = ATTEMPTS
     ) -> list[Job]:
-        """Claim as a worker does."""
+        """Claim jobs as a worker does."""
         async with self.resources.postgres.across_tenants() as connection:
             return await job_claim.claim_batch(connection, stage, limit, lease, attempts)
 
-    async def finish(self, *claims: Job) -> set[int]:
-        """Finish as a worker does."""
+    async def complete(self, *jobs: Job) -> set[int]:
+        """Complete jobs as a worker does; return the ids of those that were deleted."""
         async with self.resources.postgres.across_tenants() as connection:
-            return await job_queries.complete(connection, claims)
+            return await job_queries.complete(connection, jobs)
 
-    async def rows(self) -> Sequence[RowMapping]:
-        """Return every row, oldest first."""
+    async def job_rows(self) -> Sequence[RowMapping]:
+        """Return the rows of all jobs, oldest first."""
         async with self.resources.postgres.across_tenants() as connection:
             return (await connection.execute(select(job).order_by(job.c.id))).mappings().all()
 
-    async def row(self) -> RowMapping:
-        """Return the only row."""
-        (row,) = await self.rows()
+    async def only_row(self) -> RowMapping:
+        """Return the row of the only job."""
+        (row,) = await self.job_rows()
         return row
 
-    async def due_in(self) -> float:
-        """Return in how many seconds the only row is due, by the database's clock."""
+    async def seconds_until_due(self) -> float:
+        """Return the seconds until the only job is due, by the clock of the database."""
         async with self.resources.postgres.across_tenants() as connection:
             return float(
                 await connection.scalar(select(func.extract("epoch", job.c.run_at - func.now()))) or 0
             )
 
-    async def let_leases_end(self) -> None:
-        """Bring every row forward to a second ago, as if its lease were over."""
+    async def end_leases(self) -> None:
+        """Make every job due since a second ago, as if its lease had ended."""
         async with self.resources.postgres.across_tenants() as connection:
-            await connection.execute(
-                update(job).values(run_at=func.now() - func.make_interval(0, 0, 0, 0, 0, 0, 1))
-            )
+            await connection.execute(update(job).values(run_at=func.now() - seconds(1)))
 
-    async def pile(self, tenant: str, rows: int) -> None:
-        """Make a backlog in one statement."""
-        numbered = select(text(f"'{tenant}', 'memory', 'm' || n, 'enrichment', 'enrich', 1")).select_from(
-            text(f"generate_series(1, {rows}) n")
+    async def add_backlog(self, tenant: str, jobs: int) -> None:
+        """Enqueue many memories for enrichment with one statement."""
+        new_rows = select(text(f"'{tenant}', 'memory', 'm' || n, 'enrichment', 'enrich', 1")).select_from(
+            text(f"generate_series(1, {jobs}) n")
         )
         columns = ["tenant", "kind", "record_id", "pipeline", "stage", "version"]
         async with self.resources.postgres.for_tenant(tenant) as connection:
-            await connection.execute(insert(job).from_select(columns, numbered))
+            await connection.execute(insert(job).from_select(columns, new_rows))
         async with self.resources.postgres.engine.connect() as connection:
             await connection.execution_options(isolation_level="AUTOCOMMIT")
             await connection.execute(text("RESET ROLE"))
@@ -99,7 +98,7 @@ class Queue:
 
 
 @pytest.fixture
-async def queue(make_settings: Callable[..., config.Settings]) -> AsyncIterator[Queue]:
+async def queue(make_settings: Callable[..., config.Settings]) -> AsyncIterator[JobQueue]:
     """An empty queue."""
     async with open_resources(make_settings(apart=True)) as resources:
-        yield Queue(resources)
+        yield JobQueue(resources)

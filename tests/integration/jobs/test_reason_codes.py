@@ -1,4 +1,4 @@
-"""Why a job is delayed or dead stands in a column of its own; no decision reads the text for people."""
+"""The reason for a delayed or dead job has its own column, so no program reads the text for people."""
 
 from collections.abc import Callable
 
@@ -9,112 +9,115 @@ from shared.foundation import config
 from shared.foundation.stages import ENRICH, INDEX, ReasonCode
 from shared.jobs import dead_jobs, index_jobs
 from shared.jobs import queries as job_queries
-from shared.jobs.table import job
+from shared.jobs.table import job as job_table
 from tests.conftest import serving
 from tests.draining import drain
-from tests.integration.queue.conftest import Queue
+from tests.integration.jobs.conftest import JobQueue
 from tests.standins.behaviours import Reply, Status
 from tests.standins.models import ModelServer
 from tests.standins.wire import Behaviour
 
 
-async def delay(queue: Queue, text: str, reason_code: ReasonCode) -> None:
+async def delay(queue: JobQueue, text: str, reason_code: ReasonCode) -> None:
     """Claim the only due job and reschedule it for this reason."""
-    (claim,) = await queue.claim()
+    (job,) = await queue.claim()
     async with queue.resources.postgres.across_tenants() as connection:
-        await job_queries.reschedule(connection, claim, text, 30, reason_code=reason_code, refund=True)
+        await job_queries.reschedule(connection, job, text, 30, reason_code=reason_code, refund=True)
 
 
-async def bring_forward(queue: Queue, tenant: str = "a") -> int:
+async def run_now(queue: JobQueue, tenant: str = "a") -> int:
     async with queue.resources.postgres.for_tenant(tenant) as connection:
         return await job_queries.run_delayed_now(connection, tenant, ENRICH, ReasonCode.OVER_BUDGET)
 
 
-async def reason_of_all(queue: Queue) -> list[tuple[str | None, str | None]]:
-    return [(row["last_error"], row["reason_code"]) for row in await queue.rows()]
+async def reasons(queue: JobQueue) -> list[tuple[str | None, str | None]]:
+    return [(row["last_error"], row["reason_code"]) for row in await queue.job_rows()]
 
 
-async def test_delayed_jobs_are_chosen_by_their_code_whatever_their_text_says(queue: Queue) -> None:
+async def test_delayed_jobs_are_chosen_by_their_code_whatever_their_text_says(queue: JobQueue) -> None:
     await queue.add("a", "waits for a budget")
     await delay(queue, "the budget of the day is used up", ReasonCode.OVER_BUDGET)
     await queue.add("a", "waits for the model")
     await delay(queue, "over budget, says the model's server", ReasonCode.UNAVAILABLE)
-    assert await bring_forward(queue) == 1
-    assert [claim.record_id for claim in await queue.claim()] == ["waits for a budget"]
+    assert await run_now(queue) == 1
+    assert [job.record_id for job in await queue.claim()] == ["waits for a budget"]
 
 
-async def test_another_tenants_jobs_stay_delayed(queue: Queue) -> None:
+async def test_another_tenants_jobs_stay_delayed(queue: JobQueue) -> None:
     await queue.add("b", "m")
     await delay(queue, "over budget", ReasonCode.OVER_BUDGET)
-    assert await bring_forward(queue, "a") == 0
+    assert await run_now(queue, "a") == 0
     assert await queue.claim() == []
 
 
-async def test_a_job_that_was_claimed_again_is_not_changed(queue: Queue) -> None:
+async def test_a_job_that_was_claimed_again_is_not_changed(queue: JobQueue) -> None:
     await queue.add("a", "m")
     await delay(queue, "over budget", ReasonCode.OVER_BUDGET)
-    await queue.let_leases_end()
+    await queue.end_leases()
     await queue.claim()
-    assert await bring_forward(queue) == 0
+    assert await run_now(queue) == 0
 
 
-async def test_released_and_dead_jobs_have_the_codes_released_and_exhausted(queue: Queue) -> None:
+async def test_released_and_dead_jobs_have_the_codes_released_and_exhausted(queue: JobQueue) -> None:
     await queue.add("a", "m")
     async with queue.resources.postgres.across_tenants() as connection:
         await job_queries.release(connection, await queue.claim())
-    assert await reason_of_all(queue) == [("released by its worker", "released")]
-    (claim,) = await queue.claim()
+    assert await reasons(queue) == [("released by its worker", "released")]
+    (job,) = await queue.claim()
     async with queue.resources.postgres.across_tenants() as connection:
-        await dead_jobs.mark_dead(connection, claim, "it bites")
-    assert await reason_of_all(queue) == [("it bites", "exhausted")]
+        await dead_jobs.mark_dead(connection, job, "it bites")
+    assert await reasons(queue) == [("it bites", "exhausted")]
 
 
-async def release_index_job(queue: Queue) -> None:
+async def release_index_job(queue: JobQueue) -> None:
     async with queue.resources.postgres.across_tenants() as connection:
         await job_queries.release(connection, await queue.claim(stage=INDEX))
-    assert await reason_of_all(queue) == [("released by its worker", "released")]
+    assert await reasons(queue) == [("released by its worker", "released")]
 
 
-async def test_a_newer_version_to_index_has_no_reason(queue: Queue) -> None:
-    await queue.begin()
+async def test_a_newer_version_to_index_has_no_reason(queue: JobQueue) -> None:
+    await queue.create_generation()
     await queue.add_index("a", "m")
     await release_index_job(queue)
     await queue.add_index("a", "m", version=2)
-    assert await reason_of_all(queue) == [(None, None)]
+    assert await reasons(queue) == [(None, None)]
 
 
-async def test_a_job_in_the_next_stage_has_no_reason(queue: Queue) -> None:
-    await queue.begin("model")
+async def test_a_job_in_the_next_stage_has_no_reason(queue: JobQueue) -> None:
+    await queue.create_generation("model")
     await queue.add_index("a", "m")
     await release_index_job(queue)
     async with queue.resources.postgres.across_tenants() as connection:
         await index_jobs.confirm_indexed(connection, await queue.claim(stage=INDEX))
-    assert await reason_of_all(queue) == [(None, None)]
+    assert await reasons(queue) == [(None, None)]
 
 
-async def test_a_newer_version_to_enrich_has_no_reason(queue: Queue) -> None:
+async def test_a_newer_version_to_enrich_has_no_reason(queue: JobQueue) -> None:
     await queue.add("a", "m")
     await delay(queue, "over budget", ReasonCode.OVER_BUDGET)
     await queue.add("a", "m", version=2)
-    assert await reason_of_all(queue) == [(None, None)]
+    assert await reasons(queue) == [(None, None)]
 
 
 @pytest.mark.parametrize(
-    ("answer", "reason_code"), [(Status(503), "unavailable"), (Reply("not what was asked"), "invalid_reply")]
+    ("behaviour", "reason_code"),
+    [(Status(503), "unavailable"), (Reply("not what was asked"), "invalid_reply")],
 )
 async def test_an_unavailable_model_and_an_invalid_reply_have_different_codes(
     make_settings: Callable[..., config.Settings],
     models: ModelServer,
     tenant: str,
-    answer: Behaviour,
+    behaviour: Behaviour,
     reason_code: str,
 ) -> None:
-    models.chat_default = answer
+    models.chat_default = behaviour
     settings = make_settings(apart=True, llm_base_url=models.url, llm_model="m", job_backoff=60)
     async with serving(settings, tenant) as gateway:
         saved = await gateway.client.post("/v1/memories", json={"content": "Ada lives in Lyon."})
         assert saved.status_code == 201, saved.text
         await drain(gateway.resources)
         async with gateway.resources.postgres.for_tenant(tenant) as connection:
-            statement = select(job.c.reason_code).where(job.c.tenant == tenant, job.c.stage == ENRICH.name)
+            statement = select(job_table.c.reason_code).where(
+                job_table.c.tenant == tenant, job_table.c.stage == ENRICH.name
+            )
             assert (await connection.scalars(statement)).all() == [reason_code]

@@ -1,4 +1,4 @@
-"""The keyword vector: its numbers are BM25's, its indices last."""
+"""Sparse vectors: their weights are those of BM25, and their indices never change."""
 
 import math
 
@@ -26,10 +26,10 @@ def _dot(query: bm25.SparseTerms, document: bm25.SparseTerms, idf: dict[int, flo
 
 def test_the_dot_product_under_idf_is_bm25() -> None:
     documents = [bm25.document_vector(text) for text in TEXTS]
-    held = [index for document in documents for index in document.indices]
+    indices = [index for document in documents for index in document.indices]
     idf = {
-        index: math.log((len(TEXTS) - held.count(index) + 0.5) / (held.count(index) + 0.5) + 1)
-        for index in set(held)
+        index: math.log((len(TEXTS) - indices.count(index) + 0.5) / (indices.count(index) + 0.5) + 1)
+        for index in set(indices)
     }
     query = "red kite"
     scores = [_dot(bm25.query_vector(query), document, idf) for document in documents]
@@ -48,8 +48,8 @@ def test_length_hardly_matters_for_short_texts_and_lowers_long_ones() -> None:
 
 
 def test_a_repeated_word_weighs_more_up_to_a_bound() -> None:
-    once, often, always = (bm25.term_weight(count, 30) for count in (1, 5, 10_000))
-    assert once < often < always < bm25.K1 + 1
+    once, repeated, many = (bm25.term_weight(count, 30) for count in (1, 5, 10_000))
+    assert once < repeated < many < bm25.K1 + 1
 
 
 def test_a_text_without_a_word_has_an_empty_vector() -> None:

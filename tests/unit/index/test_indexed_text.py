@@ -1,4 +1,4 @@
-"""What is indexed of a record, and embedded of a query."""
+"""The texts of a record and of a query that are indexed or embedded."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Ranking: the named strategies, importance, bounds, and what the default strategy listens to."""
+"""Ranking: the strategies, importance, minimum cosines, and the features of the default strategy."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -32,8 +32,8 @@ def test_mean_averages_the_channels_that_found_a_record() -> None:
         _candidate("far", None, 0.49),
         _candidate("far but found", 1.0, 0.49),
     ]
-    certain = [replace(candidate, importance=1.0) for candidate in candidates]
-    scores = {scored.id: scored.score for scored in rank("q", certain, "mean")}
+    important = [replace(candidate, importance=1.0) for candidate in candidates]
+    scores = {scored.id: scored.score for scored in rank("q", important, "mean")}
     assert scores == pytest.approx(
         {"keyword": 1.0, "dense": 0.7, "both": 0.55, "at the bound": 0.5, "far but found": 0.25}
     )
@@ -86,21 +86,21 @@ def test_no_candidates_give_no_result(strategy: str) -> None:
 
 def test_neighbouring_words_of_the_query_count_more() -> None:
     apart = replace(_candidate("apart"), text="the group gave me support")
-    beside = replace(_candidate("beside"), text="the Support Group met")
-    assert _order("support group", apart, beside) == ["beside", "apart"]
+    adjacent = replace(_candidate("adjacent"), text="the Support Group met")
+    assert _order("support group", apart, adjacent) == ["adjacent", "apart"]
 
 
 def test_a_question_about_me_prefers_what_the_user_said() -> None:
     answer = replace(_candidate("assistant"), role="assistant")
-    said = replace(_candidate("user"), role="user")
-    assert _order("What is my deadline?", answer, said)[0] == "user"
-    assert _order("What deadline did you recommend to me?", answer, said)[0] == "assistant"
+    statement = replace(_candidate("user"), role="user")
+    assert _order("What is my deadline?", answer, statement)[0] == "user"
+    assert _order("What deadline did you recommend to me?", answer, statement)[0] == "assistant"
 
 
 def test_a_question_that_names_a_speaker_prefers_what_they_said() -> None:
-    told = replace(_candidate("told"), speaker="Melanie")
-    said = replace(_candidate("said"), speaker="Caroline Smith")
-    assert _order("What is Caroline's plan?", told, said)[0] == "said"
+    by_other = replace(_candidate("other"), speaker="Melanie")
+    by_named = replace(_candidate("named"), speaker="Caroline Smith")
+    assert _order("What is Caroline's plan?", by_other, by_named)[0] == "named"
 
 
 def test_a_date_in_the_question_prefers_what_happened_around_it() -> None:
@@ -126,10 +126,10 @@ def test_when_prefers_words_of_time_and_how_many_prefers_numbers() -> None:
 
 def test_a_turn_next_to_a_hit_ranks_above_others() -> None:
     hit = replace(_candidate("hit", 9.0), session_id="s", seq=4)
-    beside = replace(_candidate("beside", 2.0), session_id="s", seq=5)
+    adjacent = replace(_candidate("adjacent", 2.0), session_id="s", seq=5)
     distant = replace(_candidate("distant", 2.0), session_id="s", seq=40)
     elsewhere = replace(_candidate("elsewhere", 2.0), session_id="t", seq=5)
-    assert _order("q", elsewhere, distant, beside, hit) == ["hit", "beside", "distant", "elsewhere"]
+    assert _order("q", elsewhere, distant, adjacent, hit) == ["hit", "adjacent", "distant", "elsewhere"]
 
 
 def test_the_same_seq_of_another_session_is_not_a_neighbour() -> None:
@@ -171,7 +171,7 @@ _COSINES = st.none() | st.floats(min_value=-1, max_value=1)
 def test_scores_are_descending_and_within_bounds(
     query: str, channels: list[tuple[float | None, float | None]], strategy: str
 ) -> None:
-    offered = [Candidate(str(i), query, keyword, cosine) for i, (keyword, cosine) in enumerate(channels)]
-    scores = [scored.score for scored in rank(query, offered, strategy)]
+    candidates = [Candidate(str(i), query, keyword, cosine) for i, (keyword, cosine) in enumerate(channels)]
+    scores = [scored.score for scored in rank(query, candidates, strategy)]
     assert scores == sorted(scores, reverse=True)
     assert all(0 < score <= 1 for score in scores)

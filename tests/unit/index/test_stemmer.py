@@ -33,8 +33,8 @@ def test_all_forms_of_a_word_have_one_stem(forms: str) -> None:
     ["plan plane", "car care", "news new", "string sting", "not note", "universe university", "bus bu"],
 )
 def test_different_words_have_different_stems(pair: str) -> None:
-    one, other = pair.split()
-    assert stem(one) != stem(other)
+    first, second = pair.split()
+    assert stem(first) != stem(second)
 
 
 @pytest.mark.parametrize("word", ["ai", "gas", "utc", "x2", "c3po", "during"])

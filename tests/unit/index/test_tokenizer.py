@@ -1,4 +1,4 @@
-"""What counts as a word, in any script and however short."""
+"""What counts as a term, in any script and of any length."""
 
 import pytest
 from hypothesis import given

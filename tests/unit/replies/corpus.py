@@ -1,6 +1,6 @@
-"""F9: replies as models send them, and what can be used of each: contents, or None for nothing at all.
+"""Replies as models send them, with the contents that can be used, or None for an unusable reply.
 
-An empty list is a reply that says `[]`: there is nothing to keep.
+An empty list is expected of a reply that says `[]`: there is nothing to keep.
 """
 
 TWO = '[{"content": "Ada likes trains", "tags": ["travel"]}, {"content": "Bob flies", "tags": []}]'
@@ -8,7 +8,7 @@ ADA, BOB = "Ada likes trains", "Bob flies"
 BOTH = [ADA, BOB]
 DRAFT = '[{"content": "a draft"}]'
 
-# What is asked for, and its spellings.
+# Valid replies.
 WELL_FORMED: dict[str, tuple[str, list[str] | None]] = {
     "as asked": (TWO, BOTH),
     "nothing to keep": ("[]", []),
@@ -29,7 +29,7 @@ WELL_FORMED: dict[str, tuple[str, list[str] | None]] = {
     ),
 }
 
-# Words, fences and thoughts around it.
+# Replies with words, fences and thoughts around the JSON.
 WRAPPED: dict[str, tuple[str, list[str] | None]] = {
     "fenced": (f"```json\n{TWO}\n```", BOTH),
     "fenced without a language": (f"```\n{TWO}\n```", BOTH),
@@ -65,7 +65,7 @@ WRAPPED: dict[str, tuple[str, list[str] | None]] = {
     "a spoilt draft, then the final array": (f'Draft: [{{"content": oops}}]\nFinal: {TWO}', BOTH),
 }
 
-# Cut off, or spoilt in the middle.
+# Replies that are cut off, or broken in the middle.
 CUT: dict[str, tuple[str, list[str] | None]] = {
     "in a string": ('[{"content": "Ada likes trains"}, {"content": "Bob fl', [ADA]),
     "in an escape": ('[{"content": "Ada likes trains"}, {"content": "Bob \\u00', [ADA]),
@@ -92,7 +92,7 @@ CUT: dict[str, tuple[str, list[str] | None]] = {
     "a comment": ('[{"content": "Ada likes trains"} // first\n]', [ADA]),
 }
 
-# Another shape.
+# Replies of another shape.
 MISSHAPEN: dict[str, tuple[str, list[str] | None]] = {
     "wrapped": (f'{{"memories": {TWO}}}', BOTH),
     "wrapped with more": (f'{{"count": 2, "memories": {TWO}, "notes": ["x"]}}', BOTH),
@@ -114,7 +114,7 @@ MISSHAPEN: dict[str, tuple[str, list[str] | None]] = {
     "other keys": ('[{"text": "Ada likes trains"}]', None),
 }
 
-# Values that no store takes.
+# Values that no database can store.
 UNFIT: dict[str, tuple[str, list[str] | None]] = {
     "blank content among good": ('[{"content": "  "}, {"content": "Bob flies"}]', [BOB]),
     "only blank content": ('[{"content": ""}, {"content": "\\n"}]', None),
@@ -129,12 +129,12 @@ UNFIT: dict[str, tuple[str, list[str] | None]] = {
     "lone surrogate": ('[{"content": "a\\ud800b"}, {"content": "Bob flies"}]', [BOB]),
     "too long": (f'[{{"content": "{"x" * 16_001}"}}, {{"content": "Bob flies"}}]', [BOB]),
     "as long as allowed": (f'[{{"content": "{"x" * 16_000}"}}]', ["x" * 16_000]),
-    "said twice": ('[{"content": "Bob flies"}, {"content": " bob  FLIES "}]', [BOB]),
+    "repeated": ('[{"content": "Bob flies"}, {"content": " bob  FLIES "}]', [BOB]),
     "the shape itself": ('[{"content": "…", "category": null, "tags": ["…"]}]', None),
     "spaces around": ('[{"content": "  Bob flies \\n"}]', [BOB]),
 }
 
-# No answer at all.
+# Replies without an answer.
 REFUSED: dict[str, tuple[str, list[str] | None]] = {
     "a refusal": ("I'm sorry, but I can't help with that.", None),
     "a question": ("Could you clarify what you mean by 'note'?", None),

@@ -1,4 +1,4 @@
-"""EN2, F9: JSON is read out of whatever a model said, or errors.BadReply says that there is none."""
+"""EN2: JSON is parsed from any reply of a model, or errors.InvalidModelReply is raised."""
 
 import json
 import time
@@ -33,13 +33,13 @@ def test_the_corpus_has_at_least_sixty_replies() -> None:
 def test_a_reply_gives_objects_or_is_invalid(name: str) -> None:
     reply, expected = REPLIES[name]
     try:
-        found = model_output.parse_objects(reply)
+        objects = model_output.parse_objects(reply)
     except errors.InvalidModelReply:
         assert not expected
         assert expected is None
     else:
-        assert all(isinstance(item, dict) for item in found)
-        assert (found == []) == (expected == [])
+        assert all(isinstance(item, dict) for item in objects)
+        assert (objects == []) == (expected == [])
 
 
 def test_an_error_object_is_not_an_empty_array() -> None:
@@ -49,35 +49,35 @@ def test_an_error_object_is_not_an_empty_array() -> None:
 
 
 @given(items)
-def test_the_objects_of_an_array_are_parsed_unchanged(meant: list[dict[str, object]]) -> None:
-    text = json.dumps(meant)
-    read = model_output.parse_objects(text)
-    assert json.dumps(read) == text
+def test_the_objects_of_an_array_are_parsed_unchanged(expected: list[dict[str, object]]) -> None:
+    text = json.dumps(expected)
+    objects = model_output.parse_objects(text)
+    assert json.dumps(objects) == text
     assert json.dumps(model_output.parse_objects(f"Sure:\n```json\n{text}\n```")) == text
 
 
 @given(items.filter(bool), some.data())
 def test_a_cut_off_array_gives_its_first_objects(
-    meant: list[dict[str, object]], data: some.DataObject
+    expected: list[dict[str, object]], data: some.DataObject
 ) -> None:
-    text = json.dumps(meant)
-    cut = text[: data.draw(some.integers(0, len(text) - 1))]
+    text = json.dumps(expected)
+    cut_text = text[: data.draw(some.integers(0, len(text) - 1))]
     try:
-        read = model_output.parse_objects(cut)
+        objects = model_output.parse_objects(cut_text)
     except errors.InvalidModelReply:
         return
-    assert read
-    assert json.dumps(read) == json.dumps(meant[: len(read)])
+    assert objects
+    assert json.dumps(objects) == json.dumps(expected[: len(objects)])
 
 
 @given(spoilt)
 def test_no_reply_raises_an_unexpected_error(reply: str) -> None:
     try:
-        found = model_output.parse_objects(reply)
+        objects = model_output.parse_objects(reply)
     except errors.InvalidModelReply:
         return
-    assert isinstance(found, list)
-    assert all(isinstance(item, dict) for item in found)
+    assert isinstance(objects, list)
+    assert all(isinstance(item, dict) for item in objects)
 
 
 @pytest.mark.parametrize(
@@ -91,5 +91,5 @@ def test_a_huge_reply_is_parsed_in_bounded_time(unit: str) -> None:
 
 
 def test_a_hundred_thousand_items_are_parsed() -> None:
-    meant = [{"content": f"fact {n}"} for n in range(100_000)]
-    assert model_output.parse_objects(json.dumps(meant)) == meant
+    expected = [{"content": f"fact {n}"} for n in range(100_000)]
+    assert model_output.parse_objects(json.dumps(expected)) == expected

@@ -1,4 +1,4 @@
-"""The stand-in says what it was told to, in the shapes of a real chat model."""
+"""The stand-in replies as programmed, in the shapes of a real chat model."""
 
 import json
 
@@ -32,7 +32,7 @@ def test_a_completion_has_openais_shape(server: ModelServer, caller: Caller) -> 
 
 def test_a_function_makes_the_reply_from_the_request(server: ModelServer, caller: Caller) -> None:
     server.chat_default = Reply(lambda call: call.prompt.upper())
-    assert caller.said("please") == "BE BRIEF\nPLEASE"
+    assert caller.chat_text("please") == "BE BRIEF\nPLEASE"
 
 
 def test_a_function_that_fails_is_seen_by_the_caller(server: ModelServer, caller: Caller) -> None:
@@ -44,13 +44,13 @@ def test_a_function_that_fails_is_seen_by_the_caller(server: ModelServer, caller
 
 def test_planned_replies_come_in_order_and_then_the_default(server: ModelServer, caller: Caller) -> None:
     server.chat_replies.extend([Reply("first"), Reply("second")])
-    assert [caller.said() for _ in range(3)] == ["first", "second", "ok"]
+    assert [caller.chat_text() for _ in range(3)] == ["first", "second", "ok"]
 
 
 def test_the_default_can_change_while_running(server: ModelServer, caller: Caller) -> None:
-    before = caller.said()
+    before = caller.chat_text()
     server.chat_default = Reply("changed")
-    assert [before, caller.said()] == ["ok", "changed"]
+    assert [before, caller.chat_text()] == ["ok", "changed"]
 
 
 def test_cached_tokens_are_in_the_usage(server: ModelServer, caller: Caller) -> None:
@@ -72,14 +72,14 @@ def test_a_truncated_reply_ends_early_and_says_length(server: ModelServer, calle
 
 def test_a_thinking_reply_starts_with_its_block(server: ModelServer, caller: Caller) -> None:
     server.chat_default = Thinking('{"a": 1}')
-    thought, _, text = caller.said().partition("</think>")
+    thought, _, text = caller.chat_text().partition("</think>")
     assert thought.startswith("<think>")
     assert json.loads(text) == {"a": 1}
 
 
 def test_a_fenced_reply_has_the_text_between_fences(server: ModelServer, caller: Caller) -> None:
     server.chat_default = Fenced('{"a": 1}')
-    assert caller.said().split("```json\n")[1].split("\n```")[0] == '{"a": 1}'
+    assert caller.chat_text().split("```json\n")[1].split("\n```")[0] == '{"a": 1}'
 
 
 def test_a_refusal_has_no_content(server: ModelServer, caller: Caller) -> None:

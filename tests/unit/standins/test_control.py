@@ -1,4 +1,4 @@
-"""In a process of its own the stand-in is programmed and read over HTTP."""
+"""A stand-in in another process is programmed and read over HTTP."""
 
 import signal
 import subprocess
@@ -36,7 +36,7 @@ def address() -> Iterator[str]:
 
 @pytest.fixture
 def control(address: str) -> Iterator[httpx.Client]:
-    """Return a client of a stand-in that is as new."""
+    """Return a client of a stand-in that was reset."""
     with httpx.Client(base_url=address.removesuffix("/v1"), timeout=10) as client:
         client.post("/_control", json={"reset": True, "dimension": 8}).raise_for_status()
         yield client
@@ -47,19 +47,19 @@ def _chat(control: httpx.Client) -> httpx.Response:
     return control.post("/v1/chat/completions", json=body)
 
 
-def _said(control: httpx.Client) -> str:
+def _chat_text(control: httpx.Client) -> str:
     return str(_chat(control).json()["choices"][0]["message"]["content"])
 
 
 def test_a_function_named_at_the_start_makes_the_replies(control: httpx.Client) -> None:
-    assert _said(control) == "HI"
+    assert _chat_text(control) == "HI"
 
 
 def test_plans_and_defaults_are_set_over_http(control: httpx.Client) -> None:
     plan = {"chat_default": "later", "chat_replies": [{"kind": "Status", "code": 429, "retry_after": 2}]}
     assert control.post("/_control", json=plan).json()["pending"] == {"chat": 1, "embeddings": 0}
     assert _chat(control).headers["retry-after"] == "2"
-    assert _said(control) == "later"
+    assert _chat_text(control) == "later"
 
 
 def test_the_dimension_is_set_over_http(control: httpx.Client) -> None:

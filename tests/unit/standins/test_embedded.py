@@ -1,4 +1,4 @@
-"""The stand-in's vectors mean a little, and can be wrong in every known way."""
+"""The stand-in's vectors have a meaning, and can be wrong in every known way."""
 
 import base64
 import math
@@ -123,5 +123,5 @@ def test_usage_can_be_left_out(server: ModelServer, caller: Caller) -> None:
 
 def test_the_plan_of_one_path_leaves_the_other_alone(server: ModelServer, caller: Caller) -> None:
     server.embedding_replies.append(Status(500))
-    assert caller.said() == "ok"
+    assert caller.chat_text() == "ok"
     assert caller.embed("a").status_code == 500

@@ -1,4 +1,4 @@
-"""The stand-in fails on the wire as told, records what it got, and stops whatever hangs."""
+"""The stand-in fails as programmed, records its calls, and ends calls that hang."""
 
 import threading
 import time
@@ -37,7 +37,7 @@ def test_a_dropped_call_gets_no_answer(server: ModelServer, caller: Caller) -> N
     server.chat_replies.append(Drop())
     with pytest.raises(httpx.RemoteProtocolError, match="without sending a response"):
         caller.chat()
-    assert caller.said() == "ok"
+    assert caller.chat_text() == "ok"
 
 
 def test_a_cut_answer_ends_in_its_body(server: ModelServer, caller: Caller) -> None:
@@ -50,19 +50,19 @@ def test_a_hanging_call_answers_when_released(server: ModelServer, caller: Calle
     hang = Hang(then=Reply("late"))
     server.chat_replies.append(hang)
     with ThreadPoolExecutor() as pool:
-        said = pool.submit(caller.said)
+        hanging = pool.submit(caller.chat_text)
         server.wait_for_calls(1)
-        assert not said.done()
+        assert not hanging.done()
         hang.release.set()
-        assert said.result(timeout=10) == "late"
+        assert hanging.result(timeout=10) == "late"
 
 
 def test_a_hanging_call_blocks_no_other(server: ModelServer, caller: Caller) -> None:
     server.chat_replies.append(Hang())
     with ThreadPoolExecutor() as pool:
-        hanging = pool.submit(caller.said)
+        hanging = pool.submit(caller.chat_text)
         server.wait_for_calls(1)
-        assert caller.said() == "ok"
+        assert caller.chat_text() == "ok"
         server.release()
         assert hanging.result(timeout=10) == "ok"
 
@@ -96,7 +96,7 @@ def test_a_slow_call_takes_longer_than_a_short_timeout(server: ModelServer, call
 def test_a_slow_call_is_answered_after_its_delay(server: ModelServer, caller: Caller) -> None:
     server.chat_default = Slow(0.05, then=Reply("slowly"))
     before = time.monotonic()
-    assert caller.said() == "slowly"
+    assert caller.chat_text() == "slowly"
     assert time.monotonic() - before >= 0.05
 
 
@@ -104,17 +104,17 @@ def test_a_dripping_answer_takes_longer_than_a_timeout_per_read(server: ModelSer
     server.chat_default = Drip(0.5, "drop by drop")
     caller.http.timeout = httpx.Timeout(0.3)
     before = time.monotonic()
-    assert caller.said() == "drop by drop"
+    assert caller.chat_text() == "drop by drop"
     assert time.monotonic() - before >= 0.4
 
 
 def test_waiting_for_calls_ends_when_they_have_arrived(server: ModelServer, caller: Caller) -> None:
     with ThreadPoolExecutor() as pool:
-        waiting = pool.submit(server.wait_for_calls, 2, 10, EMBEDDINGS)
+        future = pool.submit(server.wait_for_calls, 2, 10, EMBEDDINGS)
         caller.chat()
         caller.embed("a")
         caller.embed("b")
-        assert [call.texts for call in waiting.result(timeout=10)] == [["a"], ["b"]]
+        assert [call.texts for call in future.result(timeout=10)] == [["a"], ["b"]]
 
 
 def test_waiting_for_calls_that_do_not_come_is_an_error(server: ModelServer) -> None:
@@ -132,7 +132,7 @@ def test_a_stopped_server_refuses_and_comes_back_on_the_same_port(
         httpx.post(f"{address}/chat/completions", json={})
     server.start()
     assert server.url == address
-    assert caller.said() == "ok"
+    assert caller.chat_text() == "ok"
     assert len(server.calls) == 2
 
 
@@ -142,20 +142,20 @@ def test_a_reset_server_behaves_like_a_new_one(server: ModelServer, caller: Call
     caller.embed("a")
     server.reset()
     assert server.calls == []
-    assert caller.said() == "ok"
+    assert caller.chat_text() == "ok"
 
 
 def test_many_callers_share_a_plan_without_loss(server: ModelServer) -> None:
     server.chat_replies.extend(Reply(str(n)) for n in range(200))
 
     def ask(_: int) -> list[str]:
-        own = Caller(server)
-        with own.http:
-            return [own.said() for _ in range(25)]
+        caller = Caller(server)
+        with caller.http:
+            return [caller.chat_text() for _ in range(25)]
 
     with ThreadPoolExecutor(8) as pool:
-        said = [text for texts in pool.map(ask, range(8)) for text in texts]
-    assert sorted(said, key=int) == [str(n) for n in range(200)]
+        texts = [text for batch in pool.map(ask, range(8)) for text in batch]
+    assert sorted(texts, key=int) == [str(n) for n in range(200)]
     assert len(server.calls) == 200
 
 

@@ -1,1 +1,1 @@
-"""Logs and traces without a stack."""
+"""Logs and traces without a running stack."""
