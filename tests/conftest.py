@@ -1,8 +1,8 @@
-"""Real stores for every test, started once on free ports; a tenant of its own for each test.
+"""Start real databases once for all tests, and give each test a tenant of its own.
 
-Postgres, Valkey and the local vector store run for the length of the session, without fsync
-(only processes die here, not machines). Tests don't share a tenant, so nothing has to be
-cleaned between them.
+Postgres, Valkey and the local Qdrant server run on free ports until the session ends. They run without
+fsync, because tests kill processes but not the machine. Tests share no tenant, so nothing has to be
+cleaned up between them.
 """
 
 import asyncio
@@ -30,49 +30,49 @@ from shared.platform.auth import api_keys
 from shared.platform.resources import Resources
 from tests.standins.models import ModelServer
 
-# These start processes and watch their clocks: two of them at once would disturb each other.
-_ONE_BY_ONE = ("faults", "journey", "deploy", "telemetry", "integration/local")
+# These tests start processes and measure times, so two of them at once would disturb each other.
+_SERIAL_FOLDERS = ("faults", "journey", "deploy", "telemetry", "integration/local")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """For `-n 2 --dist loadgroup`: tests that start processes are one group, of the others each file is."""
+    """Put tests that start processes into one group of `--dist loadgroup`, and other files into one each."""
     if config.getoption("dist", "no") != "loadgroup":
         return
     groups = {item: _group(item.path.relative_to(Path(__file__).parent).as_posix()) for item in items}
     for item, group in groups.items():
         item.add_marker(pytest.mark.xdist_group(group))
-    items.sort(key=lambda item: groups[item] != _ONE_BY_ONE[0])  # the longest first
+    items.sort(key=lambda item: groups[item] != _SERIAL_FOLDERS[0])  # the longest first
 
 
 def _group(path: str) -> str:
-    return _ONE_BY_ONE[0] if path.startswith(tuple(f"{folder}/" for folder in _ONE_BY_ONE)) else path
+    return _SERIAL_FOLDERS[0] if path.startswith(tuple(f"{folder}/" for folder in _SERIAL_FOLDERS)) else path
 
 
 @dataclass(frozen=True)
 class Stores:
-    """The addresses of the stores of this run."""
+    """The addresses of the databases of this run."""
 
     postgres_url: str
     redis_url: str
     qdrant_url: str
 
     def database(self) -> str:
-        """Make a database of its own, with the schema and no rows, and return its address."""
+        """Create a Postgres database with the schema and no rows, and return its address."""
         name = f"test_{uuid4().hex[:12]}"
         run_apart(_copy_database(self.postgres_url, name))
         return f"{self.postgres_url.rsplit('/', 1)[0]}/{name}"
 
 
 def run_apart(work: Coroutine[Any, Any, None]) -> None:
-    """Run a coroutine to its end on a loop of its own, also where a loop is running already."""
+    """Run a coroutine to its end in another thread, because this one may have a running event loop."""
     thread = threading.Thread(target=asyncio.run, args=(work,))
     thread.start()
     thread.join()
 
 
 async def _copy_database(template_url: str, name: str) -> None:
-    """Copy the migrated database, which nothing else ever connects to."""
+    """Copy the migrated database. Nothing else may be connected to it, so no test uses it directly."""
     server = await asyncpg.connect(f"{template_url.rsplit('/', 1)[0]}/postgres")
     try:
         await server.execute(f"CREATE DATABASE {name} TEMPLATE loci")
@@ -95,40 +95,41 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stores]:
 
 
 def migrate(postgres_url: str) -> None:
-    """Bring a database's schema up to date, as `loci migrate` does."""
+    """Migrate the schema of a database with `loci migrate`."""
     env = {**os.environ, "LOCI_POSTGRES_URL": postgres_url}
     subprocess.run([sys.executable, "-m", "services.cli", "migrate"], env=env, check=True)
 
 
 @pytest.fixture(scope="session")
 def make_settings(stores: Stores, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., config.Settings]:
-    """Return a function that makes settings for these stores, with what a test wants otherwise.
+    """Return a function that returns settings for these databases, with the changes of a test.
 
-    `apart=True` gives a database and collections of its own, for tests of the index's
-    generations: those belong to a database, not to a tenant.
+    `apart=True` gives the test a Postgres database and collections of its own. Tests that create index
+    generations or claim jobs need it, because those belong to a database and not to a tenant.
     """
-    common = stores.database()
+    shared_url = stores.database()
 
     def make(*, apart: bool = False, **changes: Any) -> config.Settings:
-        own = {"prefix": f"t{uuid4().hex[:10]}", "postgres_url": stores.database()} if apart else {}
-        given = {"data_dir": tmp_path_factory.mktemp("data"), "postgres_url": common, **own, **changes}
-        return config.load(redis_url=stores.redis_url, qdrant_url=stores.qdrant_url, **given)
+        separate = {"prefix": f"t{uuid4().hex[:10]}", "postgres_url": stores.database()} if apart else {}
+        common = {"data_dir": tmp_path_factory.mktemp("data"), "postgres_url": shared_url}
+        values = {**common, **separate, **changes}
+        return config.load(redis_url=stores.redis_url, qdrant_url=stores.qdrant_url, **values)
 
     return make
 
 
 @dataclass(frozen=True)
 class Gateway:
-    """A gateway in this process: an HTTP client bound to a key, and the resources behind it."""
+    """A gateway in this process: an HTTP client with a key, and the gateway's resources."""
 
     client: httpx.AsyncClient
     resources: Resources
     tenant: str
 
-    async def another(self, tenant: str | None = None, **bound: Any) -> httpx.AsyncClient:
-        """Return a client with a new key, of this tenant or another, with all rights unless told."""
-        bound.setdefault("rights", api_keys.RIGHTS)
-        key = await api_keys.issue(self.resources.postgres, tenant or self.tenant, **bound)
+    async def another(self, tenant: str | None = None, **key_options: Any) -> httpx.AsyncClient:
+        """Return a client with a new key of this or another tenant, by default with all rights."""
+        key_options.setdefault("rights", api_keys.RIGHTS)
+        key = await api_keys.issue(self.resources.postgres, tenant or self.tenant, **key_options)
         return httpx.AsyncClient(
             transport=self.client._transport,
             base_url="http://gateway",
@@ -138,7 +139,7 @@ class Gateway:
 
 @asynccontextmanager
 async def serving(settings: config.Settings, tenant: str) -> AsyncIterator[Gateway]:
-    """Serve a gateway in this process, with a key of all rights for one tenant."""
+    """Run a gateway in this process, and issue a key with all rights for a tenant."""
     app = create_app(settings)
     async with app.router.lifespan_context(app):
         resources: Resources = app.state.resources
@@ -159,14 +160,14 @@ def tenant() -> str:
 
 @pytest.fixture
 async def gateway(make_settings: Callable[..., config.Settings], tenant: str) -> AsyncIterator[Gateway]:
-    """A gateway without any model: keyword search, raw entries."""
-    async with serving(make_settings(), tenant) as served:
-        yield served
+    """A gateway without any model: keyword search and raw memories."""
+    async with serving(make_settings(), tenant) as gateway:
+        yield gateway
 
 
 @pytest.fixture
 def models() -> Iterator[ModelServer]:
-    """A stand-in for the model endpoints, which a test can tell to fail."""
+    """A stand-in for the model endpoints, which a test can program to fail."""
     with ModelServer() as server:
         yield server
 

@@ -1,4 +1,4 @@
-"""Work off what is due, as workers would, inside the test's own process."""
+"""Process due jobs as workers would, inside the process of the test."""
 
 from sqlalchemy import func, update
 
@@ -14,21 +14,21 @@ _BATCHES = ((INDEX, index.index_batch), (EMBED, embed.embed_batch))
 
 
 async def drain(resources: Resources) -> None:
-    """Claim and work until nothing more is due now."""
+    """Claim and process jobs until none is due."""
     await resources.index_writer.close()
-    while await _work_once(resources):
+    while await _process_once(resources):
         await resources.index_writer.close()
     await dispatch_due_jobs(resources)
 
 
-async def _work_once(resources: Resources) -> int:
-    worked = await enrich.enrich_pending(resources)
-    for stage, batch in _BATCHES:
-        worked += await job_drain.drain(resources, stage, batch)
-    return worked.total()
+async def _process_once(resources: Resources) -> int:
+    counts = await enrich.enrich_pending(resources)
+    for stage, process_batch in _BATCHES:
+        counts += await job_drain.drain(resources, stage, process_batch)
+    return counts.total()
 
 
 async def make_due(resources: Resources) -> None:
-    """Bring what was put off forward to now, instead of waiting for it."""
+    """Make all delayed jobs due now, instead of waiting for them."""
     async with resources.postgres.across_tenants() as connection:
         await connection.execute(update(job).values(run_at=func.now()))

@@ -1,7 +1,7 @@
-"""Everything a tenant has in the stores, read around the product: rows, desks, windows, points.
+"""Read everything that a tenant has in the databases, without the product: rows, Redis keys and points.
 
-Read as the database's owner, whom no policy holds, from every table that has a `tenant` column:
-a table that is added later is compared too.
+Rows are read as the owner of the schema, to whom no policy applies, from every table with a `tenant`
+column, so that tables which are added later are compared too.
 """
 
 from collections.abc import AsyncIterator
@@ -19,7 +19,7 @@ State = dict[str, str]
 
 @dataclass(frozen=True)
 class StateInspector:
-    """Connections to the stores that see everything."""
+    """Connections to the databases that may read everything."""
 
     postgres: asyncpg.Connection
     redis: redis.asyncio.Redis
@@ -27,40 +27,41 @@ class StateInspector:
     prefix: str
 
     async def of_tenant(self, tenant: str) -> State:
-        """Return what the stores hold of a tenant, as name → content."""
+        """Return the contents of the databases for a tenant, by name."""
         return await self.rows(tenant) | await self._keys(tenant) | await self._points(tenant)
 
     async def rows(self, tenant: str) -> State:
-        """Return a tenant's rows as `table place` → the whole row.
+        """Return a tenant's rows by table and physical position (ctid).
 
-        The place of a row on its page tells of an update, too, that left it as it was.
+        The position changes with every update, even with one that changes no value.
         """
-        found: State = {}
+        contents: State = {}
         for table in await self.tables():
             statement = f"SELECT ctid::text, to_jsonb(t)::text FROM {table} t WHERE tenant = $1"  # noqa: S608
-            found |= {f"{table} {place}": row for place, row in await self.postgres.fetch(statement, tenant)}
-        return found
+            contents |= {f"{table} {ctid}": row for ctid, row in await self.postgres.fetch(statement, tenant)}
+        return contents
 
     async def tables(self) -> list[str]:
-        """Return the tables that have a tenant."""
+        """Return the names of the tables with a tenant."""
         return [row["table_name"] for row in await self.postgres.fetch(_TENANT_TABLES)]
 
     async def _keys(self, tenant: str) -> State:
-        found: State = {}
-        for mark in (f"{{{tenant}:*", f"{{{tenant}}}*"):
-            async for key in self.redis.scan_iter(match=f"{self.prefix}:*:{mark}", count=1000):
-                content, ends = await self.redis.dump(key), await self.redis.pexpiretime(key)
-                found[f"redis {key!r}"] = f"{content!r} until {ends}"
-        return found
+        contents: State = {}
+        for pattern in (f"{{{tenant}:*", f"{{{tenant}}}*"):
+            async for key in self.redis.scan_iter(match=f"{self.prefix}:*:{pattern}", count=1000):
+                content, expires_at = await self.redis.dump(key), await self.redis.pexpiretime(key)
+                contents[f"redis {key!r}"] = f"{content!r} until {expires_at}"
+        return contents
 
     async def _points(self, tenant: str) -> State:
-        mine = models.FieldCondition(key="tenant", match=models.MatchValue(value=tenant))
-        found: State = {}
+        has_tenant = models.FieldCondition(key="tenant", match=models.MatchValue(value=tenant))
+        tenant_filter = models.Filter(must=[has_tenant])
+        contents: State = {}
         for collection in (await self.qdrant.get_collections()).collections:
             if collection.name.startswith(f"{self.prefix}_"):
-                points, _ = await self.qdrant.scroll(collection.name, models.Filter(must=[mine]), limit=1000)
-                found |= {f"{collection.name} {point.id}": repr(point.payload) for point in points}
-        return found
+                points, _ = await self.qdrant.scroll(collection.name, tenant_filter, limit=1000)
+                contents |= {f"{collection.name} {point.id}": repr(point.payload) for point in points}
+        return contents
 
 
 _TENANT_TABLES = (
@@ -71,13 +72,13 @@ _TENANT_TABLES = (
 
 @asynccontextmanager
 async def watching(settings: config.Settings) -> AsyncIterator[StateInspector]:
-    """Open an eye on the stores."""
+    """Open a StateInspector for the databases of these settings."""
     postgres = await asyncpg.connect(config.require_setting(settings.postgres_url, "LOCI_POSTGRES_URL"))
-    keys = redis.asyncio.from_url(config.require_setting(settings.redis_url, "LOCI_REDIS_URL"))
+    redis_client = redis.asyncio.from_url(config.require_setting(settings.redis_url, "LOCI_REDIS_URL"))
     qdrant = AsyncQdrantClient(url=settings.qdrant_url, check_compatibility=False)
     try:
-        yield StateInspector(postgres, keys, qdrant, settings.prefix)
+        yield StateInspector(postgres, redis_client, qdrant, settings.prefix)
     finally:
         await qdrant.close()
-        await keys.aclose()
+        await redis_client.aclose()
         await postgres.close()

@@ -152,8 +152,8 @@ def _create_directive() -> None:
         Column("name", Text, nullable=False),
         Column("version", Integer, nullable=False),
         Column("text", Text, nullable=False),
-        # The time of the clock, not of the transaction: two transactions that wait for each other
-        # must not swap their times.
+        # clock_timestamp() instead of now(), which is the start of the transaction: of two transactions, the
+        # one that had to wait must not have the earlier time.
         Column(
             "created_at", DateTime(timezone=True), nullable=False, server_default=text("clock_timestamp()")
         ),

@@ -160,7 +160,7 @@ def _create_feedback_signal() -> None:
         Column("type", Text, nullable=False),
         Column("summary", Text, nullable=False),
         Column("detail", Text),
-        # The time of the clock: signals of one transaction keep their order.
+        # clock_timestamp() instead of now(), so that signals of one transaction keep their order.
         Column(
             "created_at", DateTime(timezone=True), nullable=False, server_default=text("clock_timestamp()")
         ),
@@ -192,7 +192,7 @@ def _create_observation() -> None:
         Column("tags", ARRAY(Text), nullable=False),
         Column("metadata", JSONB, nullable=False),
         Column("observed_at", DateTime(timezone=True)),
-        # The time of the clock: observations of one transaction keep their order.
+        # clock_timestamp() instead of now(), so that observations of one transaction keep their order.
         Column(
             "created_at", DateTime(timezone=True), nullable=False, server_default=text("clock_timestamp()")
         ),

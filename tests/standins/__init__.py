@@ -1,1 +1,1 @@
-"""What stands in for a service that no test can reach: real servers, programmable to fail."""
+"""Stand-ins for services that tests cannot use: real servers that can be programmed to fail."""

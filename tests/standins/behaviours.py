@@ -1,8 +1,7 @@
-"""What a model endpoint can do to its caller, each as a small value.
+"""The behaviours of a model endpoint, as small values.
 
-Three families: faults of the connection or of HTTP, which fit any path; replies of a chat model;
-answers of an embedding model. `read` makes any of them from JSON, for a stand-in that runs in
-another process.
+There are three groups: faults of the connection or of HTTP, which fit any path; replies of a chat model;
+responses of an embedding model. `read` creates any of them from JSON, for a stand-in in another process.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""A stand-in for an OpenTelemetry collector: OTLP over real HTTP, which keeps the spans it is sent."""
+"""A stand-in for an OpenTelemetry collector, which receives OTLP over HTTP and stores the spans."""
 
 import threading
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 @dataclass(frozen=True)
 class Span:
-    """One span as it was sent; ids are hexadecimal, `parent` is empty at the root."""
+    """A span as it was sent. Ids are hexadecimal; `parent` is empty for a root span."""
 
     service: str
     name: str
@@ -24,7 +24,7 @@ class Span:
 
 
 class Collector:
-    """The stand-in, in threads of this process. A context manager."""
+    """A collector in threads of this process. Use it as a context manager."""
 
     def __init__(self) -> None:
         self._spans: list[Span] = []
@@ -33,7 +33,7 @@ class Collector:
 
     @property
     def url(self) -> str:
-        """The base URL, as LOCI_OTLP_ENDPOINT has it."""
+        """The base URL, for LOCI_OTLP_ENDPOINT."""
         return f"http://127.0.0.1:{self._listener.server_port}"
 
     @property
@@ -44,7 +44,7 @@ class Collector:
 
     @property
     def sent(self) -> bytes:
-        """All that was sent, byte for byte."""
+        """The bytes of all requests so far."""
         with self._lock:
             return bytes(self._sent)
 
@@ -52,12 +52,12 @@ class Collector:
         """Return the spans of one trace."""
         return [span for span in self.spans if span.trace == trace]
 
-    def take(self, raw: bytes) -> None:
-        """Keep what one request holds."""
-        told = ExportTraceServiceRequest.FromString(raw)
+    def receive(self, raw: bytes) -> None:
+        """Store the spans of one request."""
+        request = ExportTraceServiceRequest.FromString(raw)
         spans = [
-            _span(_named(resource.resource.attributes)["service.name"], span)
-            for resource in told.resource_spans
+            _span(_to_dict(resource.resource.attributes)["service.name"], span)
+            for resource in request.resource_spans
             for scope in resource.scope_spans
             for span in scope.spans
         ]
@@ -80,11 +80,14 @@ class Collector:
 def _span(service: str, span: Any) -> Span:
     links = tuple(link.trace_id.hex() for link in span.links)
     ids = (span.trace_id.hex(), span.span_id.hex(), span.parent_span_id.hex())
-    return Span(service, span.name, span.kind, *ids, links, _named(span.attributes))
+    return Span(service, span.name, span.kind, *ids, links, _to_dict(span.attributes))
 
 
-def _named(attributes: Any) -> dict[str, str]:
-    return {one.key: one.value.string_value or str(one.value.int_value) for one in attributes}
+def _to_dict(attributes: Any) -> dict[str, str]:
+    return {
+        attribute.key: attribute.value.string_value or str(attribute.value.int_value)
+        for attribute in attributes
+    }
 
 
 class _Listener(ThreadingHTTPServer):
@@ -103,10 +106,10 @@ class _Handler(BaseHTTPRequestHandler):
         if self.headers.get("Content-Encoding") == "gzip":
             raw = decompress(raw)
         if self.path == "/v1/traces":
-            self.server.collector.take(raw)
+            self.server.collector.receive(raw)
         self.send_response(200 if self.path == "/v1/traces" else 404)
         self.send_header("Content-Length", "0")
         self.end_headers()
 
     def log_message(self, *_: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""

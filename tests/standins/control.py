@@ -1,11 +1,11 @@
-"""The stand-in in a process of its own: started by `main`, programmed and read over HTTP.
+"""Run the stand-in in another process, where it is programmed and read over HTTP.
 
     POST /_control  {"reset": true, "release": true, "dimension": 8,
                      "chat_default": "text" | {"kind": "Status", "code": 500}, "embedding_default": …,
-                     "chat_replies": […], "embedding_replies": […]}        (all optional, in this order)
+                     "chat_replies": […], "embedding_replies": […]}        (all optional, done in this order)
     GET  /_control  → {"calls": [{path, body, headers, behaviour, at}], "pending": {chat, embeddings}}
 
-A function cannot be sent: `--reply package.module:function` names one that makes every chat reply.
+A function cannot be sent. `--reply package.module:function` names one that returns every chat reply.
 """
 
 import argparse
@@ -23,24 +23,24 @@ PATH = "/_control"
 _SIGNALS = {signal.SIGINT, signal.SIGTERM}
 
 
-def program(server: "ModelServer", order: Mapping[str, Any]) -> dict[str, Any]:
-    """Do what is ordered and return the report."""
-    if order.get("reset"):
+def program(server: "ModelServer", command: Mapping[str, Any]) -> dict[str, Any]:
+    """Execute a command and return the report."""
+    if command.get("reset"):
         server.reset()
-    if order.get("release"):
+    if command.get("release"):
         server.release()
-    server.dimension = order.get("dimension", server.dimension)
-    if "chat_default" in order:
-        server.chat_default = read(order["chat_default"])
-    if "embedding_default" in order:
-        server.embedding_default = read(order["embedding_default"])
-    server.chat_replies.extend(map(read, order.get("chat_replies", [])))
-    server.embedding_replies.extend(map(read, order.get("embedding_replies", [])))
+    server.dimension = command.get("dimension", server.dimension)
+    if "chat_default" in command:
+        server.chat_default = read(command["chat_default"])
+    if "embedding_default" in command:
+        server.embedding_default = read(command["embedding_default"])
+    server.chat_replies.extend(map(read, command.get("chat_replies", [])))
+    server.embedding_replies.extend(map(read, command.get("embedding_replies", [])))
     return report(server)
 
 
 def report(server: "ModelServer") -> dict[str, Any]:
-    """Return what has arrived and what is still planned."""
+    """Return the calls that have arrived and the number of planned replies."""
     calls = [
         {
             "path": call.path,
@@ -56,12 +56,12 @@ def report(server: "ModelServer") -> dict[str, Any]:
 
 
 def main(kind: "type[ModelServer]") -> None:
-    """Serve until SIGINT or SIGTERM; print `ready <url>` once listening."""
+    """Serve until SIGINT or SIGTERM; print `ready <url>` as soon as the server listens."""
     options = _options()
-    # Before any thread starts, or a thread could take the signal that is waited for here.
+    # Before any thread starts; otherwise a thread could receive the signal that this function waits for.
     signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     with kind(port=options.port, dimension=options.dimension, chat_default=_reply(options.reply)) as server:
-        print(f"ready {server.url}", flush=True)  # noqa: T201 - who started the process waits for this line
+        print(f"ready {server.url}", flush=True)  # noqa: T201 - the parent process waits for this line
         signal.sigwait(_SIGNALS)
 
 

@@ -1,4 +1,4 @@
-"""Faults of the connection or of HTTP; they fit any path."""
+"""Faults of the connection or of HTTP, for any path."""
 
 import threading
 from dataclasses import dataclass, field
@@ -9,11 +9,11 @@ from tests.standins.wire import Behaviour, Call, Wire
 
 @dataclass(frozen=True)
 class Status:
-    """Answer with an error status in OpenAI's shape; `retry_after` in seconds or as an HTTP date."""
+    """Respond with an error status in OpenAI's shape; `retry_after` is in seconds or an HTTP date."""
 
     code: int
     retry_after: float | str | None = None
-    message: str = "the stand-in was told to fail"
+    message: str = "the stand-in was programmed to fail"
 
     def play(self, _: Call, wire: Wire) -> None:
         """Send the error."""
@@ -24,68 +24,68 @@ class Status:
 
 @dataclass(frozen=True)
 class Drop:
-    """Close the connection without an answer."""
+    """Close the connection without a response."""
 
     def play(self, _: Call, wire: Wire) -> None:
-        """Close."""
+        """Close the connection."""
         wire.drop()
 
 
 @dataclass(frozen=True)
 class Cut:
-    """Promise a whole answer, send `share` of its body and close."""
+    """Announce a whole response, send `share` of its body and close the connection."""
 
     share: float = 0.5
 
     def play(self, _: Call, wire: Wire) -> None:
-        """Send a part."""
+        """Send a part of the response."""
         wire.cut({"padding": "x" * 1000}, self.share)
 
 
 @dataclass(frozen=True)
 class Hang:
-    """Stay silent until `release` is set (or the server stops), then go on with `then`."""
+    """Wait until `release` is set or the server stops, then behave like `then` or the default."""
 
     then: Behaviour | None = None
     release: threading.Event = field(default_factory=threading.Event)
 
     def play(self, call: Call, wire: Wire) -> None:
-        """Wait, then answer: by default as the server would have."""
-        wire.hold(self.release)
+        """Wait, then respond unless the server stops."""
+        wire.wait_for(self.release)
         if not wire.closing.is_set():
             (self.then or wire.default).play(call, wire)
 
 
 @dataclass(frozen=True)
 class Slow:
-    """Wait `seconds`, then go on with `then`, by default the server's default."""
+    """Wait `seconds`, then behave like `then` or the default."""
 
     seconds: float
     then: Behaviour | None = None
 
     def play(self, call: Call, wire: Wire) -> None:
-        """Wait, then answer."""
+        """Wait, then respond unless the server stops."""
         if not wire.closing.wait(self.seconds):
             (self.then or wire.default).play(call, wire)
 
 
 @dataclass(frozen=True)
 class Garbage:
-    """Answer 200 with a body that is not JSON."""
+    """Respond with status 200 and a body that is not JSON."""
 
     body: str = "<html><body>upstream says hello</body></html>"
 
     def play(self, _: Call, wire: Wire) -> None:
-        """Send it."""
+        """Send the body."""
         wire.send(self.body.encode())
 
 
 @dataclass(frozen=True)
 class WrongShape:
-    """Answer 200 with JSON of another shape."""
+    """Respond with status 200 and JSON of another shape."""
 
     body: Any = field(default_factory=lambda: {"result": [1, 2, 3]})
 
     def play(self, _: Call, wire: Wire) -> None:
-        """Send it."""
+        """Send the body."""
         wire.send(self.body)

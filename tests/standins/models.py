@@ -1,4 +1,4 @@
-"""A stand-in for a model endpoint: OpenAI's protocol over real HTTP, programmable to fail.
+"""A stand-in for a model endpoint: OpenAI's protocol over real HTTP, which can be programmed to fail.
 
     with ModelServer() as server:
         server.chat_default = Reply(lambda call: '{"entries": []}')
@@ -6,10 +6,10 @@
         ...                              # the code under test calls server.url
         server.wait_for_calls(3)
 
-Each request takes the first behaviour of its path's plan, or the default when the plan is empty.
-Plans, defaults and `dimension` may be changed at any time, from any thread. A server that was
-stopped starts again on the same port, so an endpoint can go away and come back. In a process of
-its own (`python -m tests.standins.models --port P`) it is programmed by `POST /_control`.
+Each request uses the first planned behaviour of its path, or the default if none is planned. Plans,
+defaults and `dimension` may be changed at any time, from any thread. A stopped server starts again on the
+same port, so that tests can make an endpoint unavailable for a time. In a process of its own
+(`python -m tests.standins.models --port P`), the stand-in is programmed by `POST /_control`.
 """
 
 import json
@@ -26,7 +26,7 @@ from tests.standins.wire import CHAT, EMBEDDINGS, Behaviour, Call, Wire
 
 
 class ModelServer:
-    """The stand-in, in threads of this process. A context manager: started inside, stopped after."""
+    """A stand-in in threads of this process. As a context manager, it starts and stops by itself."""
 
     def __init__(self, *, port: int = 0, dimension: int = 64, chat_default: Behaviour | None = None) -> None:
         self.dimension = dimension
@@ -36,23 +36,23 @@ class ModelServer:
         self.chat_replies: deque[Behaviour] = deque()
         self.embedding_replies: deque[Behaviour] = deque()
         self.closing = threading.Event()
-        self._held: list[threading.Event] = []
+        self._releases: list[threading.Event] = []
         self._port = port
-        # A name of its own: a client of another test's stand-in, which had the same port, is not answered.
+        # A unique path, so that clients of an earlier stand-in on the same port get no response.
         self._name = "" if port else f"/{secrets.token_hex(4)}"
         self._calls: list[Call] = []
         self._called = threading.Condition()
         self._listener: _Listener | None = None
 
     def start(self) -> Self:
-        """Listen, on the port of the last time if there was one."""
+        """Listen; a server that was stopped listens on its former port."""
         self.closing.clear()
         self._listener = _Listener(self, self._port)
         self._port = self._listener.server_port
         return self
 
     def stop(self) -> None:
-        """Cut every connection, end every hanging call and stop listening."""
+        """Close every connection, end every hanging call and stop listening."""
         if self._listener is None:
             return
         self.closing.set()
@@ -61,45 +61,45 @@ class ModelServer:
         self._listener = None
 
     def release(self) -> None:
-        """Let every call that hangs now go on."""
-        for release in list(self._held):
+        """End the waiting of every call that hangs now."""
+        for release in list(self._releases):
             release.set()
 
     @property
     def url(self) -> str:
-        """The base URL, ending in /v1."""
+        """The base URL, which ends with /v1."""
         return f"http://127.0.0.1:{self._port}{self._name}/v1"
 
     @property
     def calls(self) -> list[Call]:
-        """All requests so far, in order of arrival; those for chat are `chat_calls`."""
+        """All requests so far, in the order of their arrival."""
         with self._called:
             return list(self._calls)
 
     @property
     def chat_calls(self) -> list[Call]:
-        """The requests to a chat model."""
+        """The requests for chat completions."""
         return [call for call in self.calls if call.path == CHAT]
 
     @property
     def embedding_calls(self) -> list[Call]:
-        """The requests for vectors."""
+        """The requests for embeddings."""
         return [call for call in self.calls if call.path == EMBEDDINGS]
 
     def wait_for_calls(self, count: int, timeout: float = 10, path: str | None = None) -> list[Call]:
-        """Wait until `count` requests (to `path`) have arrived and return them; raise TimeoutError."""
+        """Wait for `count` requests (to `path`) and return all of them. Raises TimeoutError."""
 
-        def arrived() -> list[Call]:
+        def matching_calls() -> list[Call]:
             return [call for call in self._calls if path in (None, call.path)]
 
         with self._called:
-            if not self._called.wait_for(lambda: len(arrived()) >= count, timeout):
-                message = f"{len(arrived())} of {count} calls arrived within {timeout} s"
+            if not self._called.wait_for(lambda: len(matching_calls()) >= count, timeout):
+                message = f"{len(matching_calls())} of {count} calls arrived within {timeout} s"
                 raise TimeoutError(message)
-            return arrived()
+            return matching_calls()
 
     def reset(self) -> None:
-        """Forget calls and plans, and let the defaults be those of a new server."""
+        """Delete calls and plans, and restore the defaults of a new server."""
         with self._called:
             self._calls.clear()
         self.chat_replies.clear()
@@ -107,22 +107,22 @@ class ModelServer:
         self.chat_default, self.embedding_default = self._first_default, Vectors()
         self.release()
 
-    def answer(self, path: str, raw: bytes, headers: dict[str, str], connection: socket.socket) -> bool:
-        """Record one request and play its behaviour; tell whether the connection stays open."""
+    def respond(self, path: str, raw: bytes, headers: dict[str, str], connection: socket.socket) -> bool:
+        """Record a request and play its behaviour; tell whether the connection stays open."""
         if not path.startswith(f"{self._name}/"):
             connection.close()
             return False
         path = path.removeprefix(self._name)
-        default, behaviour = self._take(path)
-        call = Call(path, _parsed(raw), raw, headers, behaviour)
+        default, behaviour = self._choose_behaviour(path)
+        call = Call(path, _parse_json(raw), raw, headers, behaviour)
         with self._called:
             self._calls.append(call)
             self._called.notify_all()
-        wire = Wire(connection, self.dimension, default, self.closing, self._held)
+        wire = Wire(connection, self.dimension, default, self.closing, self._releases)
         _play(call, wire, behaviour)
         return not wire.closed
 
-    def _take(self, path: str) -> tuple[Behaviour, Behaviour]:
+    def _choose_behaviour(self, path: str) -> tuple[Behaviour, Behaviour]:
         plans = {CHAT: self.chat_replies, EMBEDDINGS: self.embedding_replies}
         if path not in plans:
             return Status(404), Status(404, message=f"the stand-in has no {path}")
@@ -131,9 +131,9 @@ class ModelServer:
             behaviour = plans[path].popleft()
         except IndexError:
             behaviour = default
-        # What waits goes on with the default, which must then not be one that waits.
-        plain: Behaviour = Reply() if path == CHAT else Vectors()
-        return (plain if isinstance(default, Hang | Slow) else default), behaviour
+        # A behaviour that waits continues with the default, so that must not be one that waits.
+        immediate: Behaviour = Reply() if path == CHAT else Vectors()
+        return (immediate if isinstance(default, Hang | Slow) else default), behaviour
 
     def __enter__(self) -> Self:
         return self.start()
@@ -143,7 +143,7 @@ class ModelServer:
 
 
 class _Listener(ThreadingHTTPServer):
-    """One listening socket, a thread for each connection, all of which `end` waits for."""
+    """A listening socket with one thread per connection. `end` waits for all of them."""
 
     daemon_threads = False
     request_queue_size = 512
@@ -171,7 +171,7 @@ class _Listener(ThreadingHTTPServer):
         super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing: clients that hang up are what the tests are about."""
+        """Log nothing: the tests are about clients that close their connections."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -185,7 +185,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(control.program(self.server.models, json.loads(raw)))
             return
         headers = {name.lower(): value for name, value in self.headers.items()}
-        if not self.server.models.answer(self.path, raw, headers, self.connection):
+        if not self.server.models.respond(self.path, raw, headers, self.connection):
             self.close_connection = True
 
     def do_GET(self) -> None:
@@ -195,7 +195,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send({"object": "list", "data": [{"id": "stand-in", "object": "model"}]})
 
     def log_message(self, *_: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
     def _send(self, body: object) -> None:
         models = self.server.models
@@ -211,7 +211,7 @@ def _play(call: Call, wire: Wire, behaviour: Behaviour) -> None:
         Status(500, message=f"the reply's function failed: {error!r}").play(call, wire)
 
 
-def _parsed(raw: bytes) -> Any:
+def _parse_json(raw: bytes) -> Any:
     try:
         return json.loads(raw)
     except ValueError:

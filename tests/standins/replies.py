@@ -1,4 +1,4 @@
-"""Replies of a chat model: right ones, and those that models really send instead."""
+"""Replies of a chat model: correct ones, and wrong ones that real models send."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,9 +12,9 @@ Usage = Mapping[str, Any] | None | Literal["counted"]
 
 @dataclass(frozen=True)
 class Reply:
-    """Answer a chat request: `text`, or what a function makes of the call.
+    """Respond with `text`, or with what a function returns for the call.
 
-    `usage` is counted in words, or sent as given, or left out (None).
+    `usage` is counted in words, or is the usage object to send, or is left out (None).
     """
 
     text: Text = "ok"
@@ -27,8 +27,8 @@ class Reply:
         wire.send(self.completion(call))
 
     def completion(self, call: Call) -> dict[str, Any]:
-        """Return the whole answer."""
-        text = _said(self.text, call)
+        """Return the response body."""
+        text = _text_for(self.text, call)
         message = {"role": "assistant", "content": text, "refusal": None}
         return _completion(call, message, self.finish_reason, self._usage(call, text))
 
@@ -40,56 +40,56 @@ class Reply:
 
 @dataclass(frozen=True)
 class Drip:
-    """Send a valid chat reply bit by bit over `seconds`: no single read ever waits long."""
+    """Send a valid chat reply in small parts over `seconds`, so that no single read waits long."""
 
     seconds: float
     text: str = "ok"
 
     def play(self, call: Call, wire: Wire) -> None:
-        """Send in ten parts."""
+        """Send the reply in ten parts."""
         wire.drip(Reply(self.text).completion(call), self.seconds)
 
 
 @dataclass(frozen=True)
 class Truncated:
-    """Stop in the middle of `text`: finish_reason is "length", the text is cut at `keep` characters."""
+    """Respond with the first `keep` characters of `text` and the finish_reason "length"."""
 
     text: Text = '{"entries": [{"content": "cut off here"}]}'
     keep: int = 24
 
     def play(self, call: Call, wire: Wire) -> None:
-        """Send the beginning."""
-        Reply(_said(self.text, call)[: self.keep], "length").play(call, wire)
+        """Send the beginning of the text."""
+        Reply(_text_for(self.text, call)[: self.keep], "length").play(call, wire)
 
 
 @dataclass(frozen=True)
 class Thinking:
-    """Put a `<think>` block before the text, as reasoning models do."""
+    """Respond with a `<think>` block before the text, as reasoning models do."""
 
     text: Text
     thought: str = 'The user wants JSON. Perhaps {"draft": true}? No.'
 
     def play(self, call: Call, wire: Wire) -> None:
-        """Send both."""
-        Reply(f"<think>\n{self.thought}\n</think>\n\n{_said(self.text, call)}").play(call, wire)
+        """Send the block and the text."""
+        Reply(f"<think>\n{self.thought}\n</think>\n\n{_text_for(self.text, call)}").play(call, wire)
 
 
 @dataclass(frozen=True)
 class Fenced:
-    """Wrap the text in a code fence with words around it."""
+    """Respond with the text in a code fence, with words around it."""
 
     text: Text
     language: str = "json"
 
     def play(self, call: Call, wire: Wire) -> None:
-        """Send it wrapped."""
-        fence = f"```{self.language}\n{_said(self.text, call)}\n```"
+        """Send the fenced text."""
+        fence = f"```{self.language}\n{_text_for(self.text, call)}\n```"
         Reply(f"Here is what you asked for:\n\n{fence}\n\nAnything else?").play(call, wire)
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """Decline in the field made for it; the content is null."""
+    """Respond with a refusal in the field `refusal`; the content is null."""
 
     text: str = "I can't help with that."
 
@@ -101,7 +101,7 @@ class Refusal:
 
 @dataclass(frozen=True)
 class EmptyChoices:
-    """Answer with no choice at all."""
+    """Respond with an empty list of choices."""
 
     def play(self, call: Call, wire: Wire) -> None:
         """Send the empty list."""
@@ -109,7 +109,7 @@ class EmptyChoices:
 
 
 def usage(prompt: int, completion: int, cached: int = 0, reasoning: int = 0) -> dict[str, Any]:
-    """Return OpenAI's usage object; cached tokens are part of the prompt, reasoning of the completion."""
+    """Return OpenAI's usage object; the prompt includes cached tokens, the completion includes reasoning."""
     return {
         "prompt_tokens": prompt,
         "completion_tokens": completion,
@@ -119,19 +119,19 @@ def usage(prompt: int, completion: int, cached: int = 0, reasoning: int = 0) -> 
     }
 
 
-def _said(text: Text, call: Call) -> str:
+def _text_for(text: Text, call: Call) -> str:
     return text if isinstance(text, str) else text(call)
 
 
 def _completion(
-    call: Call, message: Mapping[str, Any], finish_reason: str, used: Mapping[str, Any] | None
+    call: Call, message: Mapping[str, Any], finish_reason: str, usage_object: Mapping[str, Any] | None
 ) -> dict[str, Any]:
     choice = {"index": 0, "message": message, "finish_reason": finish_reason, "logprobs": None}
-    answer = {
+    response = {
         "id": "chatcmpl-stand-in",
         "object": "chat.completion",
         "created": 0,
         "model": call.model,
         "choices": [choice],
     }
-    return answer if used is None else answer | {"usage": used}
+    return response if usage_object is None else response | {"usage": usage_object}

@@ -1,7 +1,7 @@
-"""One request at the stand-in: what was asked (`Call`), and the connection it came by (`Wire`).
+"""A request to the stand-in (`Call`) and its connection (`Wire`).
 
-Threads and raw sockets instead of an ASGI server: no ASGI server lets an application close the
-connection without an answer or in the middle of one, and a call that hangs must hold up nothing.
+The stand-in uses threads and sockets instead of an ASGI server. No ASGI server lets an application close
+the connection without a response or in the middle of one, and a call that hangs must not block others.
 """
 
 import json
@@ -18,16 +18,16 @@ EMBEDDINGS = "/v1/embeddings"
 
 
 class Behaviour(Protocol):
-    """What a stand-in does with one request."""
+    """What a stand-in does with a request."""
 
     def play(self, call: "Call", wire: "Wire", /) -> None:
-        """Answer `call` over `wire`, or fail to in the way that this behaviour stands for."""
+        """Respond to `call` over `wire`, or fail in the way of this behaviour."""
         ...
 
 
 @dataclass(frozen=True)
 class Call:
-    """A request as it arrived. `at` is seconds of `time.monotonic`; header names are lower case."""
+    """A request. `at` is in seconds of `time.monotonic`; header names are in lower case."""
 
     path: str
     body: Any
@@ -38,19 +38,19 @@ class Call:
 
     @property
     def prompt(self) -> str:
-        """All message texts of a chat request, one per line."""
+        """The texts of all messages of a chat request, one per line."""
         contents = (message.get("content") or "" for message in self._field("messages"))
         return "\n".join(map(_text, contents))
 
     @property
     def texts(self) -> list[str]:
         """The inputs of an embedding request."""
-        given = self._field("input")
-        return [given] if isinstance(given, str) else list(given)
+        inputs = self._field("input")
+        return [inputs] if isinstance(inputs, str) else list(inputs)
 
     @property
     def model(self) -> str:
-        """The model that was asked for."""
+        """The requested model."""
         return str(self._field("model") or "stand-in")
 
     def _field(self, name: str) -> Any:
@@ -59,50 +59,50 @@ class Call:
 
 @dataclass
 class Wire:
-    """The open connection of one request, and what a behaviour needs to know of its server."""
+    """The open connection of a request, and what a behaviour needs to know about the server."""
 
     connection: socket.socket
     dimension: int
     default: Behaviour
     closing: threading.Event
-    held: list[threading.Event]
+    releases: list[threading.Event]
     closed: bool = False
 
     def send(self, body: object, status: int = 200, headers: Mapping[str, str] | None = None) -> None:
-        """Send a whole answer; bytes go as they are, all else as JSON (with NaN spelled as Python does)."""
-        self.connection.sendall(_answer(body, status, headers or {}))
+        """Send a whole response: bytes unchanged, everything else as JSON (with NaN as Python writes it)."""
+        self.connection.sendall(_response(body, status, headers or {}))
 
     def cut(self, body: object, share: float) -> None:
-        """Send the head and the first `share` of the body, then close."""
-        head, _, rest = _answer(body, 200, {}).partition(b"\r\n\r\n")
+        """Send the headers and the first `share` of the body, then close the connection."""
+        head, _, rest = _response(body, 200, {}).partition(b"\r\n\r\n")
         self.connection.sendall(head + b"\r\n\r\n" + rest[: int(len(rest) * share)])
         self.drop()
 
     def drip(self, body: object, seconds: float, parts: int = 10) -> None:
-        """Send an answer in equal parts over `seconds`."""
-        answer = _answer(body, 200, {})
-        size = max(1, -(-len(answer) // parts))
-        for start in range(0, len(answer), size):
-            self.connection.sendall(answer[start : start + size])
+        """Send a response in equal parts over `seconds`."""
+        response = _response(body, 200, {})
+        size = max(1, -(-len(response) // parts))
+        for start in range(0, len(response), size):
+            self.connection.sendall(response[start : start + size])
             self.closing.wait(seconds / parts)
 
-    def hold(self, release: threading.Event) -> None:
-        """Wait until `release` is set; the server sets it when it stops."""
-        self.held.append(release)
-        # In this order: a stop between the two lines still finds the event or is still seen here.
+    def wait_for(self, release: threading.Event) -> None:
+        """Wait until `release` is set. The server sets it when it stops."""
+        self.releases.append(release)
+        # The order matters: a server that stops between the two lines finds the event, or is noticed here.
         if not self.closing.is_set():
             release.wait()
 
     def drop(self) -> None:
-        """Close the connection; the client sees what was sent until now and then the end."""
+        """Close the connection; the client receives what was sent until now."""
         self.closed = True
 
 
-def _answer(body: object, status: int, headers: Mapping[str, str]) -> bytes:
+def _response(body: object, status: int, headers: Mapping[str, str]) -> bytes:
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
     names = {"Content-Type": "application/json", "Content-Length": str(len(content)), **headers}
     head = [f"HTTP/1.1 {status} {_phrase(status)}", *(f"{name}: {value}" for name, value in names.items())]
-    # One write: a head sent alone waits 40 ms for its acknowledgement.
+    # One write: headers that are sent alone wait 40 ms for their acknowledgement.
     return "\r\n".join(head).encode() + b"\r\n\r\n" + content
 
 

@@ -1,1 +1,1 @@
-"""Starters of real stores that only tests run."""
+"""Start real databases that only tests use."""

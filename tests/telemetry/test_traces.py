@@ -1,4 +1,4 @@
-"""Issue 5, point 4: one trace from the request to the model, and logs that name it."""
+"""One trace leads from a request to the call of a model, and the logs name it."""
 
 import json
 from secrets import token_hex
@@ -12,7 +12,7 @@ from tests.standins.models import ModelServer
 SAVE = "POST /v1/memories"
 HOPS = {
     (SAVE, "loci-gateway"),
-    ("ring enrichment.enrich_pending", "loci-gateway"),
+    ("publish enrichment.enrich_pending", "loci-gateway"),
     ("enrichment.enrich_pending", "loci-worker"),
     ("enrich", "loci-worker"),
     ("POST chat/completions", "loci-worker"),
@@ -22,42 +22,42 @@ HOPS = {
 
 
 async def test_a_save_and_its_later_processing_are_one_trace_up_to_the_model(
-    talkative: TestStack, collector: Collector, model: ModelServer
+    verbose_stack: TestStack, collector: Collector, model: ModelServer
 ) -> None:
     trace, sender = token_hex(16), token_hex(8)
     headers = {"traceparent": f"00-{trace}-{sender}-01", "x-request-id": "order-7"}
-    async with talkative.agent() as agent:
+    async with verbose_stack.agent() as agent:
         body = {"content": "The lighthouse is white. The keeper is called Ada."}
-        answer = await agent.client.post("/v1/memories", json=body, headers=headers)
+        response = await agent.client.post("/v1/memories", json=body, headers=headers)
         await agent.settled()
-    assert answer.headers["x-request-id"] == "order-7"
+    assert response.headers["x-request-id"] == "order-7"
 
     async def arrived() -> bool:
         return {(span.name, span.service) for span in collector.of(trace)} >= HOPS
 
     await until(arrived)
     spans = {span.id: span for span in collector.of(trace)}
-    [asked] = [span for span in spans.values() if span.name == "POST chat/completions"]
-    assert _way_up(asked, spans)[-1] == SAVE
-    assert _way_up(asked, spans)[:2] == ["POST chat/completions", "enrich"]
+    [model_call] = [span for span in spans.values() if span.name == "POST chat/completions"]
+    assert _path_to_root(model_call, spans)[-1] == SAVE
+    assert _path_to_root(model_call, spans)[:2] == ["POST chat/completions", "enrich"]
     assert next(span for span in spans.values() if span.name == SAVE).parent == sender
-    seen = [call.headers["traceparent"] for call in model.chat_calls if "lighthouse" in call.prompt]
-    assert seen == [f"00-{trace}-{asked.id}-01"]
+    traceparents = [call.headers["traceparent"] for call in model.chat_calls if "lighthouse" in call.prompt]
+    assert traceparents == [f"00-{trace}-{model_call.id}-01"]
 
 
-def _way_up(span: Span, spans: dict[str, Span]) -> list[str]:
-    way = [span.name]
+def _path_to_root(span: Span, spans: dict[str, Span]) -> list[str]:
+    path = [span.name]
     while span.parent in spans:
         span = spans[span.parent]
-        way.append(span.name)
-    return way
+        path.append(span.name)
+    return path
 
 
 async def test_a_batch_of_jobs_from_several_traces_links_to_each_of_them(
-    talkative: TestStack, collector: Collector
+    verbose_stack: TestStack, collector: Collector
 ) -> None:
     traces = {token_hex(16) for _ in range(8)}
-    async with talkative.agent() as agent:
+    async with verbose_stack.agent() as agent:
         for trace in traces:
             headers = {"traceparent": f"00-{trace}-{token_hex(8)}-01"}
             body = {"content": f"Lamp {trace} is lit.", "enrich": False}
@@ -65,8 +65,8 @@ async def test_a_batch_of_jobs_from_several_traces_links_to_each_of_them(
         await agent.settled()
 
     def embedded() -> set[str]:
-        told = [span for span in collector.spans if span.name == "embed"]
-        return {trace for span in told for trace in (span.trace, *span.links)}
+        embed_spans = [span for span in collector.spans if span.name == "embed"]
+        return {trace for span in embed_spans for trace in (span.trace, *span.links)}
 
     async def arrived() -> bool:
         return traces <= embedded()
@@ -75,18 +75,20 @@ async def test_a_batch_of_jobs_from_several_traces_links_to_each_of_them(
 
 
 async def test_worker_logs_are_json_and_name_the_task_and_the_trace(
-    talkative: TestStack, model: ModelServer
+    verbose_stack: TestStack, model: ModelServer
 ) -> None:
     trace = token_hex(16)
-    async with talkative.agent() as agent:
+    async with verbose_stack.agent() as agent:
         headers = {"traceparent": f"00-{trace}-{token_hex(8)}-01"}
         model.chat_replies.append(Status(500))
         body = {"content": "No answer to this one."}
         await agent.client.post("/v1/memories", json=body, headers=headers)
         await agent.settled()
-    lines = (talkative.running.data_dir / "logs" / "workers.log").read_text().splitlines()
-    logged = [json.loads(line) for line in lines if line.startswith("{")]
-    [told] = [one for one in logged if one.get("trace_id") == trace and one["event"] == "jobs_rescheduled"]
-    assert told["task"] == "enrichment.enrich_pending"
-    assert told["task_id"]
-    assert told["level"] == "warning"
+    lines = (verbose_stack.running.data_dir / "logs" / "workers.log").read_text().splitlines()
+    events = [json.loads(line) for line in lines if line.startswith("{")]
+    [event] = [
+        event for event in events if event.get("trace_id") == trace and event["event"] == "jobs_rescheduled"
+    ]
+    assert event["task"] == "enrichment.enrich_pending"
+    assert event["task_id"]
+    assert event["level"] == "warning"

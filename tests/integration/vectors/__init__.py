@@ -1,1 +1,1 @@
-"""One suite for both servers of the protocol: the local process and the real server."""
+"""Tests that run against both servers of Qdrant's protocol: the local process and the real server."""

@@ -1,4 +1,4 @@
-"""Both servers of the protocol, each started once, and an empty collection for every test."""
+"""Both servers of Qdrant's protocol, each started once, and an empty collection for every test."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -18,7 +18,7 @@ LOCAL, BINARY = "local process", "server binary"
 SIZE = 8
 
 
-class Store(Protocol):
+class Server(Protocol):
     """A server that tests may start, stop and kill."""
 
     @property
@@ -30,36 +30,36 @@ class Store(Protocol):
     def kill(self) -> None: ...
 
 
-_STORES: dict[str, Callable[[Path], Store]] = {LOCAL: Qdrant, BINARY: QdrantBinary}
+_SERVERS: dict[str, Callable[[Path], Server]] = {LOCAL: Qdrant, BINARY: QdrantBinary}
 
 
-def started(kind: str, folder: Path) -> Store:
-    """Return a running server; skip the test where it cannot be had."""
-    store = _STORES[kind](folder)
+def start_server(kind: str, folder: Path) -> Server:
+    """Return a running server; skip the test if the server cannot be obtained."""
+    server = _SERVERS[kind](folder)
     try:
-        store.start()
-    except Unobtainable as reason:
-        pytest.skip(f"no real Qdrant server here: {reason}")
-    return store
+        server.start()
+    except Unobtainable as error:
+        pytest.skip(f"no real Qdrant server is available: {error}")
+    return server
 
 
 class Servers:
-    """The servers that all tests share, each started when first asked for."""
+    """The servers that all tests share. Each is started when a test first needs it."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._running: dict[str, Store] = {}
+        self._running: dict[str, Server] = {}
 
     def url(self, kind: str) -> str:
         """Return the address of the server of this kind."""
         if kind not in self._running:
-            self._running[kind] = started(kind, self._folder / kind.replace(" ", "-"))
+            self._running[kind] = start_server(kind, self._folder / kind.replace(" ", "-"))
         return self._running[kind].url
 
     def kill(self) -> None:
-        """End them; their data is thrown away."""
-        for store in self._running.values():
-            store.kill()
+        """Kill the servers; their data is discarded."""
+        for server in self._running.values():
+            server.kill()
 
 
 @pytest.fixture(scope="session")
@@ -78,30 +78,30 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="session")
 def qdrant_url(kind: str, servers: Servers) -> str:
-    """Return the address of a server of either kind: a test with it runs against both."""
+    """Return the address of a server; a test with this fixture runs against both kinds."""
     return servers.url(kind)
 
 
 @pytest.fixture(scope="session")
 def local_url(servers: Servers) -> str:
-    """Return the address of the local process, for what it alone does."""
+    """Return the address of the local process, for what only this server does."""
     return servers.url(LOCAL)
 
 
 @pytest.fixture
-def own_store(kind: str, tmp_path: Path) -> Iterator[Store]:
+def own_server(kind: str, tmp_path: Path) -> Iterator[Server]:
     """Return a server of either kind that the test may kill."""
-    store = started(kind, tmp_path)
-    yield store
-    store.kill()
+    server = start_server(kind, tmp_path)
+    yield server
+    server.kill()
 
 
 @pytest.fixture
-def own_local_store(tmp_path: Path) -> Iterator[Store]:
+def own_local_server(tmp_path: Path) -> Iterator[Server]:
     """Return a local process that the test may kill."""
-    store = started(LOCAL, tmp_path)
-    yield store
-    store.kill()
+    server = start_server(LOCAL, tmp_path)
+    yield server
+    server.kill()
 
 
 @pytest_asyncio.fixture
@@ -113,7 +113,7 @@ async def client(qdrant_url: str) -> AsyncIterator[AsyncQdrantClient]:
 
 @asynccontextmanager
 async def connected(url: str) -> AsyncIterator[AsyncQdrantClient]:
-    """Give a client. The real server's version is older than it likes: that warning is known."""
+    """Open a client. The version check is off, because the real server is older than the client expects."""
     client = AsyncQdrantClient(url=url, check_compatibility=False, timeout=20)
     try:
         yield client
@@ -123,26 +123,26 @@ async def connected(url: str) -> AsyncIterator[AsyncQdrantClient]:
 
 @pytest_asyncio.fixture
 async def collection(client: AsyncQdrantClient, common: str) -> AsyncIterator[str]:
-    """Return the name of an empty collection as Loci makes them."""
+    """Return the name of an empty collection with the vectors and indexes that Loci uses."""
     yield common
     await client.delete(common, models.FilterSelector(filter=models.Filter()))
 
 
 @pytest.fixture(scope="session")
 def common(qdrant_url: str) -> str:
-    """Return a collection that all tests of this server share: the real one takes a second to make it."""
+    """Return a collection that all tests of a server share; creating one takes the real server a second."""
 
-    async def make() -> None:
+    async def create_common() -> None:
         async with connected(qdrant_url) as client:
             await create(client, "common")
 
-    asyncio.run(make())
+    asyncio.run(create_common())
     return "common"
 
 
 @pytest_asyncio.fixture
-async def fresh_collection(client: AsyncQdrantClient) -> AsyncIterator[str]:
-    """Return the name of a collection of the test's own, where nothing was ever deleted."""
+async def own_collection(client: AsyncQdrantClient) -> AsyncIterator[str]:
+    """Return the name of a collection for one test, in which nothing was ever deleted."""
     name = f"c-{uuid4()}"
     await create(client, name)
     yield name
@@ -150,7 +150,7 @@ async def fresh_collection(client: AsyncQdrantClient) -> AsyncIterator[str]:
 
 
 async def create(client: AsyncQdrantClient, name: str, *, dense: bool = True) -> None:
-    """Make a collection with the vectors and payload indexes that Loci uses."""
+    """Create a collection with the vectors and payload indexes that Loci uses."""
     await client.create_collection(
         name,
         vectors_config={"dense": models.VectorParams(size=SIZE, distance=models.Distance.COSINE)}
@@ -165,22 +165,22 @@ async def create(client: AsyncQdrantClient, name: str, *, dense: bool = True) ->
 
 
 def point_id(number: int) -> str:
-    """Return the id of the test's n-th point."""
+    """Return the id of the point with a number."""
     return f"00000000-0000-0000-0000-{number:012d}"
 
 
 def numbers(points: list[models.ScoredPoint] | list[models.Record]) -> list[int]:
-    """Return which of the test's points these are."""
+    """Return the numbers of points."""
     return [int(str(point.id).rpartition("-")[2]) for point in points]
 
 
 def unit(axis: int, *, lean: float = 0.0) -> list[float]:
-    """Return a vector along an axis, leaning towards the next one."""
+    """Return a vector along an axis, with a component `lean` along the next one."""
     vector = [0.0] * SIZE
     vector[axis], vector[(axis + 1) % SIZE] = 1.0, lean
     return vector
 
 
 def words(*terms: int) -> models.SparseVector:
-    """Return the sparse vector of a text with these terms, once each."""
+    """Return the sparse vector of a text that has each of these terms once."""
     return models.SparseVector(indices=list(terms), values=[1.0] * len(terms))

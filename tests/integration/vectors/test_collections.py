@@ -13,18 +13,18 @@ pytestmark = pytest.mark.asyncio
 
 
 @pytest.fixture
-def collection(fresh_collection: str) -> str:
-    """Return a collection of the test's own: these tests count what is there."""
-    return fresh_collection
+def collection(own_collection: str) -> str:
+    """Return a collection for one test, because these tests count its points."""
+    return own_collection
 
 
-def point_alias(alias: str, target: str) -> models.CreateAliasOperation:
+def create_alias(alias: str, target: str) -> models.CreateAliasOperation:
     return models.CreateAliasOperation(
         create_alias=models.CreateAlias(collection_name=target, alias_name=alias)
     )
 
 
-async def targets(client: AsyncQdrantClient) -> dict[str, str]:
+async def alias_targets(client: AsyncQdrantClient) -> dict[str, str]:
     answer = await client.get_aliases()
     return {item.alias_name: item.collection_name for item in answer.aliases}
 
@@ -73,19 +73,19 @@ async def test_a_collection_may_have_no_dense_vector(client: AsyncQdrantClient) 
 async def test_a_second_collection_of_the_same_name_is_a_conflict(
     client: AsyncQdrantClient, collection: str
 ) -> None:
-    with pytest.raises(UnexpectedResponse) as refusal:
+    with pytest.raises(UnexpectedResponse) as error_info:
         await create(client, collection)
-    assert refusal.value.status_code == 409
+    assert error_info.value.status_code == 409
 
 
 async def test_deleting_a_collection_deletes_its_aliases(client: AsyncQdrantClient) -> None:
     name, alias = f"c-{uuid4()}", f"a-{uuid4()}"
     await create(client, name)
-    await client.update_collection_aliases([point_alias(alias, name)])
+    await client.update_collection_aliases([create_alias(alias, name)])
     assert await client.delete_collection(name)
     assert not await client.collection_exists(name)
     assert not await client.collection_exists(alias)
-    assert alias not in await targets(client)
+    assert alias not in await alias_targets(client)
     assert not await client.delete_collection(name)
 
 
@@ -93,7 +93,7 @@ async def test_an_alias_stands_for_its_collection_everywhere(
     client: AsyncQdrantClient, collection: str
 ) -> None:
     alias = f"a-{uuid4()}"
-    await client.update_collection_aliases([point_alias(alias, collection)])
+    await client.update_collection_aliases([create_alias(alias, collection)])
     await client.upsert(alias, [models.PointStruct(id=point_id(1), vector={"bm25": words(1)})])
     assert await client.collection_exists(alias)
     assert (await client.count(collection)).count == 1
@@ -106,22 +106,24 @@ async def test_actions_on_aliases_are_applied_in_order(client: AsyncQdrantClient
     first, second = f"a-{uuid4()}", f"a-{uuid4()}"
     rename = models.RenameAlias(old_alias_name=first, new_alias_name=second)
     await client.update_collection_aliases(
-        [point_alias(first, collection), models.RenameAliasOperation(rename_alias=rename)]
+        [create_alias(first, collection), models.RenameAliasOperation(rename_alias=rename)]
     )
-    assert {k: v for k, v in (await targets(client)).items() if k in {first, second}} == {second: collection}
+    assert {k: v for k, v in (await alias_targets(client)).items() if k in {first, second}} == {
+        second: collection
+    }
     remove = models.DeleteAliasOperation(delete_alias=models.DeleteAlias(alias_name=second))
     await client.update_collection_aliases([remove, remove])
-    assert second not in await targets(client)
+    assert second not in await alias_targets(client)
 
 
 async def test_an_alias_of_a_missing_collection_is_404_and_one_named_as_a_collection_409(
     client: AsyncQdrantClient, collection: str
 ) -> None:
-    with pytest.raises(UnexpectedResponse) as missing:
-        await client.update_collection_aliases([point_alias("a", "missing")])
-    with pytest.raises(UnexpectedResponse) as taken:
-        await client.update_collection_aliases([point_alias(collection, collection)])
-    assert (missing.value.status_code, taken.value.status_code) == (404, 409)
+    with pytest.raises(UnexpectedResponse) as missing_error:
+        await client.update_collection_aliases([create_alias("a", "missing")])
+    with pytest.raises(UnexpectedResponse) as conflict_error:
+        await client.update_collection_aliases([create_alias(collection, collection)])
+    assert (missing_error.value.status_code, conflict_error.value.status_code) == (404, 409)
 
 
 async def test_refused_alias_actions_change_nothing(local_url: str) -> None:
@@ -130,8 +132,8 @@ async def test_refused_alias_actions_change_nothing(local_url: str) -> None:
     async with connected(local_url) as client:
         await create(client, name)
         with pytest.raises(UnexpectedResponse):
-            await client.update_collection_aliases([point_alias(alias, name), point_alias("b", "missing")])
-        assert alias not in await targets(client)
+            await client.update_collection_aliases([create_alias(alias, name), create_alias("b", "missing")])
+        assert alias not in await alias_targets(client)
 
 
 async def test_the_local_server_reports_a_version_that_the_client_accepts(local_url: str) -> None:

@@ -1,4 +1,4 @@
-"""What survives a crash, and what goes on while other things happen."""
+"""What survives a crash, and what works during other operations."""
 
 import asyncio
 import os
@@ -14,7 +14,7 @@ from qdrant_client.models import PointStruct
 
 from services.local import ports
 from tests.integration.vectors.conftest import (
-    Store,
+    Server,
     connected,
     create,
     numbers,
@@ -36,48 +36,50 @@ def alias_to(target: str) -> list[models.AliasOperations]:
     return [models.CreateAliasOperation(create_alias=create_alias)]
 
 
-async def test_all_that_was_acknowledged_survives_kill_9(own_store: Store) -> None:
-    async with connected(own_store.url) as client:
-        await create(client, "one")
-        await client.update_collection_aliases(alias_to("one"))
+async def test_all_that_was_acknowledged_survives_kill_9(own_server: Server) -> None:
+    async with connected(own_server.url) as client:
+        await create(client, "points")
+        await client.update_collection_aliases(alias_to("points"))
         await client.upsert("live", [new_point(number) for number in range(100)])
         for number in range(100, 150):
             await client.upsert("live", [new_point(number)])
-        await client.update_vectors("one", [models.PointVectors(id=point_id(3), vector={"dense": unit(7)})])
-        await client.set_payload("one", {"state": "final"}, points=[point_id(4)])
-        await client.delete("one", [point_id(5)])
-        own_store.kill()
-    own_store.start()
-    async with connected(own_store.url) as client:
+        await client.update_vectors(
+            "points", [models.PointVectors(id=point_id(3), vector={"dense": unit(7)})]
+        )
+        await client.set_payload("points", {"state": "final"}, points=[point_id(4)])
+        await client.delete("points", [point_id(5)])
+        own_server.kill()
+    own_server.start()
+    async with connected(own_server.url) as client:
         records, _ = await client.scroll("live", limit=1000, with_vectors=True)
         assert numbers(records) == [number for number in range(150) if number != 5]
         assert (records[3].vector, records[4].payload) == (
             {"dense": unit(7), "bm25": words(3)},
             {"n": 4, "state": "final"},
         )
-        assert set((await client.get_collection("one")).payload_schema) >= {"tenant", "at"}
+        assert set((await client.get_collection("points")).payload_schema) >= {"tenant", "at"}
 
 
-async def test_acknowledged_points_survive_a_kill_at_any_time(own_store: Store) -> None:
+async def test_acknowledged_points_survive_a_kill_at_any_time(own_server: Server) -> None:
     acknowledged: list[int] = []
-    enough = asyncio.Event()
+    acknowledged_enough = asyncio.Event()
 
     async def write(client: AsyncQdrantClient, first: int) -> None:
         for number in range(first, 100_000, 4):
-            await client.upsert("one", [new_point(number)])
+            await client.upsert("points", [new_point(number)])
             acknowledged.append(number)
             if len(acknowledged) >= 200:
-                enough.set()
+                acknowledged_enough.set()
 
-    async with connected(own_store.url) as client:
-        await create(client, "one")
+    async with connected(own_server.url) as client:
+        await create(client, "points")
         writers = [asyncio.create_task(write(client, first)) for first in range(4)]
-        await asyncio.wait_for(enough.wait(), 20)
-        own_store.kill()
+        await asyncio.wait_for(acknowledged_enough.wait(), 20)
+        own_server.kill()
         await asyncio.gather(*writers, return_exceptions=True)
-    own_store.start()
-    async with connected(own_store.url) as client:
-        records, _ = await client.scroll("one", limit=100_000)
+    own_server.start()
+    async with connected(own_server.url) as client:
+        records, _ = await client.scroll("points", limit=100_000)
     assert set(acknowledged) <= set(numbers(records))
 
 
@@ -97,8 +99,8 @@ async def test_searches_answer_while_others_write(client: AsyncQdrantClient, col
     assert (await client.count(collection)).count == 3200
 
 
-async def test_an_alias_swap_never_breaks_a_search(own_store: Store) -> None:
-    async with connected(own_store.url) as client:
+async def test_an_alias_swap_never_breaks_a_search(own_server: Server) -> None:
+    async with connected(own_server.url) as client:
         for name, number in {"old": 1, "new": 2}.items():
             await create(client, name)
             point = PointStruct(id=point_id(number), vector={"bm25": words(1)})
@@ -110,40 +112,40 @@ async def test_an_alias_swap_never_breaks_a_search(own_store: Store) -> None:
             seen.update(numbers((await client.query_points("live", query=words(1), using="bm25")).points))
 
         async def swap() -> None:
-            for turn in range(20):
-                await client.update_collection_aliases(alias_to("new" if turn % 2 else "old"))
+            for number in range(20):
+                await client.update_collection_aliases(alias_to("new" if number % 2 else "old"))
 
         assert await while_running(search, swap()) >= 5
         assert seen == {1, 2}
 
 
-async def test_the_local_server_stops_in_order_within_two_seconds(own_local_store: Store) -> None:
-    pid = own_local_store.pid or 0
-    async with connected(own_local_store.url) as client:
-        await create(client, "one")
-        await client.upsert("one", [new_point(number) for number in range(1000)])
+async def test_the_local_server_stops_in_order_within_two_seconds(own_local_server: Server) -> None:
+    pid = own_local_server.pid or 0
+    async with connected(own_local_server.url) as client:
+        await create(client, "points")
+        await client.upsert("points", [new_point(number) for number in range(1000)])
         os.kill(pid, signal.SIGTERM)
         status = await asyncio.wait_for(asyncio.to_thread(os.waitid, os.P_PID, pid, WAIT), 2)
     assert status is not None
     assert (status.si_code, status.si_status) == (os.CLD_EXITED, 0)
 
 
-@pytest.mark.usefixtures("own_local_store")
+@pytest.mark.usefixtures("own_local_server")
 async def test_no_second_process_opens_the_same_data(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "services.local.vectors", "--port", str(ports.pick_free_port())]
     second = await asyncio.create_subprocess_exec(
         *command, "--data", str(tmp_path / "data"), stderr=asyncio.subprocess.PIPE
     )
-    _, said = await asyncio.wait_for(second.communicate(), 20)
+    _, error_output = await asyncio.wait_for(second.communicate(), 20)
     assert second.returncode
-    assert b"another process holds" in said
+    assert b"another process holds" in error_output
 
 
 WAIT = os.WEXITED | os.WNOWAIT
 
 
 async def while_running(act: Callable[[], Awaitable[None]], *work: Awaitable[None]) -> int:
-    """Repeat the act until all work is done; return how often it was done."""
+    """Repeat `act` until all work is done; return the number of repetitions."""
     done = asyncio.gather(*work)
     count = 0
     while not done.done():

@@ -1,4 +1,4 @@
-"""Every kind of filter, by the points that it lets through."""
+"""Every kind of filter, checked by the points that it returns."""
 
 from datetime import UTC, datetime
 
@@ -31,7 +31,7 @@ FEBRUARY = datetime(2026, 2, 1, 8, tzinfo=UTC)
 
 CASES = {
     "a value": (Filter(must=[TENANT_A]), {1, 2}),
-    "one condition without a list": (Filter(must=TENANT_A), {1, 2}),
+    "a condition without a list": (Filter(must=TENANT_A), {1, 2}),
     "a value of other scripts": (
         Filter(must=[FieldCondition(key="tenant", match=MatchValue(value="é/日本"))]),
         {4},
@@ -52,11 +52,11 @@ CASES = {
         Filter(must=[FieldCondition(key="weight", range=models.Range(gte=0.5, lt=1.5))]),
         {1},
     ),
-    "moments up to one, inclusive": (
+    "times up to another, inclusive": (
         Filter(must=[FieldCondition(key="at", range=models.DatetimeRange(lte=FEBRUARY))]),
         {1, 2},
     ),
-    "moments after one": (
+    "times after another": (
         Filter(must=[FieldCondition(key="at", range=models.DatetimeRange(gt=FEBRUARY))]),
         {3},
     ),
@@ -89,7 +89,7 @@ CASES = {
         ),
         {1},
     ),
-    "one object of a list": (
+    "an object of a list": (
         Filter(
             must=[
                 models.NestedCondition(
@@ -107,7 +107,7 @@ CASES = {
         ),
         {4},
     ),
-    "nothing asked": (Filter(), {1, 2, 3, 4}),
+    "no condition": (Filter(), {1, 2, 3, 4}),
 }
 
 
@@ -115,7 +115,7 @@ CASES = {
 async def test_a_filter_returns_exactly_the_matching_points(
     client: AsyncQdrantClient, collection: str, case: str
 ) -> None:
-    where, expected = CASES[case]
+    point_filter, expected = CASES[case]
     await client.upsert(
         collection,
         [
@@ -124,8 +124,8 @@ async def test_a_filter_returns_exactly_the_matching_points(
         ],
     )
     await client.update_vectors(collection, [models.PointVectors(id=point_id(1), vector={"dense": unit(0)})])
-    records, _ = await client.scroll(collection, where)
-    hits = await client.query_points(collection, query=words(5), using="bm25", query_filter=where)
+    records, _ = await client.scroll(collection, point_filter)
+    hits = await client.query_points(collection, query=words(5), using="bm25", query_filter=point_filter)
     assert set(numbers(records)) == expected
     assert set(numbers(hits.points)) == expected
-    assert (await client.count(collection, where)).count == len(expected)
+    assert (await client.count(collection, point_filter)).count == len(expected)

@@ -1,4 +1,4 @@
-"""What the local store does in pauses, on the engine itself."""
+"""What the local server writes and removes during pauses."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -45,13 +45,13 @@ def delete(collection: Collection, numbers: range) -> None:
     collection.write(writes.delete_points({"points": [point_id(number) for number in numbers]}))
 
 
-def answers(collection: Collection) -> list[Any]:
+def search_results(collection: Collection) -> list[Any]:
     searches = [
         {"query": [0.0, 1.0, 0, 0], "using": "dense", "limit": 50, "with_payload": True},
         {"query": {"indices": [3], "values": [1.0]}, "using": "bm25", "limit": 3000},
     ]
-    found = collection.search_batch(queries.read_batch({"searches": searches}))
-    return [sorted(str(hit["id"]) for hit in answer["points"]) for answer in found]
+    results = collection.search_batch(queries.read_batch({"searches": searches}))
+    return [sorted(str(hit["id"]) for hit in result["points"]) for result in results]
 
 
 def test_written_points_are_flushed_during_a_pause(catalog: Catalog) -> None:
@@ -70,18 +70,16 @@ def test_many_unsaved_points_are_flushed_without_a_pause(catalog: Catalog) -> No
     assert collection.unsaved == 0
 
 
-def test_a_long_pause_removes_deleted_points_and_changes_no_result(
-    catalog: Catalog, tmp_path: Path
-) -> None:
+def test_a_long_pause_removes_deleted_points_and_changes_no_result(catalog: Catalog, tmp_path: Path) -> None:
     collection = catalog.get("c")
     fill(collection, 4000)
     delete(collection, range(0, 4000, 2))
-    before, segments = answers(collection), set(tmp_path.glob("collections/*/segments/*"))
+    before, segments = search_results(collection), set(tmp_path.glob("collections/*/segments/*"))
     flush.flush_if_idle(catalog, rested=3.0)
     assert set(tmp_path.glob("collections/*/segments/*")) == segments
     flush.flush_if_idle(catalog, rested=60.0)
     assert not segments & set(tmp_path.glob("collections/*/segments/*"))
-    assert answers(collection) == before
+    assert search_results(collection) == before
     fill(collection, 10)
     assert collection.count(queries.read_count({})) == {"count": 2005}
 
@@ -90,14 +88,14 @@ def test_opening_restores_all_collections_and_removes_an_incomplete_one(tmp_path
     catalog = Catalog(tmp_path)
     catalog.create("c", SCHEMA)
     fill(catalog.get("c"), 20)
-    before = answers(catalog.get("c"))
+    before = search_results(catalog.get("c"))
     catalog.close()
-    leftover = tmp_path / "collections" / "000009"
-    leftover.mkdir()
-    again = Catalog(tmp_path)
-    assert (again.names, answers(again.get("c"))) == (["c"], before)
-    assert not leftover.exists()
-    again.close()
+    incomplete = tmp_path / "collections" / "000009"
+    incomplete.mkdir()
+    reopened = Catalog(tmp_path)
+    assert (reopened.names, search_results(reopened.get("c"))) == (["c"], before)
+    assert not incomplete.exists()
+    reopened.close()
 
 
 def test_a_collection_name_is_never_used_as_a_path(catalog: Catalog, tmp_path: Path) -> None:

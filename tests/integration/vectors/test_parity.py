@@ -1,4 +1,4 @@
-"""Both engines give the same scores, so what is tuned on one machine holds in production."""
+"""Both servers give the same scores, so that results of tuning on one machine hold in production."""
 
 import asyncio
 import random
@@ -24,13 +24,13 @@ async def both(servers: Servers) -> AsyncIterator[tuple[AsyncQdrantClient, Async
 
 
 async def fill(client: AsyncQdrantClient) -> None:
-    chance = random.Random(1)
+    rng = random.Random(1)
     await create(client, "parity")
     points = [
         models.PointStruct(
             id=point_id(number),
-            vector={"dense": dense(chance), "bm25": text(chance, 12)},
-            payload={"tenant": chance.choice("abc"), "n": number},
+            vector={"dense": dense(rng), "bm25": text(rng, 12)},
+            payload={"tenant": rng.choice("abc"), "n": number},
         )
         for number in range(POINTS)
     ]
@@ -38,26 +38,26 @@ async def fill(client: AsyncQdrantClient) -> None:
     await client.delete("parity", [point_id(number) for number in range(0, POINTS, 7)])
 
 
-def dense(chance: random.Random) -> list[float]:
-    return [chance.gauss(0, 1) for _ in range(SIZE)]
+def dense(rng: random.Random) -> list[float]:
+    return [rng.gauss(0, 1) for _ in range(SIZE)]
 
 
-def text(chance: random.Random, length: int) -> models.SparseVector:
-    terms = sorted({int(TERMS * chance.random() ** 3) for _ in range(length)})
-    return models.SparseVector(indices=terms, values=[round(chance.uniform(0.5, 2.0), 3) for _ in terms])
+def text(rng: random.Random, length: int) -> models.SparseVector:
+    terms = sorted({int(TERMS * rng.random() ** 3) for _ in range(length)})
+    return models.SparseVector(indices=terms, values=[round(rng.uniform(0.5, 2.0), 3) for _ in terms])
 
 
 async def test_both_servers_give_the_same_scores(both: tuple[AsyncQdrantClient, AsyncQdrantClient]) -> None:
-    chance = random.Random(2)
+    rng = random.Random(2)
     searches = []
     for number in range(40):
         tenant = models.FieldCondition(key="tenant", match=models.MatchValue(value="abc"[number % 3]))
-        where = models.Filter(must=[tenant]) if number % 2 else None
-        for query, using in ((dense(chance), "dense"), (text(chance, 5), "bm25")):
-            searches.append(models.QueryRequest(query=query, using=using, filter=where, limit=POINTS))
+        point_filter = models.Filter(must=[tenant]) if number % 2 else None
+        for query, using in ((dense(rng), "dense"), (text(rng, 5), "bm25")):
+            searches.append(models.QueryRequest(query=query, using=using, filter=point_filter, limit=POINTS))
     real, local = [await client.query_batch_points("parity", searches) for client in both]
-    for theirs, ours in zip(real, local, strict=True):
-        assert len(ours.points) > 10
-        assert {hit.id: hit.score for hit in ours.points} == pytest.approx(
-            {hit.id: hit.score for hit in theirs.points}, abs=1e-4
+    for real_result, local_result in zip(real, local, strict=True):
+        assert len(local_result.points) > 10
+        assert {hit.id: hit.score for hit in local_result.points} == pytest.approx(
+            {hit.id: hit.score for hit in real_result.points}, abs=1e-4
         )

@@ -1,4 +1,4 @@
-"""Writing and reading points."""
+"""Points: writing, changing, deleting and reading."""
 
 from typing import Any
 
@@ -49,9 +49,9 @@ async def test_lists_and_batches_store_the_same_points(client: AsyncQdrantClient
         payloads=[{"n": 1}],
     )
     await client.upsert(collection, batch, wait=False)
-    one, two = [await fetch(client, collection, number) for number in (1, 2)]
-    assert (one.vector, one.payload) == (two.vector, two.payload)
-    assert one.vector == {"dense": unit(0), "bm25": words(7, 9)}
+    from_list, from_batch = [await fetch(client, collection, number) for number in (1, 2)]
+    assert (from_list.vector, from_list.payload) == (from_batch.vector, from_batch.payload)
+    assert from_list.vector == {"dense": unit(0), "bm25": words(7, 9)}
 
 
 async def test_an_upsert_replaces_the_whole_point(client: AsyncQdrantClient, collection: str) -> None:
@@ -80,10 +80,10 @@ async def test_a_vector_for_a_missing_point_is_404_and_earlier_ones_are_stored(
 ) -> None:
     await sparse_points(client, collection, 2)
     vectors = [models.PointVectors(id=point_id(n), vector={"dense": unit(0)}) for n in (1, 99)]
-    with pytest.raises(UnexpectedResponse) as refusal:
+    with pytest.raises(UnexpectedResponse) as error_info:
         await client.update_vectors(collection, vectors)
-    assert refusal.value.status_code == 404
-    assert b"No point with id" in refusal.value.content
+    assert error_info.value.status_code == 404
+    assert b"No point with id" in error_info.value.content
     assert "dense" in ((await fetch(client, collection, 1)).vector or {})
     assert await client.retrieve(collection, [point_id(99)]) == []
 
@@ -91,23 +91,23 @@ async def test_a_vector_for_a_missing_point_is_404_and_earlier_ones_are_stored(
 async def test_set_payload_changes_its_keys_only(client: AsyncQdrantClient, collection: str) -> None:
     await sparse_points(client, collection, 3)
     await client.set_payload(collection, {"state": "archived"}, points=[point_id(1)])
-    where = models.Filter(must=[models.FieldCondition(key="n", range=models.Range(gte=2))])
-    await client.set_payload(collection, {"state": "final"}, points=where)
+    point_filter = models.Filter(must=[models.FieldCondition(key="n", range=models.Range(gte=2))])
+    await client.set_payload(collection, {"state": "final"}, points=point_filter)
     payloads = [(await fetch(client, collection, number)).payload for number in range(3)]
     assert payloads == [{"n": 0}, {"n": 1, "state": "archived"}, {"n": 2, "state": "final"}]
 
 
 async def test_set_payload_of_a_missing_point_is_404(client: AsyncQdrantClient, collection: str) -> None:
-    with pytest.raises(UnexpectedResponse) as refusal:
+    with pytest.raises(UnexpectedResponse) as error_info:
         await client.set_payload(collection, {"a": 1}, points=[point_id(99)])
-    assert refusal.value.status_code == 404
+    assert error_info.value.status_code == 404
 
 
 async def test_points_are_deleted_by_id_and_by_filter(client: AsyncQdrantClient, collection: str) -> None:
     await sparse_points(client, collection, 6)
     await client.delete(collection, [point_id(0), point_id(99)])
-    where = models.Filter(must=[models.FieldCondition(key="n", match=models.MatchAny(any=[1, 2]))])
-    await client.delete(collection, models.FilterSelector(filter=where))
+    point_filter = models.Filter(must=[models.FieldCondition(key="n", match=models.MatchAny(any=[1, 2]))])
+    await client.delete(collection, models.FilterSelector(filter=point_filter))
     records, _ = await client.scroll(collection)
     assert numbers(records) == [3, 4, 5]
     assert (await client.count(collection)).count == 3
@@ -121,18 +121,22 @@ async def test_a_deleted_vector_is_no_longer_found(client: AsyncQdrantClient, co
     assert (await fetch(client, collection, 1)).vector == {"bm25": words(1)}
 
 
-async def test_scrolling_returns_every_matching_point_once(client: AsyncQdrantClient, collection: str) -> None:
+async def test_scrolling_returns_every_matching_point_once(
+    client: AsyncQdrantClient, collection: str
+) -> None:
     await sparse_points(client, collection, 25)
-    where = models.Filter(must=[models.FieldCondition(key="n", range=models.Range(gte=5))])
-    seen: list[int] = []
+    point_filter = models.Filter(must=[models.FieldCondition(key="n", range=models.Range(gte=5))])
+    scrolled: list[int] = []
     offset: models.ExtendedPointId | None = None
     while True:
-        records, offset = await client.scroll(collection, where, limit=7, offset=offset, with_payload=False)
+        records, offset = await client.scroll(
+            collection, point_filter, limit=7, offset=offset, with_payload=False
+        )
         assert all(record.payload is None and record.vector is None for record in records)
-        seen += numbers(records)
+        scrolled += numbers(records)
         if offset is None:
             break
-    assert seen == list(range(5, 25))
+    assert scrolled == list(range(5, 25))
 
 
 async def test_reading_returns_only_what_is_selected(client: AsyncQdrantClient, collection: str) -> None:
@@ -140,10 +144,10 @@ async def test_reading_returns_only_what_is_selected(client: AsyncQdrantClient, 
     vectors: dict[str, Any] = {"dense": unit(0), "bm25": words(1)}
     await client.upsert(collection, [models.PointStruct(id=point_id(1), vector=vectors, payload=payload)])
     ids = [point_id(1)]
-    (plain,) = await client.retrieve(collection, ids)
-    (some,) = await client.retrieve(collection, ids, with_payload=["b.c"], with_vectors=["bm25"])
-    rest = models.PayloadSelectorExclude(exclude=["b"])
-    (less,) = await client.retrieve(collection, ids, with_payload=rest)
-    assert (plain.payload, plain.vector) == (payload, None)
-    assert (some.payload, some.vector) == ({"b": {"c": 2}}, {"bm25": words(1)})
-    assert less.payload == {"a": 1}
+    (whole,) = await client.retrieve(collection, ids)
+    (selected,) = await client.retrieve(collection, ids, with_payload=["b.c"], with_vectors=["bm25"])
+    without_b = models.PayloadSelectorExclude(exclude=["b"])
+    (reduced,) = await client.retrieve(collection, ids, with_payload=without_b)
+    assert (whole.payload, whole.vector) == (payload, None)
+    assert (selected.payload, selected.vector) == ({"b": {"c": 2}}, {"bm25": words(1)})
+    assert reduced.payload == {"a": 1}

@@ -1,4 +1,4 @@
-"""What is wrong or unknown is refused with its reason, never passed over."""
+"""Invalid and unsupported requests are refused with a reason, never ignored."""
 
 from typing import Any
 
@@ -12,10 +12,10 @@ from tests.integration.vectors.conftest import connected, create, point_id, unit
 pytestmark = pytest.mark.asyncio
 
 ID = point_id(1)
-WRONG_FOR_BOTH: dict[str, tuple[str, str, Any]] = {
+INVALID_FOR_BOTH: dict[str, tuple[str, str, Any]] = {
     "a vector of another size": ("PUT", "/points", {"points": [{"id": ID, "vector": {"dense": [1.0]}}]}),
     "a vector of an unknown name": ("PUT", "/points", {"points": [{"id": ID, "vector": {"other": [1.0]}}]}),
-    "an id that is none": ("PUT", "/points", {"points": [{"id": "one", "vector": {}}]}),
+    "an invalid id": ("PUT", "/points", {"points": [{"id": "one", "vector": {}}]}),
     "a term twice": (
         "PUT",
         "/points",
@@ -34,13 +34,17 @@ WRONG_FOR_BOTH: dict[str, tuple[str, str, Any]] = {
     "a limit of 0": ("POST", "/points/query", {"query": unit(0), "using": "dense", "limit": 0}),
     "a query of another size": ("POST", "/points/query", {"query": [1.0], "using": "dense"}),
     "a query by an unknown vector": ("POST", "/points/query", {"query": unit(0), "using": "other"}),
-    "a list asked of word vectors": ("POST", "/points/query", {"query": unit(0), "using": "bm25"}),
+    "a dense query of sparse vectors": ("POST", "/points/query", {"query": unit(0), "using": "bm25"}),
     "an unknown clause": ("POST", "/points/count", {"filter": {"most": []}}),
     "an unknown condition": ("POST", "/points/count", {"filter": {"must": [{"key": "n", "rang": {}}]}}),
-    "no moment": ("POST", "/points/count", {"filter": {"must": [{"key": "at", "range": {"gt": "soon"}}]}}),
+    "an invalid time": (
+        "POST",
+        "/points/count",
+        {"filter": {"must": [{"key": "at", "range": {"gt": "soon"}}]}},
+    ),
     "an unknown kind of index": ("PUT", "/index", {"field_name": "n", "field_schema": "words"}),
 }
-UNKNOWN_HERE: dict[str, tuple[str, str, Any]] = {
+UNSUPPORTED_LOCALLY: dict[str, tuple[str, str, Any]] = {
     "an unknown key": ("POST", "/points/count", {"where": {}}),
     "fusion": ("POST", "/points/query", {"query": {"fusion": "rrf"}, "using": "dense"}),
     "prefetch": ("POST", "/points/query", {"prefetch": [], "query": unit(0), "using": "dense"}),
@@ -58,47 +62,49 @@ UNKNOWN_HERE: dict[str, tuple[str, str, Any]] = {
 }
 
 
-async def ask(url: str, method: str, path: str, body: Any) -> httpx.Response:
+async def send(url: str, method: str, path: str, body: Any) -> httpx.Response:
     async with httpx.AsyncClient(base_url=url, trust_env=False) as http:
         path = path if "?" in path or method == "POST" else f"{path}?wait=true"
         return await http.request(method, path, json=body)
 
 
-@pytest.mark.parametrize("case", WRONG_FOR_BOTH)
-async def test_an_invalid_request_is_refused_with_its_reason(qdrant_url: str, collection: str, case: str) -> None:
-    method, path, body = WRONG_FOR_BOTH[case]
+@pytest.mark.parametrize("case", INVALID_FOR_BOTH)
+async def test_an_invalid_request_is_refused_with_its_reason(
+    qdrant_url: str, collection: str, case: str
+) -> None:
+    method, path, body = INVALID_FOR_BOTH[case]
     path = f"{path}?wait=true" if path.startswith("/points/vectors/") else path
-    answer = await ask(qdrant_url, method, f"/collections/{collection}{path}", body)
-    assert answer.status_code in (400, 422)
-    assert answer.json()["status"]["error"]
+    response = await send(qdrant_url, method, f"/collections/{collection}{path}", body)
+    assert response.status_code in (400, 422)
+    assert response.json()["status"]["error"]
 
 
-@pytest.mark.parametrize("case", UNKNOWN_HERE)
+@pytest.mark.parametrize("case", UNSUPPORTED_LOCALLY)
 async def test_the_local_server_refuses_what_it_does_not_support(local_url: str, case: str) -> None:
-    # The real server knows it, or passes over it.
+    # The real server supports these requests, or ignores what it does not know.
     async with connected(local_url) as client:
         if not await client.collection_exists("refusals"):
             await create(client, "refusals")
-    method, path, body = UNKNOWN_HERE[case]
-    answer = await ask(local_url, method, f"/collections/refusals{path}", body)
-    assert answer.status_code == 400
-    assert "support" in answer.json()["status"]["error"] or "must" in answer.json()["status"]["error"]
+    method, path, body = UNSUPPORTED_LOCALLY[case]
+    response = await send(local_url, method, f"/collections/refusals{path}", body)
+    assert response.status_code == 400
+    assert "support" in response.json()["status"]["error"] or "must" in response.json()["status"]["error"]
 
 
 async def test_a_body_that_is_not_json_is_refused(qdrant_url: str, collection: str) -> None:
     async with httpx.AsyncClient(base_url=qdrant_url, trust_env=False) as http:
-        answer = await http.post(
+        response = await http.post(
             f"/collections/{collection}/points/count",
             content=b"{bad",
             headers={"content-type": "application/json"},
         )
-    assert answer.status_code == 400
-    assert "Format error in JSON body" in answer.json()["status"]["error"]
+    assert response.status_code == 400
+    assert "Format error in JSON body" in response.json()["status"]["error"]
 
 
 async def test_every_operation_on_a_missing_collection_is_404(client: AsyncQdrantClient) -> None:
     point = models.PointStruct(id=ID, vector={"bm25": words(1)})
-    for asked in (
+    for operation in (
         client.get_collection("missing"),
         client.upsert("missing", [point]),
         client.delete("missing", [ID]),
@@ -110,10 +116,10 @@ async def test_every_operation_on_a_missing_collection_is_404(client: AsyncQdran
         client.count("missing"),
         client.create_payload_index("missing", "n", models.PayloadSchemaType.INTEGER),
     ):
-        with pytest.raises(UnexpectedResponse) as refusal:
-            await asked
-        assert refusal.value.status_code == 404
-        assert b"doesn't exist" in refusal.value.content
+        with pytest.raises(UnexpectedResponse) as error_info:
+            await operation
+        assert error_info.value.status_code == 404
+        assert b"doesn't exist" in error_info.value.content
 
 
 async def test_a_refused_point_is_not_stored(client: AsyncQdrantClient, collection: str) -> None:
@@ -127,6 +133,6 @@ async def test_deleting_a_vector_of_an_unknown_name_is_refused(
     client: AsyncQdrantClient, collection: str
 ) -> None:
     await client.upsert(collection, [models.PointStruct(id=ID, vector={"bm25": words(1)})])
-    with pytest.raises(UnexpectedResponse) as refusal:
+    with pytest.raises(UnexpectedResponse) as error_info:
         await client.delete_vectors(collection, ["other"], [ID])
-    assert refusal.value.status_code == 400
+    assert error_info.value.status_code == 400

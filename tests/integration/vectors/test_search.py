@@ -1,4 +1,4 @@
-"""Searching by meaning and by words."""
+"""Dense and sparse search."""
 
 from math import log
 
@@ -13,13 +13,13 @@ pytestmark = pytest.mark.asyncio
 TENANT_A = Filter(must=[FieldCondition(key="tenant", match=MatchValue(value="a"))])
 
 
-def rarity(documents: int, containing: int) -> float:
-    """Inverse document frequency as Qdrant computes it (the BM25 form)."""
+def idf(documents: int, containing: int) -> float:
+    """Return the inverse document frequency as Qdrant computes it, in the form of BM25."""
     return log((documents - containing + 0.5) / (containing + 0.5) + 1)
 
 
 async def fill(client: AsyncQdrantClient, name: str) -> None:
-    """Term 1 is rare for tenant a and common for tenant b; term 2 the other way round."""
+    """Add points; term 1 is rare for tenant a and frequent for tenant b, and term 2 the reverse."""
     texts = {
         1: ("a", words(1, 2)),
         2: ("a", words(2)),
@@ -52,39 +52,41 @@ async def test_dense_hits_come_nearest_first_with_their_cosine(
 
 
 async def test_sparse_scores_use_the_idf_of_the_collection(
-    client: AsyncQdrantClient, fresh_collection: str
+    client: AsyncQdrantClient, own_collection: str
 ) -> None:
-    # Fresh, because both engines go on counting deleted points until their remains are dropped.
-    await fill(client, fresh_collection)
-    hits = (await client.query_points(fresh_collection, query=words(2, 3), using="bm25")).points
+    # A new collection, because both servers count deleted points until they have removed them from disk.
+    await fill(client, own_collection)
+    hits = (await client.query_points(own_collection, query=words(2, 3), using="bm25")).points
     assert numbers(hits)[0] == 3
     assert {n: hit.score for n, hit in zip(numbers(hits), hits, strict=True)} == pytest.approx(
-        {3: rarity(5, 3) + rarity(5, 1), 1: rarity(5, 3), 2: rarity(5, 3)}, abs=1e-5
+        {3: idf(5, 3) + idf(5, 1), 1: idf(5, 3), 2: idf(5, 3)}, abs=1e-5
     )
 
 
 async def test_sparse_scores_can_use_the_idf_of_one_tenants_points(local_url: str) -> None:
-    # Server 1.16 ignores the corpus in silence. Deleted points do not count in a corpus.
+    # Server 1.16 ignores the corpus without an error. Deleted points do not count in a corpus.
     corpus = models.SearchParams(idf=models.IdfCorpusParams(corpus=TENANT_A))
     async with connected(local_url) as client:
         await create(client, "corpus")
         await fill(client, "corpus")
         await client.delete("corpus", [point_id(3)])
-        answer = await client.query_points(
+        result = await client.query_points(
             "corpus", query=words(1), using="bm25", query_filter=TENANT_A, search_params=corpus
         )
-    assert numbers(answer.points) == [1]
-    assert answer.points[0].score == pytest.approx(rarity(2, 1), abs=1e-5)
+    assert numbers(result.points) == [1]
+    assert result.points[0].score == pytest.approx(idf(2, 1), abs=1e-5)
 
 
-async def test_a_batch_returns_the_results_in_the_order_of_the_searches(client: AsyncQdrantClient, collection: str) -> None:
+async def test_a_batch_returns_the_results_in_the_order_of_the_searches(
+    client: AsyncQdrantClient, collection: str
+) -> None:
     await fill(client, collection)
-    wanted = models.PayloadSelectorInclude(include=["n"])
+    payload_fields = models.PayloadSelectorInclude(include=["n"])
     nearest = models.NearestQuery(nearest=words(1))
     sparse, dense, none = await client.query_batch_points(
         collection,
         [
-            QueryRequest(query=nearest, using="bm25", filter=TENANT_A, limit=9, with_payload=wanted),
+            QueryRequest(query=nearest, using="bm25", filter=TENANT_A, limit=9, with_payload=payload_fields),
             QueryRequest(query=unit(0), using="dense", filter=TENANT_A, limit=2, with_vector=["bm25"]),
             QueryRequest(query=words(77), using="bm25", limit=2),
         ],
