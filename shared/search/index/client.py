@@ -74,26 +74,17 @@ class SearchIndex:
         words. Raises errors.Unavailable if the index cannot be searched; the caller has a fallback.
         """
         result = IndexHits()
-        generation, vector = await asyncio.gather(
-            self.live(kind),
-            self._embed_query(
-                [query] if embed_query_as_is else indexed_text.query_embedding_texts(query), result
-            ),
-        )
+        texts = [query] if embed_query_as_is else indexed_text.query_embedding_texts(query)
+        generation, vector = await asyncio.gather(self.live(kind), self._embed_query(texts, result))
         if vector is not None and not self._fits(generation, vector):
-            # The vectors are of another model than the configured one, whose generation is still building.
+            # The live generation has vectors of another model: that of the configured one is still building.
             vector = None
             result.degraded.append("dense")
-        selection = _Selection(filters.tenant_condition(tenant), conditions, reserve)
+        request = _SearchRequest(query, vector, filters.tenant_condition(tenant), conditions, reserve)
         try:
-            await self._query(result, generation, query, vector, selection)
+            await self._query(result, generation, request)
         except CollectionNotFound:
-            self._live.pop(kind, None)
-            generation = await self.live(kind)
-            try:
-                await self._query(result, generation, query, vector, selection)
-            except CollectionNotFound as error:
-                raise errors.Unavailable("qdrant", str(error)) from error
+            await self._query_current_generation(result, kind, request)
         return result
 
     async def live(self, kind: RecordKind) -> Generation:
@@ -124,33 +115,37 @@ class SearchIndex:
     def _fits(self, generation: Generation, vector: Vector) -> bool:
         return self.embedder is not None and generation.is_embedded_by(self.embedder.model, len(vector))
 
-    async def _query(
-        self,
-        result: IndexHits,
-        generation: Generation,
-        query: str,
-        vector: Vector | None,
-        selection: "_Selection",
+    async def _query_current_generation(
+        self, result: IndexHits, kind: RecordKind, request: "_SearchRequest"
     ) -> None:
-        channels = {"bm25": _keyword_vector(query), "dense": vector}
+        """Query again, because the cached generation was dropped in the meantime."""
+        self._live.pop(kind, None)
+        generation = await self.live(kind)
+        try:
+            await self._query(result, generation, request)
+        except CollectionNotFound as error:
+            raise errors.Unavailable("qdrant", str(error)) from error
+
+    async def _query(self, result: IndexHits, generation: Generation, request: "_SearchRequest") -> None:
+        channels = {"bm25": _keyword_vector(request.query), "dense": request.vector}
         vectors = {stage: vector for stage, vector in channels.items() if vector is not None}
-        requests = self._build_requests(vectors, selection)
+        requests = self._build_requests(vectors, request)
         if requests:
             async with self.qdrant.call_guard():
                 points = await self.qdrant.query_batch(
-                    generation.collection, [request for _, request in requests]
+                    generation.collection, [channel_request for _, channel_request in requests]
                 )
             stages = [stage for stage, _ in requests]
             result.hits = _merge_channels(list(zip(stages, points, strict=True)))
         result.stages = list(vectors)
 
     def _build_requests(
-        self, vectors: Mapping[str, Vector | models.SparseVector], selection: "_Selection"
+        self, vectors: Mapping[str, Vector | models.SparseVector], request: "_SearchRequest"
     ) -> list[tuple[str, models.QueryRequest]]:
-        corpus = models.IdfCorpusParams(corpus=models.Filter(must=selection.tenant))
-        limits = [(models.Filter(must=[*selection.tenant, *selection.conditions]), self._candidates)]
-        if selection.reserve:
-            reserved = [*selection.tenant, *selection.conditions, *selection.reserve]
+        corpus = models.IdfCorpusParams(corpus=models.Filter(must=request.tenant))
+        limits = [(models.Filter(must=[*request.tenant, *request.conditions]), self._candidates)]
+        if request.reserve:
+            reserved = [*request.tenant, *request.conditions, *request.reserve]
             limits.append((models.Filter(must=reserved), RESERVED_HITS))
         return [
             (stage, _request(stage, vector, point_filter, limit, corpus if stage == "bm25" else None))
@@ -160,7 +155,9 @@ class SearchIndex:
 
 
 @dataclass(frozen=True, slots=True)
-class _Selection:
+class _SearchRequest:
+    query: str
+    vector: Vector | None
     tenant: list[models.Condition]
     conditions: Sequence[models.Condition]
     reserve: Sequence[models.Condition]

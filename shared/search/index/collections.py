@@ -34,17 +34,17 @@ async def count(qdrant: Qdrant, collection: str) -> int:
 async def create_collection(qdrant: Qdrant, collection: str, dimension: int | None) -> bool:
     """Create the collection of a generation with its payload indexes; return False if it exists already."""
     async with qdrant.call_guard(timeout=BULK_TIMEOUT_SECONDS):
-        if await qdrant.client.collection_exists(collection) or not await _create(
-            qdrant, collection, dimension
-        ):
+        if await qdrant.client.collection_exists(collection):
+            return False
+        if not await _create_if_missing(qdrant, collection, dimension):
             return False
         for name, schema in PAYLOAD_INDEXES.items():
             await qdrant.client.create_payload_index(collection, name, schema, wait=True)
     return True
 
 
-async def _create(qdrant: Qdrant, collection: str, dimension: int | None) -> bool:
-    """Create a collection; return False if another process created it at the same time."""
+async def _create_if_missing(qdrant: Qdrant, collection: str, dimension: int | None) -> bool:
+    """Create a collection; return False if another process has created it in the meantime."""
     dense = {DENSE: models.VectorParams(size=dimension, distance=models.Distance.COSINE)} if dimension else {}
     keywords = {KEYWORDS: models.SparseVectorParams(modifier=models.Modifier.IDF)}
     try:
