@@ -1,26 +1,25 @@
 """The life of a record, and the words of the job queue. Read this first.
 
-A save is one transaction. It writes the record and one *job* for each pipeline that the record
-has to go through. The record is durable from then on, and losing a message loses no work.
+A save is one transaction: it writes the record and a *job* for each thing that is still to do. The
+record is durable from then on. A Celery message (a *wake-up*) says only that a stage has due jobs, so
+losing one loses no work.
 
-A *job* is one row of the durable queue in Postgres: a record, a pipeline and a stage. A *pipeline*
-is a sequence of *stages*, and a stage is one step that a Celery task works on:
+A job is one row of the durable queue in Postgres: a record, a *pipeline* and the *stage* that is next.
 
-    index        index ──▶ embed              one job per index generation
-    enrichment   enrich                       memories, when a language model is configured
-    dream        dream_start, dream_pass      a scope that is due; the passes of a dream run
+    pipeline      stages                      for
+    index         index ──▶ embed             each searchable record, once per index generation
+    enrichment    enrich                      memories, if a language model is configured
+    dream         dream_start                 a scope that is due for a dream run
+                  dream_pass                  a dream run, until its last pass
 
-`index` writes the keyword point. The process that saved does this at once; a worker does it if that
-fails. `embed` adds the vector to that point, if the generation has an embedding model. `enrich` ends
-with the memory archived in favour of focused successors, kept as it was written, or failed.
+`index` writes the keyword point: at once in the process that saves, or in a worker if that fails.
+`embed` adds the vector to the point, if the generation has an embedding model. `enrich` archives the
+memory in favour of focused successors, or ends with the states `kept-raw` or `failed`.
 
-A worker *claims* jobs: it takes them for the time of a lease, with a new *lease token*, and the
-attempt is counted and committed before the work starts. It works without an open transaction. It
-records the outcome only while the lease token is still the job's. If the record changes meanwhile,
-its job is reset and has no token, so the late outcome is dropped. If the worker dies, the job
-is due again when the lease ends.
-
-A job that is complete is deleted. One whose last attempt never came back is *dead*, with its reason.
+A worker *claims* jobs for the time of a lease: each gets a new *lease token*, and the attempt is counted
+and committed before the work begins. The worker holds no transaction open while it works, and records
+the outcome only if the job still has that token. A job is reset if its record changes, and due again if
+its worker dies. A complete job is deleted; one whose last attempt never came back is *dead*.
 """
 
 from dataclasses import dataclass
