@@ -57,9 +57,9 @@ async def _commit(
         known = await _look(connection, scope, lines, enriching=enriching, restore=restore)
         decided = plan(known, lines)
         for before, after in decided.updated:
-            await scope_queries.replace(connection, after)
+            await scope_queries.replace_memory(connection, after)
             await history.add_update(connection, actor, before, after)
-        await scope_queries.add(connection, decided.created)
+        await scope_queries.insert_memories(connection, decided.created)
         await history.add(connection, actor, "imported", decided.created)
         if restore:
             stored = [*decided.created, *(after for _, after in decided.updated)]

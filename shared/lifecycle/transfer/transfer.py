@@ -36,7 +36,7 @@ async def export(resources: Resources, scope: Scope) -> AsyncIterator[bytes]:
     after = ""
     while True:
         async with resources.postgres.for_tenant(scope.tenant) as connection:
-            entries = await scope_queries.page(connection, scope, after, _PAGE)
+            entries = await scope_queries.list_page(connection, scope, after, _PAGE)
         for entry in entries:
             yield ndjson.write_line(entry)
         if len(entries) < _PAGE:

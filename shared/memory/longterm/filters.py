@@ -14,7 +14,7 @@ from shared.foundation import validation
 from shared.foundation.categories import ANTI_PATTERN_TAG, ANTI_PATTERNS
 from shared.foundation.scope import Scope
 from shared.foundation.stages import MemoryState
-from shared.memory.longterm.queries import visible
+from shared.infra.postgres import visible_scope
 from shared.memory.longterm.table import memory
 from shared.search.index import filters
 from shared.search.index.filters import Condition, field_equals
@@ -62,7 +62,7 @@ class MemoryFilters:
 
     def to_sql(self, scope: Scope) -> list[ColumnElement[bool]]:
         """Return the conditions on rows of `entry`."""
-        wanted = [visible(scope), *self._ranges(), *self._state()]
+        wanted = [visible_scope(memory, scope), *self._ranges(), *self._state()]
         if self.category is not None:
             below = memory.c.category.startswith(f"{self.category}/", autoescape=True)
             wanted.append(or_(memory.c.category == self.category, below))

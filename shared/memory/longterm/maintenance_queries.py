@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.infra.postgres import tenant_filter
 from shared.memory.longterm.memory import Memory
-from shared.memory.longterm.queries import select_entries
+from shared.memory.longterm.queries import select_memories
 from shared.memory.longterm.table import memory
 
 
@@ -24,7 +24,7 @@ async def of_user(
     said_there = source.c.value.op("->>")("session_id").in_(session_ids)
     theirs = or_(memory.c.user_id == user_id, select(source.c.value).where(said_there).exists())
     held = select(memory).where(tenant_filter(memory, tenant), theirs).order_by(memory.c.id).with_for_update()
-    return await select_entries(connection, held)
+    return await select_memories(connection, held)
 
 
 async def list_archived_before(

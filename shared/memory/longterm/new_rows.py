@@ -1,47 +1,58 @@
-"""Drafts as rows for `store.upsert`: how a new entry is put together, whoever makes it."""
+"""Build the rows of new memories for `queries.upsert`, and the columns computed from other columns."""
 
-import secrets
 from collections.abc import Iterable
 from typing import Any
 
+from shared.foundation.ids import new_record_id
 from shared.foundation.stages import MemoryState
 from shared.memory.longterm import index_document
 from shared.memory.longterm.fingerprint import fingerprint
-from shared.memory.longterm.memory import MemoryDraft, Source
+from shared.memory.longterm.memory import Memory, MemoryDraft, Source
 from shared.search.text import tsvector
 
 
-def row_from_draft(draft: MemoryDraft, state: MemoryState = MemoryState.FINAL, **more: Any) -> dict[str, Any]:
-    """Return the row of a new entry that says what the draft does; `more` are further columns."""
-    said: dict[str, Any] = {
+def row_from_draft(
+    draft: MemoryDraft, state: MemoryState = MemoryState.FINAL, **columns: Any
+) -> dict[str, Any]:
+    """Return the row of a new memory with the content of a draft. `columns` are set besides."""
+    row: dict[str, Any] = {
         "content": draft.content,
-        "fingerprint": fingerprint(draft.content, draft.occurred_at),
-        "indexed_text": index_document.keywords(draft),
         "category": draft.category,
         "tags": list(draft.tags),
         "metadata": draft.metadata,
         "importance": draft.importance,
         "occurred_at": draft.occurred_at,
+        **derived_columns(draft),
     }
-    return row_of(secrets.token_hex(6), state=state, **(said | more))
+    return _complete(new_record_id(), row | {"state": state} | columns)
 
 
 def row_from_learned_draft(draft: MemoryDraft, session_ids: Iterable[str] = ()) -> dict[str, Any]:
-    """Return the row of an entry that a pass learned in these sessions."""
-    sources = [Source(session_id=one).model_dump() for one in session_ids]
+    """Return the row of a memory that a dream pass learned in these sessions."""
+    sources = [Source(session_id=session_id).model_dump() for session_id in session_ids]
     return row_from_draft(draft, sources=sources)
 
 
 def row_of(
-    entry_id: str,
-    *,
-    content: str,
-    fingerprint: bytes,
-    indexed_text: str,
-    state: str,
-    **fields: Any,
+    memory_id: str, *, content: str, fingerprint: bytes, indexed_text: str, state: str, **columns: Any
 ) -> dict[str, Any]:
-    """Return a row as `upsert` takes it."""
+    """Return the row of a new memory whose derived columns the caller has computed."""
+    derived = {"fingerprint": fingerprint, "search_terms": tsvector.terms_of(indexed_text)}
+    return _complete(memory_id, columns | {"content": content, "state": state} | derived)
+
+
+def derived_columns(memory: Memory | MemoryDraft) -> dict[str, Any]:
+    """Return the columns that every insert, update and import computes from the other fields.
+
+    `fingerprint` is bytes. `search_terms` is a list of terms, not yet a tsvector.
+    """
+    return {
+        "fingerprint": fingerprint(memory.content, memory.occurred_at),
+        "search_terms": tsvector.terms_of(index_document.keywords(memory)),
+    }
+
+
+def _complete(memory_id: str, columns: dict[str, Any]) -> dict[str, Any]:
     defaults: dict[str, Any] = {
         "category": None,
         "tags": [],
@@ -54,11 +65,6 @@ def row_of(
         "created_at": None,
         "last_seen_at": None,
     }
-    own = {
-        "id": entry_id,
-        "content": content,
-        "state": state,
-        "fingerprint": "\\x" + fingerprint.hex(),
-        "search_terms": tsvector.terms_of(indexed_text),
-    }
-    return defaults | fields | own
+    # The statement reads its rows as JSON, where bytea is written in hexadecimal.
+    encoded = {"id": memory_id, "fingerprint": "\\x" + columns["fingerprint"].hex()}
+    return defaults | columns | encoded

@@ -11,11 +11,9 @@ from sqlalchemy import (
     RowMapping,
     Select,
     Text,
-    and_,
     bindparam,
     delete,
     func,
-    or_,
     select,
     text,
     update,
@@ -23,7 +21,7 @@ from sqlalchemy import (
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation.scope import Caller, Scope
-from shared.infra.postgres import tenant_filter
+from shared.infra.postgres import exact_scope, keyset_after, tenant_filter
 from shared.memory.longterm.memory import Memory
 from shared.memory.longterm.table import READ_COLUMNS, memory
 from shared.search.text import tsvector
@@ -95,7 +93,7 @@ async def reinforce(connection: AsyncConnection, scope: Scope, ids: Sequence[str
     """Count one more observation of live entries of exactly this scope."""
     rows = await connection.execute(
         update(memory)
-        .where(*exact_scope(scope), memory.c.id.in_(ids), memory.c.archived_at.is_(None))
+        .where(exact_scope(memory, scope), memory.c.id.in_(ids), memory.c.archived_at.is_(None))
         .values(reinforcement_count=memory.c.reinforcement_count + 1, last_seen_at=func.now())
         .returning(memory)
     )
@@ -108,7 +106,11 @@ async def find_successors(
     """Return, for each of these facts that stands archived, the ids that took its place."""
     rows = await connection.execute(
         select(memory.c.fingerprint, memory.c.superseded_by)
-        .where(*exact_scope(scope), memory.c.fingerprint.in_(fingerprints), memory.c.archived_at.is_not(None))
+        .where(
+            exact_scope(memory, scope),
+            memory.c.fingerprint.in_(fingerprints),
+            memory.c.archived_at.is_not(None),
+        )
         .where(func.cardinality(memory.c.superseded_by) > 0)
         .order_by(memory.c.archived_at)
     )
@@ -144,20 +146,7 @@ async def lock(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> 
     ]
 
 
-def visible(scope: Scope) -> ColumnElement[bool]:
-    """Return the condition of what a scope sees: the agent's common entries, and its user's."""
-    common = memory.c.user_id.is_(None)
-    whose = common if scope.user_id is None else or_(common, memory.c.user_id == scope.user_id)
-    return and_(tenant_filter(memory, scope.tenant), memory.c.agent_id == scope.agent_id, whose)
-
-
-def exact_scope(scope: Scope) -> tuple[ColumnElement[bool], ...]:
-    """Return the conditions of exactly this scope: one user's rows, or the common ones."""
-    same_user = memory.c.user_id.is_not_distinct_from(scope.user_id)
-    return tenant_filter(memory, scope.tenant), memory.c.agent_id == scope.agent_id, same_user
-
-
-async def select_entries(connection: AsyncConnection, statement: Select[Any]) -> list[Memory]:
+async def select_memories(connection: AsyncConnection, statement: Select[Any]) -> list[Memory]:
     """Run a select on `entry` that another file of this capability built."""
     return [Memory.from_row(row) for row in (await connection.execute(statement)).mappings()]
 
@@ -185,7 +174,7 @@ async def find_duplicate(
 ) -> str | None:
     """Return the id of another live entry of exactly this scope that says the same."""
     same = (memory.c.fingerprint == fingerprint, memory.c.archived_at.is_(None), memory.c.id != except_id)
-    found: str | None = await connection.scalar(select(memory.c.id).where(*exact_scope(scope), *same))
+    found: str | None = await connection.scalar(select(memory.c.id).where(exact_scope(memory, scope), *same))
     return found
 
 
@@ -229,10 +218,9 @@ async def derived_only_from(connection: AsyncConnection, tenant: str, ids: Seque
     within = memory.c.derived_from.contained_by(list(ids))
     some = func.cardinality(memory.c.derived_from) > 0
     statement = select(memory).where(tenant_filter(memory, tenant), some, within)
-    return await select_entries(connection, statement)
+    return await select_memories(connection, statement)
 
 
 def cursor_after(moment: datetime, entry_id: str) -> ColumnElement[bool]:
     """Return the condition of what follows (moment, id) when the newest come first."""
-    older = memory.c.last_seen_at < moment
-    return or_(older, and_(memory.c.last_seen_at == moment, memory.c.id > entry_id))
+    return keyset_after((memory.c.last_seen_at, moment, True), (memory.c.id, entry_id, False))

@@ -1,35 +1,40 @@
-"""What categories and tags there are, with counts (LT15)."""
+"""Statements on all memories of one scope: counts, lists, and what an import looks up and writes.
+
+Counts of categories and tags are for readers, so they show what the scope sees. All other functions
+concern exactly one scope: one user's memories, or those of no user.
+"""
 
 from collections.abc import Collection, Sequence
 from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import ARRAY, ColumnElement, Text, and_, any_, bindparam, func, insert, literal, not_, select
+from sqlalchemy import ARRAY, Text, bindparam, func, insert, literal, not_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation.scope import Scope
-from shared.infra.postgres import tenant_filter
-from shared.memory.longterm import index_document, queries
+from shared.infra.postgres import exact_scope, is_any_of, tenant_filter
+from shared.memory.longterm import new_rows, queries
 from shared.memory.longterm.filters import MemoryFilters
-from shared.memory.longterm.fingerprint import fingerprint
 from shared.memory.longterm.memory import Memory
-from shared.memory.longterm.table import memory
+from shared.memory.longterm.table import memory as memory_table
 from shared.platform.resources import Resources
-from shared.search.text import tsvector
+
+MAX_MEMORIES = 20_000
+"""How many memories a dream pass loads at most."""
 
 
 async def count_categories(resources: Resources, scope: Scope) -> list[dict[str, Any]]:
-    """Return {category, count, total} sorted; `total` counts what lies beneath it too.
+    """Return {category, count, total}, sorted by category. `total` includes the categories below it.
 
-    Every step of the path is listed, so the rows read as a tree by `/`.
+    Every step of a path is listed, so the rows form a complete tree.
     """
     statement = (
-        select(memory.c.category, func.count().label("entries"))
-        .where(*MemoryFilters().to_sql(scope), memory.c.category.is_not(None))
-        .group_by(memory.c.category)
+        select(memory_table.c.category, func.count().label("memories"))
+        .where(*MemoryFilters().to_sql(scope), memory_table.c.category.is_not(None))
+        .group_by(memory_table.c.category)
     )
     async with resources.postgres.for_tenant(scope.tenant) as connection:
-        counts = {row.category: row.entries for row in await connection.execute(statement)}
+        counts = {row.category: row.memories for row in await connection.execute(statement)}
     totals: dict[str, int] = {}
     for category, count in counts.items():
         parts = category.split("/")
@@ -42,91 +47,93 @@ async def count_categories(resources: Resources, scope: Scope) -> list[dict[str,
 
 
 async def count_tags(resources: Resources, scope: Scope) -> list[dict[str, Any]]:
-    """Return {tag, count} sorted by tag."""
-    each = select(func.unnest(memory.c.tags).label("tag")).where(*MemoryFilters().to_sql(scope)).subquery()
-    statement = select(each.c.tag, func.count().label("entries")).group_by(each.c.tag).order_by(each.c.tag)
+    """Return {tag, count}, sorted by tag."""
+    tags = (
+        select(func.unnest(memory_table.c.tags).label("tag")).where(*MemoryFilters().to_sql(scope)).subquery()
+    )
+    statement = select(tags.c.tag, func.count().label("memories")).group_by(tags.c.tag).order_by(tags.c.tag)
     async with resources.postgres.for_tenant(scope.tenant) as connection:
-        return [{"tag": row.tag, "count": row.entries} for row in await connection.execute(statement)]
-
-
-MAX_MEMORIES = 20_000
-"""What a pass holds in memory at once; of more, those that changed last."""
-
-
-async def fingerprint_of(connection: AsyncConnection, one: Memory) -> bytes:
-    """Return the fingerprint of an entry."""
-    mine = (tenant_filter(memory, one.tenant), memory.c.id == one.id)
-    return bytes((await connection.scalars(select(memory.c.fingerprint).where(*mine))).one())
+        return [{"tag": row.tag, "count": row.memories} for row in await connection.execute(statement)]
 
 
 async def list_scope(connection: AsyncConnection, scope: Scope, limit: int = MAX_MEMORIES) -> list[Memory]:
-    """Return the live entries of exactly this scope, the last changed first, at most `limit`."""
-    changed = func.coalesce(memory.c.updated_at, memory.c.created_at)
-    statement = select(memory).where(*queries.exact_scope(scope), memory.c.archived_at.is_(None))
-    return await queries.select_entries(
-        connection, statement.order_by(changed.desc(), memory.c.id).limit(limit)
-    )
+    """Return at most `limit` live memories of a scope, the last changed first."""
+    changed_at = func.coalesce(memory_table.c.updated_at, memory_table.c.created_at)
+    is_live = (exact_scope(memory_table, scope), memory_table.c.archived_at.is_(None))
+    statement = select(memory_table).where(*is_live).order_by(changed_at.desc(), memory_table.c.id)
+    return await queries.select_memories(connection, statement.limit(limit))
 
 
-def _held_by(scope: Scope) -> ColumnElement[bool]:
-    return and_(memory.c.agent_id == scope.agent_id, memory.c.user_id.is_not_distinct_from(scope.user_id))
+async def list_page(connection: AsyncConnection, scope: Scope, after: str, limit: int) -> list[Memory]:
+    """Return the memories of a scope whose id follows `after`, archived ones too, sorted by id."""
+    follows = (exact_scope(memory_table, scope), memory_table.c.id > after)
+    statement = select(memory_table).where(*follows).order_by(memory_table.c.id).limit(limit)
+    return await queries.select_memories(connection, statement)
 
 
-async def page(connection: AsyncConnection, scope: Scope, after: str, limit: int) -> list[Memory]:
-    """Return entries of a scope, archived ones too, by id from `after` on."""
-    beyond = (tenant_filter(memory, scope.tenant), _held_by(scope), memory.c.id > after)
-    return await queries.select_entries(
-        connection, select(memory).where(*beyond).order_by(memory.c.id).limit(limit)
-    )
+async def fingerprint_of(connection: AsyncConnection, memory: Memory) -> bytes:
+    """Return the stored fingerprint of a memory."""
+    is_memory = (tenant_filter(memory_table, memory.tenant), memory_table.c.id == memory.id)
+    return bytes((await connection.scalars(select(memory_table.c.fingerprint).where(*is_memory))).one())
 
 
 async def ids_in_other_scopes(connection: AsyncConnection, scope: Scope, ids: Collection[str]) -> set[str]:
-    """Return which of these ids other scopes of the tenant have taken."""
-    # One array: there may be more ids than a statement can have parameters.
-    named = memory.c.id == any_(literal(list(ids), ARRAY(Text)))
-    statement = select(memory.c.id).where(tenant_filter(memory, scope.tenant), named, not_(_held_by(scope)))
+    """Return those of these ids that other scopes of the tenant use."""
+    # As one array: there may be more ids than a statement can have parameters.
+    statement = select(memory_table.c.id).where(
+        tenant_filter(memory_table, scope.tenant),
+        is_any_of(memory_table.c.id, ids),
+        not_(exact_scope(memory_table, scope)),
+    )
     return set((await connection.scalars(statement)).all())
 
 
 async def ids_by_fingerprint(
     connection: AsyncConnection, scope: Scope, fingerprints: Collection[bytes]
 ) -> dict[bytes, str]:
-    """Return which live entry of a scope says each of these facts."""
-    live = (memory.c.archived_at.is_(None), memory.c.fingerprint.in_(fingerprints))
-    statement = select(memory.c.fingerprint, memory.c.id).where(
-        tenant_filter(memory, scope.tenant), _held_by(scope), *live
+    """Return the ids of the scope's live memories that have one of these fingerprints, by fingerprint."""
+    statement = select(memory_table.c.fingerprint, memory_table.c.id).where(
+        exact_scope(memory_table, scope),
+        memory_table.c.archived_at.is_(None),
+        memory_table.c.fingerprint.in_(fingerprints),
     )
     return {bytes(row.fingerprint): row.id for row in await connection.execute(statement)}
 
 
+# A parameter of an INSERT can't have the name of a column that an expression sets.
 _INSERT = (
-    insert(memory)
+    insert(memory_table)
     .values(search_terms=func.array_to_tsvector(bindparam("terms", type_=ARRAY(Text))))
-    .returning(memory.c.id)
+    .returning(memory_table.c.id)
 )
 
 
-async def add(connection: AsyncConnection, entries: Sequence[Memory]) -> None:
-    """Insert entries as they are, ids and times included; IntegrityError when an id or a fact is taken."""
-    # Sorted as saves sort theirs, so that the two can't wait for each other.
-    rows = sorted((columns(one) for one in entries), key=itemgetter("fingerprint"))
+async def insert_memories(connection: AsyncConnection, memories: Sequence[Memory]) -> None:
+    """Insert memories as they are, with their ids and times.
+
+    Raises IntegrityError when an id is taken, or when a live memory of the scope has the same fingerprint.
+    """
+    # Sorted like the rows of a save, so that an import and a save can't deadlock.
+    rows = sorted((_columns(memory) for memory in memories), key=itemgetter("fingerprint"))
     if rows:
-        await connection.execute(_INSERT, rows)
+        await connection.execute(_INSERT, [{"terms": row.pop("search_terms"), **row} for row in rows])
 
 
-async def replace(connection: AsyncConnection, after: Memory) -> None:
-    """Make an entry what it shall be."""
-    values = columns(after)
-    search_terms = func.array_to_tsvector(literal(values.pop("terms"), ARRAY(Text)))
-    await queries.update_columns(connection, after.tenant, after.id, values | {"search_terms": search_terms})
+async def replace_memory(connection: AsyncConnection, memory: Memory) -> None:
+    """Overwrite every column of the memory with this id."""
+    columns = _columns(memory)
+    search_terms = func.array_to_tsvector(literal(columns.pop("search_terms"), ARRAY(Text)))
+    await queries.update_columns(
+        connection, memory.tenant, memory.id, columns | {"search_terms": search_terms}
+    )
 
 
-def columns(one: Memory) -> dict[str, Any]:
-    """Return an entry's columns; its indexed words, not yet a tsvector, are `terms`."""
-    hidden = {"tenant": one.tenant, "version": one.version, "content_version": one.content_version}
-    found = {
-        "state": one.state.value,
-        "fingerprint": fingerprint(one.content, one.occurred_at),
-        "terms": tsvector.terms_of(index_document.keywords(one)),
+def _columns(memory: Memory) -> dict[str, Any]:
+    fields = memory.model_dump(exclude={"source", "effective_importance"})
+    # These fields are left out of a dump, because callers don't see them.
+    hidden = {
+        "tenant": memory.tenant,
+        "version": memory.version,
+        "content_version": memory.content_version,
     }
-    return one.model_dump(exclude={"source", "effective_importance"}) | hidden | found
+    return fields | hidden | {"state": memory.state.value} | new_rows.derived_columns(memory)

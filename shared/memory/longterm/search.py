@@ -209,4 +209,4 @@ async def list_newest(
         statement = statement.where(queries.cursor_after(*after))
     ordered = statement.order_by(memory.c.last_seen_at.desc(), memory.c.id).limit(limit)
     async with resources.postgres.for_tenant(scope.tenant) as connection:
-        return await queries.select_entries(connection, ordered)
+        return await queries.select_memories(connection, ordered)

@@ -1,14 +1,15 @@
-"""Every Redis operation on the desk, by name.
+"""Every Redis operation on working memory.
 
-Each function takes the `Desk`, which carries the tenant: Redis keys are built in `_keys` and
-`_registry` at the end of this file, and no caller can name another tenant's. A `:` stands between
-tenant and namespace, because a tenant cannot contain one (`/` would let tenant `a/b` with namespace
-`c` meet tenant `a` with namespace `b/c`).
+Each function takes the `WorkingMemory`, which carries the tenant. Redis keys are built in `_keys` and
+`_registry` at the end of this file, so no caller can name another tenant's. A `:` separates tenant and
+namespace, because a tenant's name cannot contain one. With `/`, tenant `a/b` with namespace `c` would
+share its keys with tenant `a` and namespace `b/c`.
 
-A namespace is announced in the tenant's list before the entry is written, in the same pipeline.
-The list is how a prefix wider than one namespace is read; it is a hint and never a count.
+A namespace is registered in the tenant's list before the entry is written, in the same pipeline.
+The list serves to read a prefix that spans namespaces. It may name namespaces that are empty by now,
+so it is never counted.
 
-Errors of Redis pass through as redis exceptions; the caller decides what a missing desk means.
+Errors of Redis pass through as redis exceptions; the caller decides what an unavailable Redis means.
 """
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
@@ -19,15 +20,15 @@ from redis.asyncio import Redis
 
 from shared.foundation import errors, validation
 from shared.foundation.config import Settings
-from shared.memory.working import chunks, codec, keys, scripts
+from shared.memory.working import codec, keys, large_values, scripts
 from shared.memory.working.working_entry import WorkingEntry, WorkingEntryInfo
 
 MAX_TTL_SECONDS = 366 * 24 * 3600
-# The list of namespaces outlives what it names by more than any client waits for Redis.
-_GRACE_MS = 60_000
-# Namespaces read in one pipeline: what one answer may hold at once, without values and with.
+# A registered namespace must outlive its entries by more than a client waits for Redis.
+_REGISTRATION_GRACE_MS = 60_000
+# Namespaces read in one pipeline: this bounds what one reply holds, without values and with them.
 _BATCH = 256
-_BATCH_OF_VALUES = 8
+_BATCH_WITH_VALUES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ class WorkingMemory:
 
 
 async def put(
-    desk: WorkingMemory,
+    working_memory: WorkingMemory,
     key: str,
     value: str,
     *,
@@ -53,16 +54,20 @@ async def put(
 ) -> WorkingEntry:
     """Write an entry under its full path and return it as `get` would.
 
-    Overwriting is always allowed; it keeps the key as first written and starts its time anew. A new
-    key raises LimitReached when its namespace holds as many live entries as it may.
+    Overwriting is always allowed. It keeps the key as first written and starts the time to live anew.
+    Raises errors.Invalid for bad input, and errors.LimitReached for a new key when its namespace already
+    holds as many live entries as it may.
     """
-    path, life, rest = check(desk, key, value, ttl_seconds=ttl_seconds, category=category, tags=tags)
-    stored_at, ends, written = await _write(desk, path, value, life, rest)
-    return _shown(desk, codec.entry([str(life), ends, f"{stored_at}\n{written}\n{rest}", value]))
+    path, ttl_ms, details = check(
+        working_memory, key, value, ttl_seconds=ttl_seconds, category=category, tags=tags
+    )
+    stored_at, expires_at, stored_key = await _write(working_memory, path, value, ttl_ms, details)
+    entry = codec.entry([str(ttl_ms), expires_at, f"{stored_at}\n{stored_key}\n{details}", value])
+    return large_values.with_outline(entry, working_memory.settings.working_chunk_size)
 
 
 def check(
-    desk: WorkingMemory,
+    working_memory: WorkingMemory,
     key: str,
     value: str,
     *,
@@ -70,30 +75,38 @@ def check(
     category: str | None = None,
     tags: Iterable[str] = (),
 ) -> tuple[str, int, str]:
-    """Return (path, milliseconds to live, packed rest) of an entry; Invalid if it may not be written."""
+    """Return an entry's path, its milliseconds to live and its packed details.
+
+    Raises errors.Invalid if the entry may not be written.
+    """
     path = keys.check_writable(key)
     validation.check_text(value, "value", allow_blank=True)
-    large = len(value) > desk.settings.working_chunk_threshold
-    life = _life(desk.settings, ttl_seconds, large=large)
-    return path, life, codec.pack(category, tags, large=large)
+    is_large = len(value) > working_memory.settings.working_chunk_threshold
+    ttl_ms = _ttl_ms(working_memory.settings, ttl_seconds, is_large=is_large)
+    return path, ttl_ms, codec.pack(category, tags, large=is_large)
 
 
-def _life(settings: Settings, ttl_seconds: float | None, *, large: bool) -> int:
-    """Return the milliseconds that an entry lives."""
+def _ttl_ms(settings: Settings, ttl_seconds: float | None, *, is_large: bool) -> int:
     if ttl_seconds is None:
-        ttl_seconds = settings.working_chunked_ttl if large else settings.working_ttl
+        ttl_seconds = settings.working_chunked_ttl if is_large else settings.working_ttl
     if not 0 < ttl_seconds <= MAX_TTL_SECONDS:
         raise errors.Invalid("ttl_seconds", f"must be more than 0 and at most {MAX_TTL_SECONDS}")
     return max(1, int(ttl_seconds * 1000))
 
 
-async def _write(desk: WorkingMemory, path: str, value: str, life: int, rest: str) -> Sequence[str]:
-    namespace, limit = keys.namespace_of(path), desk.settings.working_max_entries
-    announce = _Call(scripts.REGISTER_NAMESPACE, _registry(desk), (namespace, life + _GRACE_MS))
-    write = _Call(
-        scripts.PUT, _keys(desk, namespace), (keys.normalize_key(path), path, value, life, limit, rest)
+async def _write(
+    working_memory: WorkingMemory, path: str, value: str, ttl_ms: int, details: str
+) -> Sequence[str]:
+    namespace, limit = keys.namespace_of(path), working_memory.settings.working_max_entries
+    register = _ScriptCall(
+        scripts.REGISTER_NAMESPACE, _registry(working_memory), (namespace, ttl_ms + _REGISTRATION_GRACE_MS)
     )
-    _, stored = await _run(desk, [announce, write])
+    write = _ScriptCall(
+        scripts.PUT,
+        _keys(working_memory, namespace),
+        (keys.normalize_key(path), path, value, ttl_ms, limit, details),
+    )
+    _, stored = await _run(working_memory, [register, write])
     if stored is None:
         raise errors.LimitReached(
             f"the namespace '{namespace}' is at its limit of {limit} live entries;"
@@ -102,174 +115,166 @@ async def _write(desk: WorkingMemory, path: str, value: str, life: int, rest: st
     return stored  # type: ignore[no-any-return]
 
 
-async def get(desk: WorkingMemory, key: str, *, full: bool = False) -> WorkingEntry:
-    """Return a live entry, or a part of a large one; NotFound if there is none.
+async def get(working_memory: WorkingMemory, key: str, *, full: bool = False) -> WorkingEntry:
+    """Return a live entry, or a part of a large one.
 
-    The value of a large entry is its outline unless `full`.
+    The value of a large entry is its outline unless `full`. Raises errors.NotFound if there is no such
+    entry or part.
     """
     view = keys.parse_view(keys.check_key(key))
-    async for row in _read(desk, {keys.namespace_of(view.base): (view.base,)}, values=True):
-        entry = _viewed(desk, codec.entry(row), view)
+    chunk_size = working_memory.settings.working_chunk_size
+    async for row in _read(working_memory, {keys.namespace_of(view.base): (view.base,)}, with_values=True):
+        entry = large_values.select_view(codec.entry(row), view, chunk_size)
         if entry is not None:
-            return entry if full else _shown(desk, entry)
+            return entry if full else large_values.with_outline(entry, chunk_size)
     raise errors.NotFound(f"working memory holds no live entry '{key}'")
 
 
-def _viewed(desk: WorkingMemory, entry: WorkingEntry, view: keys.View) -> WorkingEntry | None:
-    """Return the part of an entry that a view names, None if it has no such part."""
-    if not view.is_part:
-        return entry
-    if not entry.large:
-        return None
-    part: dict[str, Any] = {"large": False}
-    if view.chunk is None:
-        part |= {"key": f"{entry.key}-index", "value": _outline(desk, entry)}
-        return entry.model_copy(update=part)
-    parts = chunks.split(entry.value, desk.settings.working_chunk_size)
-    if view.chunk >= len(parts):
-        return None
-    part |= {"key": f"{entry.key}-chunk{view.chunk}", "value": parts[view.chunk].text}
-    return entry.model_copy(update=part)
+async def read_many(working_memory: WorkingMemory, paths: Iterable[str]) -> dict[str, WorkingEntry]:
+    """Return the live entries among these full paths, by the path as it was passed.
 
-
-def _shown(desk: WorkingMemory, entry: WorkingEntry) -> WorkingEntry:
-    return entry.model_copy(update={"value": _outline(desk, entry)}) if entry.large else entry
-
-
-def _outline(desk: WorkingMemory, entry: WorkingEntry) -> str:
-    return chunks.outline(entry.key, entry.value, desk.settings.working_chunk_size)
-
-
-async def read_many(desk: WorkingMemory, paths: Iterable[str]) -> dict[str, WorkingEntry]:
-    """Return the live entries among these full paths, by the path that was asked for.
-
-    Values are whole: this is how hits of the index are re-read.
+    Values are whole: a search re-reads its hits with this.
     """
     views = {path: keys.parse_view(keys.check_key(path)) for path in paths}
-    fields: dict[str, set[str]] = {}
+    keys_by_namespace: dict[str, set[str]] = {}
     for view in views.values():
-        fields.setdefault(keys.namespace_of(view.base), set()).add(view.base)
-    live = {keys.normalize_key(entry.key): entry async for entry in _entries(desk, fields)}
-    asked = ((path, view) for path, view in views.items() if view.base in live)
-    found = ((path, _viewed(desk, live[view.base], view)) for path, view in asked)
-    return {path: entry for path, entry in found if entry is not None}
+        keys_by_namespace.setdefault(keys.namespace_of(view.base), set()).add(view.base)
+    live = {
+        keys.normalize_key(entry.key): entry
+        async for entry in _read_entries(working_memory, keys_by_namespace)
+    }
+    chunk_size = working_memory.settings.working_chunk_size
+    viewed = {
+        path: large_values.select_view(live[view.base], view, chunk_size)
+        for path, view in views.items()
+        if view.base in live
+    }
+    return {path: entry for path, entry in viewed.items() if entry is not None}
 
 
-async def delete(desk: WorkingMemory, key: str) -> bool:
-    """Delete an entry with its parts; tell whether there was a live one."""
+async def delete(working_memory: WorkingMemory, key: str) -> bool:
+    """Delete an entry with its parts, and return whether there was a live one."""
     path = keys.check_writable(key)
-    call = _Call(scripts.DELETE, _keys(desk, keys.namespace_of(path)), (keys.normalize_key(path),))
-    return bool((await _run(desk, [call]))[0])
+    names = _keys(working_memory, keys.namespace_of(path))
+    (deleted,) = await _run(working_memory, [_ScriptCall(scripts.DELETE, names, (keys.normalize_key(path),))])
+    return bool(deleted)
 
 
-async def clear(desk: WorkingMemory, prefix: str) -> int:
-    """Delete everything at and beneath a prefix; return how many live entries that were."""
+async def clear(working_memory: WorkingMemory, prefix: str) -> int:
+    """Delete everything at and below a prefix, and return how many live entries that were."""
     path = keys.normalize_key(keys.resolve_prefix(prefix, None, write=True))
-    names = await _namespaces(desk, path)
-    return sum(await _run(desk, [_Call(scripts.CLEAR, _keys(desk, name), (path,)) for name in names]))
+    namespaces = await _list_namespaces(working_memory, path)
+    calls = [_ScriptCall(scripts.CLEAR, _keys(working_memory, name), (path,)) for name in namespaces]
+    return sum(await _run(working_memory, calls))
 
 
-async def entries(desk: WorkingMemory, prefix: str = "") -> AsyncIterator[WorkingEntry]:
-    """Yield the live entries at and beneath a prefix with whole values, to be searched in process.
+async def entries(working_memory: WorkingMemory, prefix: str = "") -> AsyncIterator[WorkingEntry]:
+    """Yield the live entries at and below a prefix with whole values, for a search without the index.
 
-    A few namespaces are held at a time: a value may be a megabyte.
+    Only a few namespaces are in memory at a time, because a value may have a megabyte.
     """
     path = keys.normalize_key(keys.resolve_prefix(prefix, None))
-    async for entry in _entries(desk, dict.fromkeys(await _namespaces(desk, path), ())):
+    namespaces = await _list_namespaces(working_memory, path)
+    async for entry in _read_entries(working_memory, dict.fromkeys(namespaces, ())):
         if keys.is_within(entry.key, path):
             yield entry
 
 
-async def _namespaces(desk: WorkingMemory, path: str) -> list[str]:
+async def _list_namespaces(working_memory: WorkingMemory, path: str) -> list[str]:
     if not keys.spans_namespaces(path):
         return [keys.namespace_of(path)]
-    (names,) = await _run(desk, [_Call(scripts.LIST_NAMESPACES, _registry(desk), (path,))])
+    (names,) = await _run(
+        working_memory, [_ScriptCall(scripts.LIST_NAMESPACES, _registry(working_memory), (path,))]
+    )
     return list(names)
 
 
 async def list_entries(
-    desk: WorkingMemory, prefix: str = "", *, include_views: bool = False
+    working_memory: WorkingMemory, prefix: str = "", *, include_views: bool = False
 ) -> list[WorkingEntryInfo]:
-    """Return what lies at and beneath a prefix (empty: the whole tenant), ordered by key.
+    """Return the entries at and below a prefix (empty: the whole tenant), sorted by key, without values.
 
-    A large entry is one line. With `include_views` the line of its outline, `{key}-index`, follows;
-    the outline in turn names the chunks.
+    A large entry is one item. With `include_views` its outline, `{key}-index`, is another. The outline in
+    turn names the chunks.
     """
-    return (await list_many_prefixes(desk, prefix, include_views=include_views))[prefix]
+    return (await list_many_prefixes(working_memory, prefix, include_views=include_views))[prefix]
 
 
 async def list_many_prefixes(
-    desk: WorkingMemory, *prefixes: str, include_views: bool = False
+    working_memory: WorkingMemory, *prefixes: str, include_views: bool = False
 ) -> dict[str, list[WorkingEntryInfo]]:
     """Return the listings of several prefixes, by prefix.
 
-    One round trip, and a second one only if a prefix wider than a namespace finds any.
+    This takes one round trip, and a second one only if a prefix that spans namespaces finds any.
     """
     paths = [keys.normalize_key(keys.resolve_prefix(prefix, None)) for prefix in prefixes]
-    answers = await _run(desk, [_look(desk, path) for path in paths])
-    looked = list(zip(paths, answers, strict=True))
-    rows = [row for path, answer in looked if not keys.spans_namespaces(path) for row in answer]
-    names = {name for path, answer in looked if keys.spans_namespaces(path) for name in answer}
-    rows += [row async for row in _read(desk, dict.fromkeys(sorted(names), ()), values=False)]
-    ordered = _ordered(map(codec.listing, rows), include_views=include_views)
-    return {prefix: [each for each in ordered if keys.is_within(each.key, prefix)] for prefix in prefixes}
+    replies = await _run(working_memory, [_listing_call(working_memory, path) for path in paths])
+    by_path = list(zip(paths, replies, strict=True))
+    rows = [row for path, reply in by_path if not keys.spans_namespaces(path) for row in reply]
+    namespaces = {name for path, reply in by_path if keys.spans_namespaces(path) for name in reply}
+    more_rows = _read(working_memory, dict.fromkeys(sorted(namespaces), ()), with_values=False)
+    rows += [row async for row in more_rows]
+    infos = _sorted_by_key(map(codec.listing, rows), include_views=include_views)
+    return {prefix: [info for info in infos if keys.is_within(info.key, prefix)] for prefix in prefixes}
 
 
-def _look(desk: WorkingMemory, path: str) -> "_Call":
+def _listing_call(working_memory: WorkingMemory, path: str) -> "_ScriptCall":
+    """Return the call that lists a namespace, or the namespaces of a prefix that spans several."""
     if keys.spans_namespaces(path):
-        return _Call(scripts.LIST_NAMESPACES, _registry(desk), (path,))
-    return _Call(scripts.READ, _keys(desk, keys.namespace_of(path))[:2])
+        return _ScriptCall(scripts.LIST_NAMESPACES, _registry(working_memory), (path,))
+    return _ScriptCall(scripts.READ, _keys(working_memory, keys.namespace_of(path))[:2])
 
 
-def _ordered(found: Iterable[WorkingEntryInfo], *, include_views: bool) -> list[WorkingEntryInfo]:
-    # By key, because two prefixes may have read the same namespace.
-    listed = {keys.normalize_key(listing.key): listing for listing in found}
+def _sorted_by_key(infos: Iterable[WorkingEntryInfo], *, include_views: bool) -> list[WorkingEntryInfo]:
+    # A dict by key, because two prefixes may have read the same namespace.
+    by_key = {keys.normalize_key(info.key): info for info in infos}
     if include_views:
-        large = [listing for listing in listed.values() if listing.large]
-        indexes = [one.model_copy(update={"key": f"{one.key}-index", "large": False}) for one in large]
-        listed |= {keys.normalize_key(index.key): index for index in indexes}
-    return [listed[key] for key in sorted(listed)]
+        outlines = [large_values.outline_info(info) for info in by_key.values() if info.large]
+        by_key |= {keys.normalize_key(info.key): info for info in outlines}
+    return [by_key[key] for key in sorted(by_key)]
 
 
-async def _entries(desk: WorkingMemory, fields: Mapping[str, Iterable[str]]) -> AsyncIterator[WorkingEntry]:
-    async for row in _read(desk, fields, values=True):
+async def _read_entries(
+    working_memory: WorkingMemory, keys_by_namespace: Mapping[str, Iterable[str]]
+) -> AsyncIterator[WorkingEntry]:
+    async for row in _read(working_memory, keys_by_namespace, with_values=True):
         yield codec.entry(row)
 
 
 async def _read(
-    desk: WorkingMemory, fields: Mapping[str, Iterable[str]], *, values: bool
+    working_memory: WorkingMemory, keys_by_namespace: Mapping[str, Iterable[str]], *, with_values: bool
 ) -> AsyncIterator[codec.Row]:
-    """Yield the rows of these folded keys, by namespace; of all its keys where none is named."""
+    """Yield the rows of these normalised keys, by namespace. A namespace without keys is read whole."""
     calls = [
-        _Call(scripts.READ, _keys(desk, name)[: 3 if values else 2], tuple(wanted))
-        for name, wanted in fields.items()
+        _ScriptCall(scripts.READ, _keys(working_memory, namespace)[: 3 if with_values else 2], tuple(names))
+        for namespace, names in keys_by_namespace.items()
     ]
-    size = _BATCH_OF_VALUES if values else _BATCH
+    size = _BATCH_WITH_VALUES if with_values else _BATCH
     for start in range(0, len(calls), size):
-        for rows in await _run(desk, calls[start : start + size]):
+        for rows in await _run(working_memory, calls[start : start + size]):
             for row in rows:
                 yield row
 
 
-class _Call(NamedTuple):
+class _ScriptCall(NamedTuple):
     script: str
     names: Sequence[str]
     arguments: Sequence[str | int] = ()
 
 
-async def _run(desk: WorkingMemory, calls: Iterable[_Call]) -> list[Any]:
-    """Run scripts in order and in one round trip; each is atomic, together they are not."""
-    async with desk.redis.pipeline(transaction=False) as pipe:
+async def _run(working_memory: WorkingMemory, calls: Iterable[_ScriptCall]) -> list[Any]:
+    """Run scripts in order and in one round trip. Each is atomic; together they are not."""
+    async with working_memory.redis.pipeline(transaction=False) as pipe:
         for script, names, arguments in calls:
             pipe.eval(script, len(names), *names, *arguments)
         return await pipe.execute()
 
 
-def _keys(desk: WorkingMemory, namespace: str) -> tuple[str, str, str]:
-    tag = f"{desk.settings.prefix}:working:{{{desk.tenant}:{namespace}}}"
+def _keys(working_memory: WorkingMemory, namespace: str) -> tuple[str, str, str]:
+    tag = f"{working_memory.settings.prefix}:working:{{{working_memory.tenant}:{namespace}}}"
     return f"{tag}:expiry", f"{tag}:meta", f"{tag}:values"
 
 
-def _registry(desk: WorkingMemory) -> tuple[str, str]:
-    tag = f"{desk.settings.prefix}:working:{{{desk.tenant}}}"
+def _registry(working_memory: WorkingMemory) -> tuple[str, str]:
+    tag = f"{working_memory.settings.prefix}:working:{{{working_memory.tenant}}}"
     return f"{tag}:namespaces", f"{tag}:expiries"

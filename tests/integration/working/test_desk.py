@@ -98,7 +98,7 @@ async def test_deleting_an_expired_entry_says_that_there_was_none(desk: WorkingM
 async def test_a_short_lived_write_does_not_hide_a_namespace_that_lives_on(
     desk: WorkingMemory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(working_queries, "_GRACE_MS", 0)
+    monkeypatch.setattr(working_queries, "_REGISTRATION_GRACE_MS", 0)
     await working_queries.put(desk, "a/b/long", "x")
     await working_queries.put(desk, "a/b/short", "x", ttl_seconds=0.01)
     await _gone(desk, "a/b/short")
@@ -303,7 +303,7 @@ async def test_what_has_expired_leaves_no_key_behind(desk: WorkingMemory) -> Non
 async def test_expired_namespaces_leave_the_tenants_list(
     desk: WorkingMemory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(working_queries, "_GRACE_MS", 0)
+    monkeypatch.setattr(working_queries, "_REGISTRATION_GRACE_MS", 0)
     await working_queries.put(desk, "session/old/x", "x", ttl_seconds=0.01)
     await _gone(desk, "session/old/x")
     await working_queries.put(desk, "session/new/x", "x")
