@@ -90,9 +90,9 @@ async def _held(
 ) -> list[Memory]:
     """Hold the entries of a user, and those that an enrichment which we waited for made of them meanwhile."""
     known: list[Memory] = []
-    while len(found := await maintenance_queries.of_user(connection, tenant, user_id, session_ids)) > len(
-        known
-    ):
+    while len(
+        found := await maintenance_queries.lock_of_user(connection, tenant, user_id, session_ids)
+    ) > len(known):
         known = found
     return found
 

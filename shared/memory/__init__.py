@@ -1,1 +1,1 @@
-"""TODO."""
+"""What an agent knows: one package for each kind of memory."""

@@ -1,1 +1,1 @@
-"""Long-term memory: permanent entries, found by what they say."""
+"""Long-term memory: permanent memories, found by their content."""

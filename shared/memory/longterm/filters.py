@@ -1,7 +1,7 @@
-"""What a search or list asks for, said once for the index and once for Postgres.
+"""The filters of searches and lists, for the index and for Postgres.
 
-The index narrows, Postgres decides: rows are filtered again when they are read, so a point
-that lags behind its row can't bring back what the row no longer is.
+The index narrows and Postgres decides. Rows are filtered again when they are read, because a point may
+be older than its row.
 """
 
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ from shared.search.index.filters import Condition, field_equals
 
 
 def anti_patterns() -> Condition:
-    """Return the condition, in the index's words, that `is_anti_pattern` states."""
+    """Return the index condition that corresponds to `categories.is_anti_pattern`."""
     return filters.any_of(
         [field_equals("category_prefixes", ANTI_PATTERNS), field_equals("tags", ANTI_PATTERN_TAG)]
     )
@@ -29,7 +29,7 @@ def anti_patterns() -> Condition:
 
 @dataclass(frozen=True, slots=True)
 class MemoryFilters:
-    """Filters, all of which must hold; ranges are inclusive."""
+    """Filters that must all hold. Ranges are inclusive; without a state, live memories match."""
 
     category: str | None = None
     tags: tuple[str, ...] = ()
@@ -49,8 +49,8 @@ class MemoryFilters:
                 object.__setattr__(self, name, validation.check_time(moment, name))
 
     def to_qdrant(self, scope: Scope) -> list[Condition]:
-        """Return the conditions in the index's words."""
-        wanted = [
+        """Return the conditions on points."""
+        conditions = [
             *filters.scope_conditions(scope),
             *filters.contains_all("tags", self.tags),
             *filters.metadata_equals(self.metadata),
@@ -58,34 +58,34 @@ class MemoryFilters:
             *filters.in_range("occurred_at", self.occurred_after, self.occurred_before),
             field_equals("archived", self.state is MemoryState.ARCHIVED),
         ]
-        return [*wanted, field_equals("category_prefixes", self.category)] if self.category else wanted
+        if self.category:
+            conditions.append(field_equals("category_prefixes", self.category))
+        return conditions
 
     def to_sql(self, scope: Scope) -> list[ColumnElement[bool]]:
-        """Return the conditions on rows of `entry`."""
-        wanted = [visible_scope(memory, scope), *self._ranges(), *self._state()]
+        """Return the conditions on rows of `memory`."""
+        conditions = [visible_scope(memory, scope), *self._range_conditions(), self._state_condition()]
         if self.category is not None:
-            below = memory.c.category.startswith(f"{self.category}/", autoescape=True)
-            wanted.append(or_(memory.c.category == self.category, below))
+            is_below = memory.c.category.startswith(f"{self.category}/", autoescape=True)
+            conditions.append(or_(memory.c.category == self.category, is_below))
         if self.tags:
-            wanted.append(memory.c.tags.contains(list(self.tags)))
+            conditions.append(memory.c.tags.contains(list(self.tags)))
         if self.metadata:
-            wanted.append(memory.c.metadata.contains(self.metadata))
-        return wanted
+            conditions.append(memory.c.metadata.contains(self.metadata))
+        return conditions
 
-    def _state(self) -> list[ColumnElement[bool]]:
-        if self.state is None:
-            return [memory.c.archived_at.is_(None)]
-        return [memory.c.state == self.state]
+    def _state_condition(self) -> ColumnElement[bool]:
+        return memory.c.archived_at.is_(None) if self.state is None else memory.c.state == self.state
 
-    def _ranges(self) -> list[ColumnElement[bool]]:
+    def _range_conditions(self) -> list[ColumnElement[bool]]:
         bounds: list[tuple[Any, datetime | None, datetime | None]] = [
             (memory.c.created_at, self.created_after, self.created_before),
             (memory.c.occurred_at, self.occurred_after, self.occurred_before),
         ]
-        found = []
+        conditions = []
         for column, after, before in bounds:
             if after is not None:
-                found.append(column >= after)
+                conditions.append(column >= after)
             if before is not None:
-                found.append(column <= before)
-        return found
+                conditions.append(column <= before)
+        return conditions

@@ -1,4 +1,4 @@
-"""How an entry is found: its text for keywords, its passage for the vector, what filters see."""
+"""A memory as the index sees it: its keyword text, its embedding text and its filters."""
 
 from sqlalchemy import RowMapping
 
@@ -11,38 +11,44 @@ from shared.search.ranking.candidate import Candidate
 from shared.search.text import indexed_text
 
 
-def document(entry: Memory) -> IndexDocument:
-    """Return an entry as the index holds it."""
+def document(memory: Memory) -> IndexDocument:
+    """Return the index document of a memory."""
     filters = {
-        "agent_id": entry.agent_id,
-        "user_id": entry.user_id or NO_USER,
-        "category_prefixes": _category_prefixes(entry.category),
-        "tags": entry.tags,
-        "metadata": [pair(key, value) for key, value in entry.metadata.items()],
-        "created_at": to_payload_time(entry.created_at),
-        "occurred_at": to_payload_time(entry.occurred_at),
-        "archived": entry.archived_at is not None,
+        "agent_id": memory.agent_id,
+        "user_id": memory.user_id or NO_USER,
+        "category_prefixes": _category_prefixes(memory.category),
+        "tags": memory.tags,
+        "metadata": [metadata_pair(key, value) for key, value in memory.metadata.items()],
+        "created_at": to_payload_time(memory.created_at),
+        "occurred_at": to_payload_time(memory.occurred_at),
+        "archived": memory.archived_at is not None,
     }
-    speaker = entry.source.speaker if entry.source else None
-    passage = indexed_text.embedding_text(entry.content, speaker=speaker)
+    speaker = memory.source.speaker if memory.source else None
+    embedding_text = indexed_text.embedding_text(memory.content, speaker=speaker)
     return IndexDocument(
-        entry.tenant, RecordKind.MEMORY, entry.id, entry.version, keywords(entry), passage, filters
+        memory.tenant,
+        RecordKind.MEMORY,
+        memory.id,
+        memory.version,
+        keywords(memory),
+        embedding_text,
+        filters,
     )
 
 
 def _category_prefixes(category: str | None) -> list[str]:
-    """Return what a category is filtered by: its prefixes, and its root as `categories` compares it."""
+    """Return the category's path prefixes, and its root case-folded, as `categories` compares it."""
     prefixes = path_prefixes(category)
     return list(dict.fromkeys([*prefixes, *(root.casefold() for root in prefixes[:1])]))
 
 
-def keywords(entry: Memory | MemoryDraft) -> str:
-    """Return the text whose words find the entry."""
-    return indexed_text.keyword_text(entry.content, category=entry.category, tags=entry.tags)
+def keywords(memory: Memory | MemoryDraft) -> str:
+    """Return the keyword text of a memory."""
+    return indexed_text.keyword_text(memory.content, category=memory.category, tags=memory.tags)
 
 
 def candidate(row: RowMapping, keyword: float | None, cosine: float | None) -> Candidate:
-    """Return a row of `entry` as it is offered for ranking."""
+    """Return the ranking candidate of a row of `memory`, with the scores of its hit."""
     source = row["sources"][0] if row["sources"] else {}
     return Candidate(
         id=row["id"],
@@ -58,6 +64,6 @@ def candidate(row: RowMapping, keyword: float | None, cosine: float | None) -> C
     )
 
 
-def pair(key: str, value: str) -> str:
-    """Return a metadata pair as one filterable word."""
+def metadata_pair(key: str, value: str) -> str:
+    """Return a metadata pair as one filterable term."""
     return f"{key}\x1f{value}"

@@ -1,4 +1,4 @@
-"""A long-term entry, as it is offered, kept and shown."""
+"""A long-term memory: as a caller drafts it, and as it is stored and returned."""
 
 from datetime import datetime
 from typing import Any
@@ -15,7 +15,7 @@ MAX_CONTENT = 16_000
 
 
 class Source(BaseModel):
-    """Where a fact was said."""
+    """The turn or session that a memory comes from."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -26,7 +26,7 @@ class Source(BaseModel):
 
 
 class MemoryDraft(BaseModel):
-    """An entry somebody offers. `check` holds it against the rules."""
+    """A memory that a caller wants to save. `validated` checks it against the rules."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -40,7 +40,7 @@ class MemoryDraft(BaseModel):
     enrich: bool = True
 
     def validated(self) -> "MemoryDraft":
-        """Return the draft as it will be stored; raise errors.Invalid naming the field and the rule."""
+        """Return the draft as it will be stored. Raises errors.Invalid, naming the field and the rule."""
         return self.model_copy(
             update={
                 "content": validation.check_text(self.content, "content", MAX_CONTENT),
@@ -48,22 +48,23 @@ class MemoryDraft(BaseModel):
                 "tags": validation.check_tags(self.tags),
                 "metadata": validation.check_metadata(self.metadata),
                 "occurred_at": self.occurred_at and validation.check_time(self.occurred_at, "occurred_at"),
-                "source": None if self.source is None else _checked_source(self.source),
+                "source": None if self.source is None else check_source(self.source, "source"),
             }
         )
 
 
-def _checked_source(source: Source) -> Source:
-    validation.check_identifier(source.session_id, "source.session_id")
-    for field in ("speaker", "role"):
-        value = getattr(source, field)
+def check_source(source: Source, field: str) -> Source:
+    """Return the source. Raises errors.Invalid, naming the field below `field` and the rule."""
+    validation.check_identifier(source.session_id, f"{field}.session_id")
+    for name in ("speaker", "role"):
+        value = getattr(source, name)
         if value is not None:
-            validation.check_text(value, f"source.{field}", 128)
+            validation.check_text(value, f"{field}.{name}", 128)
     return source
 
 
 class Memory(BaseModel):
-    """A long-term entry as it stands in Postgres."""
+    """A long-term memory as it is stored in Postgres."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -94,23 +95,23 @@ class Memory(BaseModel):
 
     @classmethod
     def from_row(cls, row: RowMapping) -> "Memory":
-        """Read an entry from a row of `entry`."""
+        """Read a memory from a row of the table `memory`."""
         sources = row["sources"]
         fields: dict[str, Any] = {**row, "source": sources[0] if sources else None}
         return cls.model_validate(fields)
 
     @property
     def scope(self) -> Scope:
-        """Whose memory this is."""
+        """The scope that the memory belongs to."""
         return Scope(self.tenant, self.agent_id, self.user_id)
 
     @computed_field  # type: ignore[prop-decorator]
     @property
     def effective_importance(self) -> float:
-        """The importance that ranking goes by."""
+        """The decayed importance, which ranking uses."""
         return decay.effective_importance(self.importance, self.last_seen_at)
 
     @property
     def at(self) -> datetime:
-        """When the fact happened, or else when it was written."""
+        """The time that the memory is about, or else when it was created."""
         return self.occurred_at or self.created_at

@@ -1,4 +1,4 @@
-"""Every statement on long-term entries. Functions take the caller's transaction and never commit."""
+"""Statements on long-term memories. Functions use the caller's transaction and never commit."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -26,8 +26,8 @@ from shared.memory.longterm.memory import Memory
 from shared.memory.longterm.table import READ_COLUMNS, memory
 from shared.search.text import tsvector
 
-# A second save of a live fact reinforces it. The conflict target is a unique index, so this
-# holds under concurrency; rows come sorted, so two batches can't wait for each other.
+# Saving a live memory a second time reinforces it. The conflict target is a unique index, so this
+# also holds for concurrent saves. Rows are sorted, so that two batches can't deadlock.
 _UPSERT = text(
     """
     INSERT INTO memory (tenant, id, agent_id, user_id, content, category, tags, metadata, importance,
@@ -57,10 +57,10 @@ _UPSERT = text(
 async def upsert(
     connection: AsyncConnection, scope: Scope, rows: Sequence[Mapping[str, Any]]
 ) -> list[RowMapping]:
-    """Insert entries, or reinforce the live ones that say the same; `inserted` tells which.
+    """Insert memories, or reinforce the live ones with the same fingerprint; return the stored rows.
 
-    Each row has an id of its own, a `fingerprint` in hex, and its indexed `search_terms`; no two share
-    a fingerprint.
+    The column `inserted` of a returned row is true if the memory is new. `rows` are built by `new_rows`;
+    no two may have the same fingerprint.
     """
     values = {"tenant": scope.tenant, "agent_id": scope.agent_id, "user_id": scope.user_id}
     encoded = orjson.dumps([dict(row) for row in rows]).decode()
@@ -80,17 +80,17 @@ _ADD_TAGS = text(
 
 
 async def add_tags(
-    connection: AsyncConnection, tenant: str, entry_id: str, tags: Sequence[str]
+    connection: AsyncConnection, tenant: str, memory_id: str, tags: Sequence[str]
 ) -> Memory | None:
-    """Add the tags that an entry lacks, as a new version; None when it lacks none."""
+    """Add the tags that a memory lacks, as a new version; return None if it lacks none."""
     search_terms = tsvector.terms_of(" ".join(tags))
-    values = {"tenant": tenant, "id": entry_id, "tags": list(tags), "search_terms": search_terms}
+    values = {"tenant": tenant, "id": memory_id, "tags": list(tags), "search_terms": search_terms}
     row = (await connection.execute(_ADD_TAGS, values)).mappings().one_or_none()
     return None if row is None else Memory.from_row(row)
 
 
 async def reinforce(connection: AsyncConnection, scope: Scope, ids: Sequence[str]) -> list[Memory]:
-    """Count one more observation of live entries of exactly this scope."""
+    """Count one more observation of each of these memories that is live and of exactly this scope."""
     rows = await connection.execute(
         update(memory)
         .where(exact_scope(memory, scope), memory.c.id.in_(ids), memory.c.archived_at.is_(None))
@@ -103,7 +103,10 @@ async def reinforce(connection: AsyncConnection, scope: Scope, ids: Sequence[str
 async def find_successors(
     connection: AsyncConnection, scope: Scope, fingerprints: Sequence[bytes]
 ) -> dict[bytes, list[str]]:
-    """Return, for each of these facts that stands archived, the ids that took its place."""
+    """Return the ids that superseded the archived memories with these fingerprints, by fingerprint.
+
+    If several have the same fingerprint, the one archived last counts.
+    """
     rows = await connection.execute(
         select(memory.c.fingerprint, memory.c.superseded_by)
         .where(
@@ -118,10 +121,10 @@ async def find_successors(
 
 
 async def get(
-    connection: AsyncConnection, caller: Caller, entry_id: str, *, lock: bool = False
+    connection: AsyncConnection, caller: Caller, memory_id: str, *, lock: bool = False
 ) -> Memory | None:
-    """Return an entry that the caller may see, archived or not."""
-    statement = select(memory).where(tenant_filter(memory, caller.tenant), memory.c.id == entry_id)
+    """Return a memory, archived or not, or None if the caller may not see it. `lock` locks its row."""
+    statement = select(memory).where(tenant_filter(memory, caller.tenant), memory.c.id == memory_id)
     if lock:
         statement = statement.with_for_update()
     row = (await connection.execute(statement)).mappings().one_or_none()
@@ -131,13 +134,13 @@ async def get(
 
 
 async def read(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> list[Memory]:
-    """Return entries by id, in no order."""
+    """Return the memories with these ids, in no order."""
     statement = select(memory).where(tenant_filter(memory, tenant), memory.c.id.in_(ids))
     return [Memory.from_row(row) for row in (await connection.execute(statement)).mappings()]
 
 
 async def lock(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> list[Memory]:
-    """Return entries by id and hold them until the transaction ends."""
+    """Return the memories with these ids, locked until the transaction ends."""
     statement = (
         select(memory).where(tenant_filter(memory, tenant), memory.c.id.in_(ids)).order_by(memory.c.id)
     )
@@ -147,22 +150,22 @@ async def lock(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> 
 
 
 async def select_memories(connection: AsyncConnection, statement: Select[Any]) -> list[Memory]:
-    """Run a select on `entry` that another file of this capability built."""
+    """Run a select on `memory` that another file of this capability built."""
     return [Memory.from_row(row) for row in (await connection.execute(statement)).mappings()]
 
 
 async def select_rows(connection: AsyncConnection, *conditions: ColumnElement[bool]) -> list[RowMapping]:
-    """Return the rows of which `Entry.of` makes entries: a search ranks a hundred to show a few."""
+    """Return rows with `READ_COLUMNS`. A search ranks a hundred rows and makes a Memory of only a few."""
     return list((await connection.execute(select(*READ_COLUMNS).where(*conditions))).mappings())
 
 
 async def update_columns(
-    connection: AsyncConnection, tenant: str, entry_id: str, values: Mapping[str, Any]
+    connection: AsyncConnection, tenant: str, memory_id: str, values: Mapping[str, Any]
 ) -> Memory:
-    """Set columns of one entry and return it."""
+    """Set columns of one memory and return it."""
     statement = (
         update(memory)
-        .where(tenant_filter(memory, tenant), memory.c.id == entry_id)
+        .where(tenant_filter(memory, tenant), memory.c.id == memory_id)
         .values(dict(values))
         .returning(memory)
     )
@@ -172,16 +175,24 @@ async def update_columns(
 async def find_duplicate(
     connection: AsyncConnection, scope: Scope, fingerprint: bytes, except_id: str
 ) -> str | None:
-    """Return the id of another live entry of exactly this scope that says the same."""
-    same = (memory.c.fingerprint == fingerprint, memory.c.archived_at.is_(None), memory.c.id != except_id)
-    found: str | None = await connection.scalar(select(memory.c.id).where(exact_scope(memory, scope), *same))
-    return found
+    """Return the id of another live memory of exactly this scope with this fingerprint, or None."""
+    is_duplicate = (
+        exact_scope(memory, scope),
+        memory.c.fingerprint == fingerprint,
+        memory.c.archived_at.is_(None),
+        memory.c.id != except_id,
+    )
+    duplicate_id: str | None = await connection.scalar(select(memory.c.id).where(*is_duplicate))
+    return duplicate_id
 
 
 async def archive(
     connection: AsyncConnection, tenant: str, ids: Sequence[str], reason: str, successors: Sequence[str]
 ) -> list[Memory]:
-    """Archive live entries in favour of others; each becomes a new version for the index."""
+    """Archive those of these memories that are live, as superseded by `successors`; return them.
+
+    Each gets a new version for the index.
+    """
     rows = await connection.execute(
         update(memory)
         .where(tenant_filter(memory, tenant), memory.c.id.in_(ids), memory.c.archived_at.is_(None))
@@ -198,7 +209,7 @@ async def archive(
 
 
 async def remove(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> None:
-    """Delete entries, and their ids from what other entries point at."""
+    """Delete memories, and remove their ids from the references of other memories."""
     await connection.execute(delete(memory).where(tenant_filter(memory, tenant), memory.c.id.in_(ids)))
     await connection.execute(_UNLINK, {"tenant": tenant, "ids": list(ids)})
 
@@ -214,13 +225,13 @@ _UNLINK = text(
 
 
 async def derived_only_from(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> list[Memory]:
-    """Return the entries whose every source is among `ids`."""
-    within = memory.c.derived_from.contained_by(list(ids))
-    some = func.cardinality(memory.c.derived_from) > 0
-    statement = select(memory).where(tenant_filter(memory, tenant), some, within)
+    """Return the memories that were derived from some of these, and from no others."""
+    only_from_ids = memory.c.derived_from.contained_by(list(ids))
+    is_derived = func.cardinality(memory.c.derived_from) > 0
+    statement = select(memory).where(tenant_filter(memory, tenant), is_derived, only_from_ids)
     return await select_memories(connection, statement)
 
 
-def cursor_after(moment: datetime, entry_id: str) -> ColumnElement[bool]:
-    """Return the condition of what follows (moment, id) when the newest come first."""
-    return keyset_after((memory.c.last_seen_at, moment, True), (memory.c.id, entry_id, False))
+def cursor_after(last_seen_at: datetime, memory_id: str) -> ColumnElement[bool]:
+    """Return the condition of the memories that follow a position when the last seen come first."""
+    return keyset_after((memory.c.last_seen_at, last_seen_at, True), (memory.c.id, memory_id, False))

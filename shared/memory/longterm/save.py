@@ -1,4 +1,4 @@
-"""Save entries: durable when this returns, found by keyword at once, enriched and embedded later."""
+"""Save memories: durable and found by keyword when this returns; enriched and embedded later."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
@@ -28,7 +28,7 @@ JsonObject = dict[str, Any]
 async def save(
     resources: Resources, scope: Scope, actor: str, draft: MemoryDraft, key: IdempotencyKey | None = None
 ) -> JsonObject:
-    """Save one checked draft and return the entry as JSON: the new one, or the one it reinforced."""
+    """Save one validated draft and return the memory as JSON: the new one, or the one it reinforced."""
     return (await save_all(resources, scope.tenant, actor, [(scope, draft)], key))[0]
 
 
@@ -36,34 +36,34 @@ async def save_all(
     resources: Resources,
     tenant: str,
     actor: str,
-    offers: Sequence[SaveItem],
+    items: Sequence[SaveItem],
     key: IdempotencyKey | None = None,
-    refused: Mapping[int, JsonObject] | None = None,
+    rejected: Mapping[int, JsonObject] | None = None,
 ) -> list[JsonObject]:
-    """Save checked drafts in one transaction; return an entry for each, in order.
+    """Save validated drafts in one transaction; return a memory as JSON for each, in order.
 
-    Drafts that say the same fold into one entry. `refused` are answers that stand already, by
-    their place among the answers. With a `key` that was seen before nothing is done at all
-    and the stored answer is returned.
+    Drafts of the same content become one memory. `rejected` holds results that are settled already, by
+    their position in the response. If a request with this `key` was done before, nothing is saved and
+    its stored response is returned.
     """
-    save_once = partial(_commit, resources, tenant, actor, offers, key, refused or {})
+    commit = partial(_commit, resources, tenant, actor, items, key, rejected or {})
     try:
-        answer, saved, claims = await save_once()
-    except IntegrityError:  # an id of 48 random bits was taken; the next draw will not be
-        answer, saved, claims = await save_once()
-    await resources.index_writer.write_through([index_document.document(entry) for entry in saved], claims)
-    if any(entry.state is MemoryState.PENDING for entry in saved):
+        response, saved, jobs = await commit()
+    except IntegrityError:  # an id of 48 random bits was taken; the second attempt draws others
+        response, saved, jobs = await commit()
+    await resources.index_writer.write_through([index_document.document(memory) for memory in saved], jobs)
+    if any(memory.state is MemoryState.PENDING for memory in saved):
         resources.publisher.wake(stages.ENRICH, len(saved))
-    return answer
+    return response
 
 
 async def _commit(
     resources: Resources,
     tenant: str,
     actor: str,
-    offers: Sequence[SaveItem],
+    items: Sequence[SaveItem],
     key: IdempotencyKey | None,
-    refused: Mapping[int, JsonObject],
+    rejected: Mapping[int, JsonObject],
 ) -> tuple[list[JsonObject], list[Memory], list[Job]]:
     async with (
         resources.postgres.for_tenant(tenant) as connection,
@@ -71,111 +71,116 @@ async def _commit(
     ):
         if request.stored is not None:
             return request.stored, [], []
-        enriching = resources.language_model is not None
+        can_enrich = resources.language_model is not None
         by_scope = {
-            scope: await _record(connection, scope, actor, drafts, enriching=enriching)
-            for scope, drafts in _grouped(offers).items()
+            scope: await _save_scope(connection, scope, actor, drafts, can_enrich=can_enrich)
+            for scope, drafts in _group_by_scope(items).items()
         }
         for scope in by_scope:
             await dream_schedule.schedule_dream(connection, resources.settings, scope)
-        changed = [entry for facts in by_scope.values() for entry, reindex in facts.values() if reindex]
-        claims = await enqueue_jobs(connection, tenant, changed)
-        entries = [by_scope[scope][_fact(draft)][0].model_dump(mode="json") for scope, draft in offers]
-        answer = batch_results.merge_results(entries, refused)
-        ids, user = sorted({entry["id"] for entry in entries}), offers[0][0].user_id if offers else None
-        await request.store(answer, record_ids=ids, user_id=user)
-    return answer, changed, claims
+        changed = [
+            memory
+            for memories in by_scope.values()
+            for memory, is_searchably_changed in memories.values()
+            if is_searchably_changed
+        ]
+        jobs = await enqueue_jobs(connection, tenant, changed)
+        saved = [by_scope[scope][_fingerprint(draft)][0].model_dump(mode="json") for scope, draft in items]
+        response = batch_results.merge_results(saved, rejected)
+        ids, user_id = sorted({memory["id"] for memory in saved}), items[0][0].user_id if items else None
+        await request.store(response, record_ids=ids, user_id=user_id)
+    return response, changed, jobs
 
 
-def _grouped(offers: Sequence[SaveItem]) -> dict[Scope, list[MemoryDraft]]:
+def _group_by_scope(items: Sequence[SaveItem]) -> dict[Scope, list[MemoryDraft]]:
     groups: dict[Scope, list[MemoryDraft]] = {}
-    for scope, draft in offers:
+    for scope, draft in items:
         groups.setdefault(scope, []).append(draft)
-    # In one order everywhere, so that two batches over the same scopes can't wait for each other.
+    # In the same order everywhere, so that two batches over the same scopes can't deadlock.
     return dict(sorted(groups.items(), key=lambda group: (group[0].agent_id, group[0].user_id or "")))
 
 
-async def enqueue_jobs(connection: AsyncConnection, tenant: str, entries: Sequence[Memory]) -> list[Job]:
-    """Write what is left to do for new or changed entries; return the index rows to write through."""
-    if not entries:
+async def enqueue_jobs(connection: AsyncConnection, tenant: str, memories: Sequence[Memory]) -> list[Job]:
+    """Enqueue the jobs of new or changed memories; return the index jobs, for write-through."""
+    if not memories:
         return []
-    pending = {entry.id: entry.version for entry in entries if entry.state is MemoryState.PENDING}
+    pending = {memory.id: memory.version for memory in memories if memory.state is MemoryState.PENDING}
     await job_queries.enqueue(connection, tenant, RecordKind.MEMORY, stages.ENRICH, pending)
-    versions = {entry.id: entry.version for entry in entries}
+    versions = {memory.id: memory.version for memory in memories}
     return await index_jobs.enqueue_index_jobs(
         connection, tenant, RecordKind.MEMORY, versions, delay=WRITE_THROUGH_SECONDS
     )
 
 
-async def _record(
-    connection: AsyncConnection, scope: Scope, actor: str, drafts: Sequence[MemoryDraft], *, enriching: bool
+async def _save_scope(
+    connection: AsyncConnection, scope: Scope, actor: str, drafts: Sequence[MemoryDraft], *, can_enrich: bool
 ) -> dict[bytes, tuple[Memory, bool]]:
-    """Return, for each fact, the entry that holds it and whether the index must hear of it."""
-    folded = _folded(drafts)
-    await tombstones.remove(connection, scope, [draft.content for draft, _ in folded.values()])
-    held = await _reinforce_successors(connection, scope, actor, folded)
-    new = [
-        _row(draft, twins, enriching=enriching) for fact, (draft, twins) in folded.items() if fact not in held
-    ]
-    if new:
-        upserted = await queries.upsert(connection, scope, new)
-        tags = {row["fingerprint"]: row["tags"] for row in new}
+    """Save drafts of one scope; return the stored memory for each fingerprint.
+
+    The second item of a value is true if a searchable field changed, so that the memory must be indexed.
+    """
+    groups = _group_by_fingerprint(drafts)
+    await tombstones.remove(connection, scope, [group[0].content for group in groups.values()])
+    stored = await _reinforce_successors(connection, scope, actor, list(groups))
+    new_groups = [group for fingerprint_, group in groups.items() if fingerprint_ not in stored]
+    if new_groups:
+        rows = [_merged_row(group, can_enrich=can_enrich) for group in new_groups]
+        tags = {row["fingerprint"]: row["tags"] for row in rows}
+        upserted = await queries.upsert(connection, scope, rows)
         for row in upserted:
-            offered = tags["\\x" + bytes(row["fingerprint"]).hex()]
-            held[bytes(row["fingerprint"])] = await _settle(connection, row, offered)
-        await history.add(
-            connection, actor, "created", [Memory.from_row(row) for row in upserted if row["inserted"]]
-        )
-        await history.add(
-            connection, actor, "reinforced", [Memory.from_row(row) for row in upserted if not row["inserted"]]
-        )
-    return held
+            new_tags = tags["\\x" + bytes(row["fingerprint"]).hex()]
+            stored[bytes(row["fingerprint"])] = await _add_new_tags(connection, row, new_tags)
+        created = [Memory.from_row(row) for row in upserted if row["inserted"]]
+        reinforced = [Memory.from_row(row) for row in upserted if not row["inserted"]]
+        await history.add(connection, actor, "created", created)
+        await history.add(connection, actor, "reinforced", reinforced)
+    return stored
 
 
-async def _settle(connection: AsyncConnection, row: RowMapping, tags: Sequence[str]) -> tuple[Memory, bool]:
-    """Union the tags into an entry that was there; tell whether what is searchable changed."""
+async def _add_new_tags(
+    connection: AsyncConnection, row: RowMapping, tags: Sequence[str]
+) -> tuple[Memory, bool]:
+    """Add the tags that a reinforced memory lacks; return it, and whether a searchable field changed."""
     if row["inserted"]:
         return Memory.from_row(row), True
     tagged = await queries.add_tags(connection, row["tenant"], row["id"], tags) if tags else None
     return (tagged, True) if tagged else (Memory.from_row(row), False)
 
 
-def _fact(draft: MemoryDraft) -> bytes:
+def _fingerprint(draft: MemoryDraft) -> bytes:
     return fingerprint(draft.content, draft.occurred_at)
 
 
-def _folded(drafts: Iterable[MemoryDraft]) -> dict[bytes, tuple[MemoryDraft, list[MemoryDraft]]]:
-    """Group drafts by fact: the first of each, and all of them."""
-    groups: dict[bytes, tuple[MemoryDraft, list[MemoryDraft]]] = {}
+def _group_by_fingerprint(drafts: Iterable[MemoryDraft]) -> dict[bytes, list[MemoryDraft]]:
+    groups: dict[bytes, list[MemoryDraft]] = {}
     for draft in drafts:
-        groups.setdefault(_fact(draft), (draft, []))[1].append(draft)
+        groups.setdefault(_fingerprint(draft), []).append(draft)
     return groups
 
 
 async def _reinforce_successors(
-    connection: AsyncConnection,
-    scope: Scope,
-    actor: str,
-    folded: dict[bytes, tuple[MemoryDraft, list[MemoryDraft]]],
+    connection: AsyncConnection, scope: Scope, actor: str, fingerprints: Sequence[bytes]
 ) -> dict[bytes, tuple[Memory, bool]]:
-    """A text that was already enriched away strengthens what took its place."""
-    held: dict[bytes, tuple[Memory, bool]] = {}
-    for fact, successors in (await queries.find_successors(connection, scope, list(folded))).items():
-        reinforced = await queries.reinforce(connection, scope, successors)
+    """Reinforce the successors of archived memories with these fingerprints; return the first of each."""
+    stored: dict[bytes, tuple[Memory, bool]] = {}
+    successors = await queries.find_successors(connection, scope, fingerprints)
+    for fingerprint_, ids in successors.items():
+        reinforced = await queries.reinforce(connection, scope, ids)
         await history.add(connection, actor, "reinforced", reinforced, "its source was saved again")
         if reinforced:
-            held[fact] = (reinforced[0], False)
-    return held
+            stored[fingerprint_] = (reinforced[0], False)
+    return stored
 
 
-def _row(draft: MemoryDraft, twins: Sequence[MemoryDraft], *, enriching: bool) -> dict[str, Any]:
-    pending = enriching and any(twin.enrich for twin in twins)
-    sources = [twin.source.model_dump() for twin in twins if twin.source]
-    merged = draft.model_copy(update={"tags": tuple(dict.fromkeys(t for d in twins for t in d.tags))})
+def _merged_row(drafts: Sequence[MemoryDraft], *, can_enrich: bool) -> dict[str, Any]:
+    """Return the row of one memory for drafts of the same content."""
+    is_pending = can_enrich and any(draft.enrich for draft in drafts)
+    sources = [draft.source.model_dump() for draft in drafts if draft.source]
+    tags = tuple(dict.fromkeys(tag for draft in drafts for tag in draft.tags))
     return new_rows.row_from_draft(
-        merged,
-        MemoryState.PENDING if pending else MemoryState.FINAL,
-        importance=max(twin.importance for twin in twins),
+        drafts[0].model_copy(update={"tags": tags}),
+        MemoryState.PENDING if is_pending else MemoryState.FINAL,
+        importance=max(draft.importance for draft in drafts),
         sources=[source for i, source in enumerate(sources) if source not in sources[:i]],
-        reinforcement_count=len(twins),
+        reinforcement_count=len(drafts),
     )

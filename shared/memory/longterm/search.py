@@ -1,4 +1,4 @@
-"""Find entries: the index says who might match, Postgres who they are, pure functions who is best."""
+"""Search memories: the index finds hits, Postgres has their current rows, pure functions rank them."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,7 +15,8 @@ from shared.infra.postgres import is_any_of, is_any_turn_of
 from shared.memory.longterm import index_document, queries
 from shared.memory.longterm.filters import MemoryFilters, anti_patterns
 from shared.memory.longterm.memory import Memory
-from shared.memory.longterm.table import READ_COLUMNS, memory
+from shared.memory.longterm.table import READ_COLUMNS
+from shared.memory.longterm.table import memory as memory_table
 from shared.platform.resources import Resources
 from shared.search.index.client import IndexHits
 from shared.search.ranking import neighbours
@@ -25,26 +26,26 @@ from shared.search.text import bm25, tsvector
 from shared.search.text.tokenizer import tokenize_query
 
 _FALLBACK_ROWS = 500
-Offered = tuple[RowMapping, Candidate]
-"""A row of `entry`, and what ranking sees of it."""
+RowCandidate = tuple[RowMapping, Candidate]
+"""A row of `memory`, and its ranking candidate."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryResult:
-    """An entry and how it scored."""
+    """A memory with its scores."""
 
     memory: Memory
     scored: ScoredCandidate
 
     @classmethod
-    def unscored(cls, entry: Memory) -> "MemoryResult":
-        """Return an entry that no query ranked."""
-        return cls(entry, ScoredCandidate(entry.id, 0.0))
+    def unscored(cls, memory: Memory) -> "MemoryResult":
+        """Return a memory that no query ranked, with score 0."""
+        return cls(memory, ScoredCandidate(memory.id, 0.0))
 
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """What was found, best first, with what ran and what was missing."""
+    """Results, best first, with the stages that ran and the dependencies that were missing."""
 
     results: list[MemoryResult] = field(default_factory=list)
     stages: list[str] = field(default_factory=list)
@@ -53,10 +54,10 @@ class Results:
 
 @dataclass(frozen=True, slots=True)
 class SearchOptions:
-    """How to order what matches.
+    """How to rank and limit what matches.
 
-    `keep_anti_pattern` reserves a place for one that matches (LT12). With `episodes` set, so many of
-    them follow the others and count against no limit but their own (DR12): one search finds both.
+    `reserve_anti_pattern` reserves a place for an anti-pattern that matches. If `episodes` is set, at most
+    so many episodes follow the other results and do not count against `limit`.
     """
 
     limit: int = 20
@@ -67,130 +68,134 @@ class SearchOptions:
 
 
 async def search(
-    resources: Resources, scope: Scope, query: str, criteria: MemoryFilters, wanted: SearchOptions
+    resources: Resources, scope: Scope, query: str, filters: MemoryFilters, options: SearchOptions
 ) -> Results:
-    """Return the entries that match a query, best first.
+    """Return the memories that match a query, best first.
 
-    With the index away the words of the rows themselves are searched, marked `degraded`.
-    Raises errors.Unavailable only when Postgres is away: then nothing can be shown.
+    While the index is unavailable, the search terms of the rows are searched, and `degraded` says so.
+    Raises errors.Invalid for an unknown strategy, and errors.Unavailable only while Postgres is.
     """
-    if wanted.strategy not in ranking.STRATEGIES:
+    if options.strategy not in ranking.STRATEGIES:
         raise errors.Invalid("strategy", f"must be one of {', '.join(ranking.STRATEGIES)}")
-    reserve = [anti_patterns()] if wanted.reserve_anti_pattern else []
+    reserved = [anti_patterns()] if options.reserve_anti_pattern else []
     try:
-        found = await resources.search_index.search(
+        hits = await resources.search_index.search(
             scope.tenant,
             RecordKind.MEMORY,
             query,
-            criteria.to_qdrant(scope),
-            reserve,
-            embed_query_as_is=wanted.strategy == "mean",
+            filters.to_qdrant(scope),
+            reserved,
+            embed_query_as_is=options.strategy == "mean",
         )
-    except errors.Unavailable as away:
-        if away.dependency == "postgres":
+    except errors.Unavailable as error:
+        if error.dependency == "postgres":
             raise
-        return await _by_rows(resources, scope, query, criteria, wanted)
-    if not found.hits:
-        return Results([], found.stages, found.degraded)
-    return Results(
-        await _best(resources, scope, query, criteria, wanted, found), found.stages, found.degraded
-    )
+        return await _search_postgres(resources, scope, query, filters, options)
+    if not hits.hits:
+        return Results([], hits.stages, hits.degraded)
+    results = await _rank_hits(resources, scope, query, filters, options, hits)
+    return Results(results, hits.stages, hits.degraded)
 
 
-async def _best(
+async def _rank_hits(
     resources: Resources,
     scope: Scope,
     query: str,
-    criteria: MemoryFilters,
-    wanted: SearchOptions,
-    found: IndexHits,
+    filters: MemoryFilters,
+    options: SearchOptions,
+    hits: IndexHits,
 ) -> list[MemoryResult]:
-    """Read the hits again, as they are now, with what was said beside the best, and rank them."""
-    visible = criteria.to_sql(scope)
+    """Read the current rows of the hits and the neighbours of the best ones, and rank them."""
+    visible = filters.to_sql(scope)
     async with resources.postgres.for_tenant(scope.tenant) as connection:
-        hits = [hit.record_id for hit in found.hits]
-        offered = _offered(
-            found, await queries.select_rows(connection, *visible, is_any_of(memory.c.id, hits))
-        )
-        ranked = _rank(query, offered, wanted)
-        if wanted.strategy == ranking.DEFAULT_STRATEGY:
-            beside = await _beside(connection, visible, ranked, offered)
-            ranked = _rank(query, offered := [*offered, *beside], wanted) if beside else ranked
-    return _top(ranked, offered, wanted)
+        is_hit = is_any_of(memory_table.c.id, [hit.record_id for hit in hits.hits])
+        candidates = _current_candidates(hits, await queries.select_rows(connection, *visible, is_hit))
+        ranked = _rank(query, candidates, options)
+        if options.strategy == ranking.DEFAULT_STRATEGY:
+            neighbouring = await _read_neighbours(connection, visible, ranked, candidates)
+            if neighbouring:
+                candidates = [*candidates, *neighbouring]
+                ranked = _rank(query, candidates, options)
+    return _best_results(ranked, candidates, options)
 
 
-def _rank(query: str, offered: Sequence[Offered], wanted: SearchOptions) -> list[ScoredCandidate]:
-    candidates = [candidate for _, candidate in offered]
-    return ranking.rank(query, candidates, wanted.strategy, wanted.min_similarity, datetime.now(UTC))
+def _rank(
+    query: str, row_candidates: Sequence[RowCandidate], options: SearchOptions
+) -> list[ScoredCandidate]:
+    candidates = [candidate for _, candidate in row_candidates]
+    return ranking.rank(query, candidates, options.strategy, options.min_similarity, datetime.now(UTC))
 
 
-def _offered(found: IndexHits, rows: Sequence[RowMapping]) -> list[Offered]:
-    """Return the rows that a hit found as they are now; what is gone, changed or foreign falls away."""
-    hits = {(hit.record_id, hit.version): hit for hit in found.hits}
-    current = ((row, hits.get((row["id"], row["version"]))) for row in rows)
-    return [(row, index_document.candidate(row, hit.keyword, hit.cosine)) for row, hit in current if hit]
+def _current_candidates(hits: IndexHits, rows: Sequence[RowMapping]) -> list[RowCandidate]:
+    """Return the rows whose current version was hit. A hit of an older version proves nothing."""
+    by_version = {(hit.record_id, hit.version): hit for hit in hits.hits}
+    rows_with_hits = ((row, by_version.get((row["id"], row["version"]))) for row in rows)
+    return [
+        (row, index_document.candidate(row, hit.keyword, hit.cosine)) for row, hit in rows_with_hits if hit
+    ]
 
 
-async def _beside(
+async def _read_neighbours(
     connection: AsyncConnection,
     visible: Sequence[ColumnElement[bool]],
     ranked: Sequence[ScoredCandidate],
-    offered: Sequence[Offered],
-) -> list[Offered]:
-    """Read the entries said next to the best hits: an answer often stands beside its question's words."""
-    places = neighbours.neighbour_keys(ranked, [candidate for _, candidate in offered])
-    if not places:
+    row_candidates: Sequence[RowCandidate],
+) -> list[RowCandidate]:
+    """Read the memories of the turns beside the best hits: an answer often follows its question there."""
+    turn_keys = neighbours.neighbour_keys(ranked, [candidate for _, candidate in row_candidates])
+    if not turn_keys:
         return []
-    here = is_any_turn_of(memory.c.source_session_id, memory.c.source_seq, places)
-    known = {row["id"] for row, _ in offered}
-    rows = await queries.select_rows(connection, *visible, here)
-    return [(row, index_document.candidate(row, None, None)) for row in rows if row["id"] not in known]
+    is_neighbour = is_any_turn_of(memory_table.c.source_session_id, memory_table.c.source_seq, turn_keys)
+    known_ids = {row["id"] for row, _ in row_candidates}
+    rows = await queries.select_rows(connection, *visible, is_neighbour)
+    return [(row, index_document.candidate(row, None, None)) for row in rows if row["id"] not in known_ids]
 
 
-def _top(
-    ranked: Sequence[ScoredCandidate], offered: Sequence[Offered], wanted: SearchOptions
+def _best_results(
+    ranked: Sequence[ScoredCandidate], row_candidates: Sequence[RowCandidate], options: SearchOptions
 ) -> list[MemoryResult]:
-    rows = {row["id"]: row for row, _ in offered}
-    reserved = _anti_patterns(rows.values()) if wanted.reserve_anti_pattern else set()
-    episodes = _episodes(rows.values()) if wanted.episodes is not None else set()
-    best = ranking.top([one for one in ranked if one.id not in episodes], wanted.limit, reserved)
-    told = [one for one in ranked if one.id in episodes][: wanted.episodes]
-    return [MemoryResult(Memory.from_row(rows[one.id]), one) for one in [*best, *told]]
+    rows = {row["id"]: row for row, _ in row_candidates}
+    reserved_ids = _anti_pattern_ids(rows.values()) if options.reserve_anti_pattern else set()
+    episode_ids = _episode_ids(rows.values()) if options.episodes is not None else set()
+    others = [scored for scored in ranked if scored.id not in episode_ids]
+    best = ranking.top(others, options.limit, reserved_ids)
+    episodes = [scored for scored in ranked if scored.id in episode_ids][: options.episodes]
+    return [MemoryResult(Memory.from_row(rows[scored.id]), scored) for scored in [*best, *episodes]]
 
 
-def _anti_patterns(rows: Iterable[RowMapping]) -> set[str]:
+def _anti_pattern_ids(rows: Iterable[RowMapping]) -> set[str]:
     return {row["id"] for row in rows if is_anti_pattern(row["category"], row["tags"])}
 
 
-def _episodes(rows: Iterable[RowMapping]) -> set[str]:
+def _episode_ids(rows: Iterable[RowMapping]) -> set[str]:
     return {row["id"] for row in rows if is_below(EPISODES, row["category"])}
 
 
-async def _by_rows(
-    resources: Resources, scope: Scope, query: str, criteria: MemoryFilters, wanted: SearchOptions
+async def _search_postgres(
+    resources: Resources, scope: Scope, query: str, filters: MemoryFilters, options: SearchOptions
 ) -> Results:
-    """Search without the index: the same words, weighed among the rows that hold any of them."""
+    """Search without the index: score the rows that contain any term of the query."""
     async with resources.postgres.for_tenant(scope.tenant) as connection:
-        rows = await _holding(connection, scope, query, criteria)
+        rows = await _rows_with_any_term(connection, scope, query, filters)
     candidates = [index_document.candidate(row, None, None) for row in rows]
     scores = bm25.score_texts(query, [candidate.text for candidate in candidates])
     scored = [replace(candidate, keyword=score) for candidate, score in zip(candidates, scores, strict=True)]
-    offered = list(zip(rows, scored, strict=True))
-    degraded = ["index"] if resources.embedder is None else ["index", "dense"]
-    return Results(_top(_rank(query, offered, wanted), offered, wanted), ["postgres"], degraded)
+    row_candidates = list(zip(rows, scored, strict=True))
+    results = _best_results(_rank(query, row_candidates, options), row_candidates, options)
+    return Results(results, ["postgres"], ["index"] if resources.embedder is None else ["index", "dense"])
 
 
-async def _holding(
-    connection: AsyncConnection, scope: Scope, query: str, criteria: MemoryFilters
+async def _rows_with_any_term(
+    connection: AsyncConnection, scope: Scope, query: str, filters: MemoryFilters
 ) -> list[RowMapping]:
     terms = tokenize_query(query)
     if not terms:
         return []
-    holds, rank = tsvector.matches_any(memory.c.search_terms, terms)
+    matches, rank = tsvector.matches_any(memory_table.c.search_terms, terms)
     statement = (
         select(*READ_COLUMNS)
-        .where(*criteria.to_sql(scope), holds)
-        .order_by(rank.desc(), memory.c.last_seen_at.desc())
+        .where(*filters.to_sql(scope), matches)
+        .order_by(rank.desc(), memory_table.c.last_seen_at.desc())
         .limit(_FALLBACK_ROWS)
     )
     return list((await connection.execute(statement)).mappings())
@@ -199,14 +204,14 @@ async def _holding(
 async def list_newest(
     resources: Resources,
     scope: Scope,
-    criteria: MemoryFilters,
+    filters: MemoryFilters,
     limit: int,
     after: tuple[datetime, str] | None = None,
 ) -> list[Memory]:
-    """Return entries without a query, the last seen first."""
-    statement = select(*READ_COLUMNS).where(*criteria.to_sql(scope))
+    """Return memories without a query, the last seen first, from the position (last seen, id) `after` on."""
+    statement = select(*READ_COLUMNS).where(*filters.to_sql(scope))
     if after is not None:
         statement = statement.where(queries.cursor_after(*after))
-    ordered = statement.order_by(memory.c.last_seen_at.desc(), memory.c.id).limit(limit)
+    statement = statement.order_by(memory_table.c.last_seen_at.desc(), memory_table.c.id).limit(limit)
     async with resources.postgres.for_tenant(scope.tenant) as connection:
-        return await queries.select_memories(connection, ordered)
+        return await queries.select_memories(connection, statement)

@@ -1,4 +1,4 @@
-"""Long-term entries, their history, and the tombstones of what was forgotten on purpose."""
+"""The tables of long-term memories, of their history, and of tombstones."""
 
 from sqlalchemy import (
     BigInteger,
@@ -37,14 +37,14 @@ memory = Table(
     Column("importance", Double, nullable=False, server_default=text("0.5")),
     Column("state", Text, nullable=False),
     Column("failure_reason", Text),
-    # What the point in the index shows: every change of a searchable field is a new version.
+    # The version of the point in the index: every change of a searchable field is a new version.
     Column("version", Integer, nullable=False, server_default=text("1")),
-    # What a recalled line shows: changes with content and category, not with reinforcement.
+    # The version of a recalled line: changes with content and category, not with reinforcement.
     Column("content_version", Integer, nullable=False, server_default=text("1")),
     Column("reinforcement_count", Integer, nullable=False, server_default=text("1")),
     Column("occurred_at", DateTime(timezone=True)),
     Column("sources", JSONB, nullable=False, server_default=text("'[]'")),
-    # Where the first source stands, for reading what was said next to it.
+    # The first source's turn key, for reading the memories of neighbour turns.
     Column("source_session_id", Text, Computed("sources -> 0 ->> 'session_id'", persisted=True)),
     Column("source_seq", Integer, Computed("(sources -> 0 ->> 'seq')::integer", persisted=True)),
     Column("superseded_by", ARRAY(Text), nullable=False, server_default=_EMPTY),
@@ -54,14 +54,14 @@ memory = Table(
     Column("last_seen_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
     Column("archived_at", DateTime(timezone=True)),
     Column("archive_reason", Text),
-    # SHA-256 of the folded text and the time it speaks of: what makes two saves the same fact.
+    # SHA-256 of normalised content and `occurred_at`: what makes two saves the same memory.
     Column("fingerprint", LargeBinary, nullable=False),
-    # The words of the one tokenizer, for search without the index.
+    # Terms of the same tokenizer as the index, for search without the index.
     Column("search_terms", TSVECTOR, nullable=False),
     PrimaryKeyConstraint("tenant", "id"),
 )
 
-# What a reader needs; the rest is for searching and for telling entries apart.
+# The columns of which a Memory is made; the others serve only statements.
 READ_COLUMNS = [
     column
     for column in memory.c

@@ -1,1 +1,1 @@
-"""Working memory: the desk that agents, patrols and subagents share, where everything expires."""
+"""Working memory: short-lived entries that agents, patrols and subagents share; all of them expire."""

@@ -1,4 +1,4 @@
-"""Find what lies on the desks: the same ranking as everywhere, read again from Redis."""
+"""Search working memory: the index finds hits, Redis has the current entries, pure functions rank them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from shared.memory.working import access, index_document, keys, queries
 from shared.memory.working.queries import WorkingMemory
 from shared.memory.working.working_entry import WorkingEntry
 from shared.platform.resources import Resources
-from shared.search.index import filters
+from shared.search.index import filters as index_filters
 from shared.search.index.client import IndexHits
 from shared.search.index.filters import Condition, field_equals
 from shared.search.ranking import rank as ranking
@@ -22,7 +22,7 @@ from shared.search.text import bm25
 
 @dataclass(frozen=True, slots=True)
 class WorkingFilters:
-    """Filters, all of which must hold. `prefix` is segment-aware; empty means every namespace."""
+    """Filters that must all hold. `prefix` is compared by segments; empty means every namespace."""
 
     prefix: str = ""
     category: str | None = None
@@ -33,24 +33,26 @@ class WorkingFilters:
             validation.check_category(self.category)
 
     def to_qdrant(self) -> list[Condition]:
-        """Return the conditions in the index's words."""
-        wanted = [
-            filters.is_later_than("expires_at", datetime.now(UTC)),
-            *filters.contains_all("tags", self.tags),
+        """Return the conditions on points."""
+        conditions = [
+            index_filters.is_later_than("expires_at", datetime.now(UTC)),
+            *index_filters.contains_all("tags", self.tags),
         ]
         if self.prefix:
-            wanted.append(field_equals("namespace_prefixes", keys.normalize_key(self.prefix)))
-        return [*wanted, field_equals("category_prefixes", self.category)] if self.category else wanted
+            conditions.append(field_equals("namespace_prefixes", keys.normalize_key(self.prefix)))
+        if self.category:
+            conditions.append(field_equals("category_prefixes", self.category))
+        return conditions
 
-    def hold(self, entry: WorkingEntry) -> bool:
-        """Tell whether an entry meets them."""
-        within = self.category is None or f"{entry.category or ''}/".startswith(f"{self.category}/")
-        return within and set(self.tags) <= set(entry.tags) and keys.is_within(entry.key, self.prefix)
+    def match(self, entry: WorkingEntry) -> bool:
+        """Return whether an entry meets all filters."""
+        is_in_category = self.category is None or f"{entry.category or ''}/".startswith(f"{self.category}/")
+        return is_in_category and set(self.tags) <= set(entry.tags) and keys.is_within(entry.key, self.prefix)
 
 
 @dataclass(frozen=True, slots=True)
 class WorkingResults:
-    """Entries with their scores, best first, with what ran and what was missing."""
+    """Entries with their scores, best first, with the stages that ran and what was missing."""
 
     results: list[tuple[WorkingEntry, float]] = field(default_factory=list)
     stages: list[str] = field(default_factory=list)
@@ -58,76 +60,87 @@ class WorkingResults:
 
 
 async def search(
-    resources: Resources, caller: Caller, query: str | None, criteria: WorkingFilters, limit: int
+    resources: Resources, caller: Caller, query: str | None, filters: WorkingFilters, limit: int
 ) -> WorkingResults:
-    """Return the entries that match and the key may see, best first; without a query the newest first."""
-    desk = WorkingMemory(resources.redis, resources.settings, caller.tenant)
+    """Return the entries that match and that the key may see, best first; without a query the newest.
+
+    While the index is unavailable, all entries are scored in process, and `degraded` says so.
+    Raises errors.Unavailable while Redis or Postgres is.
+    """
+    working_memory = WorkingMemory(resources.redis, resources.settings, caller.tenant)
     if not query:
-        return await _newest(resources, caller, desk, criteria, limit)
+        return await _list_newest(resources, caller, working_memory, filters, limit)
     try:
-        found = await resources.search_index.search(
-            caller.tenant, RecordKind.WORKING, query, criteria.to_qdrant()
+        hits = await resources.search_index.search(
+            caller.tenant, RecordKind.WORKING, query, filters.to_qdrant()
         )
-    except errors.Unavailable as away:
-        if away.dependency == "postgres":
+    except errors.Unavailable as error:
+        if error.dependency == "postgres":
             raise
-        return await _in_process(resources, caller, desk, query, criteria, limit)
-    hits = {hit.record_id: hit for hit in found.hits}
+        return await _search_in_process(resources, caller, working_memory, query, filters, limit)
+    hits_by_id = {hit.record_id: hit for hit in hits.hits}
     with redis_client.failures_as_unavailable():
-        entries = await queries.read_many(desk, hits)
-    current = {
-        record_id: one
-        for record_id, one in entries.items()
-        if index_document.version(one) == hits[record_id].version
-    }
-    held = {one.key: hits[ref] for ref, one in current.items() if criteria.hold(one)}
-    seen = await _visible(resources, caller, [one for one in current.values() if one.key in held])
-    candidates = [index_document.candidate(one, held[one.key].keyword, held[one.key].cosine) for one in seen]
-    return _results(query, candidates, seen, limit, found)
+        entries = await queries.read_many(working_memory, hits_by_id)
+    current = [
+        (entry, hits_by_id[record_id])
+        for record_id, entry in entries.items()
+        if index_document.version(entry) == hits_by_id[record_id].version and filters.match(entry)
+    ]
+    hits_by_key = {entry.key: hit for entry, hit in current}
+    visible = await _select_visible(resources, caller, [entry for entry, _ in current])
+    candidates = [
+        index_document.candidate(entry, hits_by_key[entry.key].keyword, hits_by_key[entry.key].cosine)
+        for entry in visible
+    ]
+    return _rank(query, candidates, visible, limit, hits)
 
 
-async def _visible(
+async def _select_visible(
     resources: Resources, caller: Caller, entries: Sequence[WorkingEntry]
 ) -> list[WorkingEntry]:
-    """Leave out others' desks before the best are counted off: else they would take the places."""
-    seen = await access.visible(resources.postgres, caller, [one.key for one in entries])
-    return [one for one in entries if keys.namespace_of(one.key) in seen]
+    """Return the entries that the key may see.
+
+    This comes before the limit is applied, or entries of others would use it up.
+    """
+    namespaces = await access.visible(resources.postgres, caller, [entry.key for entry in entries])
+    return [entry for entry in entries if keys.namespace_of(entry.key) in namespaces]
 
 
-async def _newest(
-    resources: Resources, caller: Caller, desk: WorkingMemory, criteria: WorkingFilters, limit: int
+async def _list_newest(
+    resources: Resources, caller: Caller, working_memory: WorkingMemory, filters: WorkingFilters, limit: int
 ) -> WorkingResults:
-    entries = await _visible(resources, caller, await _held(desk, criteria))
-    newest = sorted(entries, key=lambda one: one.stored_at, reverse=True)[:limit]
-    return WorkingResults([(one, 0.0) for one in newest], ["newest"])
+    entries = await _select_visible(resources, caller, await _list_matching(working_memory, filters))
+    newest = sorted(entries, key=lambda entry: entry.stored_at, reverse=True)[:limit]
+    return WorkingResults([(entry, 0.0) for entry in newest], ["newest"])
 
 
-async def _held(desk: WorkingMemory, criteria: WorkingFilters) -> list[WorkingEntry]:
+async def _list_matching(working_memory: WorkingMemory, filters: WorkingFilters) -> list[WorkingEntry]:
     with redis_client.failures_as_unavailable():
-        return [one async for one in queries.entries(desk, criteria.prefix) if criteria.hold(one)]
+        entries = queries.entries(working_memory, filters.prefix)
+        return [entry async for entry in entries if filters.match(entry)]
 
 
-async def _in_process(
+async def _search_in_process(
     resources: Resources,
     caller: Caller,
-    desk: WorkingMemory,
+    working_memory: WorkingMemory,
     query: str,
-    criteria: WorkingFilters,
+    filters: WorkingFilters,
     limit: int,
 ) -> WorkingResults:
-    entries = await _visible(resources, caller, await _held(desk, criteria))
-    scores = bm25.score_texts(query, [index_document.words(one) for one in entries])
+    entries = await _select_visible(resources, caller, await _list_matching(working_memory, filters))
+    scores = bm25.score_texts(query, [index_document.keywords(entry) for entry in entries])
     candidates = [
-        index_document.candidate(one, score, None) for one, score in zip(entries, scores, strict=True)
+        index_document.candidate(entry, score, None) for entry, score in zip(entries, scores, strict=True)
     ]
     degraded = ["index"] if resources.embedder is None else ["index", "dense"]
-    return _results(query, candidates, entries, limit, IndexHits([], ["working"], degraded))
+    return _rank(query, candidates, entries, limit, IndexHits([], ["working"], degraded))
 
 
-def _results(
-    query: str, candidates: Sequence[Candidate], entries: Sequence[WorkingEntry], limit: int, found: IndexHits
+def _rank(
+    query: str, candidates: Sequence[Candidate], entries: Sequence[WorkingEntry], limit: int, hits: IndexHits
 ) -> WorkingResults:
-    by_key = {one.key: one for one in entries}
+    by_key = {entry.key: entry for entry in entries}
     ranked = ranking.rank(query, candidates, now=datetime.now(UTC))[:limit]
     results = [(by_key[scored.id], scored.score) for scored in ranked]
-    return WorkingResults(results, found.stages, found.degraded)
+    return WorkingResults(results, hits.stages, hits.degraded)

@@ -1,9 +1,9 @@
-"""An entry on the desk, with and without its value.
+"""A working-memory entry, with and without its value.
 
-A listing is what inventories and lists show; it has no field for the value, so that no inventory
-can carry one by mistake. Two fields serve the code and stay out of answers: `remaining`, the
-seconds that were left by Redis's own clock when the entry was read (the reader's clock may
-differ), and `large`, which tells that the entry is read by parts (`chunks.py`).
+Inventories and lists consist of `WorkingEntryInfo`, which has no field for the value, so that no
+inventory can contain one by mistake. Two fields are not part of responses. `remaining` is the seconds
+that were left when the entry was read, by the time of the Redis server, from which the reader's may
+differ. `large` says that the entry is read by parts (see `chunks.py`).
 """
 
 from datetime import datetime
@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 
 class WorkingEntryInfo(BaseModel):
-    """An entry without its value; `key` is the full path as it was first written."""
+    """An entry without its value. `key` is the full path as it was first written."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -26,6 +26,6 @@ class WorkingEntryInfo(BaseModel):
 
 
 class WorkingEntry(WorkingEntryInfo):
-    """An entry with its value; that of a large entry is its outline unless the whole was asked for."""
+    """An entry with its value. The value of a large entry is its outline unless it was read in full."""
 
     value: str

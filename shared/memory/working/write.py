@@ -1,7 +1,7 @@
-"""Write to the desk and keep the index in step.
+"""Write to working memory and keep the index in step.
 
-The index rows are committed first: should this process die before the desk or the index hears
-of the change, a worker reads the desk as it then stands and makes the index agree.
+The index jobs are committed before Redis is written. If this process dies before Redis or the index is
+written, a worker reads the entry from Redis as it is then, and makes the index agree.
 """
 
 import time
@@ -28,41 +28,48 @@ async def put(
     category: str | None = None,
     tags: Iterable[str] = (),
 ) -> WorkingEntry:
-    """Write an entry under its full path and return it; it is found by keyword at once."""
-    desk = WorkingMemory(resources.redis, resources.settings, tenant)
-    queries.check(desk, path, value, ttl_seconds=ttl_seconds, category=category, tags=tags)
-    claims = await _announce(resources, tenant, [path])
+    """Write an entry under its full path and return it. It is found by keyword at once.
+
+    Raises errors.Invalid for bad input, and errors.LimitReached if its namespace is full.
+    """
+    working_memory = WorkingMemory(resources.redis, resources.settings, tenant)
+    queries.check(working_memory, path, value, ttl_seconds=ttl_seconds, category=category, tags=tags)
+    jobs = await _enqueue_index_jobs(resources, tenant, [path])
     with redis_client.failures_as_unavailable():
-        entry = await queries.put(desk, path, value, ttl_seconds=ttl_seconds, category=category, tags=tags)
+        entry = await queries.put(
+            working_memory, path, value, ttl_seconds=ttl_seconds, category=category, tags=tags
+        )
+    # The returned value of a large entry is its outline; the index needs the whole.
     whole = entry.model_copy(update={"value": value})
-    await resources.index_writer.write_through([index_document.document(tenant, whole)], claims)
+    await resources.index_writer.write_through([index_document.document(tenant, whole)], jobs)
     return entry
 
 
 async def delete(resources: Resources, tenant: str, path: str) -> bool:
-    """Delete an entry; tell whether there was a live one."""
-    desk = WorkingMemory(resources.redis, resources.settings, tenant)
-    claims = await _announce(resources, tenant, [keys.check_writable(path)])
+    """Delete an entry, and return whether there was a live one."""
+    working_memory = WorkingMemory(resources.redis, resources.settings, tenant)
+    jobs = await _enqueue_index_jobs(resources, tenant, [keys.check_writable(path)])
     with redis_client.failures_as_unavailable():
-        there = await queries.delete(desk, path)
-    await resources.index_writer.write_through([], claims)
-    return there
+        is_deleted = await queries.delete(working_memory, path)
+    await resources.index_writer.write_through([], jobs)
+    return is_deleted
 
 
 async def clear(resources: Resources, tenant: str, prefix: str) -> int:
-    """Delete everything at and beneath a prefix; return how many live entries that were."""
-    desk = WorkingMemory(resources.redis, resources.settings, tenant)
+    """Delete everything at and below a prefix, and return how many live entries that were."""
+    working_memory = WorkingMemory(resources.redis, resources.settings, tenant)
     keys.resolve_prefix(prefix, None, write=True)
     with redis_client.failures_as_unavailable():
-        listed = await queries.list_entries(desk, prefix)
-        await _announce(resources, tenant, [one.key for one in listed])
-        return await queries.clear(desk, prefix)
+        infos = await queries.list_entries(working_memory, prefix)
+        await _enqueue_index_jobs(resources, tenant, [info.key for info in infos])
+        return await queries.clear(working_memory, prefix)
 
 
-async def _announce(resources: Resources, tenant: str, paths: Sequence[str]) -> list[Job]:
-    # Not a version of the entry, which Redis's clock gives later: a number that no twin shares.
-    now = time.time_ns() // 1000
-    versions = {index_document.record_id_of(path): now for path in paths}
+async def _enqueue_index_jobs(resources: Resources, tenant: str, paths: Sequence[str]) -> list[Job]:
+    # Redis sets the entry's version only when it is written. Until then, any number serves that no other
+    # write of the same key has.
+    version = time.time_ns() // 1000
+    versions = {index_document.record_id_of(path): version for path in paths}
     async with resources.postgres.for_tenant(tenant) as connection:
         return await index_jobs.enqueue_index_jobs(
             connection, tenant, RecordKind.WORKING, versions, delay=WRITE_THROUGH_SECONDS
