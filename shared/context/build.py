@@ -1,12 +1,13 @@
-"""Build the context of a turn: read side by side, shape by pure functions, record in one transaction.
+"""Build the context of a turn: gather inputs concurrently, assemble them, record the turn.
 
-No transaction is open while the index or a model is asked. The turn is recorded under the
-session row's lock; if another turn slipped in between, the conversation is read again there, so
-that what is withheld is exactly what `messages` shows.
+No transaction is open while the index or a model is called. The turn is recorded while the session's
+row is locked. If another turn was recorded since the inputs were gathered, the conversation is read
+again under the lock, so that exactly those memories are withheld that `messages` shows.
 """
 
 import time
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -16,138 +17,169 @@ from shared.context.types import BuiltContext, ContextInputs, Request
 from shared.conversation.sessions.open import get_session
 from shared.conversation.sessions.session import Session
 from shared.conversation.turns import append
+from shared.conversation.turns import index_document as turn_document
 from shared.conversation.turns import queries as turn_queries
-from shared.conversation.turns.turn import Turn, TurnDraft
+from shared.conversation.turns.turn import Turn, TurnDraft, record_id_of
 from shared.foundation.roles import Role
 from shared.foundation.scope import Caller
+from shared.foundation.stages import RecordKind
 from shared.jobs.job import Job
 from shared.platform.idempotency.queries import IdempotencyKey, find_stored, idempotent
 from shared.platform.resources import Resources
+from shared.search.index.points import IndexDocument
 
-Answer = dict[str, Any]
+JsonObject = dict[str, Any]
 
 
 async def build_context(
     resources: Resources, caller: Caller, session_id: str, request: Request, key: IdempotencyKey | None = None
-) -> Answer:
-    """Return {messages, blocks, recalled, first_turn, tokens, stages, degraded, seq, explain?}."""
+) -> JsonObject:
+    """Return {messages, blocks, recalled, first_turn, tokens, stages, degraded, seq, explain?}.
+
+    Without `record_turn` nothing is recorded, and there is no `seq`. If a request with this `key` was done
+    before, its stored response is returned, after its turn is written through if it was left unindexed.
+    Raises errors.NotFound if the caller sees no such session.
+    """
     started = time.perf_counter()
     async with resources.postgres.for_tenant(caller.tenant) as connection:
         stored = await find_stored(connection, caller.tenant, key)
-        if stored is not None:
-            return dict(stored)
-        session = await _session(resources, connection, caller, session_id)
-        marks = await _marks(resources, connection, session)
-    gathered = await gather(resources, session, marks, request)
+        if stored is None:
+            session = await _get_session(resources, connection, caller, session_id)
+            recalled_before = await _list_recalled(resources, connection, session)
+    if stored is not None:
+        return await _repeat(resources, caller.tenant, session_id, stored)
+    inputs = await gather(resources, session, recalled_before, request)
     if not request.record_turn:
-        shaped = assemble.assemble(_before_message(gathered, request.message), request)
-        return _answer(request, gathered, shaped, started)
-    answer, session, turns, claims = await _record(
-        resources, caller, session, gathered, request, key, started
-    )
-    if turns:
-        await append.cache_and_index(resources, session, turns, claims)
-    return answer
+        built = assemble.assemble(_without_current_message(inputs, request.message), request)
+        return _to_response(request, inputs, built, started)
+    recorded = await _record(resources, caller, session, inputs, request, key, started)
+    if recorded.turns is None:
+        return await _repeat(resources, caller.tenant, session_id, recorded.response)
+    await append.cache_and_index(resources, recorded.session, recorded.turns, recorded.jobs)
+    return recorded.response
 
 
-async def _session(
+async def _get_session(
     resources: Resources, connection: AsyncConnection, caller: Caller, session_id: str, *, lock: bool = False
 ) -> Session:
-    idle = resources.settings.window_ttl
-    return await get_session(connection, caller, session_id, idle, lock=lock)
+    return await get_session(connection, caller, session_id, resources.settings.window_ttl, lock=lock)
 
 
-async def _marks(
+async def _list_recalled(
     resources: Resources, connection: AsyncConnection, session: Session
 ) -> dict[str, tuple[int, int]]:
-    """Return what the turns that can be replayed have shown: an older mark withholds nothing."""
-    oldest = session.last_seq - resources.settings.context_max_turns
-    return await turn_queries.list_recalled(connection, session.tenant, session.id, oldest)
+    """Return what was recalled with the turns that can be replayed. Older turns withhold nothing."""
+    oldest_seq = session.last_seq - resources.settings.context_max_turns
+    return await turn_queries.list_recalled(connection, session.tenant, session.id, oldest_seq)
 
 
-def _before_message(gathered: ContextInputs, message: str) -> ContextInputs:
-    """Leave out the current message where the caller has already reported it as a turn."""
-    if gathered.turns and _says(gathered.turns[-1], message):
-        gathered.turns = gathered.turns[:-1]
-        gathered.first_turn = not gathered.turns
-    return gathered
+async def _repeat(resources: Resources, tenant: str, session_id: str, stored: JsonObject) -> JsonObject:
+    record_ids = [record_id_of(session_id, stored["seq"])]
+    await resources.index_writer.write_through_unindexed(tenant, RecordKind.TURN, record_ids, _load_documents)
+    return dict(stored)
 
 
-def _says(turn: Turn, message: str) -> bool:
+async def _load_documents(
+    connection: AsyncConnection, tenant: str, record_ids: Sequence[str]
+) -> list[IndexDocument]:
+    rows = await turn_queries.load_rows(connection, tenant, record_ids)
+    return [turn_document.of_row(row) for row in rows]
+
+
+def _without_current_message(inputs: ContextInputs, message: str) -> ContextInputs:
+    """Remove the last turn if it is the current message, which the caller has already reported as a turn."""
+    if inputs.turns and _is_message(inputs.turns[-1], message):
+        inputs.turns = inputs.turns[:-1]
+        inputs.first_turn = not inputs.turns
+    return inputs
+
+
+def _is_message(turn: Turn, message: str) -> bool:
     return turn.role is Role.USER and turn.content == message
+
+
+class _Recorded(NamedTuple):
+    """A response, and the recorded turn with its index jobs; `turns` is None for a repeated request."""
+
+    response: JsonObject
+    session: Session
+    turns: list[Turn] | None
+    jobs: list[Job]
 
 
 async def _record(
     resources: Resources,
     caller: Caller,
-    seen: Session,
-    gathered: ContextInputs,
+    gathered_session: Session,
+    inputs: ContextInputs,
     request: Request,
     key: IdempotencyKey | None,
     started: float,
-) -> tuple[Answer, Session, list[Turn], list[Job]]:
+) -> _Recorded:
     async with (
         resources.postgres.for_tenant(caller.tenant) as connection,
-        idempotent(connection, caller.tenant, key) as keyed,
+        idempotent(connection, caller.tenant, key) as idempotent_request,
     ):
-        if keyed.stored is not None:
-            return dict(keyed.stored), seen, [], []
-        session = await _session(resources, connection, caller, seen.id, lock=True)
-        if session.last_seq != seen.last_seq:
-            await _catch_up(resources, connection, session, gathered)
-        shaped = assemble.assemble(gathered, request)
-        turns, claims = await append.insert_turns(connection, session, [_turn(request, shaped)])
+        if idempotent_request.stored is not None:
+            return _Recorded(idempotent_request.stored, gathered_session, None, [])
+        session = await _get_session(resources, connection, caller, gathered_session.id, lock=True)
+        if session.last_seq != gathered_session.last_seq:
+            await _reload_turns(resources, connection, session, inputs)
+        built = assemble.assemble(inputs, request)
+        turns, jobs = await append.insert_turns(connection, session, [_to_draft(request, built)])
         await append.notify_dreams(connection, resources.settings, session, turns)
-        shown = {one.memory.id: one.memory.content_version for one in shaped.new_memories}
-        await turn_queries.save_recalled(connection, session, turns[0].seq, shown)
-        answer = _answer(request, gathered, shaped, started) | {"seq": turns[0].seq}
-        record_ids = [session.id, *_repeated(shaped, gathered)]
-        await keyed.store(answer, record_ids=record_ids, user_id=session.user_id)
-    return answer, session, turns, claims
+        versions = {result.memory.id: result.memory.content_version for result in built.new_memories}
+        await turn_queries.save_recalled(connection, session, turns[0].seq, versions)
+        response = _to_response(request, inputs, built, started) | {"seq": turns[0].seq}
+        record_ids = [session.id, *_ids_in_response(inputs, built)]
+        await idempotent_request.store(response, record_ids=record_ids, user_id=session.user_id)
+    return _Recorded(response, session, turns, jobs)
 
 
-async def _catch_up(
-    resources: Resources, connection: AsyncConnection, session: Session, gathered: ContextInputs
+async def _reload_turns(
+    resources: Resources, connection: AsyncConnection, session: Session, inputs: ContextInputs
 ) -> None:
     count = resources.settings.context_max_turns
-    gathered.turns = await turn_queries.list_last(connection, session.tenant, session.id, count)
-    gathered.recalled_before = await _marks(resources, connection, session)
-    gathered.first_turn = False
+    inputs.turns = await turn_queries.list_last(connection, session.tenant, session.id, count)
+    inputs.recalled_before = await _list_recalled(resources, connection, session)
+    inputs.first_turn = False
 
 
-def _turn(request: Request, shaped: BuiltContext) -> TurnDraft:
-    return TurnDraft(role=Role.USER, content=request.message, recalled=shaped.lines)
+def _to_draft(request: Request, built: BuiltContext) -> TurnDraft:
+    return TurnDraft(role=Role.USER, content=request.message, recalled=built.lines)
 
 
-def _repeated(shaped: BuiltContext, gathered: ContextInputs) -> list[str]:
-    """Return the entries whose text the answer repeats, so that forgetting them blanks it."""
-    replayed = [line.id for turn in gathered.turns for line in turn.recalled_lines]
-    return sorted({*replayed, *(one.memory.id for one in shaped.new_memories)})
+def _ids_in_response(inputs: ContextInputs, built: BuiltContext) -> list[str]:
+    """Return the ids of the memories whose text the response repeats: deleting one erases the response."""
+    replayed = [line.id for turn in inputs.turns for line in turn.recalled_lines]
+    return sorted({*replayed, *(result.memory.id for result in built.new_memories)})
 
 
-def _answer(request: Request, gathered: ContextInputs, shaped: BuiltContext, started: float) -> Answer:
-    answer: Answer = {
-        "messages": shaped.messages,
+def _to_response(request: Request, inputs: ContextInputs, built: BuiltContext, started: float) -> JsonObject:
+    response: JsonObject = {
+        "messages": built.messages,
         "blocks": [
             {"kind": block.kind, "text": blocks.text(block), "ids": [line.record_id for line in block.lines]}
-            for block in shaped.blocks
+            for block in built.blocks
         ],
         "recalled": [
-            one.memory.model_dump(mode="json") | {"score": one.scored.score} for one in shaped.new_memories
+            result.memory.model_dump(mode="json") | {"score": result.scored.score}
+            for result in built.new_memories
         ],
-        "first_turn": gathered.first_turn,
-        "tokens": shaped.tokens,
-        "stages": gathered.stages,
-        "degraded": gathered.degraded,
+        "first_turn": inputs.first_turn,
+        "tokens": built.tokens,
+        "stages": inputs.stages,
+        "degraded": inputs.degraded,
     }
-    return answer | {"explain": _explained(gathered, shaped, started)} if request.explain else answer
+    return response | {"explain": _explain(inputs, built, started)} if request.explain else response
 
 
-def _explained(gathered: ContextInputs, shaped: BuiltContext, started: float) -> Answer:
+def _explain(inputs: ContextInputs, built: BuiltContext, started: float) -> JsonObject:
+    total_ms = round((time.perf_counter() - started) * 1000, 2)
     return {
-        "scores": {one.memory.id: one.scored.scores for one in gathered.found},
-        "withheld": shaped.withheld,
-        "shortened": shaped.shortened,
-        "timings_ms": gathered.timings | {"total": round((time.perf_counter() - started) * 1000, 2)},
+        "scores": {result.memory.id: result.scored.scores for result in inputs.found},
+        "withheld": built.withheld,
+        "shortened": built.shortened,
+        "timings_ms": inputs.timings | {"total": total_ms},
         "token_rule": "one per four bytes of UTF-8, four per message",
     }

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import RowMapping
 from sqlalchemy.exc import IntegrityError
@@ -19,6 +19,7 @@ from shared.memory.longterm.fingerprint import fingerprint
 from shared.memory.longterm.memory import Memory, MemoryDraft
 from shared.platform.idempotency.queries import IdempotencyKey, idempotent
 from shared.platform.resources import Resources
+from shared.search.index.points import IndexDocument
 from shared.search.index.writer import WRITE_THROUGH_SECONDS
 
 SaveItem = tuple[Scope, MemoryDraft]
@@ -44,17 +45,37 @@ async def save_all(
 
     Drafts of the same content become one memory. `rejected` holds results that are settled already, by
     their position in the response. If a request with this `key` was done before, nothing is saved and
-    its stored response is returned.
+    its stored response is returned, after what it left unindexed is written through.
     """
     commit = partial(_commit, resources, tenant, actor, items, key, rejected or {})
     try:
-        response, saved, jobs = await commit()
+        committed = await commit()
     except IntegrityError:  # an id of 48 random bits was taken; the second attempt draws others
-        response, saved, jobs = await commit()
-    await resources.index_writer.write_through([index_document.document(memory) for memory in saved], jobs)
-    if any(memory.state is MemoryState.PENDING for memory in saved):
-        resources.publisher.wake(stages.ENRICH, len(saved))
-    return response
+        committed = await commit()
+    if committed.is_repeated:
+        ids = [result["id"] for result in committed.response if "id" in result]
+        await resources.index_writer.write_through_unindexed(tenant, RecordKind.MEMORY, ids, _load_documents)
+        return committed.response
+    documents = [index_document.document(memory) for memory in committed.changed]
+    await resources.index_writer.write_through(documents, committed.jobs)
+    if any(memory.state is MemoryState.PENDING for memory in committed.changed):
+        resources.publisher.wake(stages.ENRICH, len(committed.changed))
+    return committed.response
+
+
+async def _load_documents(
+    connection: AsyncConnection, tenant: str, ids: Sequence[str]
+) -> list[IndexDocument]:
+    return [index_document.document(memory) for memory in await queries.read(connection, tenant, ids)]
+
+
+class _Committed(NamedTuple):
+    """A response, and the new or changed memories with their index jobs."""
+
+    response: list[JsonObject]
+    changed: Sequence[Memory] = ()
+    jobs: Sequence[Job] = ()
+    is_repeated: bool = False
 
 
 async def _commit(
@@ -64,13 +85,13 @@ async def _commit(
     items: Sequence[SaveItem],
     key: IdempotencyKey | None,
     rejected: Mapping[int, JsonObject],
-) -> tuple[list[JsonObject], list[Memory], list[Job]]:
+) -> _Committed:
     async with (
         resources.postgres.for_tenant(tenant) as connection,
         idempotent(connection, tenant, key) as request,
     ):
         if request.stored is not None:
-            return request.stored, [], []
+            return _Committed(request.stored, is_repeated=True)
         can_enrich = resources.language_model is not None
         by_scope = {
             scope: await _save_scope(connection, scope, actor, drafts, can_enrich=can_enrich)
@@ -89,7 +110,7 @@ async def _commit(
         response = batch_results.merge_results(saved, rejected)
         ids, user_id = sorted({memory["id"] for memory in saved}), items[0][0].user_id if items else None
         await request.store(response, record_ids=ids, user_id=user_id)
-    return response, changed, jobs
+    return _Committed(response, changed, jobs)
 
 
 def _group_by_scope(items: Sequence[SaveItem]) -> dict[Scope, list[MemoryDraft]]:

@@ -7,11 +7,13 @@ the same points. Only time is lost.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import structlog
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation import errors, stages
+from shared.foundation.stages import RecordKind
 from shared.infra.broker import TaskPublisher
 from shared.infra.postgres import Postgres
 from shared.infra.qdrant import CollectionNotFound, Qdrant
@@ -23,8 +25,10 @@ from shared.search.index.generations import Generation
 from shared.search.index.points import IndexDocument
 
 WRITE_THROUGH_SECONDS = 5.0
-"""The time in which a writer indexes its own save. After it, a worker does so."""
-_CONFIRM_DELAY_SECONDS = 0.05
+"""Seconds that a writer has to index its own save before a worker does."""
+_GROUP = 0.05
+LoadDocuments = Callable[[AsyncConnection, str, Sequence[str]], Awaitable[Sequence[IndexDocument]]]
+"""Read the index documents of a tenant's records, by record id, in the caller's transaction."""
 log = structlog.get_logger()
 
 
@@ -51,6 +55,20 @@ class IndexWriter:
             by_generation.setdefault(job.generation, []).append(job)
         results = [await self._write(number, group, by_id) for number, group in by_generation.items()]
         return all(results)
+
+    async def write_through_unindexed(
+        self, tenant: str, kind: RecordKind, record_ids: Sequence[str], load: LoadDocuments
+    ) -> bool:
+        """Write the keyword points that the first try of a repeated request left unwritten after its commit.
+
+        Call it, outside a transaction, before a stored response is returned: a caller who repeats a
+        request because its connection broke then finds what it stored, as after the first try. Jobs that
+        a worker is processing are left to it. Return whether all the points are there.
+        """
+        async with self._postgres.for_tenant(tenant) as connection:
+            jobs = await index_jobs.find_unindexed(connection, tenant, kind, record_ids)
+            documents = await load(connection, tenant, [job.record_id for job in jobs]) if jobs else []
+        return await self.write_through(documents, jobs)
 
     async def close(self) -> None:
         """Confirm the remaining jobs."""

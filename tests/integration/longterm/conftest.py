@@ -19,7 +19,7 @@ def agent(gateway: Gateway) -> Agent:
 
 
 @pytest.fixture
-def nowhere() -> str:
+def unused_url() -> str:
     """An address of this machine that refuses."""
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
@@ -35,9 +35,9 @@ async def beside(gateway: Gateway, **changes: Any) -> AsyncIterator[Agent]:
 
 
 @pytest.fixture
-async def without_index(gateway: Gateway, nowhere: str) -> AsyncIterator[Agent]:
+async def without_index(gateway: Gateway, unused_url: str) -> AsyncIterator[Agent]:
     """The same tenant's agent at a gateway that can't reach Qdrant."""
-    async with beside(gateway, qdrant_url=f"http://{nowhere}") as agent:
+    async with beside(gateway, qdrant_url=f"http://{unused_url}") as agent:
         yield agent
 
 

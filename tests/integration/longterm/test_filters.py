@@ -112,9 +112,9 @@ async def test_a_search_without_a_query_keeps_to_its_filters(
     assert (answer["stages"], names(answer["results"])) == (["newest"], expected)
 
 
-async def test_without_the_index_the_filters_hold_as_well(filled: Gateway, nowhere: str) -> None:
+async def test_without_the_index_the_filters_hold_as_well(filled: Gateway, unused_url: str) -> None:
     """IX4."""
-    async with beside(filled, qdrant_url=f"http://{nowhere}") as agent:
+    async with beside(filled, qdrant_url=f"http://{unused_url}") as agent:
         for filters, expected in FILTERS:
             answer = await agent.search("word", limit=50, **filters)
             assert answer["degraded"] == ["index"]

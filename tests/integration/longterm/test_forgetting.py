@@ -184,11 +184,11 @@ async def test_erasing_a_user_leaves_nothing_of_theirs_and_all_of_others(
 
 
 async def test_with_the_index_away_the_receipt_says_pending_and_the_points_go_later(
-    agent: Agent, gateway: Gateway, eye: state.StateInspector, nowhere: str
+    agent: Agent, gateway: Gateway, eye: state.StateInspector, unused_url: str
 ) -> None:
     await plant_users(agent)
     await gateway.resources.index_writer.close()
-    async with beside(gateway, qdrant_url=f"http://{nowhere}") as partly:
+    async with beside(gateway, qdrant_url=f"http://{unused_url}") as partly:
         receipt = await partly.ask("DELETE", "/v1/users/ada")
         assert receipt["stores"] == {"postgres": "done", "redis": "done", "qdrant": "pending"}
         assert await agent.found("canary", agent_id="a", user_id="ada") == [], "what is read again is gone"

@@ -142,9 +142,9 @@ async def test_a_model_that_stopped_answering_does_not_stop_saves(
 
 
 async def test_with_index_and_model_both_configured_and_the_index_away_both_are_named(
-    embedding: Gateway, nowhere: str
+    embedding: Gateway, unused_url: str
 ) -> None:
-    async with beside(embedding, qdrant_url=f"http://{nowhere}") as agent:
+    async with beside(embedding, qdrant_url=f"http://{unused_url}") as agent:
         answer = await agent.search("travelling by train")
     assert (answer["stages"], answer["degraded"]) == (["postgres"], ["index", "dense"])
     assert answer["results"][0]["content"] == TRAIN

@@ -1,0 +1,85 @@
+"""A request that is repeated under its Idempotency-Key indexes what its first try left unindexed."""
+
+from http import HTTPStatus
+from typing import Any
+
+from tests.conftest import Gateway
+from tests.integration.longterm.conftest import beside
+from tests.integration.longterm.test_saving import sql
+from tests.journey.agent import Agent
+
+KEY = {"idempotency-key": "k"}
+
+
+async def unindexed(gateway: Gateway) -> list[str]:
+    await gateway.resources.index_writer.close()
+    return [row.kind for row in await sql(gateway, "SELECT kind FROM job WHERE stage = 'index'")]
+
+
+async def test_a_repeated_save_is_found_at_once(agent: Agent, without_index: Agent, gateway: Gateway) -> None:
+    request: dict[str, Any] = {
+        "json": {"content": "Ada likes trains."},
+        "headers": KEY,
+        "status": HTTPStatus.CREATED,
+    }
+    first = await without_index.ask("POST", "/v1/memories", **request)
+    assert await agent.found("trains") == []
+    assert await agent.ask("POST", "/v1/memories", **request) == first
+    assert await agent.found("trains") == ["Ada likes trains."]
+    assert await unindexed(gateway) == []
+
+
+async def test_a_repeated_batch_is_found_at_once_and_its_rejected_items_are_passed_over(
+    agent: Agent, without_index: Agent, gateway: Gateway
+) -> None:
+    bodies = [{"content": "Ada likes trains."}, {"content": " "}, {"content": "Bob likes trains."}]
+    request: dict[str, Any] = {
+        "json": {"memories": bodies},
+        "headers": KEY,
+        "status": HTTPStatus.CREATED,
+    }
+    first = await without_index.ask("POST", "/v1/memories/batch", **request)
+    assert await agent.ask("POST", "/v1/memories/batch", **request) == first
+    assert set(await agent.found("trains")) == {"Ada likes trains.", "Bob likes trains."}
+    assert await unindexed(gateway) == []
+
+
+async def test_a_repeated_context_has_its_turn_found_at_once(
+    agent: Agent, without_index: Agent, gateway: Gateway
+) -> None:
+    session = await agent.session()
+    request: dict[str, Any] = {"json": {"message": "Where is the lantern?"}, "headers": KEY}
+    path = f"/v1/sessions/{session}/context"
+    first = await without_index.ask("POST", path, **request)
+    assert await agent.turns_found("lantern") == []
+    assert await agent.ask("POST", path, **request) == first
+    assert await agent.turns_found("lantern") == ["Where is the lantern?"]
+    assert await unindexed(gateway) == []
+
+
+async def test_a_repeated_save_leaves_jobs_that_a_worker_holds_to_that_worker(
+    agent: Agent, without_index: Agent, gateway: Gateway
+) -> None:
+    request: dict[str, Any] = {
+        "json": {"content": "Ada likes trains."},
+        "headers": KEY,
+        "status": HTTPStatus.CREATED,
+    }
+    await without_index.ask("POST", "/v1/memories", **request)
+    await sql(gateway, "UPDATE job SET lease_token = gen_random_uuid()")
+    await agent.ask("POST", "/v1/memories", **request)
+    assert await agent.found("trains") == []
+
+
+async def test_a_repeated_save_while_the_index_is_unavailable_is_answered_all_the_same(
+    gateway: Gateway, agent: Agent, unused_url: str
+) -> None:
+    request: dict[str, Any] = {
+        "json": {"content": "Ada likes trains."},
+        "headers": KEY,
+        "status": HTTPStatus.CREATED,
+    }
+    async with beside(gateway, qdrant_url=f"http://{unused_url}") as without_index:
+        first = await without_index.ask("POST", "/v1/memories", **request)
+        assert await without_index.ask("POST", "/v1/memories", **request) == first
+    assert await unindexed(gateway) == ["memory"]
