@@ -1,1 +1,1 @@
-"""The main job: a user's message in, the context of the next model call out."""
+"""The context of an agent's next model call, built from a user's message."""

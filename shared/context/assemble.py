@@ -1,9 +1,9 @@
-"""From what was read to what is sent: pure functions, tried again with less until it fits.
+"""Assemble the messages of a context from its inputs, with less and less of them until it fits.
 
-An entry stands in `messages` exactly once. It is shown with the turn that it was recalled for
-and replayed with that turn; while that is so it is withheld from later turns. A line is replayed
-only while its mark names that turn, so an entry that was edited, shown again or forgotten
-since drops out of the older turn by itself.
+A memory is in `messages` exactly once. It is shown with the turn for which it was recalled, and replayed
+with that turn; meanwhile it is withheld from later turns. A line is replayed only while the memory's
+last recall names that turn. So a memory that has since been updated, shown again or deleted drops out
+of the older turn. All functions here are pure.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,113 +28,117 @@ from shared.memory.longterm.search import MemoryResult
 Message = dict[str, str]
 
 
-def assemble(gathered: ContextInputs, request: Request) -> BuiltContext:
-    """Return the context that fits `max_tokens`.
+def assemble(inputs: ContextInputs, request: Request) -> BuiltContext:
+    """Return the longest context that fits `max_tokens`, shortened in the order of SHORTENING_ORDER.
 
-    Shortened in the order of GIVES_WAY. The current message and the caller's own system text are
-    never cut, even if they alone are over the budget.
+    The current message, the caller's own system text and the summary are never shortened, even if they
+    alone are over the budget.
     """
-    best = None
-    for smaller, cut in _ever_smaller(gathered):
-        best = _assemble(smaller, request, cut)
-        if request.max_tokens is None or best.tokens <= request.max_tokens:
+    candidates = _shorten_step_by_step(inputs)
+    built = _assemble(*next(candidates), request)
+    for shorter_inputs, shortened in candidates:
+        if request.max_tokens is None or built.tokens <= request.max_tokens:
             break
-    if best is None:
-        raise AssertionError
-    return best
+        built = _assemble(shorter_inputs, shortened, request)
+    return built
 
 
-def _ever_smaller(gathered: ContextInputs) -> Iterator[tuple[ContextInputs, list[str]]]:
-    """Yield the whole, then ever less of it, with the kinds that gave way so far."""
-    cut: list[str] = []
-    yield gathered, cut
+def _shorten_step_by_step(inputs: ContextInputs) -> Iterator[tuple[ContextInputs, list[str]]]:
+    """Yield all inputs, then less and less of them, with the kinds that were shortened so far."""
+    shortened: list[str] = []
+    yield inputs, shortened
     for kind in SHORTENING_ORDER:
-        while _has(gathered, kind):
-            cut = [*cut, kind] if kind not in cut else cut
-            gathered = _with_less(gathered, kind)
-            yield gathered, cut
+        while _has(inputs, kind):
+            shortened = [*shortened, kind] if kind not in shortened else shortened
+            inputs = _shorten(inputs, kind)
+            yield inputs, shortened
 
 
-def _has(gathered: ContextInputs, kind: str) -> bool:
+def _has(inputs: ContextInputs, kind: str) -> bool:
     if kind == TURNS:
-        return any(turn.role is not Role.SUMMARY for turn in gathered.turns)
+        return any(turn.role is not Role.SUMMARY for turn in inputs.turns)
     if kind == BlockKind.RECALLED:
-        return bool(gathered.recalled)
+        return bool(inputs.recalled)
     if kind == BlockKind.EPISODES:
-        return bool(gathered.episodes)
-    return any(block.kind == kind for block in gathered.other_blocks)
+        return bool(inputs.episodes)
+    return any(block.kind == kind for block in inputs.other_blocks)
 
 
-def _with_less(gathered: ContextInputs, kind: str) -> ContextInputs:
+def _shorten(inputs: ContextInputs, kind: str) -> ContextInputs:
     if kind == TURNS:
-        return replace(gathered, turns=_without_oldest(gathered.turns))
+        return replace(inputs, turns=_without_oldest_turn(inputs.turns))
     if kind == BlockKind.RECALLED:
-        return replace(gathered, recalled=gathered.recalled[:-1])
+        return replace(inputs, recalled=inputs.recalled[:-1])
     if kind == BlockKind.EPISODES:
-        return replace(gathered, episodes=gathered.episodes[:-1])
-    return replace(gathered, other_blocks=_shortened(gathered.other_blocks, kind))
+        return replace(inputs, episodes=inputs.episodes[:-1])
+    return replace(inputs, other_blocks=_without_last_line(inputs.other_blocks, kind))
 
 
-def _shortened(others: Sequence[Block], kind: str) -> list[Block]:
-    shorter = [replace(block, lines=block.lines[:-1]) if block.kind == kind else block for block in others]
+def _without_last_line(blocks_: Sequence[Block], kind: str) -> list[Block]:
+    shorter = [replace(block, lines=block.lines[:-1]) if block.kind == kind else block for block in blocks_]
     return [block for block in shorter if block.lines]
 
 
-def _without_oldest(turns: Sequence[Turn]) -> list[Turn]:
+def _without_oldest_turn(turns: Sequence[Turn]) -> list[Turn]:
     oldest = next(turn for turn in turns if turn.role is not Role.SUMMARY)
     return [turn for turn in turns if turn is not oldest]
 
 
-def _assemble(gathered: ContextInputs, request: Request, cut: list[str]) -> BuiltContext:
-    standing = _standing(gathered)
-    facts, episodes = _new(gathered.recalled, standing), _new(gathered.episodes, standing)
-    new = [*facts, *episodes]
-    shown = {one.memory.id for one in new}
-    headed = [
-        block
-        for block in (blocks.recalled(facts), blocks.episodes(episodes), *gathered.other_blocks)
-        if block
+def _assemble(inputs: ContextInputs, shortened: list[str], request: Request) -> BuiltContext:
+    replayed_versions = _replayed_versions(inputs)
+    facts = _not_replayed(inputs.recalled, replayed_versions)
+    episodes = _not_replayed(inputs.episodes, replayed_versions)
+    new_memories = [*facts, *episodes]
+    new_ids = {result.memory.id for result in new_memories}
+    new_blocks = [
+        block for block in (blocks.recalled(facts), blocks.episodes(episodes), *inputs.other_blocks) if block
     ]
     messages = [
         *([_message("system", request.system)] if request.system else []),
-        *_summaries(gathered.turns),
-        *_replay(gathered, shown),
-        *(_message("system", blocks.text(block)) for block in headed),
+        *_summaries(inputs.turns),
+        *_replay(inputs, new_ids),
+        *(_message("system", blocks.text(block)) for block in new_blocks),
         _message("user", request.message),
     ]
     return BuiltContext(
         messages=messages,
-        blocks=headed,
-        new_memories=new,
-        lines=tuple(_line(one.memory) for one in new),
-        withheld=[one.memory.id for one in gathered.found if one.memory.id not in shown],
+        blocks=new_blocks,
+        new_memories=new_memories,
+        lines=tuple(_to_line(result.memory) for result in new_memories),
+        withheld=[result.memory.id for result in inputs.found if result.memory.id not in new_ids],
         tokens=tokens.of_messages(messages),
-        shortened=cut,
+        shortened=shortened,
     )
 
 
-def _new(found: Sequence[MemoryResult], standing: Mapping[str, int]) -> list[MemoryResult]:
-    return [one for one in found if standing.get(one.memory.id) != one.memory.content_version]
+def _not_replayed(
+    results: Sequence[MemoryResult], replayed_versions: Mapping[str, int]
+) -> list[MemoryResult]:
+    return [
+        result
+        for result in results
+        if replayed_versions.get(result.memory.id) != result.memory.content_version
+    ]
 
 
-def _line(entry: Memory) -> RecalledLine:
-    episode = is_below(EPISODES, entry.category)
-    return RecalledLine(id=entry.id, line=blocks.recalled_line(entry), is_episode=episode)
+def _to_line(memory: Memory) -> RecalledLine:
+    is_episode = is_below(EPISODES, memory.category)
+    return RecalledLine(id=memory.id, line=blocks.recalled_line(memory), is_episode=is_episode)
 
 
-def _standing(gathered: ContextInputs) -> dict[str, int]:
-    """Return the entries that a replayed turn still shows, with the content version shown."""
+def _replayed_versions(inputs: ContextInputs) -> dict[str, int]:
+    """Return the content versions of the memories that a replayed turn still shows, by memory id."""
     return {
-        line.id: gathered.recalled_before[line.id][0]
-        for turn in gathered.turns
+        line.id: inputs.recalled_before[line.id][0]
+        for turn in inputs.turns
         for line in turn.recalled_lines
-        if _stands(gathered, turn, line)
+        if _is_replayed(inputs, turn, line)
     }
 
 
-def _stands(gathered: ContextInputs, turn: Turn, line: RecalledLine) -> bool:
-    mark = gathered.recalled_before.get(line.id)
-    return mark is not None and mark[1] == turn.seq
+def _is_replayed(inputs: ContextInputs, turn: Turn, line: RecalledLine) -> bool:
+    last_recall = inputs.recalled_before.get(line.id)
+    return last_recall is not None and last_recall[1] == turn.seq
 
 
 def _summaries(turns: Sequence[Turn]) -> list[Message]:
@@ -142,14 +146,14 @@ def _summaries(turns: Sequence[Turn]) -> list[Message]:
     return [_message("system", f"{blocks.SUMMARY}\n{turn.content}") for turn in summaries[-1:]]
 
 
-def _replay(gathered: ContextInputs, shown_anew: set[str]) -> Iterator[Message]:
-    for turn in gathered.turns:
+def _replay(inputs: ContextInputs, new_ids: set[str]) -> Iterator[Message]:
+    for turn in inputs.turns:
         if turn.role is Role.SUMMARY:
             continue
         lines = [
             line
             for line in turn.recalled_lines
-            if _stands(gathered, turn, line) and line.id not in shown_anew
+            if _is_replayed(inputs, turn, line) and line.id not in new_ids
         ]
         yield from (_message("system", text) for text in blocks.replayed_texts(lines))
         yield _message(turn.role, turn.content)

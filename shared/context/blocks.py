@@ -1,4 +1,4 @@
-"""The blocks' words: headers and lines. What stands here is what the model reads."""
+"""The texts of the blocks, as the model reads them: headers and lines."""
 
 from collections.abc import Sequence
 
@@ -14,78 +14,78 @@ RECALLED = "Recalled from long-term memory (relevant to this message):"
 SUMMARY = "Summary of the conversation so far:"
 EPISODES = "Episodes from long-term memory (what happened before):"
 PAST_TURNS = "Related past conversation:"
-WORKING_MEMORY = "On your desk (working memory; read a value by its key):"
+WORKING_MEMORY = "Working memory (read a value by its key):"
 PATROL = "Patrol findings (working memory; read a value by its key, delete it to dismiss):"
 SUBAGENTS = "Subagent results (outlines; read one by its key):"
-_PAST_TURN_CHARS = 600
+_MAX_PAST_TURN_CHARS = 600
 
 
-def recalled_line(entry: Memory) -> str:
+def recalled_line(memory: Memory) -> str:
     """Return `- [id] (category or general): content`."""
-    return f"- [{entry.id}] ({entry.category or 'general'}): {prompt_safety.single_line(entry.content)}"
+    return f"- [{memory.id}] ({memory.category or 'general'}): {prompt_safety.single_line(memory.content)}"
 
 
 def recalled(results: Sequence[MemoryResult]) -> Block | None:
-    """Return the block of entries that are new in this turn."""
-    return _of_entries(BlockKind.RECALLED, RECALLED, results)
+    """Return the block of recalled memories that are new in this turn, or None if there are none."""
+    return _memory_block(BlockKind.RECALLED, RECALLED, results)
 
 
 def episodes(results: Sequence[MemoryResult]) -> Block | None:
-    """Return the block of episodes that are new in this turn."""
-    return _of_entries(BlockKind.EPISODES, EPISODES, results)
+    """Return the block of episodes that are new in this turn, or None if there are none."""
+    return _memory_block(BlockKind.EPISODES, EPISODES, results)
 
 
-def _of_entries(kind: BlockKind, header: str, results: Sequence[MemoryResult]) -> Block | None:
+def _memory_block(kind: BlockKind, header: str, results: Sequence[MemoryResult]) -> Block | None:
     lines = tuple(Line(result.memory.id, recalled_line(result.memory)) for result in results)
     return Block(kind, header, lines) if lines else None
 
 
 def replayed_texts(lines: Sequence[RecalledLine]) -> list[str]:
-    """Return the texts of the blocks that an earlier turn was given, less what is gone since."""
-    facts = [one.line for one in lines if not one.is_episode]
-    told = [one.line for one in lines if one.is_episode]
-    return [
-        prompt_safety.fence(header, held) for header, held in ((RECALLED, facts), (EPISODES, told)) if held
-    ]
+    """Return the texts of the blocks that were shown with an earlier turn, with these lines."""
+    facts = [line.line for line in lines if not line.is_episode]
+    episode_lines = [line.line for line in lines if line.is_episode]
+    headed = ((RECALLED, facts), (EPISODES, episode_lines))
+    return [prompt_safety.fence(header, texts) for header, texts in headed if texts]
 
 
-def working_memory(listings: Sequence[WorkingEntryInfo]) -> Block | None:
-    """Return the caller's own inventory."""
-    return _inventory(BlockKind.WORKING_MEMORY, WORKING_MEMORY, listings)
+def working_memory(infos: Sequence[WorkingEntryInfo]) -> Block | None:
+    """Return the inventory of the session's own namespace, or None if it is empty."""
+    return _inventory(BlockKind.WORKING_MEMORY, WORKING_MEMORY, infos)
 
 
-def patrol(listings: Sequence[WorkingEntryInfo]) -> Block | None:
-    """Return what patrols have left."""
-    return _inventory(BlockKind.PATROL, PATROL, listings)
+def patrol(infos: Sequence[WorkingEntryInfo]) -> Block | None:
+    """Return the inventory of entries that patrols wrote, or None if there are none."""
+    return _inventory(BlockKind.PATROL, PATROL, infos)
 
 
-def subagents(chosen: Sequence[WorkingEntryInfo], others: int) -> Block | None:
-    """Return outlines that subagents have left, and how many more there are."""
-    note = f"({others} others)" if others else ""
+def subagents(chosen: Sequence[WorkingEntryInfo], other_count: int) -> Block | None:
+    """Return the inventory of chosen outlines that subagents wrote, with the number of the others."""
+    note = f"({other_count} others)" if other_count else ""
     return _inventory(BlockKind.SUBAGENTS, SUBAGENTS, chosen, note)
 
 
 def _inventory(
-    kind: BlockKind, header: str, listings: Sequence[WorkingEntryInfo], note: str = ""
+    kind: BlockKind, header: str, infos: Sequence[WorkingEntryInfo], note: str = ""
 ) -> Block | None:
-    lines = tuple(Line(one.key, prompt_safety.single_line(render.inventory_line(one))) for one in listings)
+    lines = tuple(Line(info.key, prompt_safety.single_line(render.inventory_line(info))) for info in infos)
     return Block(kind, header, lines, note) if lines else None
 
 
 def past_turns(turns: Sequence[Turn]) -> Block | None:
-    """Return turns of other sessions that the message brings back."""
-    lines = tuple(Line(turn.record_id, _past_turn(turn)) for turn in turns)
+    """Return the block of turns of other sessions that match the message, or None if there are none."""
+    lines = tuple(Line(turn.record_id, _past_turn_line(turn)) for turn in turns)
     return Block(BlockKind.PAST_TURNS, PAST_TURNS, lines) if lines else None
 
 
-def _past_turn(turn: Turn) -> str:
-    said = prompt_safety.single_line(turn.content)
-    shown = said if len(said) <= _PAST_TURN_CHARS else said[: _PAST_TURN_CHARS - 1] + "…"
-    who = prompt_safety.single_line(turn.speaker or turn.role)
-    return f"- [{turn.session_id} #{turn.seq}, {turn.created_at:%Y-%m-%d %H:%M}] {who}: {shown}"
+def _past_turn_line(turn: Turn) -> str:
+    content = prompt_safety.single_line(turn.content)
+    if len(content) > _MAX_PAST_TURN_CHARS:
+        content = content[: _MAX_PAST_TURN_CHARS - 1] + "…"
+    speaker = prompt_safety.single_line(turn.speaker or turn.role)
+    return f"- [{turn.session_id} #{turn.seq}, {turn.created_at:%Y-%m-%d %H:%M}] {speaker}: {content}"
 
 
 def text(block: Block) -> str:
-    """Return a block as the model reads it."""
+    """Return the text of a block, with its lines marked as data."""
     lines = [line.text for line in block.lines]
     return prompt_safety.fence(block.header, [*lines, block.note] if block.note else lines)

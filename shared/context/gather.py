@@ -1,6 +1,6 @@
-"""Read everything a turn needs, side by side; whatever is away is left out and named.
+"""Read everything that the context of a turn needs, concurrently.
 
-Memory never breaks a reply: a store that is down costs its block, not the context.
+An unavailable database costs its block and is named in `degraded`. It never costs the whole context.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from shared.foundation.scope import Scope
 from shared.infra import redis as redis_client
 from shared.memory.longterm import search as memory_search
 from shared.memory.longterm.filters import MemoryFilters
-from shared.memory.longterm.search import MemoryResult, Results, SearchOptions
+from shared.memory.longterm.search import MemoryResult, SearchOptions
 from shared.memory.working import keys
 from shared.memory.working import queries as working_queries
 from shared.memory.working.queries import WorkingMemory
@@ -31,137 +31,140 @@ from shared.platform.resources import Resources
 from shared.search.text import bm25
 
 T = TypeVar("T")
-_OUTLINES_READ = 8
+_MAX_OUTLINES_READ = 8
 
 
 async def gather(
-    resources: Resources, session: Session, marks: dict[str, tuple[int, int]], request: Request
+    resources: Resources, session: Session, recalled_before: dict[str, tuple[int, int]], request: Request
 ) -> ContextInputs:
-    """Read recall, conversation, desks and past turns for one message."""
-    gathered = ContextInputs(recalled_before=marks)
-    recalled, turns, others, past = await asyncio.gather(
-        _within(gathered, "recall", _recall(resources, session, request.message, gathered)),
-        _within(gathered, "turns", _turns(resources, session, gathered)),
-        _within(gathered, "working", _desks(resources, session, request.message)),
-        _within(gathered, "past_turns", _past_turns(resources, session, request.message, gathered)),
+    """Return recalled memories, the conversation, working memory and past turns for one message."""
+    inputs = ContextInputs(recalled_before=recalled_before)
+    results, turns, working_blocks, past_turns = await asyncio.gather(
+        _timed(inputs, "recall", _recall(resources, session, request.message, inputs)),
+        _timed(inputs, "turns", _read_turns(resources, session, inputs)),
+        _timed(inputs, "working", _read_working_memory(resources, session, request.message)),
+        _timed(inputs, "past_turns", _search_past_turns(resources, session, request.message, inputs)),
     )
-    gathered.turns = turns or []
-    gathered.first_turn = session.last_seq == 0
-    gathered.recalled = [one for one in recalled or [] if not is_below(EPISODES, one.memory.category)]
-    gathered.episodes = [one for one in recalled or [] if is_below(EPISODES, one.memory.category)]
-    gathered.other_blocks = [block for block in (past, *(others or [])) if block is not None]
-    gathered.degraded = list(dict.fromkeys(gathered.degraded))
-    return gathered
+    inputs.turns = turns or []
+    inputs.first_turn = session.last_seq == 0
+    is_episode = {result.memory.id: is_below(EPISODES, result.memory.category) for result in results or []}
+    inputs.recalled = [result for result in results or [] if not is_episode[result.memory.id]]
+    inputs.episodes = [result for result in results or [] if is_episode[result.memory.id]]
+    inputs.other_blocks = [block for block in (past_turns, *(working_blocks or [])) if block is not None]
+    inputs.degraded = list(dict.fromkeys(inputs.degraded))
+    return inputs
 
 
-async def _within(gathered: ContextInputs, stage: str, reading: Awaitable[T]) -> T | None:
-    """Time one part; when its store is away note it and go on without."""
+async def _timed(inputs: ContextInputs, stage: str, reading: Awaitable[T]) -> T | None:
+    """Await one part and note its time; if its database is unavailable, note that and return None."""
     started = time.perf_counter()
     try:
         return await reading
-    except errors.Unavailable as away:
-        gathered.degraded.append({"qdrant": "index"}.get(away.dependency, away.dependency))
+    except errors.Unavailable as error:
+        inputs.degraded.append({"qdrant": "index"}.get(error.dependency, error.dependency))
         return None
     finally:
-        gathered.timings[stage] = round((time.perf_counter() - started) * 1000, 2)
+        inputs.timings[stage] = round((time.perf_counter() - started) * 1000, 2)
 
 
 async def _recall(
-    resources: Resources, session: Session, message: str, gathered: ContextInputs
+    resources: Resources, session: Session, message: str, inputs: ContextInputs
 ) -> list[MemoryResult]:
     settings = resources.settings
-    wanted = SearchOptions(
+    options = SearchOptions(
         settings.recall_limit,
         settings.search_strategy,
         reserve_anti_pattern=True,
         episodes=settings.recall_episodes,
     )
-    found: Results = await memory_search.search(resources, session.scope, message, MemoryFilters(), wanted)
-    gathered.stages += found.stages
-    gathered.degraded += found.degraded
-    if found.results or session.last_seq > 0:
-        return found.results
-    return await _newest(resources, session.scope, gathered)
+    results = await memory_search.search(resources, session.scope, message, MemoryFilters(), options)
+    inputs.stages += results.stages
+    inputs.degraded += results.degraded
+    if results.results or session.last_seq > 0:
+        return results.results
+    return await _list_newest(resources, session.scope, inputs)
 
 
-async def _newest(resources: Resources, scope: Scope, gathered: ContextInputs) -> list[MemoryResult]:
-    """On a session's first turn, something is better than nothing: the newest entries."""
-    entries = await memory_search.list_newest(
-        resources, scope, MemoryFilters(), resources.settings.recall_newest_limit
-    )
-    gathered.stages.append("newest")
-    return [MemoryResult.unscored(entry) for entry in entries]
+async def _list_newest(resources: Resources, scope: Scope, inputs: ContextInputs) -> list[MemoryResult]:
+    """Return the newest memories, for the first turn of a session to which no memory matches."""
+    limit = resources.settings.recall_newest_limit
+    memories = await memory_search.list_newest(resources, scope, MemoryFilters(), limit)
+    inputs.stages.append("newest")
+    return [MemoryResult.unscored(memory) for memory in memories]
 
 
-async def _turns(resources: Resources, session: Session, gathered: ContextInputs) -> list[Turn]:
+async def _read_turns(resources: Resources, session: Session, inputs: ContextInputs) -> list[Turn]:
     count = resources.settings.context_max_turns
-    held: list[Turn] | None = None
+    cached_turns: list[Turn] | None = None
     try:
-        held = await window.read_cache(resources, session.tenant, session.id, count)
+        cached_turns = await window.read_cache(resources, session.tenant, session.id, count)
     except errors.Unavailable:
-        gathered.degraded.append("redis")
-    return await window.load_turns(resources, session, count, held)
+        inputs.degraded.append("redis")
+    return await window.load_turns(resources, session, count, cached_turns)
 
 
-async def _past_turns(
-    resources: Resources, session: Session, message: str, gathered: ContextInputs
+async def _search_past_turns(
+    resources: Resources, session: Session, message: str, inputs: ContextInputs
 ) -> Block | None:
     limit = resources.settings.recall_past_turns
     if limit == 0:
         return None
-    criteria = TurnFilters(except_session=session.id)
-    found = await turn_search.search(resources, session.scope, message, criteria, limit)
-    gathered.degraded += found.degraded
-    return blocks.past_turns([turn for turn, _ in found.results])
+    filters = TurnFilters(except_session=session.id)
+    results = await turn_search.search(resources, session.scope, message, filters, limit)
+    inputs.degraded += results.degraded
+    return blocks.past_turns([turn for turn, _ in results.results])
 
 
-async def _desks(resources: Resources, session: Session, message: str) -> list[Block | None]:
-    own = session.namespace
-    shared = ["patrol", "subagent"] if session.kind is SessionKind.SESSION else []
-    table = WorkingMemory(resources.redis, resources.settings, session.tenant)
+async def _read_working_memory(resources: Resources, session: Session, message: str) -> list[Block | None]:
+    shared_prefixes = ["patrol", "subagent"] if session.kind is SessionKind.SESSION else []
+    working_memory = WorkingMemory(resources.redis, resources.settings, session.tenant)
     with redis_client.failures_as_unavailable():
-        found = await working_queries.list_many_prefixes(table, own, *shared, include_views=True)
-    mine = blocks.working_memory([one for one in found[own] if not keys.parse_view(one.key).is_part])
-    if not shared:
-        return [mine]
-    seen = await _visible(resources, session, [*found["patrol"], *found["subagent"]])
-    patrols = [
-        one for one in seen if keys.is_within(one.key, "patrol") and not keys.parse_view(one.key).is_part
-    ]
+        infos = await working_queries.list_many_prefixes(
+            working_memory, session.namespace, *shared_prefixes, include_views=True
+        )
+    own_block = blocks.working_memory([info for info in infos[session.namespace] if not _is_part(info)])
+    if not shared_prefixes:
+        return [own_block]
+    visible = await _select_visible(resources, session, [*infos["patrol"], *infos["subagent"]])
+    patrols = [info for info in visible if keys.is_within(info.key, "patrol") and not _is_part(info)]
     outlines = [
-        one for one in seen if keys.is_within(one.key, "subagent") and keys.parse_view(one.key).outline
+        info for info in visible if keys.is_within(info.key, "subagent") and keys.parse_view(info.key).outline
     ]
-    return [mine, blocks.patrol(patrols), await _best_outlines(table, outlines, message)]
+    return [own_block, blocks.patrol(patrols), await _choose_outlines(working_memory, outlines, message)]
 
 
-async def _visible(
-    resources: Resources, session: Session, listings: list[WorkingEntryInfo]
+def _is_part(info: WorkingEntryInfo) -> bool:
+    return keys.parse_view(info.key).is_part
+
+
+async def _select_visible(
+    resources: Resources, session: Session, infos: list[WorkingEntryInfo]
 ) -> list[WorkingEntryInfo]:
-    """Leave out desks that belong to other agents or users; a desk that nobody opened is common."""
-    names = {keys.namespace_of(one.key) for one in listings}
-    if not names:
+    """Leave out namespaces of other agents' or users' sessions. One without a session is common to all."""
+    namespaces = {keys.namespace_of(info.key) for info in infos}
+    if not namespaces:
         return []
     async with resources.postgres.for_tenant(session.tenant) as connection:
-        owners = await session_queries.owners_of(connection, session.tenant, sorted(names))
-    foreign = {name for name in names if name in owners and not _ours(session, owners[name])}
-    return [one for one in listings if keys.namespace_of(one.key) not in foreign]
+        owners = await session_queries.owners_of(connection, session.tenant, sorted(namespaces))
+    foreign = {name for name in namespaces if name in owners and not _is_owner(session, owners[name])}
+    return [info for info in infos if keys.namespace_of(info.key) not in foreign]
 
 
-def _ours(session: Session, owners: list[tuple[str, str | None]]) -> bool:
+def _is_owner(session: Session, owners: list[tuple[str, str | None]]) -> bool:
     return any(agent == session.agent_id and user in (None, session.user_id) for agent, user in owners)
 
 
-async def _best_outlines(
-    table: WorkingMemory, outlines: list[WorkingEntryInfo], message: str
+async def _choose_outlines(
+    working_memory: WorkingMemory, outlines: list[WorkingEntryInfo], message: str
 ) -> Block | None:
-    """Return the newest outline and, of the others, the one that fits the message best."""
-    newest_first = sorted(outlines, key=lambda one: one.stored_at, reverse=True)
-    chosen, others = newest_first[:1], newest_first[1 : 1 + _OUTLINES_READ]
+    """Return a block of the newest outline and, of the next newest, the one that fits the message best."""
+    newest_first = sorted(outlines, key=lambda info: info.stored_at, reverse=True)
+    chosen, others = newest_first[:1], newest_first[1 : 1 + _MAX_OUTLINES_READ]
     if others:
         with redis_client.failures_as_unavailable():
-            texts = await working_queries.read_many(table, [one.key for one in others])
-        readable = [one for one in others if one.key in texts]
-        scores = bm25.score_texts(message, [f"{one.key}\n{texts[one.key].value}" for one in readable])
+            entries = await working_queries.read_many(working_memory, [info.key for info in others])
+        readable = [info for info in others if info.key in entries]
+        scores = bm25.score_texts(message, [f"{info.key}\n{entries[info.key].value}" for info in readable])
         if scores and max(scores) > 0:
             chosen.append(readable[scores.index(max(scores))])
     return blocks.subagents(chosen, len(outlines) - len(chosen))

@@ -1,4 +1,4 @@
-"""What a context is asked with, and what it is made of."""
+"""The types of a context: the request, the inputs, the blocks, and the built context."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -8,10 +8,7 @@ from shared.memory.longterm.search import MemoryResult
 
 
 class BlockKind(StrEnum):
-    """The blocks that stand before the current message, in this order.
-
-    Graph, skills and scratchpad have their places between these; they come with their records.
-    """
+    """The blocks before the current message, in their order."""
 
     RECALLED = "recalled"
     EPISODES = "episodes"
@@ -22,7 +19,7 @@ class BlockKind(StrEnum):
 
 
 TURNS = "turns"
-# What gives way first when the budget is short.
+# What is shortened first when the context is over its token budget.
 SHORTENING_ORDER = (
     BlockKind.PAST_TURNS,
     BlockKind.EPISODES,
@@ -36,7 +33,7 @@ SHORTENING_ORDER = (
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of a block and the id of what it shows."""
+    """One line of a block, and the id of the record that it shows."""
 
     record_id: str
     text: str
@@ -44,7 +41,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A headed list of lines."""
+    """Lines under a header, and a note below them."""
 
     kind: BlockKind
     header: str
@@ -54,7 +51,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One user message and how its context is wanted."""
+    """A user's message, and options for its context. `max_tokens` of None means no limit."""
 
     message: str
     system: str | None = None
@@ -65,7 +62,11 @@ class Request:
 
 @dataclass(slots=True)
 class ContextInputs:
-    """Everything read for a turn, before any of it is shaped."""
+    """Everything that was read for a turn, before it is assembled.
+
+    `recalled_before` maps a memory's id to (content version, seq of the turn) of its last recall in this
+    session. `timings` are milliseconds.
+    """
 
     turns: list[Turn] = field(default_factory=list)
     recalled_before: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -79,13 +80,18 @@ class ContextInputs:
 
     @property
     def found(self) -> list[MemoryResult]:
-        """Every entry that the message brought up, the episodes last."""
+        """Every memory that the message recalled, the episodes last."""
         return [*self.recalled, *self.episodes]
 
 
 @dataclass(frozen=True, slots=True)
 class BuiltContext:
-    """A finished context. `new` are the entries shown for the first time, `withheld` those shown before."""
+    """A built context.
+
+    `new_memories` are shown for the first time, or again because they changed or left the window, as
+    `lines`. `withheld` are the ids of memories that were recalled but that an older turn still shows.
+    `shortened` are the kinds of blocks that were shortened.
+    """
 
     messages: list[dict[str, str]]
     blocks: list[Block]

@@ -224,7 +224,7 @@ def test_what_is_cut_from_recall_is_not_marked_as_shown() -> None:
 @given(read(), some.integers(0, 300))
 def test_a_budget_is_kept_and_nothing_is_cut_that_would_have_fitted(found: ContextInputs, limit: int) -> None:
     shaped = assemble.assemble(found, asked(limit))
-    sizes = [assemble._assemble(less, asked(), cut).tokens for less, cut in assemble._ever_smaller(found)]
+    sizes = [assemble._assemble(less, cut, asked()).tokens for less, cut in assemble._shorten_step_by_step(found)]
     assert shaped.tokens == next((size for size in sizes if size <= limit), sizes[-1])
     assert (shaped.shortened == []) == (sizes[0] <= limit or len(sizes) == 1)
 
