@@ -1,8 +1,9 @@
-"""Forget entries: content, history and every copy go; a keyed digest stays, so that they don't come back.
+"""Delete memories with every copy of their text; tombstones prevent their return.
 
-Copies of an entry's text stand in its history, in the lines recalled with turns, in stored
-answers and in cached vectors. All but the last two stores' share one transaction; the point and
-the cached window follow at once or, when their store is away, through the work rows and expiry.
+Copies are in the history, in the lines recalled with turns, in stored responses and in cached
+embeddings. All of these are in Postgres and are deleted in one transaction. The point in Qdrant and the
+cached window in Redis are deleted right after it. If one of these is unavailable, the point is deleted
+later by its index job, and the window expires.
 """
 
 from collections.abc import Sequence
@@ -25,46 +26,51 @@ from shared.platform.resources import Resources
 from shared.search.index import embedding_cache
 
 
-async def delete_memory(resources: Resources, caller: Caller, entry_id: str) -> Memory | None:
-    """Delete an entry for good and return what it was; None when there was none.
+async def delete_memory(resources: Resources, caller: Caller, memory_id: str) -> Memory | None:
+    """Delete a memory for good and return it as it was, or None if the caller sees no such memory.
 
-    Deleting an archived entry goes on to the entries that were derived from nothing else.
+    With an archived memory, the memories are deleted that were derived from nothing else.
     """
     async with resources.postgres.for_tenant(caller.tenant) as connection:
-        entry = await memory_queries.get(connection, caller, entry_id, lock=True)
-        if entry is None:
+        memory = await memory_queries.get(connection, caller, memory_id, lock=True)
+        if memory is None:
             return None
-        doomed = [entry] if entry.archived_at is None else await _with_derived(connection, entry)
-        await tombstones.add(connection, caller.tenant, doomed)
-        claims, sessions = await delete_rows(connection, caller.tenant, doomed)
-    await resources.index_writer.write_through([], claims)
-    await window.delete(resources, caller.tenant, sessions)
-    return entry
+        memories = [memory] if memory.archived_at is None else await _with_derived(connection, memory)
+        await tombstones.add(connection, caller.tenant, memories)
+        jobs, session_ids = await delete_rows(connection, caller.tenant, memories)
+    await resources.index_writer.write_through([], jobs)
+    await window.delete(resources, caller.tenant, session_ids)
+    return memory
 
 
-async def _with_derived(connection: AsyncConnection, entry: Memory) -> list[Memory]:
-    doomed = {entry.id: entry}
+async def _with_derived(connection: AsyncConnection, memory: Memory) -> list[Memory]:
+    """Return a memory and those that were derived, in one or more steps, from nothing else."""
+    by_id = {memory.id: memory}
     while True:
-        derived = await memory_queries.derived_only_from(connection, entry.tenant, list(doomed))
-        fresh = [one for one in derived if one.id not in doomed]
-        if not fresh:
-            return list(doomed.values())
-        doomed |= {one.id: one for one in fresh}
+        derived = await memory_queries.derived_only_from(connection, memory.tenant, list(by_id))
+        new_memories = [candidate for candidate in derived if candidate.id not in by_id]
+        if not new_memories:
+            return list(by_id.values())
+        by_id |= {candidate.id: candidate for candidate in new_memories}
 
 
 async def delete_rows(
-    connection: AsyncConnection, tenant: str, entries: Sequence[Memory]
+    connection: AsyncConnection, tenant: str, memories: Sequence[Memory]
 ) -> tuple[list[Job], list[str]]:
-    """Delete entries and every copy in Postgres; return the index rows and the sessions touched."""
-    ids = [entry.id for entry in entries]
+    """Delete memories with every copy in Postgres.
+
+    Return the index jobs that delete their points, and the ids of the sessions that had recalled them.
+    """
+    ids = [memory.id for memory in memories]
     if not ids:
         return [], []
-    passages = [memory_document.document(entry).embedding_text for entry in entries]
+    embedding_texts = [memory_document.document(memory).embedding_text for memory in memories]
     await memory_queries.remove(connection, tenant, ids)
     await history.erase(connection, tenant, ids)
     await idempotency_queries.erase_responses(connection, tenant, ids)
-    await embedding_cache.delete_cached(connection, tenant, passages)
-    sessions = await turn_queries.delete_recalled_lines(connection, tenant, ids)
+    await embedding_cache.delete_cached(connection, tenant, embedding_texts)
+    session_ids = await turn_queries.delete_recalled_lines(connection, tenant, ids)
     await job_queries.cancel(connection, tenant, RecordKind.MEMORY, ids, Pipeline.ENRICHMENT)
-    gone = {entry.id: entry.version + 1 for entry in entries}
-    return await index_jobs.enqueue_index_jobs(connection, tenant, RecordKind.MEMORY, gone), sessions
+    versions = {memory.id: memory.version + 1 for memory in memories}
+    jobs = await index_jobs.enqueue_index_jobs(connection, tenant, RecordKind.MEMORY, versions)
+    return jobs, session_ids

@@ -1,4 +1,4 @@
-"""Delete sessions with everything that hangs on them."""
+"""Delete sessions with everything that belongs to them."""
 
 import structlog
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -23,18 +23,22 @@ log = structlog.get_logger()
 
 
 async def delete_session(resources: Resources, caller: Caller, session_id: str) -> None:
-    """Delete a session with its turns; its desk goes with its own time to live."""
+    """Delete a session with its turns, observations and state. Its working memory expires by itself.
+
+    Raises errors.NotFound if the caller sees no such session.
+    """
     async with resources.postgres.for_tenant(caller.tenant) as connection:
         session = await get_session(connection, caller, session_id, resources.settings.window_ttl)
-        claims = await delete_rows(connection, caller.tenant, [session.id])
-    await resources.index_writer.write_through([], claims)
+        jobs = await delete_rows(connection, caller.tenant, [session.id])
+    await resources.index_writer.write_through([], jobs)
     await drop_cached_state(resources, caller.tenant, [session.id])
 
 
 async def drop_cached_state(resources: Resources, tenant: str, session_ids: list[str]) -> None:
-    """Drop what Redis holds of deleted sessions: an id that is used again must not find its old turns.
+    """Delete windows and temporary state of deleted sessions from Redis.
 
-    Redis being away is no error: what is there goes when its time is over.
+    Otherwise a new session with the same id would find the old turns. An unavailable Redis is not an
+    error, because these keys expire by themselves.
     """
     await window.delete(resources, tenant, session_ids)
     try:
@@ -44,23 +48,22 @@ async def drop_cached_state(resources: Resources, tenant: str, session_ids: list
 
 
 async def delete_rows(connection: AsyncConnection, tenant: str, session_ids: list[str]) -> list[job.Job]:
-    """Delete sessions with what they hold; return the index rows that take their points away."""
-    # Before anything is read: what a writer adds meanwhile would go with its row but stay in the index.
+    """Delete sessions with their records; return the index jobs that delete the records' points."""
+    # Before anything is read: the point of a record that a writer adds meanwhile would stay in the index.
     await queries.lock(connection, tenant, session_ids)
     turns = await turn_queries.embedding_texts(connection, tenant, session_ids)
-    observed = await observation_queries.embedding_texts(connection, tenant, session_ids)
-    await embedding_cache.delete_cached(connection, tenant, [*turns.values(), *observed.values()])
+    observations = await observation_queries.embedding_texts(connection, tenant, session_ids)
+    await embedding_cache.delete_cached(connection, tenant, [*turns.values(), *observations.values()])
     await idempotency_queries.erase_responses(connection, tenant, session_ids)
     await queries.remove(connection, tenant, session_ids)
     await charge_queries.detach_sessions(connection, tenant, session_ids)
-    # In the order of the kinds' names, in which work rows are held everywhere.
-    gone = {
-        RecordKind.OBSERVATION: dict.fromkeys(observed, observation_document.VERSION + 1),
+    # Sorted by kind, as jobs are locked everywhere, so that two transactions can't deadlock.
+    versions_by_kind = {
+        RecordKind.OBSERVATION: dict.fromkeys(observations, observation_document.VERSION + 1),
         RecordKind.TURN: dict.fromkeys(turns, turn_queries.VERSION + 1),
     }
-    claims = [
-        await index_jobs.enqueue_index_jobs(connection, tenant, kind, record_ids)
-        for kind, record_ids in gone.items()
-        if record_ids
-    ]
-    return [claim for held in claims for claim in held]
+    jobs: list[job.Job] = []
+    for kind, versions in versions_by_kind.items():
+        if versions:
+            jobs += await index_jobs.enqueue_index_jobs(connection, tenant, kind, versions)
+    return jobs

@@ -1,8 +1,8 @@
-"""Erase a user (LT13): everything of theirs, of every agent, in every store, with a receipt.
+"""Erase a user: everything of theirs, of every agent, in every database, with a receipt.
 
-Postgres goes first, in one transaction: from then on nothing can be read, for every answer is
-read again from there. The points in Qdrant follow from the work rows written with it, at once
-or, when it is away, by a worker: the receipt then says `pending`.
+Postgres comes first, in one transaction. From then on nothing of the user can be read, because every
+result is read from there. The points in Qdrant are deleted by the index jobs of that transaction: at
+once, or by a worker if Qdrant is unavailable. In that case the receipt says `pending`.
 """
 
 from dataclasses import dataclass
@@ -19,8 +19,7 @@ from shared.foundation.scope import Caller
 from shared.foundation.stages import RecordKind
 from shared.infra import redis as redis_client
 from shared.jobs.job import Job
-from shared.lifecycle import delete_memory
-from shared.lifecycle.delete_session import delete_rows
+from shared.lifecycle import delete_memory, delete_session
 from shared.memory.longterm import history, maintenance_queries
 from shared.memory.longterm.memory import Memory
 from shared.memory.working import write
@@ -29,82 +28,97 @@ from shared.platform.resources import Resources
 from shared.platform.spend import queries as charge_queries
 
 
-@dataclass(slots=True)
-class _Erased:
+@dataclass(frozen=True, slots=True)
+class _ErasedRows:
+    """What was erased from Postgres. `sessions` are (id, namespace); `windows` are ids of other sessions."""
+
     counts: dict[str, int]
-    claims: list[Job]
+    jobs: list[Job]
     sessions: list[tuple[str, str]]
     windows: list[str]
 
+    @property
+    def session_ids(self) -> list[str]:
+        return [session_id for session_id, _ in self.sessions]
+
 
 async def erase_user(resources: Resources, caller: Caller, user_id: str) -> dict[str, Any]:
-    """Erase a user and return the receipt: a count for each kind of record, and each store's state.
+    """Erase a user and return the receipt: a count for each kind of record, and each database's state.
 
-    Raises errors.Forbidden for a key that is bound to an agent: a user is erased with every agent.
+    Raises errors.Forbidden for a key that is bound to an agent, because a user is erased for all agents.
     """
     if caller.agent_id is not None:
         raise errors.Forbidden(f"this key is bound to agent_id '{caller.agent_id}'")
     async with resources.postgres.for_tenant(caller.tenant) as connection:
         erased = await _erase_rows(connection, caller.tenant, user_id)
-    indexed = await resources.index_writer.write_through([], erased.claims)
-    await window.delete(resources, caller.tenant, [*erased.windows, *(one for one, _ in erased.sessions)])
-    cleared, redis_state = await _clear_desks(resources, caller.tenant, user_id, erased)
+    is_index_done = await resources.index_writer.write_through([], erased.jobs)
+    await window.delete(resources, caller.tenant, [*erased.windows, *erased.session_ids])
+    redis_counts, redis_state = await _erase_redis(resources, caller.tenant, user_id, erased)
     return {
         "user_id": user_id,
-        "erased": erased.counts | cleared | {"points": len(erased.claims)},
-        "stores": {"postgres": "done", "redis": redis_state, "qdrant": "done" if indexed else "pending"},
+        "erased": erased.counts | redis_counts | {"points": len(erased.jobs)},
+        "stores": {
+            "postgres": "done",
+            "redis": redis_state,
+            "qdrant": "done" if is_index_done else "pending",
+        },
     }
 
 
-async def _erase_rows(connection: AsyncConnection, tenant: str, user_id: str) -> _Erased:
-    # First, for the records that go next blank the answers that repeat them: each is counted once.
-    answers = await idempotency_queries.erase_user_responses(connection, tenant, user_id)
-    opened = await session_queries.of_user(connection, tenant, user_id)
-    entries = await _held(connection, tenant, user_id, [one for one, _ in opened])
-    notes = await history.count(connection, tenant, [entry.id for entry in entries])
-    claims, windows = await delete_memory.delete_rows(connection, tenant, entries)
-    signals = await feedback_queries.count(connection, tenant, [one for one, _ in opened])
-    held_claims = await delete_rows(connection, tenant, [one for one, _ in opened])
-    charges = await charge_queries.anonymise_user(connection, tenant, user_id)
+async def _erase_rows(connection: AsyncConnection, tenant: str, user_id: str) -> _ErasedRows:
+    # First of all, because deleting records erases the responses that repeat them: each is counted once.
+    response_count = await idempotency_queries.erase_user_responses(connection, tenant, user_id)
+    sessions = await session_queries.of_user(connection, tenant, user_id)
+    session_ids = [session_id for session_id, _ in sessions]
+    memories = await _lock_memories(connection, tenant, user_id, session_ids)
+    history_count = await history.count(connection, tenant, [memory.id for memory in memories])
+    memory_jobs, windows = await delete_memory.delete_rows(connection, tenant, memories)
+    signal_count = await feedback_queries.count(connection, tenant, session_ids)
+    session_jobs = await delete_session.delete_rows(connection, tenant, session_ids)
+    charge_count = await charge_queries.anonymise_user(connection, tenant, user_id)
     counts = {
-        "memories": len(entries),
-        "archived": sum(entry.archived_at is not None for entry in entries),
-        "history": notes,
-        "sessions": len(opened),
-        "feedback": signals,
-        "turns": _records(held_claims, RecordKind.TURN),
-        "observations": _records(held_claims, RecordKind.OBSERVATION),
-        "stored_responses": answers,
-        # Their amounts stay, for the money was spent; whose they were does not.
-        "anonymised_charges": charges,
+        "memories": len(memories),
+        "archived": sum(memory.archived_at is not None for memory in memories),
+        "history": history_count,
+        "sessions": len(sessions),
+        "feedback": signal_count,
+        "turns": _count_records(session_jobs, RecordKind.TURN),
+        "observations": _count_records(session_jobs, RecordKind.OBSERVATION),
+        "stored_responses": response_count,
+        # The amounts stay, because the money was spent. Only the user is removed from them.
+        "anonymised_charges": charge_count,
     }
-    return _Erased(counts, [*claims, *held_claims], opened, windows)
+    return _ErasedRows(counts, [*memory_jobs, *session_jobs], sessions, windows)
 
 
-def _records(claims: list[Job], kind: RecordKind) -> int:
-    return len({claim.record_id for claim in claims if claim.kind is kind})
+def _count_records(jobs: list[Job], kind: RecordKind) -> int:
+    return len({job.record_id for job in jobs if job.kind is kind})
 
 
-async def _held(
+async def _lock_memories(
     connection: AsyncConnection, tenant: str, user_id: str, session_ids: list[str]
 ) -> list[Memory]:
-    """Hold the entries of a user, and those that an enrichment which we waited for made of them meanwhile."""
-    known: list[Memory] = []
-    while len(
-        found := await maintenance_queries.lock_of_user(connection, tenant, user_id, session_ids)
-    ) > len(known):
-        known = found
-    return found
+    """Lock and return the user's memories.
+
+    Locking may wait for an enrichment, which then has added memories; so this repeats until none are new.
+    """
+    memories: list[Memory] = []
+    while True:
+        locked = await maintenance_queries.lock_of_user(connection, tenant, user_id, session_ids)
+        if len(locked) <= len(memories):
+            return locked
+        memories = locked
 
 
-async def _clear_desks(
-    resources: Resources, tenant: str, user_id: str, erased: _Erased
+async def _erase_redis(
+    resources: Resources, tenant: str, user_id: str, erased: _ErasedRows
 ) -> tuple[dict[str, int], str]:
+    """Clear working memory, temporary state and scratch stores; return the counts and Redis's state."""
     try:
         with redis_client.failures_as_unavailable():
             cleared = [await write.clear(resources, tenant, namespace) for _, namespace in erased.sessions]
-        await tmp.drop_of_sessions(resources, tenant, [one for one, _ in erased.sessions])
-        dropped = await scratch.erase(resources, tenant, user_id)
+        await tmp.drop_of_sessions(resources, tenant, erased.session_ids)
+        scratch_count = await scratch.erase(resources, tenant, user_id)
     except errors.Unavailable:
         return {"working_entries": 0, "scratch_stores": 0}, "pending"
-    return {"working_entries": sum(cleared), "scratch_stores": dropped}, "done"
+    return {"working_entries": sum(cleared), "scratch_stores": scratch_count}, "done"

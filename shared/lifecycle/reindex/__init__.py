@@ -1,1 +1,1 @@
-"""Keep the index in line with the stores and the model: begin, fill and swap its generations."""
+"""Keep the index in step with the databases and the model: create, fill and promote generations."""

@@ -1,4 +1,4 @@
-"""Make every record of a kind due for one generation of the index, tenant by tenant, page by page."""
+"""Enqueue index jobs for every record of a kind, for one generation, tenant by tenant and page by page."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 
@@ -22,80 +22,89 @@ from shared.memory.working.queries import WorkingMemory
 from shared.platform.auth import queries as auth_queries
 from shared.platform.resources import Resources
 
-_PAGE = 1000
+_PAGE_SIZE = 1000
 _TABLES = {
     RecordKind.MEMORY: longterm_table,
     RecordKind.TURN: turn_table,
     RecordKind.OBSERVATION: observation_table,
 }
 PageVersions = Callable[[AsyncConnection, str, str, int], Awaitable[dict[str, int]]]
-_BY_REF: dict[RecordKind, PageVersions] = {
+_READ_PAGE: dict[RecordKind, PageVersions] = {
     RecordKind.MEMORY: maintenance_queries.all_versions,
     RecordKind.OBSERVATION: observation_queries.all_versions,
 }
 
 
 async def backfill(resources: Resources, kind: RecordKind, generation: int) -> int:
-    """Write index rows for every record that was there before the generation; return how many."""
+    """Enqueue an index job for every record of a kind, and return how many.
+
+    Records that are written meanwhile get their jobs from their writers.
+    """
     async with resources.postgres.across_tenants() as connection:
         tenants = await auth_queries.list_tenants(connection)
-    rows = 0
+    job_count = 0
     for tenant in tenants:
         async for page in versions(resources, kind, tenant):
             async with resources.postgres.for_tenant(tenant) as connection:
                 await index_jobs.enqueue_index_jobs(connection, tenant, kind, page, generation=generation)
-            rows += len(page)
-    return rows
+            job_count += len(page)
+    return job_count
 
 
 async def count(resources: Resources, kind: RecordKind, tenant: str) -> int:
-    """Count a tenant's records of a kind."""
+    """Return how many records of a kind a tenant has."""
     if kind is RecordKind.WORKING:
         with redis_client.failures_as_unavailable():
-            return len(
-                await working_queries.list_entries(WorkingMemory(resources.redis, resources.settings, tenant))
-            )
+            return len(await working_queries.list_entries(_working_memory(resources, tenant)))
     table = _TABLES[kind]
     async with resources.postgres.for_tenant(tenant) as connection:
-        mine = select(func.count()).select_from(table).where(tenant_filter(table, tenant))
-        return int(await connection.scalar(mine) or 0)
+        statement = select(func.count()).select_from(table).where(tenant_filter(table, tenant))
+        return int(await connection.scalar(statement) or 0)
 
 
 async def versions(resources: Resources, kind: RecordKind, tenant: str) -> AsyncIterator[dict[str, int]]:
-    """Page through a tenant's records of a kind, as ref → current version."""
+    """Yield a tenant's records of a kind in pages of record id → current version."""
     if kind is RecordKind.WORKING:
-        table = WorkingMemory(resources.redis, resources.settings, tenant)
         with redis_client.failures_as_unavailable():
-            listed = await working_queries.list_entries(table)
-        if listed:
+            infos = await working_queries.list_entries(_working_memory(resources, tenant))
+        if infos:
             yield {
-                working_document.record_id_of(one.key): round(one.stored_at.timestamp() * 1000)
-                for one in listed
+                working_document.record_id_of(info.key): round(info.stored_at.timestamp() * 1000)
+                for info in infos
             }
         return
-    by_ref = _BY_REF.get(kind)
-    pages = _turns(resources, tenant) if by_ref is None else _by_ref(resources, tenant, by_ref)
+    read_page = _READ_PAGE.get(kind)
+    if read_page is None:
+        pages = _turn_pages(resources, tenant)
+    else:
+        pages = _record_pages(resources, tenant, read_page)
     async for page in pages:
         yield page
 
 
-async def _by_ref(resources: Resources, tenant: str, read: PageVersions) -> AsyncIterator[dict[str, int]]:
+def _working_memory(resources: Resources, tenant: str) -> WorkingMemory:
+    return WorkingMemory(resources.redis, resources.settings, tenant)
+
+
+async def _record_pages(
+    resources: Resources, tenant: str, read_page: PageVersions
+) -> AsyncIterator[dict[str, int]]:
     after = ""
     while True:
         async with resources.postgres.for_tenant(tenant) as connection:
-            page = await read(connection, tenant, after, _PAGE)
+            page = await read_page(connection, tenant, after, _PAGE_SIZE)
         if not page:
             return
         yield page
         after = max(page)
 
 
-async def _turns(resources: Resources, tenant: str) -> AsyncIterator[dict[str, int]]:
+async def _turn_pages(resources: Resources, tenant: str) -> AsyncIterator[dict[str, int]]:
     after = ("", 0)
     while True:
         async with resources.postgres.for_tenant(tenant) as connection:
-            places = await turn_queries.page_keys(connection, tenant, after, _PAGE)
-        if not places:
+            turn_keys = await turn_queries.page_keys(connection, tenant, after, _PAGE_SIZE)
+        if not turn_keys:
             return
-        yield {record_id_of(*place): turn_queries.VERSION for place in places}
-        after = places[-1]
+        yield {record_id_of(*turn_key): turn_queries.VERSION for turn_key in turn_keys}
+        after = turn_keys[-1]

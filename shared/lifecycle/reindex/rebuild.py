@@ -1,8 +1,9 @@
-"""Keep the index's generations in line with the configured model, and rebuild without a pause.
+"""Keep the index generations in step with the configured model, and rebuild without interruption.
 
-`ensure` is called at every process start and by the sweep: it begins the first generation of
-each kind, and a new one beside the live one when the configured model has changed. `reindex`
-begins a new one regardless. `advance` promotes what has caught up and drops what has retired.
+`ensure_generations` runs at every process start and in the sweep. It creates the first generation of
+each kind, and a new one beside the live one when the configured model has changed. `start_reindex`
+creates a new one in any case. `promote_ready` promotes generations that are complete, and drops retired
+ones.
 """
 
 from collections.abc import Sequence
@@ -18,34 +19,34 @@ from shared.platform.resources import Resources
 from shared.search.index import collections, generations
 from shared.search.index.generations import Generation
 
-# Longer than any reader remembers which generation is live.
+# Longer than any reader caches which generation is live.
 RETIRE_AFTER = timedelta(seconds=30)
 log = structlog.get_logger()
 
 
 async def ensure_generations(resources: Resources) -> list[Generation]:
-    """Make every kind have a generation for the configured model; return those that were begun.
+    """Create the generations that kinds lack for the configured model, and return them.
 
-    An embedding endpoint that is away is asked again next time: until then search goes on with
-    the generation that is there.
+    If the embedding endpoint is unavailable, nothing changes until the next call, except that kinds
+    without any live generation get one without a model.
     """
     try:
-        model, dimension = await _model(resources)
-    except errors.Unavailable as away:
-        log.warning("embedding_endpoint_unavailable", reason=str(away))
+        model, dimension = await _model_and_dimension(resources)
+    except errors.Unavailable as error:
+        log.warning("embedding_endpoint_unavailable", reason=str(error))
         model, dimension = None, None
         if await _all_kinds_live(resources):
             return []
-    return await _begin(resources, list(SEARCHABLE_KINDS), model, dimension, always=False)
+    return await _create_generations(resources, list(SEARCHABLE_KINDS), model, dimension, always=False)
 
 
 async def start_reindex(resources: Resources, kinds: Sequence[RecordKind]) -> list[Generation]:
-    """Begin to rebuild these kinds from the stores; searches, saves and deletes go on."""
-    model, dimension = await _model(resources)
-    return await _begin(resources, kinds, model, dimension, always=True)
+    """Create new generations of these kinds and enqueue their jobs. Searches and writes go on meanwhile."""
+    model, dimension = await _model_and_dimension(resources)
+    return await _create_generations(resources, kinds, model, dimension, always=True)
 
 
-async def _model(resources: Resources) -> tuple[str | None, int | None]:
+async def _model_and_dimension(resources: Resources) -> tuple[str | None, int | None]:
     if resources.embedder is None:
         return None, None
     return resources.embedder.model, await resources.embedder.dimension()
@@ -57,7 +58,7 @@ async def _all_kinds_live(resources: Resources) -> bool:
     return live == set(SEARCHABLE_KINDS)
 
 
-async def _begin(
+async def _create_generations(
     resources: Resources,
     kinds: Sequence[RecordKind],
     model: str | None,
@@ -66,36 +67,39 @@ async def _begin(
     always: bool,
 ) -> list[Generation]:
     async with resources.postgres.across_tenants() as connection:
-        lacking = [kind for kind in kinds if always or await _lacks(connection, kind, model, dimension)]
-    if not lacking:
+        kinds_to_build = [
+            kind for kind in kinds if always or await _lacks(connection, kind, model, dimension)
+        ]
+    if not kinds_to_build:
         return []
     prefix = resources.settings.prefix
     async with resources.postgres.across_tenants(exclusive=True) as connection:
-        begun = [
+        # Checked again under the lock: another process may have created the same one.
+        created = [
             await generations.create(connection, kind, prefix, model, dimension)
-            for kind in lacking
+            for kind in kinds_to_build
             if always or await _lacks(connection, kind, model, dimension)
         ]
-    for generation in begun:
-        rows = await backfill(resources, generation.kind, generation.id)
-        log.info("generation_begun", collection=generation.collection, model=model, rows=rows)
+    for generation in created:
+        job_count = await backfill(resources, generation.kind, generation.id)
+        log.info("generation_begun", collection=generation.collection, model=model, rows=job_count)
     resources.publisher.wake(stages.INDEX, stages.INDEX.batch_size)
-    return begun
+    return created
 
 
 async def _lacks(
     connection: AsyncConnection, kind: RecordKind, model: str | None, dimension: int | None
 ) -> bool:
-    """Tell whether neither the live generation nor one being built holds this model's vectors."""
+    """Return whether neither the live generation nor one being built is for this model."""
     current = [g for g in await generations.list_generations(connection, kind) if g.state != "retiring"]
     return not any(g.is_embedded_by(model, dimension) for g in current)
 
 
 async def promote_ready(resources: Resources) -> list[Generation]:
-    """Promote generations that are not behind, drop retired ones; return what was promoted."""
+    """Promote generations that are complete and drop retired ones; return the promoted ones."""
     async with resources.postgres.across_tenants() as connection:
         building = [g for g in await generations.list_generations(connection) if g.state == "building"]
-    promoted = [g for g in building if await _promoted(resources, g)]
+    promoted = [g for g in building if await _promote_if_complete(resources, g)]
     for generation in promoted:
         alias = f"{resources.settings.prefix}_{generation.kind}"
         await collections.set_alias(resources.qdrant, alias, generation.collection)
@@ -104,20 +108,21 @@ async def promote_ready(resources: Resources) -> list[Generation]:
     return promoted
 
 
-async def _promoted(resources: Resources, candidate: Generation) -> bool:
+async def _promote_if_complete(resources: Resources, candidate: Generation) -> bool:
     async with resources.postgres.across_tenants() as connection:
         live = await generations.live(connection, candidate.kind)
         if live is not None and await generations.count_missing(connection, candidate, live):
             return False
     if not await collections.exists(resources.qdrant, candidate.collection):
-        return False  # Qdrant was away when it was begun; without a record nothing else would tell
+        # Qdrant was unavailable when the generation was created. Without records, none is missing either.
+        return False
     async with resources.postgres.across_tenants(exclusive=True) as connection:
         others = [
             g for g in await generations.list_generations(connection, candidate.kind) if g.id != candidate.id
         ]
         live = next((g for g in others if g.state == "live"), None)
-        newer = any(g.id > candidate.id for g in others)
-        if live is None or newer or await generations.count_missing(connection, candidate, live):
+        is_superseded = any(g.id > candidate.id for g in others)
+        if live is None or is_superseded or await generations.count_missing(connection, candidate, live):
             return False
         await generations.promote(connection, candidate, others)
     return True
@@ -125,8 +130,8 @@ async def _promoted(resources: Resources, candidate: Generation) -> bool:
 
 async def _drop_retired(resources: Resources) -> None:
     async with resources.postgres.across_tenants() as connection:
-        gone = await generations.retired(connection, RETIRE_AFTER)
-    for generation in gone:
+        retired = await generations.retired(connection, RETIRE_AFTER)
+    for generation in retired:
         await collections.drop_collection(resources.qdrant, generation.collection)
         async with resources.postgres.across_tenants() as connection:
             await generations.delete_generation(connection, generation)
@@ -134,25 +139,28 @@ async def _drop_retired(resources: Resources) -> None:
 
 
 async def create_collections(resources: Resources) -> None:
-    """Create the collections that generations lack, as on a fresh or an emptied Qdrant.
+    """Create the collections that generations lack, as on a new or an emptied Qdrant.
 
-    A live one takes the alias of its kind, and everything that it held is made due again.
+    All records of the kind become due for a new collection. The live generation gets the kind's alias.
     """
     async with resources.postgres.across_tenants() as connection:
-        known = [g for g in await generations.list_generations(connection) if g.state != "retiring"]
-    for generation in known:
+        current = [g for g in await generations.list_generations(connection) if g.state != "retiring"]
+    for generation in current:
         if await collections.create_collection(resources.qdrant, generation.collection, generation.dimension):
-            rows = await backfill(resources, generation.kind, generation.id)
-            log.info("collection_created", collection=generation.collection, rows=rows)
+            job_count = await backfill(resources, generation.kind, generation.id)
+            log.info("collection_created", collection=generation.collection, rows=job_count)
         if generation.state == "live":
             alias = f"{resources.settings.prefix}_{generation.kind}"
             await collections.set_alias(resources.qdrant, alias, generation.collection)
 
 
 async def prepare_index(resources: Resources) -> None:
-    """Make the index ready, at the start of a process; with Qdrant away the sweep does it later."""
+    """Prepare generations and collections at the start of a process.
+
+    If Qdrant is unavailable, the sweep does it later.
+    """
     try:
         await ensure_generations(resources)
         await create_collections(resources)
-    except errors.Unavailable as away:
-        log.warning("index_not_prepared", reason=str(away))
+    except errors.Unavailable as error:
+        log.warning("index_not_prepared", reason=str(error))
