@@ -1,1 +1,1 @@
-"""Memory in and out: NDJSON of a scope, and the folders of a RockBot agent."""
+"""Export and import: NDJSON of a scope, and the folders of a RockBot agent."""

@@ -1,7 +1,7 @@
-"""Store a batch of lines: one transaction, then the index, as with a save.
+"""Import a batch of lines: one transaction, then the index, as with a save.
 
-What the plan was made from may change before it is carried out: a save takes a fact, an import
-elsewhere an id. The unique indexes notice, and the batch is planned anew.
+The state that was planned for may change before the plan is carried out: a concurrent save may use a
+fingerprint, or another import an id. Then a unique index is violated, and the batch is planned anew.
 """
 
 from collections.abc import Sequence
@@ -24,27 +24,27 @@ from shared.memory.longterm import queries as memory_queries
 from shared.memory.longterm.fingerprint import fingerprint
 from shared.platform.resources import Resources
 
-_TRIES = 5
+_MAX_ATTEMPTS = 5
 
 
 async def import_batch(
     resources: Resources, scope: Scope, actor: str, lines: Sequence[MemoryLine], *, restore: bool
 ) -> ImportPlan:
-    """Store lines (no two of the same id) and return what was done.
+    """Import lines, no two of the same id, and return the plan that was carried out.
 
-    Raises errors.Busy when others keep writing the same entries.
+    Raises errors.Busy if others keep writing the same memories.
     """
-    for _ in range(_TRIES):
+    for _ in range(_MAX_ATTEMPTS):
         try:
-            done, claims = await _commit(resources, scope, actor, lines, restore=restore)
+            done, jobs = await _commit(resources, scope, actor, lines, restore=restore)
         except IntegrityError:
             continue
         await resources.index_writer.write_through(
-            [memory_document.document(one) for one in done.reindexed], claims
+            [memory_document.document(memory) for memory in done.reindexed], jobs
         )
-        pending = sum(one.state is MemoryState.PENDING for one in done.reindexed)
-        if pending:
-            resources.publisher.wake(stages.ENRICH, pending)
+        pending_count = sum(memory.state is MemoryState.PENDING for memory in done.reindexed)
+        if pending_count:
+            resources.publisher.wake(stages.ENRICH, pending_count)
         return done
     raise errors.Busy("others are writing these memories; what was imported so far is stored: try again")
 
@@ -52,41 +52,43 @@ async def import_batch(
 async def _commit(
     resources: Resources, scope: Scope, actor: str, lines: Sequence[MemoryLine], *, restore: bool
 ) -> tuple[ImportPlan, list[Job]]:
-    enriching = resources.language_model is not None
+    can_enrich = resources.language_model is not None
     async with resources.postgres.for_tenant(scope.tenant) as connection:
-        known = await _look(connection, scope, lines, enriching=enriching, restore=restore)
-        decided = plan(known, lines)
-        for before, after in decided.updated:
+        state = await _load_state(connection, scope, lines, can_enrich=can_enrich, restore=restore)
+        done = plan(state, lines)
+        for before, after in done.updated:
             await scope_queries.replace_memory(connection, after)
             await history.add_update(connection, actor, before, after)
-        await scope_queries.insert_memories(connection, decided.created)
-        await history.add(connection, actor, "imported", decided.created)
+        await scope_queries.insert_memories(connection, done.created)
+        await history.add(connection, actor, "imported", done.created)
         if restore:
-            stored = [*decided.created, *(after for _, after in decided.updated)]
-            await tombstones.remove(connection, scope, [one.content for one in stored])
+            stored = [*done.created, *(after for _, after in done.updated)]
+            await tombstones.remove(connection, scope, [memory.content for memory in stored])
         await job_queries.cancel(
-            connection, scope.tenant, RecordKind.MEMORY, decided.no_longer_pending, Pipeline.ENRICHMENT
+            connection, scope.tenant, RecordKind.MEMORY, done.no_longer_pending, Pipeline.ENRICHMENT
         )
-        return decided, await save.enqueue_jobs(connection, scope.tenant, decided.reindexed)
+        return done, await save.enqueue_jobs(connection, scope.tenant, done.reindexed)
 
 
-async def _look(
-    connection: AsyncConnection, scope: Scope, lines: Sequence[MemoryLine], *, enriching: bool, restore: bool
+async def _load_state(
+    connection: AsyncConnection, scope: Scope, lines: Sequence[MemoryLine], *, can_enrich: bool, restore: bool
 ) -> ImportState:
-    named = {line.id for line in lines}
+    line_ids = {line.id for line in lines}
     ids = await id_mapping.map_ids(
-        connection, scope, named.union(*(line.superseded_by + line.derived_from for line in lines))
+        connection, scope, line_ids.union(*(line.superseded_by + line.derived_from for line in lines))
     )
-    entries = await memory_queries.lock(connection, scope.tenant, [ids[one] for one in named])
+    memories = await memory_queries.lock(connection, scope.tenant, [ids[line_id] for line_id in line_ids])
     contents = [line.content for line in lines]
     return ImportState(
         scope=scope,
         now=(await connection.execute(select(func.now()))).scalar_one(),
-        enriching=enriching,
+        can_enrich=can_enrich,
         ids=ids,
-        entries={one.id: one for one in entries},
-        facts=await scope_queries.ids_by_fingerprint(
-            connection, scope, [fingerprint(x.content, x.occurred_at) for x in lines]
+        memories={memory.id: memory for memory in memories},
+        ids_by_fingerprint=await scope_queries.ids_by_fingerprint(
+            connection, scope, [fingerprint(line.content, line.occurred_at) for line in lines]
         ),
-        forgotten=frozenset(() if restore else await tombstones.find_deleted(connection, scope, contents)),
+        deleted_contents=frozenset(
+            () if restore else await tombstones.find_deleted(connection, scope, contents)
+        ),
     )

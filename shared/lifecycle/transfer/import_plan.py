@@ -1,12 +1,12 @@
-"""What an import will do, decided before anything is written: a pure function over what is known.
+"""Plan what an import does with a batch of lines, before anything is written. All functions are pure.
 
-Import restores, it does not observe: nothing is reinforced, counts and times become what the line
-says. Three things are left alone and reported or passed over:
+An import restores: nothing is reinforced, and counts and times become those of the line. Three things
+are not imported:
 
-- a live entry that another live entry says already: of two that say the same, the first stays, and
-  what a change frees is free for the next batch only (duplicates are tried again, see `transfer`);
-- a text that was deleted on purpose, unless it is to be brought back;
-- what enrichment has done since: a line that is still `pending` does not undo it.
+- a live memory with the fingerprint of another live memory. The first one stays. A fingerprint that an
+  update frees is free from the next batch on (duplicates are tried again, see `transfer.py`);
+- a text that was deleted on purpose, unless the import restores;
+- the state before an enrichment: a line that is still `pending` does not undo it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,27 +21,27 @@ from shared.memory.longterm import index_document as memory_document
 from shared.memory.longterm.fingerprint import fingerprint, normalize
 from shared.memory.longterm.memory import Memory
 
-_PROGRESS = {"state", "failure_reason", "superseded_by", "archived_at", "archive_reason"}
+_ENRICHMENT_FIELDS = {"state", "failure_reason", "superseded_by", "archived_at", "archive_reason"}
 _SHOWN_IN_RECALL = ("content", "category")
 _NOT_NULL = ("created_at", "last_seen_at")
 
 
 @dataclass(frozen=True, slots=True)
 class ImportState:
-    """What the stores say about a batch of lines."""
+    """The stored state that concerns a batch of lines. `ids` maps each id of the lines to the id here."""
 
     scope: Scope
     now: datetime
-    enriching: bool
-    ids: Mapping[str, str]  # what each id and reference of the lines stands for here
-    entries: Mapping[str, Memory] = field(default_factory=dict)
-    facts: Mapping[bytes, str] = field(default_factory=dict)
-    forgotten: frozenset[str] = frozenset()
+    can_enrich: bool
+    ids: Mapping[str, str]
+    memories: Mapping[str, Memory] = field(default_factory=dict)
+    ids_by_fingerprint: Mapping[bytes, str] = field(default_factory=dict)
+    deleted_contents: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)
 class ImportPlan:
-    """What will be done with a batch of lines."""
+    """What is done with a batch of lines. `updated` has each memory before and after."""
 
     created: list[Memory] = field(default_factory=list)
     updated: list[tuple[Memory, Memory]] = field(default_factory=list)
@@ -52,117 +52,115 @@ class ImportPlan:
 
     @property
     def reindexed(self) -> list[Memory]:
-        """What searches or workers must hear of."""
-        return [*self.created, *(after for before, after in self.updated if _concerns_workers(before, after))]
+        """Memories that need new jobs: created ones, and those of a new version or newly pending."""
+        return [*self.created, *(after for before, after in self.updated if _needs_jobs(before, after))]
 
     @property
     def no_longer_pending(self) -> list[str]:
-        """Ids whose enrichment is no longer wanted."""
+        """Ids of memories whose enrichment is cancelled."""
         was_pending = [after for before, after in self.updated if before.state is MemoryState.PENDING]
         return [after.id for after in was_pending if after.state is not MemoryState.PENDING]
 
 
-def _concerns_workers(before: Memory, after: Memory) -> bool:
+def _needs_jobs(before: Memory, after: Memory) -> bool:
     newly_pending = after.state is MemoryState.PENDING and before.state is not MemoryState.PENDING
     return after.version != before.version or newly_pending
 
 
-def plan(known: ImportState, lines: Sequence[MemoryLine]) -> ImportPlan:
-    """Decide about lines; no two of them have the same id."""
-    made, facts = ImportPlan(), dict(known.facts)
+def plan(state: ImportState, lines: Sequence[MemoryLine]) -> ImportPlan:
+    """Return the plan for lines of which no two have the same id."""
+    new_plan, ids_by_fingerprint = ImportPlan(), dict(state.ids_by_fingerprint)
     for line in lines:
-        before = known.entries.get(known.ids[line.id])
-        after = _after(known, line, before)
+        before = state.memories.get(state.ids[line.id])
+        after = _apply_line(state, line, before)
         if before == after:
-            made.skipped += 1
-        elif after.content in known.forgotten and not _says(before, after.content):
-            made.tombstoned.append(line.id)
+            new_plan.skipped += 1
+        elif after.content in state.deleted_contents and not _has_content(before, after.content):
+            new_plan.tombstoned.append(line.id)
             continue
-        elif (twin := _twin(facts, after)) is not None:
-            made.duplicates.append((line, twin))
+        elif (duplicate_id := _find_duplicate(ids_by_fingerprint, after)) is not None:
+            new_plan.duplicates.append((line, duplicate_id))
             continue
         else:
-            _store(made, facts, before, after)
+            _add_to_plan(new_plan, ids_by_fingerprint, before, after)
         if after.id != line.id:
-            made.remapped[line.id] = after.id
-    return made
+            new_plan.remapped[line.id] = after.id
+    return new_plan
 
 
-def _says(before: Memory | None, content: str) -> bool:
+def _has_content(before: Memory | None, content: str) -> bool:
     return before is not None and normalize(before.content) == normalize(content)
 
 
-def _twin(facts: Mapping[bytes, str], after: Memory) -> str | None:
-    holder = None if after.archived_at else facts.get(_fact(after))
-    return holder if holder != after.id else None
+def _find_duplicate(ids_by_fingerprint: Mapping[bytes, str], after: Memory) -> str | None:
+    duplicate_id = None if after.archived_at else ids_by_fingerprint.get(_fingerprint(after))
+    return duplicate_id if duplicate_id != after.id else None
 
 
-def _store(made: ImportPlan, facts: dict[bytes, str], before: Memory | None, after: Memory) -> None:
+def _add_to_plan(
+    new_plan: ImportPlan, ids_by_fingerprint: dict[bytes, str], before: Memory | None, after: Memory
+) -> None:
     if before is None:
-        made.created.append(after)
+        new_plan.created.append(after)
     else:
-        made.updated.append((before, _renumbered(before, after)))
+        new_plan.updated.append((before, _with_versions(before, after)))
     if after.archived_at is None:
-        facts[_fact(after)] = after.id
+        ids_by_fingerprint[_fingerprint(after)] = after.id
 
 
-def _fact(one: Memory) -> bytes:
-    return fingerprint(one.content, one.occurred_at)
+def _fingerprint(memory: Memory) -> bytes:
+    return fingerprint(memory.content, memory.occurred_at)
 
 
-def _renumbered(before: Memory, after: Memory) -> Memory:
-    shown = any(getattr(before, name) != getattr(after, name) for name in _SHOWN_IN_RECALL)
+def _with_versions(before: Memory, after: Memory) -> Memory:
+    is_line_changed = any(getattr(before, name) != getattr(after, name) for name in _SHOWN_IN_RECALL)
     return after.model_copy(
         update={
             "version": before.version + (memory_document.document(before) != memory_document.document(after)),
-            "content_version": before.content_version + shown,
+            "content_version": before.content_version + is_line_changed,
         }
     )
 
 
-def _after(known: ImportState, line: MemoryLine, before: Memory | None) -> Memory:
+def _apply_line(state: ImportState, line: MemoryLine, before: Memory | None) -> Memory:
     if before is None:
-        return _new(known, line)
-    told = _told(known, line)
-    if told.get("state") is MemoryState.PENDING and before.state is not MemoryState.PENDING:
-        # Enriched since the export, or it is not the text that was.
-        told = _without(told, _PROGRESS) if _says(before, line.content) else told
-    after = _with(before, _runnable(known, told))
-    if after == before or "updated_at" in told:
+        return _new_memory(state, line)
+    fields = _named_fields(state, line)
+    is_enriched_since = fields.get("state") is MemoryState.PENDING and before.state is not MemoryState.PENDING
+    if is_enriched_since and _has_content(before, line.content):
+        fields = {name: value for name, value in fields.items() if name not in _ENRICHMENT_FIELDS}
+    after = _with_fields(before, _without_lost_pending(state, fields))
+    if after == before or "updated_at" in fields:
         return after
-    return after.model_copy(update={"updated_at": known.now})
+    return after.model_copy(update={"updated_at": state.now})
 
 
-def _new(known: ImportState, line: MemoryLine) -> Memory:
-    every = {name: getattr(line, name) for name in type(line).model_fields} | _told(known, line)
-    every["created_at"] = line.created_at or known.now
-    every["last_seen_at"] = line.last_seen_at or every["created_at"]
-    scope = known.scope
-    every |= {"tenant": scope.tenant, "agent_id": scope.agent_id, "user_id": scope.user_id}
-    every |= {"version": 1, "content_version": 1, "source": line.sources[0] if line.sources else None}
-    return Memory.model_construct(**_runnable(known, every))
+def _new_memory(state: ImportState, line: MemoryLine) -> Memory:
+    fields = {name: getattr(line, name) for name in type(line).model_fields} | _named_fields(state, line)
+    fields["created_at"] = line.created_at or state.now
+    fields["last_seen_at"] = line.last_seen_at or fields["created_at"]
+    scope = state.scope
+    fields |= {"tenant": scope.tenant, "agent_id": scope.agent_id, "user_id": scope.user_id}
+    fields |= {"version": 1, "content_version": 1, "source": line.sources[0] if line.sources else None}
+    return Memory.model_construct(**_without_lost_pending(state, fields))
 
 
-def _told(known: ImportState, line: MemoryLine) -> dict[str, Any]:
-    """Return what a line names, its ids as they are here."""
-    told = {name: getattr(line, name) for name in line.model_fields_set}
-    told = {name: value for name, value in told.items() if value is not None or name not in _NOT_NULL}
-    for name in told.keys() & {"superseded_by", "derived_from"}:
-        told[name] = [known.ids[reference] for reference in told[name]]
-    return told | {"id": known.ids[line.id]}
+def _named_fields(state: ImportState, line: MemoryLine) -> dict[str, Any]:
+    """Return the fields that a line names, with the ids that they have here."""
+    fields = {name: getattr(line, name) for name in line.model_fields_set}
+    fields = {name: value for name, value in fields.items() if value is not None or name not in _NOT_NULL}
+    for name in fields.keys() & {"superseded_by", "derived_from"}:
+        fields[name] = [state.ids[reference] for reference in fields[name]]
+    return fields | {"id": state.ids[line.id]}
 
 
-def _runnable(known: ImportState, told: dict[str, Any]) -> dict[str, Any]:
-    """Leave nothing pending where nobody would ever enrich it."""
-    if told.get("state") is MemoryState.PENDING and not known.enriching:
-        return told | {"state": MemoryState.FINAL}
-    return told
+def _without_lost_pending(state: ImportState, fields: dict[str, Any]) -> dict[str, Any]:
+    """Make a pending memory final where no model would ever enrich it."""
+    if fields.get("state") is MemoryState.PENDING and not state.can_enrich:
+        return fields | {"state": MemoryState.FINAL}
+    return fields
 
 
-def _without(told: dict[str, Any], names: set[str]) -> dict[str, Any]:
-    return {name: value for name, value in told.items() if name not in names}
-
-
-def _with(before: Memory, told: dict[str, Any]) -> Memory:
-    after = before.model_copy(update=told)
+def _with_fields(before: Memory, fields: dict[str, Any]) -> Memory:
+    after = before.model_copy(update=fields)
     return after.model_copy(update={"source": after.sources[0] if after.sources else None})

@@ -1,4 +1,4 @@
-"""What an import did, line by line where it was not simply stored."""
+"""The report of an import: counts, and every line that was not simply stored."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -8,7 +8,7 @@ from shared.lifecycle.transfer.import_plan import ImportPlan
 
 @dataclass(slots=True)
 class Report:
-    """Counts of what was stored, and what the importer should know."""
+    """The counts and particulars of an import."""
 
     created: int = 0
     updated: int = 0
@@ -18,16 +18,16 @@ class Report:
     duplicates: list[dict[str, str]] = field(default_factory=list)
     malformed: list[dict[str, Any]] = field(default_factory=list)
 
-    def add(self, done: ImportPlan) -> None:
-        """Add what was done with a batch."""
-        self.created += len(done.created)
-        self.updated += len(done.updated)
-        self.skipped += done.skipped
-        self.remapped |= done.remapped
-        self.tombstoned += done.tombstoned
-        self.duplicates += ({"id": line.id, "of": twin} for line, twin in done.duplicates)
+    def add(self, plan: ImportPlan) -> None:
+        """Add the outcome of a batch."""
+        self.created += len(plan.created)
+        self.updated += len(plan.updated)
+        self.skipped += plan.skipped
+        self.remapped |= plan.remapped
+        self.tombstoned += plan.tombstoned
+        self.duplicates += ({"id": line.id, "of": duplicate_id} for line, duplicate_id in plan.duplicates)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the report as the caller reads it."""
+        """Return the report as JSON."""
         names = ("created", "updated", "skipped", "remapped", "tombstoned", "duplicates", "malformed")
         return {name: getattr(self, name) for name in names}

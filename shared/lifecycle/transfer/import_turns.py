@@ -1,15 +1,15 @@
 """Import a log of turns into sessions, each turn once.
 
-What makes a turn the same is its session, role, words and time. That is looked up under the
-session's lock, not remembered as a request: the log of a running agent grows, and a request's key
-is forgotten after a day. Turns are numbered as they come in; their times tell when they were said.
+Two turns are the same if session, role, content and time are. That is checked while the session is
+locked, and does not rely on an idempotency key: the log of a running agent grows, and keys are kept for
+a day only. Turns are numbered in the order of the import; they keep their own times.
 
-A session keeps its id if that is free here or is this scope's own session already. Otherwise, and
-where the id can't be one here, it gets an id that follows from it, which the report names.
+A session keeps its id if the id is unused here or belongs to this scope's session already. Otherwise,
+and if the id is not valid here, it gets an id computed from it, which the report names.
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -34,12 +34,11 @@ from shared.lifecycle.transfer.rockbot import ImportedTurn
 from shared.platform.resources import Resources
 
 _BATCH = 500
-_Key = tuple[str, str, datetime | None]
 
 
 @dataclass(slots=True)
-class _Intake:
-    """An import under way."""
+class _TurnImport:
+    """The state of one import; `sessions` maps each id of the log to the id here."""
 
     resources: Resources
     caller: Caller
@@ -50,72 +49,74 @@ class _Intake:
 
 
 async def import_turns(resources: Resources, caller: Caller, scope: Scope, file: Path) -> dict[str, Any]:
-    """Append what a log holds and the sessions lack; return the report.
+    """Append the turns of a log that the sessions lack, and return the report.
 
-    It reads {"created", "skipped", "remapped": {session: its id here}, "malformed": [{"line", "rule"}]}.
+    The report is {"created", "skipped", "remapped": {session: its id here}, "malformed": [{"line", "rule"}]}.
     """
-    under_way, malformed = _Intake(resources, caller, scope), list[dict[str, Any]]()
-    for session_id, drafts in _grouped(rockbot.read_turns(file, malformed)):
-        await _append(under_way, session_id, drafts)
+    progress, malformed = _TurnImport(resources, caller, scope), list[dict[str, Any]]()
+    for log_id, drafts in _group_by_session(rockbot.read_turns(file, malformed)):
+        await _append_missing(progress, log_id, drafts)
     return {
-        "created": under_way.created,
-        "skipped": under_way.skipped,
-        "remapped": {told: here for told, here in under_way.sessions.items() if told != here},
+        "created": progress.created,
+        "skipped": progress.skipped,
+        "remapped": {
+            log_id: session_id for log_id, session_id in progress.sessions.items() if log_id != session_id
+        },
         "malformed": malformed,
     }
 
 
-def _grouped(turns: Iterator[ImportedTurn]) -> Iterator[tuple[str, list[TurnDraft]]]:
-    """Read some turns at a time and group them by session, in their order."""
-    while some := list(islice(turns, _BATCH)):
+def _group_by_session(turns: Iterator[ImportedTurn]) -> Iterator[tuple[str, list[TurnDraft]]]:
+    """Read a batch of turns at a time and group it by session, in their order."""
+    while batch := list(islice(turns, _BATCH)):
         groups: dict[str, list[TurnDraft]] = {}
-        for said in some:
-            groups.setdefault(said.session_id, []).append(said.draft)
+        for imported in batch:
+            groups.setdefault(imported.session_id, []).append(imported.draft)
         yield from groups.items()
 
 
-async def _append(under_way: _Intake, told: str, drafts: Sequence[TurnDraft]) -> None:
-    resources, caller = under_way.resources, under_way.caller
-    if told not in under_way.sessions:
-        under_way.sessions[told] = await _opened(resources, caller, under_way.scope, told)
+async def _append_missing(progress: _TurnImport, log_id: str, drafts: Sequence[TurnDraft]) -> None:
+    resources, caller = progress.resources, progress.caller
+    if log_id not in progress.sessions:
+        progress.sessions[log_id] = await _open_session(resources, caller, progress.scope, log_id)
+    session_id, idle_after = progress.sessions[log_id], resources.settings.window_ttl
     async with resources.postgres.for_tenant(caller.tenant) as connection:
-        idle, here = resources.settings.window_ttl, under_way.sessions[told]
-        session = await get_session(connection, caller, here, idle, lock=True)
-        fresh = await _unknown(connection, session, drafts)
-        turns, claims = await append.insert_turns(connection, session, fresh)
-    await append.cache_and_index(resources, session, turns, claims)
-    under_way.created += len(fresh)
-    under_way.skipped += len(drafts) - len(fresh)
+        session = await get_session(connection, caller, session_id, idle_after, lock=True)
+        missing = await _select_missing(connection, session, drafts)
+        turns, jobs = await append.insert_turns(connection, session, missing)
+    await append.cache_and_index(resources, session, turns, jobs)
+    progress.created += len(missing)
+    progress.skipped += len(drafts) - len(missing)
 
 
-async def _opened(resources: Resources, caller: Caller, scope: Scope, told: str) -> str:
-    for session_id in _candidates(scope, told):
+async def _open_session(resources: Resources, caller: Caller, scope: Scope, log_id: str) -> str:
+    for session_id in _candidate_ids(scope, log_id):
         try:
             await open_session(resources, caller, scope, session_id=session_id)
         except errors.Conflict:
             continue
         return session_id
-    raise errors.Conflict(f"no id is free for the session '{told}'")
+    raise errors.Conflict(f"no id is free for the session '{log_id}'")
 
 
-def _candidates(scope: Scope, told: str) -> Iterator[str]:
+def _candidate_ids(scope: Scope, log_id: str) -> Iterator[str]:
     with suppress(errors.Invalid):
-        yield validation.check_identifier(told, "session_id")
-    name = "\x1f".join((scope.agent_id, scope.user_id or "", told))
+        yield validation.check_identifier(log_id, "session_id")
+    name = "\x1f".join((scope.agent_id, scope.user_id or "", log_id))
     yield f"imported/{hashlib.sha256(name.encode()).hexdigest()[:24]}"
 
 
-async def _unknown(
+async def _select_missing(
     connection: AsyncConnection, session: Session, drafts: Sequence[TurnDraft]
 ) -> list[TurnDraft]:
     """Return the turns that a locked session lacks, each once."""
-    moments = {draft.created_at for draft in drafts}
-    mine = (tenant_filter(turn, session.tenant), turn.c.session_id == session.id)
-    statement = select(turn).where(*mine, turn.c.created_at.in_(moments))
-    known = set(_keys(await turn_queries.select_turns(connection, statement)))
-    fresh = {key: draft for key, draft in zip(_keys(drafts), drafts, strict=True) if key not in known}
-    return list(fresh.values())
+    times = {draft.created_at for draft in drafts}
+    in_session = (tenant_filter(turn, session.tenant), turn.c.session_id == session.id)
+    statement = select(turn).where(*in_session, turn.c.created_at.in_(times))
+    existing = {_identity(stored) for stored in await turn_queries.select_turns(connection, statement)}
+    by_identity = {_identity(draft): draft for draft in drafts}
+    return [draft for identity, draft in by_identity.items() if identity not in existing]
 
 
-def _keys(said: Iterable[Turn | TurnDraft]) -> list[_Key]:
-    return [(one.role, one.content, one.created_at) for one in said]
+def _identity(turn_: Turn | TurnDraft) -> tuple[str, str, datetime | None]:
+    return turn_.role, turn_.content, turn_.created_at

@@ -1,11 +1,11 @@
-"""The files of a RockBot agent: its memory, one JSON file an entry, and its log of turns.
+"""Read the files of a RockBot agent: its memories, one JSON file each, and its log of turns.
 
     <agent>/memory/{category}/{id}.json         camelCase; `.embeddings` and other dot folders are
                                                 no memories
     <agent>/conversation-log/turns.jsonl        one {sessionId, role, content, timestamp} a line
 
-What is in a file is told first, its path only where the file does not say: RockBot itself reads
-the category from the file. Nothing outside the folder is read, whatever links lead there.
+Id and category come from the file, as RockBot itself reads them, and from the path only if the file has
+none. Links that lead out of the folder are not followed.
 """
 
 import os
@@ -25,12 +25,15 @@ from shared.lifecycle.transfer import ndjson, upload
 from shared.lifecycle.transfer.ndjson import Moment
 
 TURNS = "turns.jsonl"
-# A turn of the greatest length, escaped at its worst, has 1.5 MB.
+# The longest turn, with every character escaped, has 1.5 MB.
 MAX_TURN_LINE = 4 * 1024 * 1024
 
 
 def locate(path: Path) -> tuple[Path | None, Path | None]:
-    """Return where the memories and where the log of turns are at a path; NotFound if nothing is there."""
+    """Return the paths of the memories and of the log of turns at a path.
+
+    Raises errors.NotFound if nothing is there.
+    """
     if not path.exists():
         raise errors.NotFound(f"there is no file or folder '{path}'")
     if path.is_file():
@@ -43,7 +46,10 @@ def locate(path: Path) -> tuple[Path | None, Path | None]:
 
 @dataclass(slots=True)
 class MemoryFolder:
-    """A folder of memories, read as lines; `files` tells which file each line is from."""
+    """A folder of memories that is read as lines.
+
+    While it is read, `files` gets the name of each line's file, and `refused` the files that can't be read.
+    """
 
     folder: Path
     files: list[str] = field(default_factory=list)
@@ -54,25 +60,25 @@ class MemoryFolder:
         for file in _json_files(self.folder):
             name = file.relative_to(self.folder).as_posix()
             try:
-                told = _read(file, root)
-            except errors.Invalid as fault:
-                self.refused.append({"file": name, "rule": str(fault)})
+                raw = _read(file, root)
+            except errors.Invalid as error:
+                self.refused.append({"file": name, "rule": str(error)})
                 continue
             self.files.append(name)
-            yield _line(told, file.relative_to(self.folder))
+            yield _to_line(raw, file.relative_to(self.folder))
 
 
 def read_tree(folder: Path) -> MemoryFolder:
-    """Return the memories of a folder as lines for `transfer.take_lines`, in the order of their paths."""
+    """Return the memories of a folder as lines for `transfer.import_lines`, sorted by path."""
     return MemoryFolder(folder)
 
 
 def _json_files(folder: Path) -> Iterator[Path]:
-    for where, folders, files in os.walk(folder):
+    for parent, folders, files in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(files):
             if name.endswith(".json") and not name.startswith("."):
-                yield Path(where, name)
+                yield Path(parent, name)
 
 
 def _read(file: Path, root: Path) -> bytes:
@@ -89,21 +95,21 @@ def _read(file: Path, root: Path) -> bytes:
         raise errors.Invalid("file", f"can't be read: {type(error).__name__}") from None
 
 
-def _line(told: bytes, place: Path) -> bytes:
-    """Return a file as one line; what is wrong with it, the line's reader says."""
-    told = told.removeprefix(b"\xef\xbb\xbf")
+def _to_line(raw: bytes, relative_path: Path) -> bytes:
+    """Return a file's content as one line. If it is malformed, the parser of the line reports that."""
+    raw = raw.removeprefix(b"\xef\xbb\xbf")
     try:
-        entry = orjson.loads(told)
+        payload = orjson.loads(raw)
     except orjson.JSONDecodeError:
-        return told.replace(b"\r", b" ").replace(b"\n", b" ").strip() or b"null"
-    if isinstance(entry, dict):
-        folder = place.parent.as_posix()
-        entry = {"id": place.stem, "category": None if folder == "." else folder} | entry
-    return orjson.dumps(entry)
+        return raw.replace(b"\r", b" ").replace(b"\n", b" ").strip() or b"null"
+    if isinstance(payload, dict):
+        folder = relative_path.parent.as_posix()
+        payload = {"id": relative_path.stem, "category": None if folder == "." else folder} | payload
+    return orjson.dumps(payload)
 
 
 class LoggedTurn(BaseModel):
-    """A line of the log."""
+    """A line of the log of turns."""
 
     model_config = ConfigDict(alias_generator=to_camel, frozen=True, hide_input_in_errors=True)
 
@@ -113,36 +119,36 @@ class LoggedTurn(BaseModel):
     timestamp: Moment
 
     def draft(self) -> TurnDraft:
-        """Return the turn, checked. RockBot replays what is neither user nor system as assistant."""
-        told = self.role.lower()
-        role = Role(told) if told in (Role.USER, Role.SYSTEM) else Role.ASSISTANT
+        """Return the validated turn. Like RockBot, treat every role but user and system as assistant."""
+        name = self.role.lower()
+        role = Role(name) if name in (Role.USER, Role.SYSTEM) else Role.ASSISTANT
         return TurnDraft(role=role, content=self.content, created_at=self.timestamp).validated()
 
 
 @dataclass(frozen=True, slots=True)
 class ImportedTurn:
-    """A turn of a session, as its log tells it."""
+    """A turn of the log, with the id of its session."""
 
     session_id: str
     draft: TurnDraft
 
 
 def read_turns(file: Path, malformed: list[dict[str, Any]]) -> Iterator[ImportedTurn]:
-    """Yield the turns of a log in their order; lines that can't be read are noted in `malformed`."""
+    """Yield the turns of a log in their order, and append lines that can't be read to `malformed`."""
     with file.open("rb") as log:
-        for number, raw in enumerate(upload.lines_of(log, MAX_TURN_LINE), start=1):
-            told = raw.removeprefix(b"\xef\xbb\xbf") if number == 1 else raw
-            if not told.strip():
+        for number, line in enumerate(upload.lines_of(log, MAX_TURN_LINE), start=1):
+            raw = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
+            if not raw.strip():
                 continue
             try:
-                yield _said(told)
-            except errors.Invalid as fault:
-                malformed.append({"line": number, "rule": str(fault)})
+                yield _parse_turn(raw)
+            except errors.Invalid as error:
+                malformed.append({"line": number, "rule": str(error)})
 
 
-def _said(raw: bytes) -> ImportedTurn:
+def _parse_turn(raw: bytes) -> ImportedTurn:
     if len(raw) > MAX_TURN_LINE:
         raise errors.TooLarge("line", f"must be at most {MAX_TURN_LINE} bytes")
-    turn = ndjson.parsed(LoggedTurn, raw)
+    turn = ndjson.parse_object(LoggedTurn, raw)
     validation.check_text(turn.session_id, "session_id", 1024)
     return ImportedTurn(turn.session_id, turn.draft())
