@@ -191,7 +191,7 @@ async def test_pages_neither_repeat_nor_lose_what_was_there_while_others_are_sav
 
 
 @pytest.mark.parametrize("cursor", ["x", "", "bm9wZQ==", "é", "MjAyNCAx", "a" * 5000])
-async def test_a_cursor_that_we_did_not_give_is_refused(agent: Agent, cursor: str) -> None:
+async def test_a_foreign_cursor_is_refused(agent: Agent, cursor: str) -> None:
     status = HTTPStatus.UNPROCESSABLE_ENTITY
     await agent.ask("GET", "/v1/memories", params={"cursor": cursor}, status=status)
 
@@ -224,7 +224,7 @@ async def test_categories_are_a_tree_with_counts_and_tags_are_counted(filled: Ga
     assert {*[one["tag"] for one in tags]} == {"Red", "blue", "green", "red"}
 
 
-async def test_what_a_user_has_is_seen_with_that_user_only(agent: Agent) -> None:
+async def test_memories_of_a_user_are_seen_with_that_user_only(agent: Agent) -> None:
     """Scope: common entries and one's own, never another user's."""
     for name, fields in {
         "common": {},

@@ -117,7 +117,7 @@ async def test_a_query_that_cannot_be_embedded_is_answered_by_keywords_and_says_
     models.release()
 
 
-async def test_after_a_failure_the_endpoint_is_left_alone_for_a_moment(
+async def test_after_a_failure_the_endpoint_is_not_called_for_a_moment(
     embedding: Gateway, models: ModelServer
 ) -> None:
     """F8: a black-holed endpoint must not cost every search its time-out."""

@@ -47,7 +47,7 @@ async def batch(
     return list(told["results"])
 
 
-async def test_an_entry_has_an_id_of_twelve_hex_digits_and_the_defaults(agent: Agent) -> None:
+async def test_a_new_memory_has_an_id_of_twelve_hex_digits_and_the_defaults(agent: Agent) -> None:
     entry = await agent.save("Ada likes trains.")
     assert re.fullmatch("[0-9a-f]{12}", entry["id"])
     assert entry.items() >= NEW.items()
@@ -56,7 +56,7 @@ async def test_an_entry_has_an_id_of_twelve_hex_digits_and_the_defaults(agent: A
     assert await agent.memory(entry["id"]) == entry
 
 
-async def test_everything_that_is_told_is_kept(agent: Agent) -> None:
+async def test_every_field_of_a_save_is_stored(agent: Agent) -> None:
     told = {
         "category": "user-preferences/travel",
         "tags": ["zug", "reise"],
@@ -111,7 +111,7 @@ async def test_the_same_text_but_for_case_and_spaces_reinforces(agent: Agent, ag
     ]
 
 
-async def test_a_tag_that_a_duplicate_brought_finds_the_entry(agent: Agent) -> None:
+async def test_a_tag_that_a_duplicate_added_finds_the_memory(agent: Agent) -> None:
     entry = await agent.save("Ada likes trains.")
     await agent.save("Ada likes trains.", tags=["rolling-stock"])
     assert (await agent.search("rolling stock"))["results"][0]["id"] == entry["id"]
@@ -206,7 +206,7 @@ async def test_a_bad_category_is_refused_and_nothing_is_stored(
     assert await sql(gateway, "SELECT 1 FROM memory UNION ALL SELECT 1 FROM job") == []
 
 
-async def test_saving_the_text_of_an_archived_raw_reinforces_what_took_its_place(
+async def test_saving_the_text_of_an_archived_raw_memory_reinforces_its_successors(
     agent: Agent, gateway: Gateway
 ) -> None:
     raw, heirs = await agent.save("raw words"), [await agent.save(f"heir {n}") for n in range(2)]
@@ -222,7 +222,7 @@ async def test_saving_the_text_of_an_archived_raw_reinforces_what_took_its_place
     assert await sql(gateway, "SELECT count(*) FROM memory") == [(3,)]
 
 
-async def test_an_archived_text_that_nothing_took_the_place_of_is_saved_anew(
+async def test_an_archived_text_without_successors_is_saved_as_a_new_memory(
     agent: Agent, gateway: Gateway
 ) -> None:
     raw = await agent.save("raw words")
@@ -244,7 +244,9 @@ async def test_an_idempotent_replay_answers_the_same_and_never_reinforces(agent:
     assert await agent.found("other") == []
 
 
-async def test_twins_with_one_idempotency_key_are_done_once(agent: Agent, gateway: Gateway) -> None:
+async def test_concurrent_requests_with_one_idempotency_key_are_done_once(
+    agent: Agent, gateway: Gateway
+) -> None:
     async def send() -> tuple[int, str | None]:
         headers = {"idempotency-key": "twin"}
         answer = await agent.client.post("/v1/memories", json={"content": "twin"}, headers=headers)
@@ -257,7 +259,7 @@ async def test_twins_with_one_idempotency_key_are_done_once(agent: Agent, gatewa
     assert await sql(gateway, "SELECT reinforcement_count FROM memory") == [(1,)]
 
 
-async def test_nothing_is_pending_where_nothing_is_configured(agent: Agent, gateway: Gateway) -> None:
+async def test_nothing_is_pending_without_a_model(agent: Agent, gateway: Gateway) -> None:
     """IX4."""
     entry = await agent.save("plain")
     await gateway.resources.index_writer.close()

@@ -12,7 +12,7 @@ from shared.lifecycle.transfer import ndjson, transfer, upload
 from shared.memory.longterm import history, update
 from shared.platform.resources import open_resources
 from tests.integration.transfer.conftest import House, new_house
-from tests.integration.transfer.told import (
+from tests.integration.transfer.import_reports import (
     ADA,
     ARCHIVED,
     BOB,

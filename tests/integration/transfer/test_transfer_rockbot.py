@@ -13,7 +13,7 @@ from shared.conversation.sessions.open import open_session
 from shared.conversation.turns import queries as turn_queries
 from shared.foundation import errors
 from tests.integration.transfer.conftest import House
-from tests.integration.transfer.told import ADA, BOB, found
+from tests.integration.transfer.import_reports import ADA, BOB, found
 
 OLD = "2026-02-25T10:11:12.1234567+01:00"
 AS_STORED = "2026-02-25T09:11:12.123456Z"

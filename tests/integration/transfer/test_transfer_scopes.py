@@ -5,7 +5,17 @@ import pytest
 from shared.lifecycle import delete_memory as delete_memory_everywhere
 from shared.lifecycle.transfer import transfer
 from tests.integration.transfer.conftest import House
-from tests.integration.transfer.told import ADA, ARCHIVED, BOB, FULL, LATER, enrichment, entry, found, saved
+from tests.integration.transfer.import_reports import (
+    ADA,
+    ARCHIVED,
+    BOB,
+    FULL,
+    LATER,
+    enrichment,
+    entry,
+    found,
+    saved,
+)
 
 
 class TestAcrossScopes:

@@ -35,7 +35,7 @@ async def test_a_crashed_server_comes_back_with_the_remaining_time(
         assert 0 < await lone_desk.redis.pttl(name) <= 1_260_000
 
 
-async def test_a_full_desk_is_still_full_after_a_crash(
+async def test_a_full_namespace_is_still_full_after_a_crash(
     lone_desk: WorkingMemory, crash: Callable[[], None]
 ) -> None:
     for number in range(50):
@@ -59,7 +59,7 @@ async def test_a_server_out_of_memory_refuses_whole_writes_and_goes_on_reading(
     assert await working_queries.list_entries(lone_desk) == []
 
 
-async def test_a_redis_that_is_away_raises_its_own_error() -> None:
+async def test_an_unavailable_redis_raises_its_own_error() -> None:
     url = "redis://127.0.0.1:1/0"
     async with redis.asyncio.from_url(url, decode_responses=True) as client:
         away = WorkingMemory(client, config.load(redis_url=url), "t")

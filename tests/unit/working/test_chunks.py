@@ -80,6 +80,6 @@ def test_an_outline_of_many_headings_says_how_the_rest_is_named() -> None:
     assert lines[-1] == "- (3 more, up to `k-chunk502`)"
 
 
-def test_a_megabyte_is_cut_in_a_blink() -> None:
+def test_a_megabyte_is_split_without_losing_a_character() -> None:
     value = "# H\n" + ("word " * 30 + "\n\n") * 7000
     assert sum(len(part.text) for part in chunks.split(value, 20_000)) == len(value) > 1_000_000

@@ -129,7 +129,7 @@ def test_past_turns_and_their_speakers_cannot_forge_lines(content: str, speaker:
 @given(
     some.lists(some.sampled_from([*HIDDEN, *TAG_CHARACTERS, *TAGS, *SPLIT_TAGS, *HEADERS, "x"]), max_size=5)
 )
-def test_tags_on_a_desk_cannot_close_the_fence_of_an_inventory(tags: list[str]) -> None:
+def test_tags_of_working_memory_cannot_close_the_fence_of_an_inventory(tags: list[str]) -> None:
     listings: list[WorkingEntryInfo] = [
         made.listing("session/abc/emails", tags=tuple(tags)),
         made.listing("session/abc/x"),

@@ -53,7 +53,7 @@ def lines_of(messages: Sequence[dict[str, str]], entry_id: str) -> int:
 
 
 @given(read(), some.one_of(some.none(), some.integers(0, 200)))
-def test_an_entry_stands_at_most_once_whatever_was_shown_before(
+def test_a_memory_is_in_messages_at_most_once_whatever_was_shown_before(
     found: ContextInputs, limit: int | None
 ) -> None:
     shaped = assemble.assemble(found, asked(limit))
@@ -61,7 +61,9 @@ def test_an_entry_stands_at_most_once_whatever_was_shown_before(
 
 
 @given(read())
-def test_every_recalled_entry_stands_exactly_once_and_is_new_or_withheld(found: ContextInputs) -> None:
+def test_every_recalled_memory_is_in_messages_exactly_once_and_is_new_or_withheld(
+    found: ContextInputs,
+) -> None:
     shaped = assemble.assemble(found, asked())
     new = [one.memory.id for one in shaped.new_memories]
     assert sorted([*new, *shaped.withheld]) == sorted(one.memory.id for one in found.found)
@@ -81,7 +83,7 @@ def test_what_is_withheld_is_replayed_in_the_version_that_was_recalled(found: Co
 
 
 @given(read(), some.one_of(some.none(), some.just(SYSTEM)))
-def test_messages_stand_in_the_order_of_cx1(found: ContextInputs, system: str | None) -> None:
+def test_cx1_messages_are_in_the_documented_order(found: ContextInputs, system: str | None) -> None:
     shaped = assemble.assemble(found, asked(system=system))
     said = [message["content"] for message in shaped.messages]
     turns = [turn.content for turn in found.turns if turn.role is not Role.SUMMARY]
@@ -96,7 +98,7 @@ def test_messages_stand_in_the_order_of_cx1(found: ContextInputs, system: str | 
     assert kinds == sorted(kinds, key=list(BlockKind).index)
 
 
-def test_a_replayed_block_stands_right_before_its_turn() -> None:
+def test_a_replayed_block_is_right_before_its_turn() -> None:
     found = made.gathered([made.turn(1, "first", recalled=["0a"]), made.turn(2, "reply", Role.ASSISTANT)])
     said = [message["content"] for message in assemble.assemble(found, asked()).messages]
     assert said[1].startswith(blocks.RECALLED)
@@ -105,7 +107,7 @@ def test_a_replayed_block_stands_right_before_its_turn() -> None:
 
 
 @given(read())
-def test_an_episode_stands_under_the_header_of_episodes_and_nothing_else_does(found: ContextInputs) -> None:
+def test_only_episodes_are_under_the_header_of_episodes(found: ContextInputs) -> None:
     """DR12: when it is new as when its turn is replayed."""
     for message in assemble.assemble(found, asked()).messages:
         told = [one for one in IDS if lines_of([message], one)]
@@ -115,7 +117,7 @@ def test_an_episode_stands_under_the_header_of_episodes_and_nothing_else_does(fo
             assert {one in EPISODES for one in told} == {told[0] in EPISODES}
 
 
-def test_episodes_stand_right_after_what_is_recalled_and_before_past_turns() -> None:
+def test_episodes_are_right_after_recalled_memories_and_before_past_turns() -> None:
     others = [made.block(BlockKind.PAST_TURNS, "x")]
     found = made.gathered([], [made.result("0a")], others, episodes=[made.result("e0")])
     kinds = [block.kind for block in assemble.assemble(found, asked()).blocks]
@@ -136,7 +138,7 @@ def test_a_line_whose_turn_has_left_the_window_is_shown_again() -> None:
     assert shaped.withheld == []
 
 
-def test_an_entry_that_changed_is_shown_anew_and_leaves_its_older_turn() -> None:
+def test_a_memory_that_changed_is_shown_again_and_removed_from_its_older_turn() -> None:
     found = made.gathered([made.turn(1, recalled=["0a", "0b"])], [made.result("0a", "edited", 2)])
     messages = assemble.assemble(found, asked()).messages
     assert "- [0a] " not in messages[1]["content"]
@@ -144,13 +146,13 @@ def test_an_entry_that_changed_is_shown_anew_and_leaves_its_older_turn() -> None
     assert "- [0a] (general): edited" in messages[3]["content"]
 
 
-def test_an_entry_without_its_mark_is_no_longer_replayed() -> None:
+def test_a_memory_that_was_deleted_is_no_longer_replayed() -> None:
     """LT13: forgetting an entry deletes its marks; a stale window must not show it."""
     found = made.gathered([made.turn(1, recalled=["0a"])], recalled_before={})
     assert [m["content"] for m in assemble.assemble(found, asked()).messages] == [SYSTEM, "turn 1", MESSAGE]
 
 
-def test_reinforcement_is_no_change() -> None:
+def test_a_reinforced_memory_counts_as_unchanged() -> None:
     seen_again = made.entry("0a").model_copy(update={"reinforcement_count": 9, "version": 4})
     recalled = replace(made.result("0a"), memory=seen_again)
     shaped = assemble.assemble(made.gathered([made.turn(1, recalled=["0a"])], [recalled]), asked())
@@ -185,7 +187,9 @@ def standing(headed: Sequence[Block], messages: Sequence[dict[str, str]]) -> dic
     return lines | {"turns": sum(m["role"] == "user" for m in messages) - 1}
 
 
-def test_max_tokens_cuts_past_turns_then_episodes_then_inventories_then_oldest_turns_then_recalled() -> None:
+def test_max_tokens_shortens_past_turns_then_episodes_then_inventories_then_oldest_turns_then_recalled() -> (
+    None
+):
     """CX1: one line or turn at a time, the last line and the oldest turn first."""
     order = ["past_turns", "episodes", "subagents", "patrol", "working_memory", "turns", "recalled"]
     expected = dict.fromkeys(order, 2)
@@ -199,7 +203,7 @@ def test_max_tokens_cuts_past_turns_then_episodes_then_inventories_then_oldest_t
     assert found[1:] == []
 
 
-def test_the_oldest_turn_goes_first_and_what_a_block_says_first_stays_longest() -> None:
+def test_the_oldest_turn_is_removed_first_and_the_first_line_of_a_block_last() -> None:
     shaped = assemble.assemble(full(), asked(steps(full())[11][0]))
     said = [message["content"] for message in shaped.messages]
     assert "one " * 20 not in said
@@ -216,21 +220,27 @@ def test_the_oldest_turn_goes_first_and_what_a_block_says_first_stays_longest() 
     assert [one.memory.id for one in last.new_memories] == ["0a"]
 
 
-def test_what_is_cut_from_recall_is_not_marked_as_shown() -> None:
+def test_a_recalled_memory_that_did_not_fit_is_not_recorded_as_shown() -> None:
     shaped = assemble.assemble(full(), asked(0))
     assert (shaped.new_memories, shaped.lines, shaped.blocks) == ([], (), [])
 
 
 @given(read(), some.integers(0, 300))
-def test_a_budget_is_kept_and_nothing_is_cut_that_would_have_fitted(found: ContextInputs, limit: int) -> None:
+def test_a_budget_is_kept_and_nothing_is_removed_that_would_have_fitted(
+    found: ContextInputs, limit: int
+) -> None:
     shaped = assemble.assemble(found, asked(limit))
-    sizes = [assemble._assemble(less, cut, asked()).tokens for less, cut in assemble._shorten_step_by_step(found)]
+    sizes = [
+        assemble._assemble(less, cut, asked()).tokens for less, cut in assemble._shorten_step_by_step(found)
+    ]
     assert shaped.tokens == next((size for size in sizes if size <= limit), sizes[-1])
     assert (shaped.shortened == []) == (sizes[0] <= limit or len(sizes) == 1)
 
 
 @given(read(), some.integers(0, 300))
-def test_the_message_the_system_text_and_the_summary_are_never_cut(found: ContextInputs, limit: int) -> None:
+def test_the_message_the_system_text_and_the_summary_are_never_shortened(
+    found: ContextInputs, limit: int
+) -> None:
     said = [message["content"] for message in assemble.assemble(found, asked(limit)).messages]
     assert said[0] == SYSTEM
     assert said[-1] == MESSAGE
@@ -244,7 +254,7 @@ def test_a_message_over_the_budget_is_sent_all_the_same() -> None:
     assert shaped.tokens > 1000
 
 
-def test_nothing_at_all_is_a_context_too() -> None:
+def test_a_message_without_any_inputs_is_a_context() -> None:
     shaped = assemble.assemble(ContextInputs(), Request("hello"))
     assert shaped.messages == [{"role": "user", "content": "hello"}]
     assert (shaped.blocks, shaped.shortened, shaped.tokens) == ([], [], 2 + 4)

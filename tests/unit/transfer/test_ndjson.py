@@ -28,7 +28,7 @@ def read(**fields: Any) -> ndjson.MemoryLine:
         ("archiveReason", "archive_reason", "old"),
     ],
 )
-def test_keys_may_be_ours_or_camel_case(camel: str, ours: str, value: object) -> None:
+def test_keys_may_be_those_of_loci_or_camel_case(camel: str, ours: str, value: object) -> None:
     assert getattr(read(**{camel: value}), ours) == getattr(read(**{ours: value}), ours)
     assert ours in read(**{camel: value}).model_fields_set
 
@@ -40,19 +40,19 @@ def test_times_without_a_zone_are_utc_and_finer_than_a_microsecond_are_cut() -> 
 
 
 @pytest.mark.parametrize("name", ["tags", "metadata", "importance", "superseded_by", "lastSeenAt", "state"])
-def test_null_where_null_can_not_be_says_nothing(name: str) -> None:
+def test_null_in_a_field_that_is_never_null_counts_as_absent(name: str) -> None:
     assert read(**{name: None}).model_fields_set == {"id", "content"}
 
 
-def test_null_where_null_can_be_is_said() -> None:
+def test_null_in_a_field_that_may_be_null_counts_as_named() -> None:
     assert "category" in read(category=None).model_fields_set
 
 
-def test_a_moment_of_archiving_makes_it_archived() -> None:
+def test_a_line_with_a_time_of_archiving_is_archived() -> None:
     assert read(archived_at="2026-01-02T03:04:05Z").state is MemoryState.ARCHIVED
 
 
-def test_a_live_state_is_said_to_have_no_moment_of_archiving() -> None:
+def test_a_line_with_a_live_state_names_that_it_is_not_archived() -> None:
     assert "archived_at" in read(state="final").model_fields_set
 
 

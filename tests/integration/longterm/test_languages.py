@@ -126,7 +126,7 @@ async def test_a_word_is_found_without_the_index_too(
     assert [one["content"] for one in answer["results"]][:1] == ([CONTENTS[expected]] if expected else [])
 
 
-async def test_both_ways_find_the_very_same_entries(library: Gateway, by_postgres: Agent) -> None:
+async def test_the_index_and_postgres_find_the_same_memories(library: Gateway, by_postgres: Agent) -> None:
     agent = Agent(library.client, library.tenant)
     for query, _ in QUERIES:
         assert set(await agent.found(query, limit=100)) == set(await by_postgres.found(query, limit=100)), (
@@ -134,7 +134,9 @@ async def test_both_ways_find_the_very_same_entries(library: Gateway, by_postgre
         )
 
 
-async def test_what_is_no_word_finds_nothing_and_breaks_nothing(library: Gateway, by_postgres: Agent) -> None:
+async def test_a_query_without_words_finds_nothing_and_raises_nothing(
+    library: Gateway, by_postgres: Agent
+) -> None:
     agent = Agent(library.client, library.tenant)
     for query in NOTHING:
         for each in (agent, by_postgres):

@@ -19,7 +19,7 @@ from shared.memory.longterm.decay import effective_importance
         (1.0, -5, 1.0),
     ],
 )
-def test_importance_fades_by_the_days_that_nobody_saw_the_fact(
+def test_importance_decays_by_the_days_since_the_memory_was_last_seen(
     importance: float, days: float, expected: float
 ) -> None:
     seen = datetime.now(UTC) - timedelta(days=days)

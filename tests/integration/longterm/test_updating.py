@@ -50,7 +50,7 @@ async def test_an_unknown_id_is_not_found_and_deleting_it_says_so(agent: Agent) 
     assert await delete(agent, UNKNOWN) == {"id": UNKNOWN, "deleted": False, "content": None}
 
 
-async def test_a_change_is_shown_found_and_noted(agent: Agent) -> None:
+async def test_an_update_is_returned_found_and_recorded_in_the_history(agent: Agent) -> None:
     entry = await agent.save("Ada likes trains.", category="travel")
     changed = await change(agent, entry, content="Ada likes ferries.", tags=["sea"], importance=0.9)
     assert changed == entry | {
@@ -73,7 +73,7 @@ async def test_a_change_is_shown_found_and_noted(agent: Agent) -> None:
     )
 
 
-async def test_what_is_not_named_stays_and_what_may_be_empty_can_be_emptied(agent: Agent) -> None:
+async def test_fields_that_are_not_named_stay_and_optional_fields_can_be_emptied(agent: Agent) -> None:
     told = {"category": "a/b", "tags": ["x"], "metadata": {"k": "v"}, "occurred_at": "2024-01-01T00:00:00Z"}
     entry = await agent.save("words", **told)
     emptied = await change(agent, entry, category=None, occurred_at=None, tags=[], metadata={})
@@ -103,7 +103,7 @@ async def test_a_refused_change_changes_nothing(agent: Agent) -> None:
     assert len(await agent.history(entry["id"])) == 1
 
 
-async def test_a_change_into_what_another_entry_says_is_a_conflict_that_names_it(agent: Agent) -> None:
+async def test_an_update_to_the_content_of_another_memory_is_a_conflict_that_names_it(agent: Agent) -> None:
     """LT9."""
     there, mine = await agent.save("already said"), await agent.save("something else")
     other = await agent.save("something else", user_id="u")
@@ -150,7 +150,7 @@ async def test_deleting_echoes_the_content_and_leaves_no_copy_of_it_anywhere(
     assert len(bytes(stone.digest)) == 32
 
 
-async def test_deleting_an_archived_entry_goes_on_to_what_came_only_from_it(
+async def test_deleting_an_archived_memory_deletes_what_was_derived_only_from_it(
     agent: Agent, gateway: Gateway
 ) -> None:
     raw, other = await agent.save("raw"), await agent.save("other raw")

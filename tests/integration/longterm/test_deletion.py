@@ -66,7 +66,7 @@ async def test_enrichment_does_not_bring_back_what_was_deleted(
     assert (await agent.memory(raw["id"]))["state"] == "archived"
 
 
-async def test_a_note_of_which_only_the_deleted_would_remain_is_kept_as_it_was(
+async def test_a_raw_memory_whose_only_result_was_deleted_before_is_kept_raw(
     enriching: Gateway, models: ModelServer
 ) -> None:
     agent = Agent(enriching.client, enriching.tenant)
@@ -95,7 +95,7 @@ async def test_a_tombstone_holds_in_its_own_scope_only(enriching: Gateway, model
     }
 
 
-async def test_an_explicit_save_lifts_the_tombstone(enriching: Gateway, models: ModelServer) -> None:
+async def test_an_explicit_save_removes_the_tombstone(enriching: Gateway, models: ModelServer) -> None:
     agent = Agent(enriching.client, enriching.tenant)
     await forget(agent, FACT)
     again = await agent.save(FACT, enrich=False)
@@ -183,7 +183,7 @@ async def test_erasing_a_user_leaves_nothing_of_theirs_and_all_of_others(
     assert not any(again["erased"].values())
 
 
-async def test_with_the_index_away_the_receipt_says_pending_and_the_points_go_later(
+async def test_while_the_index_is_unavailable_the_receipt_says_pending_and_points_are_deleted_later(
     agent: Agent, gateway: Gateway, eye: state.StateInspector, unused_url: str
 ) -> None:
     await plant_users(agent)

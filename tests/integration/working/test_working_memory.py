@@ -231,7 +231,7 @@ async def test_a_large_value_is_one_entry_that_is_read_by_parts(desk: WorkingMem
     assert [view.key for view in views] == ["a/b/Doc", "a/b/Doc-index"]
 
 
-async def test_the_parts_follow_their_entry(desk: WorkingMemory) -> None:
+async def test_the_parts_of_a_large_value_change_and_expire_with_their_entry(desk: WorkingMemory) -> None:
     await working_queries.put(desk, "a/b/doc", "x" * 16_001, ttl_seconds=30)
     assert (await working_queries.get(desk, "a/b/doc-index")).remaining <= 30
     for key in ("a/b/doc-index", "a/b/doc-chunk0"):
@@ -284,7 +284,7 @@ async def test_no_tenant_sees_another(desk: WorkingMemory) -> None:
     assert await _keys(other) == ["a/b"]
 
 
-async def test_what_has_expired_leaves_no_key_behind(desk: WorkingMemory) -> None:
+async def test_expired_entries_leave_no_redis_key(desk: WorkingMemory) -> None:
     await working_queries.put(desk, "a/b/one", "x", ttl_seconds=100)
     await working_queries.put(desk, "a/b/two", "x", ttl_seconds=300)
     names = await _redis_keys(desk, ":a/b*")

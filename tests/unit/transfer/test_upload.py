@@ -26,7 +26,7 @@ async def test_chunks_are_put_together_as_they_came() -> None:
     assert await received(b"ab", b"", b"c\nd", b"\n") == b"abc\nd\n"
 
 
-async def test_as_much_as_allowed_is_taken_and_a_byte_more_is_not() -> None:
+async def test_an_upload_of_the_greatest_size_is_received_and_one_byte_more_is_refused() -> None:
     lines = (b"x" * (ndjson.MAX_BYTES - 1) + b"\n") * 32
     assert len(await received(lines)) == upload.MAX_BYTES
     with pytest.raises(errors.TooLarge, match="the import"):
@@ -45,7 +45,7 @@ async def test_too_many_lines_are_refused() -> None:
 
 
 @given(some.lists(some.text("ab", max_size=9).map(str.encode), max_size=9))
-def test_a_files_lines_are_its_lines_and_long_ones_show_as_such(told: list[bytes]) -> None:
+def test_the_lines_of_a_file_are_yielded_and_one_that_is_too_long_is_cut(told: list[bytes]) -> None:
     read = list(upload.lines_of(io.BytesIO(b"".join(one + b"\n" for one in told)), 5))
     assert [one.rstrip(b"\n") for one in read] == [one[:6] for one in told]
     assert [len(one.rstrip(b"\n")) > 5 for one in read] == [len(one) > 5 for one in told]
