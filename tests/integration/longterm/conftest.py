@@ -1,4 +1,4 @@
-"""Agents at the door of a gateway in this process, and at one that can't reach the index."""
+"""Agents of a gateway in this process, and of one that can't reach the index."""
 
 import socket
 from collections.abc import AsyncIterator, Callable
@@ -14,13 +14,13 @@ from tests.journey.agent import Agent
 
 @pytest.fixture
 def agent(gateway: Gateway) -> Agent:
-    """An agent whose key may do everything in a tenant of its own."""
+    """Return an agent whose key has every right in a tenant of its own."""
     return Agent(gateway.client, gateway.tenant)
 
 
 @pytest.fixture
 def unused_url() -> str:
-    """An address of this machine that refuses."""
+    """Return an address of this machine that refuses connections."""
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         return f"127.0.0.1:{closed.getsockname()[1]}"
@@ -28,7 +28,7 @@ def unused_url() -> str:
 
 @asynccontextmanager
 async def beside(gateway: Gateway, **changes: Any) -> AsyncIterator[Agent]:
-    """Open another gateway on the same stores and tenant, with changed settings."""
+    """Open another gateway with the same databases and tenant, with changed settings."""
     settings = gateway.resources.settings.model_copy(update=changes)
     async with serving(settings, gateway.tenant) as other:
         yield Agent(other.client, other.tenant)
@@ -36,7 +36,7 @@ async def beside(gateway: Gateway, **changes: Any) -> AsyncIterator[Agent]:
 
 @pytest.fixture
 async def without_index(gateway: Gateway, unused_url: str) -> AsyncIterator[Agent]:
-    """The same tenant's agent at a gateway that can't reach Qdrant."""
+    """Yield the same tenant's agent at a gateway that can't reach Qdrant."""
     async with beside(gateway, qdrant_url=f"http://{unused_url}") as agent:
         yield agent
 

@@ -98,12 +98,12 @@ async def test_a_tombstone_holds_in_its_own_scope_only(enriching: Gateway, model
 async def test_an_explicit_save_removes_the_tombstone(enriching: Gateway, models: ModelServer) -> None:
     agent = Agent(enriching.client, enriching.tenant)
     await forget(agent, FACT)
-    again = await agent.save(FACT, enrich=False)
+    repeated = await agent.save(FACT, enrich=False)
     assert await sql(enriching, "SELECT 1 FROM memory_tombstone") == []
     models.chat_default = says(FACT)
     await agent.save("a note on likes")
     await work(enriching)
-    assert (await agent.memory(again["id"]))["reinforcement_count"] == 2
+    assert (await agent.memory(repeated["id"]))["reinforcement_count"] == 2
 
 
 async def test_a_result_whose_source_was_deleted_meanwhile_is_dropped(
@@ -132,77 +132,84 @@ async def test_a_result_whose_source_was_deleted_meanwhile_is_dropped(
 async def plant_users(agent: Agent) -> dict[str, str]:
     """Let two users say things to two agents, in every kind of record."""
     ids = {}
-    for user, canary in (("ada", "canary"), ("bob", "sparrow")):
+    for user, marker in (("ada", "marker"), ("bob", "sparrow")):
         for name in ("a", "b"):
             scope = {"agent_id": name, "user_id": user}
-            await agent.save(f"{canary} memory of {name}", **scope, tags=[canary], category=f"birds/{canary}")
+            await agent.save(f"{marker} memory of {name}", **scope, tags=[marker], category=f"birds/{marker}")
             session = await agent.session(**scope)
-            await agent.say(session, f"{canary} said to {name}")
-            await agent.context(session, f"{canary} asked {name}", once=session)
-            await agent.put(f"session/{session}/note", f"{canary} note")
+            await agent.say(session, f"{marker} said to {name}")
+            await agent.context(session, f"{marker} asked {name}", once=session)
+            await agent.put(f"session/{session}/note", f"{marker} note")
             ids[f"{user} {name}"] = session
     source = {"session_id": ids["ada a"], "seq": 1}
-    common = await agent.save("canary told in common", agent_id="a", source=source)
+    common = await agent.save("marker told in common", agent_id="a", source=source)
     kept = await agent.save("told by nobody", agent_id="a", source={"session_id": ids["bob a"]})
     return ids | {"common": common["id"], "kept": kept["id"]}
 
 
 @pytest.fixture
-async def eye(gateway: Gateway) -> AsyncIterator[state.StateInspector]:
-    """See everything that the stores hold."""
-    async with state.watching(gateway.resources.settings) as eye:
-        yield eye
+async def inspector(gateway: Gateway) -> AsyncIterator[state.StateInspector]:
+    """Read everything that the databases contain."""
+    async with state.watching(gateway.resources.settings) as inspector:
+        yield inspector
 
 
-async def held(eye: state.StateInspector, gateway: Gateway, canary: str) -> list[str]:
+async def held(inspector: state.StateInspector, gateway: Gateway, marker: str) -> list[str]:
     await gateway.resources.index_writer.close()
-    everything = await eye.of_tenant(gateway.tenant)
-    return [name for name, content in everything.items() if canary in content]
+    everything = await inspector.of_tenant(gateway.tenant)
+    return [name for name, content in everything.items() if marker in content]
 
 
 async def test_erasing_a_user_leaves_nothing_of_theirs_and_all_of_others(
-    agent: Agent, gateway: Gateway, eye: state.StateInspector
+    agent: Agent, gateway: Gateway, inspector: state.StateInspector
 ) -> None:
     ids = await plant_users(agent)
-    others = len(await held(eye, gateway, "sparrow"))
+    others = len(await held(inspector, gateway, "sparrow"))
     receipt = await agent.ask("DELETE", "/v1/users/ada")
     await work(gateway)
-    assert await held(eye, gateway, "canary") == []
-    assert len(await held(eye, gateway, "sparrow")) == others
+    assert await held(inspector, gateway, "marker") == []
+    assert len(await held(inspector, gateway, "sparrow")) == others
     assert receipt["user_id"] == "ada"
     assert receipt["stores"] == {"postgres": "done", "redis": "done", "qdrant": "done"}
-    told = receipt["erased"]
-    assert (told["memories"], told["sessions"], told["turns"], told["working_entries"]) == (3, 2, 4, 2)
-    assert (told["history"], told["archived"]) == (3, 0)
-    assert told["stored_responses"] >= 2
-    for gone in ("ada a", "ada b"):
-        await agent.ask("GET", f"/v1/sessions/{ids[gone]}", status=HTTPStatus.NOT_FOUND)
+    payload = receipt["erased"]
+    assert (payload["memories"], payload["sessions"], payload["turns"], payload["working_entries"]) == (
+        3,
+        2,
+        4,
+        2,
+    )
+    assert (payload["history"], payload["archived"]) == (3, 0)
+    assert payload["stored_responses"] >= 2
+    for deleted in ("ada a", "ada b"):
+        await agent.ask("GET", f"/v1/sessions/{ids[deleted]}", status=HTTPStatus.NOT_FOUND)
     await agent.ask("GET", f"/v1/memories/{ids['common']}", status=HTTPStatus.NOT_FOUND)
     assert (await agent.memory(ids["kept"]))["content"] == "told by nobody"
-    again = await agent.ask("DELETE", "/v1/users/ada")
-    assert not any(again["erased"].values())
+    repeated = await agent.ask("DELETE", "/v1/users/ada")
+    assert not any(repeated["erased"].values())
 
 
 async def test_while_the_index_is_unavailable_the_receipt_says_pending_and_points_are_deleted_later(
-    agent: Agent, gateway: Gateway, eye: state.StateInspector, unused_url: str
+    agent: Agent, gateway: Gateway, inspector: state.StateInspector, unused_url: str
 ) -> None:
     await plant_users(agent)
     await gateway.resources.index_writer.close()
     async with beside(gateway, qdrant_url=f"http://{unused_url}") as partly:
         receipt = await partly.ask("DELETE", "/v1/users/ada")
         assert receipt["stores"] == {"postgres": "done", "redis": "done", "qdrant": "pending"}
-        assert await agent.found("canary", agent_id="a", user_id="ada") == [], "what is read again is gone"
-    assert [name for name in await held(eye, gateway, "canary") if not name.startswith(eye.prefix)] == []
-    assert await held(eye, gateway, "canary") != []
+        assert await agent.found("marker", agent_id="a", user_id="ada") == [], "what is read again is gone"
+    assert [
+        name for name in await held(inspector, gateway, "marker") if not name.startswith(inspector.prefix)
+    ] == []
+    assert await held(inspector, gateway, "marker") != []
     await work(gateway)
-    assert await held(eye, gateway, "canary") == []
+    assert await held(inspector, gateway, "marker") == []
 
 
 async def test_erasing_a_user_needs_the_right_to(agent: Agent, gateway: Gateway) -> None:
-    await agent.save("canary", user_id="ada")
+    await agent.save("marker", user_id="ada")
     async with await gateway.another(rights=["read", "write"]) as client:
         assert (await client.delete("/v1/users/ada")).status_code == HTTPStatus.FORBIDDEN
     async with await gateway.another(f"{gateway.tenant}-other") as client:
-        told = (await client.delete("/v1/users/ada")).json()
-    assert not any(told["erased"].values())
-    assert await agent.found("canary", user_id="ada") == ["canary"]
+        payload = (await client.delete("/v1/users/ada")).json()
+    assert not any(payload["erased"].values())
+    assert await agent.found("marker", user_id="ada") == ["marker"]

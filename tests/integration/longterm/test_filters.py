@@ -72,10 +72,10 @@ async def filled(make_settings: Callable[..., config.Settings]) -> AsyncIterator
             await agent.save(f"word {name}", **fields)
         raw, other = await agent.save("word archived"), await agent.save("word of somebody", user_id="u")
         await agent.ask("DELETE", f"/v1/memories/{other['id']}")
-        gone = (
+        deleted = (
             "UPDATE memory SET state = 'archived', archived_at = now(), version = version + 1 WHERE id = :id"
         )
-        await sql(gateway, gone, id=raw["id"])
+        await sql(gateway, deleted, id=raw["id"])
         await agent.ask("GET", f"/v1/memories/{raw['id']}")
         await _index_anew(gateway, raw["id"])
         yield gateway
@@ -92,7 +92,7 @@ async def _index_anew(gateway: Gateway, entry_id: str) -> None:
 
 
 def names(entries: list[dict[str, Any]]) -> set[str]:
-    return {one["content"].removeprefix("word ") for one in entries}
+    return {memory["content"].removeprefix("word ") for memory in entries}
 
 
 @pytest.mark.parametrize(("filters", "expected"), FILTERS)
@@ -147,7 +147,7 @@ async def test_without_a_query_the_last_seen_come_first(agent: Agent) -> None:
     for n in range(4):
         await agent.save(f"word {n}")
     await agent.save("word 1")
-    assert [one["content"] for one in (await agent.search(""))["results"]] == [
+    assert [memory["content"] for memory in (await agent.search(""))["results"]] == [
         "word 1",
         "word 3",
         "word 2",
@@ -174,7 +174,7 @@ async def test_pages_are_stable_and_complete_when_all_were_seen_at_the_same_mome
     await sql(gateway, "UPDATE memory SET last_seen_at = '2024-01-01T00:00:00.000001Z'")
     found = await pages(agent, limit=5)
     assert [len(page) for page in found] == [5, 5, 5, 5, 3]
-    ids = [one["id"] for page in found for one in page]
+    ids = [memory["id"] for page in found for memory in page]
     assert ids == sorted(set(ids))
     assert len(ids) == 23
     even = await pages(agent, limit=4, tag="even")
@@ -186,7 +186,7 @@ async def test_pages_neither_repeat_nor_lose_what_was_there_while_others_are_sav
     page = await agent.ask("GET", "/v1/memories", params={"limit": 3})
     await agent.save("word of a latecomer")
     rest = await agent.ask("GET", "/v1/memories", params={"limit": 10, "cursor": page["next_cursor"]})
-    assert [one["id"] for one in page["results"] + rest["results"]] == first[::-1]
+    assert [memory["id"] for memory in page["results"] + rest["results"]] == first[::-1]
     assert rest["next_cursor"] is None
 
 
@@ -208,8 +208,8 @@ async def test_a_filter_that_is_no_category_is_refused(agent: Agent, path: str) 
 async def test_categories_are_a_tree_with_counts_and_tags_are_counted(filled: Gateway) -> None:
     """LT15."""
     agent = Agent(filled.client, filled.tenant)
-    told = (await agent.ask("GET", "/v1/memories/categories"))["results"]
-    assert {one["category"]: (one["count"], one["total"]) for one in told} == {
+    payload = (await agent.ask("GET", "/v1/memories/categories"))["results"]
+    assert {memory["category"]: (memory["count"], memory["total"]) for memory in payload} == {
         "Project": (0, 1),
         "Project/a": (1, 1),
         "project": (0, 3),
@@ -218,10 +218,10 @@ async def test_categories_are_a_tree_with_counts_and_tags_are_counted(filled: Ga
         "project/ab": (1, 1),
         "project_a": (1, 1),
     }
-    assert [one["category"] for one in told] == sorted(one["category"] for one in told)
+    assert [memory["category"] for memory in payload] == sorted(memory["category"] for memory in payload)
     tags = (await agent.ask("GET", "/v1/memories/tags"))["results"]
-    assert {one["tag"]: one["count"] for one in tags} == {"Red": 1, "blue": 2, "green": 1, "red": 4}
-    assert {*[one["tag"] for one in tags]} == {"Red", "blue", "green", "red"}
+    assert {memory["tag"]: memory["count"] for memory in tags} == {"Red": 1, "blue": 2, "green": 1, "red": 4}
+    assert {*[memory["tag"] for memory in tags]} == {"Red", "blue", "green", "red"}
 
 
 async def test_memories_of_a_user_are_seen_with_that_user_only(agent: Agent) -> None:

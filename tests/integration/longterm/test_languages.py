@@ -99,7 +99,7 @@ async def library(make_settings: Callable[..., config.Settings]) -> AsyncIterato
         body = {"memories": memories}
         answer = await gateway.client.post("/v1/memories/batch", json=body)
         assert answer.status_code == HTTPStatus.CREATED
-        assert not [one for one in answer.json()["results"] if "content" not in one]
+        assert not [memory for memory in answer.json()["results"] if "content" not in memory]
         yield gateway
 
 
@@ -123,7 +123,9 @@ async def test_a_word_is_found_without_the_index_too(
     """IX4: one tokenizer feeds both, or the fallback loses what the other finds."""
     answer = await by_postgres.search(query)
     assert (answer["stages"], answer["degraded"]) == (["postgres"], ["index"])
-    assert [one["content"] for one in answer["results"]][:1] == ([CONTENTS[expected]] if expected else [])
+    assert [memory["content"] for memory in answer["results"]][:1] == (
+        [CONTENTS[expected]] if expected else []
+    )
 
 
 async def test_the_index_and_postgres_find_the_same_memories(library: Gateway, by_postgres: Agent) -> None:
@@ -139,8 +141,8 @@ async def test_a_query_without_words_finds_nothing_and_raises_nothing(
 ) -> None:
     agent = Agent(library.client, library.tenant)
     for query in NOTHING:
-        for each in (agent, by_postgres):
-            answer = await each.search(query, limit=50)
+        for searcher in (agent, by_postgres):
+            answer = await searcher.search(query, limit=50)
             blank = not query.strip()
             assert answer["stages"] == (["newest"] if blank else answer["stages"])
             if query != "what is the":
@@ -151,8 +153,8 @@ async def test_words_side_by_side_count_more_than_apart(agent: Agent, without_in
     """LT6: phrases."""
     apart = await agent.save("The red team met a giant panda")
     together = await agent.save("The giant met a red panda team")
-    for each in (agent, without_index):
-        found = [one["id"] for one in (await each.search("red panda"))["results"]]
+    for searcher in (agent, without_index):
+        found = [memory["id"] for memory in (await searcher.search("red panda"))["results"]]
         assert found == [together["id"], apart["id"]]
 
 
@@ -167,12 +169,12 @@ async def test_a_rare_word_counts_more_than_a_common_one(agent: Agent) -> None:
 async def test_a_very_long_query_is_answered(agent: Agent, without_index: Agent) -> None:
     await agent.save("needle in a haystack")
     query = "needle " + "hay " * 3000
-    for each in (agent, without_index):
-        assert await each.found(query) == ["needle in a haystack"]
+    for searcher in (agent, without_index):
+        assert await searcher.found(query) == ["needle in a haystack"]
 
 
 async def test_the_longest_content_is_found_by_its_last_word(agent: Agent, without_index: Agent) -> None:
     content = " ".join(f"w{n}" for n in range(2700))[:15_990] + " lastword"
     entry = await agent.save(content)
-    for each in (agent, without_index):
-        assert [one["id"] for one in (await each.search("lastword"))["results"]] == [entry["id"]]
+    for searcher in (agent, without_index):
+        assert [memory["id"] for memory in (await searcher.search("lastword"))["results"]] == [entry["id"]]

@@ -49,7 +49,7 @@ async def test_every_strategy_has_a_name_and_finds_the_best_first(embedding: Gat
     answer = await agent_of(embedding).search("travelling by train", strategy=strategy, explain=True)
     assert answer["results"][0]["content"] == TRAIN
     assert (answer["stages"], answer["degraded"]) == (["bm25", "dense"], [])
-    scores = [one["score"] for one in answer["results"]]
+    scores = [memory["score"] for memory in answer["results"]]
     assert scores == sorted(scores, reverse=True)
     assert answer["results"][0]["scores"]["score"] == scores[0]
 
@@ -80,11 +80,13 @@ async def test_mean_scores_are_shares_of_the_best_and_cosines(embedding: Gateway
 async def test_a_vector_below_the_least_similarity_is_no_hit_and_one_at_it_is(embedding: Gateway) -> None:
     agent = agent_of(embedding)
     vague = "ferry on an unheard of day somewhere"
-    told = (await agent.search(vague, strategy="mean", min_similarity=-1, explain=True))["results"]
-    cosine = {one["content"]: one["scores"]["dense"] for one in told}
+    payload = (await agent.search(vague, strategy="mean", min_similarity=-1, explain=True))["results"]
+    cosine = {memory["content"]: memory["scores"]["dense"] for memory in payload}
     assert 0 < cosine[FERRY] < 0.5
     bounded = (await agent.search(vague, strategy="mean", explain=True))["results"]
-    assert [(one["content"], one["scores"]["dense"]) for one in bounded] == [(FERRY, 0)], "0.5 is its default"
+    assert [(memory["content"], memory["scores"]["dense"]) for memory in bounded] == [(FERRY, 0)], (
+        "0.5 is its default"
+    )
     at_it = (await agent.search(vague, strategy="mean", min_similarity=cosine[FERRY], explain=True))[
         "results"
     ]
@@ -100,7 +102,7 @@ async def test_a_vector_alone_finds_what_no_word_does(embedding: Gateway, models
     await agent.save("kittens")
     await embedded(embedding)
     found = (await agent.search("KITTENS!", strategy="mean"))["results"]
-    assert [one["content"] for one in found] == ["kittens"]
+    assert [memory["content"] for memory in found] == ["kittens"]
     assert models.embedding_calls[-1].texts == ["KITTENS!"]
 
 
@@ -113,7 +115,7 @@ async def test_a_query_that_cannot_be_embedded_is_answered_by_keywords_and_says_
     models.embedding_default = failure
     answer = await agent_of(embedding).search("train")
     assert (answer["stages"], answer["degraded"]) == (["bm25"], ["dense"])
-    assert [one["content"] for one in answer["results"]] == [TRAIN]
+    assert [memory["content"] for memory in answer["results"]] == [TRAIN]
     models.release()
 
 
@@ -138,7 +140,7 @@ async def test_a_model_that_stopped_answering_does_not_stop_saves(
     await agent.save("a new train of thought")
     answer = await agent.search("thought")
     assert answer["degraded"] == ["dense"]
-    assert [one["content"] for one in answer["results"]] == ["a new train of thought"]
+    assert [memory["content"] for memory in answer["results"]] == ["a new train of thought"]
 
 
 async def test_with_index_and_model_both_configured_and_the_index_away_both_are_named(
@@ -173,10 +175,10 @@ async def test_importance_weighs_the_score_by_half_to_whole(agent: Agent, strate
     for importance in (0.0, 0.5, 1.0):
         await agent.save(f"marmalade {int(importance * 10):02}", importance=importance)
     results = (await agent.search("marmalade", strategy=strategy, explain=True))["results"]
-    boosts = {one["importance"]: one["scores"]["importance"] for one in results}
+    boosts = {memory["importance"]: memory["scores"]["importance"] for memory in results}
     assert boosts == {0.0: 0.5, 0.5: 0.75, 1.0: 1.0}
     if strategy != "rrf":  # whose ranks tell even equals apart
-        assert [one["importance"] for one in results] == [1.0, 0.5, 0.0]
+        assert [memory["importance"] for memory in results] == [1.0, 0.5, 0.0]
 
 
 async def test_a_changed_importance_weighs_at_once(agent: Agent) -> None:
@@ -209,6 +211,6 @@ async def test_an_anti_pattern_that_matches_is_never_crowded_out_of_a_recall(
     recalled = (await agent.context(await agent.session(), "deploy"))["recalled"]
     assert len(recalled) == 8
     assert recalled[-1]["id"] == kept["id"]
-    assert other["id"] not in {one["id"] for one in recalled}
+    assert other["id"] not in {memory["id"] for memory in recalled}
     searched = (await agent.search("deploy", limit=8))["results"]
-    assert kept["id"] not in {one["id"] for one in searched}, "a search is not a recall"
+    assert kept["id"] not in {memory["id"] for memory in searched}, "a search is not a recall"

@@ -43,8 +43,8 @@ async def batch(
 ) -> list[dict[str, Any]]:
     content = json.dumps({"memories": list(bodies)})  # ASCII: httpx refuses to write lone surrogates
     headers = {"content-type": "application/json"}
-    told = await agent.ask("POST", "/v1/memories/batch", content=content, headers=headers, status=status)
-    return list(told["results"])
+    payload = await agent.ask("POST", "/v1/memories/batch", content=content, headers=headers, status=status)
+    return list(payload["results"])
 
 
 async def test_a_new_memory_has_an_id_of_twelve_hex_digits_and_the_defaults(agent: Agent) -> None:
@@ -57,7 +57,7 @@ async def test_a_new_memory_has_an_id_of_twelve_hex_digits_and_the_defaults(agen
 
 
 async def test_every_field_of_a_save_is_stored(agent: Agent) -> None:
-    told = {
+    payload = {
         "category": "user-preferences/travel",
         "tags": ["zug", "reise"],
         "metadata": {"k": "v"},
@@ -67,9 +67,9 @@ async def test_every_field_of_a_save_is_stored(agent: Agent) -> None:
     }
     source = {"session_id": "s/1", "seq": 3, "speaker": "Ada", "role": "user"}
     entry = await agent.save(
-        "Ada likes trains.", **told, source=source, occurred_at="2024-05-06T07:08:09.5+02:00"
+        "Ada likes trains.", **payload, source=source, occurred_at="2024-05-06T07:08:09.5+02:00"
     )
-    assert entry.items() >= told.items()
+    assert entry.items() >= payload.items()
     assert entry["source"] == source
     assert entry["occurred_at"] == "2024-05-06T05:08:09.500000Z"
 
@@ -92,11 +92,11 @@ async def test_a_save_is_found_by_the_very_next_request(agent: Agent) -> None:
 
 
 @pytest.mark.parametrize("again", ["Ada likes trains.", "  ada  LIKES\n\ttrains.\u00a0", "ADA LIKES TRAINS."])
-async def test_the_same_text_but_for_case_and_spaces_reinforces(agent: Agent, again: str) -> None:
+async def test_the_same_text_but_for_case_and_spaces_reinforces(agent: Agent, repeated: str) -> None:
     first = await agent.save("Ada likes trains.", tags=["a", "b"], importance=0.4)
     source = {"session_id": "s", "seq": 1, "speaker": None, "role": None}
-    second = await agent.save(again, tags=["b", "c"], importance=0.7, source=source)
-    third = await agent.save(again, importance=0.1, source=source)
+    second = await agent.save(repeated, tags=["b", "c"], importance=0.7, source=source)
+    third = await agent.save(repeated, importance=0.1, source=source)
     assert first["id"] == second["id"] == third["id"]
     assert second["content"] == "Ada likes trains."
     assert (second["tags"], second["importance"], second["reinforcement_count"]) == (["a", "b", "c"], 0.7, 2)
@@ -151,21 +151,21 @@ async def test_batches_that_say_the_same_in_other_orders_do_not_wait_for_each_ot
     orders = [facts, facts[::-1], facts[15:] + facts[:15], facts[::2] + facts[1::2]]
     async with asyncio.timeout(30):
         answers = await asyncio.gather(*(batch(agent, *order) for order in orders))
-    by_content = [{one["content"]: one["id"] for one in answer} for answer in answers]
+    by_content = [{memory["content"]: memory["id"] for memory in answer} for answer in answers]
     assert all(ids == by_content[0] for ids in by_content)
-    counts = {(await agent.memory(one))["reinforcement_count"] for one in by_content[0].values()}
+    counts = {(await agent.memory(memory))["reinforcement_count"] for memory in by_content[0].values()}
     assert counts == {4}
 
 
 async def test_duplicates_within_a_batch_fold_into_one(agent: Agent) -> None:
-    told: list[dict[str, Any]] = [
+    payload: list[dict[str, Any]] = [
         {"content": "one", "tags": ["a"], "importance": 0.2},
         {"content": "two"},
         {"content": " ONE ", "tags": ["b"], "importance": 0.6},
     ]
-    one, two, again = await batch(agent, *told)
-    assert one["id"] == again["id"] != two["id"]
-    entry = await agent.memory(one["id"])
+    memory, two, repeated = await batch(agent, *payload)
+    assert memory["id"] == repeated["id"] != two["id"]
+    entry = await agent.memory(memory["id"])
     assert (entry["reinforcement_count"], entry["tags"], entry["importance"]) == (2, ["a", "b"], 0.6)
 
 
@@ -182,10 +182,10 @@ async def test_items_of_a_batch_are_independent(agent: Agent, gateway: Gateway) 
         {},
     ]
     answers = await batch(agent, {"content": "good"}, *bad, {"content": "fine"})
-    assert [one.get("content") for one in answers] == ["good", *[None] * len(bad), "fine"]
+    assert [memory.get("content") for memory in answers] == ["good", *[None] * len(bad), "fine"]
     assert all(
-        one["status"] == 422 and one["errors"][0]["field"] and one["errors"][0]["rule"]
-        for one in answers[1:-1]
+        memory["status"] == 422 and memory["errors"][0]["field"] and memory["errors"][0]["rule"]
+        for memory in answers[1:-1]
     )
     assert {row.content for row in await sql(gateway, "SELECT content FROM memory")} == {"good", "fine"}
     refused = await batch(agent, *bad, status=HTTPStatus.UNPROCESSABLE_ENTITY)
@@ -209,15 +209,15 @@ async def test_a_bad_category_is_refused_and_nothing_is_stored(
 async def test_saving_the_text_of_an_archived_raw_memory_reinforces_its_successors(
     agent: Agent, gateway: Gateway
 ) -> None:
-    raw, heirs = await agent.save("raw words"), [await agent.save(f"heir {n}") for n in range(2)]
-    ids = [heir["id"] for heir in heirs]
+    raw, successors = await agent.save("raw words"), [await agent.save(f"heir {n}") for n in range(2)]
+    ids = [successor["id"] for successor in successors]
     archived = (
         "UPDATE memory SET state = 'archived', archived_at = now(), superseded_by = :ids WHERE id = :id"
     )
     await sql(gateway, archived, ids=ids, id=raw["id"])
-    again = await agent.save("RAW words")
-    assert again["id"] in ids
-    assert [(await agent.memory(one))["reinforcement_count"] for one in ids] == [2, 2]
+    repeated = await agent.save("RAW words")
+    assert repeated["id"] in ids
+    assert [(await agent.memory(memory))["reinforcement_count"] for memory in ids] == [2, 2]
     assert (await agent.memory(raw["id"]))["reinforcement_count"] == 1
     assert await sql(gateway, "SELECT count(*) FROM memory") == [(3,)]
 
@@ -236,8 +236,8 @@ async def test_an_idempotent_replay_answers_the_same_and_never_reinforces(agent:
     headers, body = {"idempotency-key": "k"}, {"content": "once"}
     created = HTTPStatus.CREATED
     first = await agent.ask("POST", "/v1/memories", json=body, headers=headers, status=created)
-    again = await agent.ask("POST", "/v1/memories", json=body, headers=headers, status=created)
-    assert again == first
+    repeated = await agent.ask("POST", "/v1/memories", json=body, headers=headers, status=created)
+    assert repeated == first
     assert (await agent.memory(first["id"]))["reinforcement_count"] == 1
     other = {"content": "other"}
     await agent.ask("POST", "/v1/memories", json=other, headers=headers, status=HTTPStatus.CONFLICT)

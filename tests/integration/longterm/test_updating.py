@@ -15,10 +15,10 @@ UNKNOWN = "000000000000"
 
 
 @pytest.fixture
-async def eye(gateway: Gateway) -> AsyncIterator[state.StateInspector]:
-    """See everything that the stores hold."""
-    async with state.watching(gateway.resources.settings) as eye:
-        yield eye
+async def inspector(gateway: Gateway) -> AsyncIterator[state.StateInspector]:
+    """Read everything that the databases contain."""
+    async with state.watching(gateway.resources.settings) as inspector:
+        yield inspector
 
 
 async def change(
@@ -31,11 +31,11 @@ async def delete(agent: Agent, entry_id: str) -> dict[str, Any]:
     return dict(await agent.ask("DELETE", f"/v1/memories/{entry_id}"))
 
 
-async def archive(gateway: Gateway, entry: dict[str, Any], *heirs: str) -> None:
+async def archive(gateway: Gateway, entry: dict[str, Any], *successors: str) -> None:
     statement = (
         "UPDATE memory SET state = 'archived', archived_at = now(), superseded_by = :heirs WHERE id = :id"
     )
-    await sql(gateway, statement, heirs=list(heirs), id=entry["id"])
+    await sql(gateway, statement, heirs=list(successors), id=entry["id"])
 
 
 async def derive(gateway: Gateway, entry: dict[str, Any], *parents: dict[str, Any]) -> None:
@@ -74,8 +74,13 @@ async def test_an_update_is_returned_found_and_recorded_in_the_history(agent: Ag
 
 
 async def test_fields_that_are_not_named_stay_and_optional_fields_can_be_emptied(agent: Agent) -> None:
-    told = {"category": "a/b", "tags": ["x"], "metadata": {"k": "v"}, "occurred_at": "2024-01-01T00:00:00Z"}
-    entry = await agent.save("words", **told)
+    payload = {
+        "category": "a/b",
+        "tags": ["x"],
+        "metadata": {"k": "v"},
+        "occurred_at": "2024-01-01T00:00:00Z",
+    }
+    entry = await agent.save("words", **payload)
     emptied = await change(agent, entry, category=None, occurred_at=None, tags=[], metadata={})
     assert (emptied["category"], emptied["occurred_at"], emptied["tags"], emptied["metadata"]) == (
         None,
@@ -105,43 +110,43 @@ async def test_a_refused_change_changes_nothing(agent: Agent) -> None:
 
 async def test_an_update_to_the_content_of_another_memory_is_a_conflict_that_names_it(agent: Agent) -> None:
     """LT9."""
-    there, mine = await agent.save("already said"), await agent.save("something else")
+    existing, changing = await agent.save("already said"), await agent.save("something else")
     other = await agent.save("something else", user_id="u")
-    problem = await change(agent, mine, content="ALREADY  said", status=HTTPStatus.CONFLICT)
-    assert there["id"] in problem["detail"]
-    assert (await agent.memory(there["id"]))["reinforcement_count"] == 1
+    problem = await change(agent, changing, content="ALREADY  said", status=HTTPStatus.CONFLICT)
+    assert existing["id"] in problem["detail"]
+    assert (await agent.memory(existing["id"]))["reinforcement_count"] == 1
     assert (await change(agent, other, content="already said"))["content"] == "already said"
-    assert (await change(agent, mine, content="Something ELSE"))["content"] == "Something ELSE"
+    assert (await change(agent, changing, content="Something ELSE"))["content"] == "Something ELSE"
 
 
 async def test_an_archived_entry_is_read_but_changed_no_more(agent: Agent, gateway: Gateway) -> None:
-    raw, heir = await agent.save("raw"), await agent.save("heir")
-    await archive(gateway, raw, heir["id"])
+    raw, successor = await agent.save("raw"), await agent.save("heir")
+    await archive(gateway, raw, successor["id"])
     assert (await agent.memory(raw["id"]))["state"] == "archived"
     problem = await change(agent, raw, content="new", status=HTTPStatus.CONFLICT)
-    assert heir["id"] in problem["detail"]
+    assert successor["id"] in problem["detail"]
     assert (await agent.memory(raw["id"]))["content"] == "raw"
 
 
 async def test_deleting_echoes_the_content_and_leaves_no_copy_of_it_anywhere(
-    agent: Agent, gateway: Gateway, eye: state.StateInspector
+    agent: Agent, gateway: Gateway, inspector: state.StateInspector
 ) -> None:
     """LT13: content, history, the lines recalled with turns, stored answers, the index and the window."""
-    body = {"content": "the canary sings at noon"}
+    body = {"content": "the marker sings at noon"}
     keyed: dict[str, Any] = {"headers": {"idempotency-key": "k"}, "status": HTTPStatus.CREATED}
     entry = await agent.ask("POST", "/v1/memories", json=body, **keyed)
     await change(agent, entry, tags=["bird"])
     session = await agent.session()
     shown = await agent.context(session, "when does it sing?", once="c")
-    assert "canary" in shown["messages"][0]["content"]
+    assert "marker" in shown["messages"][0]["content"]
     assert await delete(agent, entry["id"]) == {
         "id": entry["id"],
         "deleted": True,
         "content": body["content"],
     }
     await gateway.resources.index_writer.close()
-    held = await eye.of_tenant(gateway.tenant)
-    assert [name for name, content in held.items() if "canary" in content or "noon" in content] == []
+    held = await inspector.of_tenant(gateway.tenant)
+    assert [name for name, content in held.items() if "marker" in content or "noon" in content] == []
     await agent.ask("GET", f"/v1/memories/{entry['id']}", status=HTTPStatus.NOT_FOUND)
     await agent.ask("POST", "/v1/memories", json=body, headers=keyed["headers"], status=HTTPStatus.CONFLICT)
     assert await delete(agent, entry["id"]) == {"id": entry["id"], "deleted": False, "content": None}
@@ -161,13 +166,16 @@ async def test_deleting_an_archived_memory_deletes_what_was_derived_only_from_it
     await derive(gateway, mixed, raw, other)
     await archive(gateway, raw, child["id"], mixed["id"])
     await delete(agent, raw["id"])
-    for gone in (raw, child, grandchild):
-        await agent.ask("GET", f"/v1/memories/{gone['id']}", status=HTTPStatus.NOT_FOUND)
+    for deleted in (raw, child, grandchild):
+        await agent.ask("GET", f"/v1/memories/{deleted['id']}", status=HTTPStatus.NOT_FOUND)
     assert (await agent.memory(mixed["id"]))["derived_from"] == [other["id"]]
-    assert {(await agent.memory(one["id"]))["content"] for one in (other, free)} == {"other raw", "of none"}
+    assert {(await agent.memory(memory["id"]))["content"] for memory in (other, free)} == {
+        "other raw",
+        "of none",
+    }
     assert await agent.found("child grandchild raw") == ["other raw"]
     assert {row.memory_id for row in await sql(gateway, "SELECT memory_id FROM memory_tombstone")} == {
-        one["id"] for one in (raw, child, grandchild)
+        memory["id"] for memory in (raw, child, grandchild)
     }
 
 
@@ -179,7 +187,7 @@ async def test_deleting_a_live_entry_leaves_what_was_derived_from_it(agent: Agen
 
 
 async def test_deleting_a_successor_takes_its_name_from_the_archived(agent: Agent, gateway: Gateway) -> None:
-    raw, one, two = [await agent.save(words) for words in ("raw", "one", "two")]
-    await archive(gateway, raw, one["id"], two["id"])
-    await delete(agent, one["id"])
+    raw, memory, two = [await agent.save(words) for words in ("raw", "one", "two")]
+    await archive(gateway, raw, memory["id"], two["id"])
+    await delete(agent, memory["id"])
     assert (await agent.memory(raw["id"]))["superseded_by"] == [two["id"]]

@@ -37,9 +37,9 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[config.Settin
     try:
         urls = {"postgres_url": postgres.start(), "redis_url": redis.start(), "qdrant_url": qdrant.start()}
         _migrate(urls["postgres_url"])
-        made = config.load(data_dir=folder, prefix="longterm", **urls)
-        asyncio.run(_prepare(made))
-        yield made
+        stack = config.load(data_dir=folder, prefix="longterm", **urls)
+        asyncio.run(_prepare(stack))
+        yield stack
     finally:
         for store in (qdrant, redis, postgres):
             store.stop()
@@ -58,7 +58,7 @@ async def _prepare(settings: config.Settings) -> None:
 
 
 @dataclass(frozen=True)
-class House:
+class TenantStack:
     """A tenant of its own, as an import sees it."""
 
     resources: Resources
@@ -81,15 +81,17 @@ class House:
         """Export a scope and read it."""
         return [orjson.loads(line) for line in await self.lines(scope)]
 
-    async def take(
+    async def import_entries(
         self, *entries: bytes | dict[str, Any], scope: Scope | None = None, restore: bool = False
     ) -> dict[str, Any]:
         """Import lines, told as objects or as they are."""
-        raw = [one if isinstance(one, bytes) else orjson.dumps(one) + b"\n" for one in entries]
-        where = scope or self.scope()
-        return await transfer.import_stream(self.resources, where, "importer", _each(raw), restore=restore)
+        raw = [entry if isinstance(entry, bytes) else orjson.dumps(entry) + b"\n" for entry in entries]
+        target_scope = scope or self.scope()
+        return await transfer.import_stream(
+            self.resources, target_scope, "importer", _each(raw), restore=restore
+        )
 
-    async def path(self, path: Path) -> dict[str, Any]:
+    async def import_path(self, path: Path) -> dict[str, Any]:
         """Import what lies at a path."""
         return await transfer.import_path(self.resources, self.caller, self.scope(), path, restore=False)
 
@@ -100,12 +102,12 @@ async def _each(chunks: list[bytes]) -> AsyncIterator[bytes]:
 
 
 @asynccontextmanager
-async def new_house(resources: Resources) -> AsyncIterator[House]:
+async def new_stack(resources: Resources) -> AsyncIterator[TenantStack]:
     """Make an empty tenant."""
     tenant = uuid.uuid4().hex
     async with resources.postgres.for_tenant(tenant) as connection:
         await auth_queries.add_tenant(connection, tenant)
-    yield House(resources, tenant)
+    yield TenantStack(resources, tenant)
 
 
 @pytest_asyncio.fixture
@@ -116,15 +118,15 @@ async def resources(settings: config.Settings) -> AsyncIterator[Resources]:
 
 
 @pytest_asyncio.fixture
-async def house(resources: Resources) -> AsyncIterator[House]:
+async def stack(resources: Resources) -> AsyncIterator[TenantStack]:
     """Make an empty tenant where no model enriches."""
-    async with new_house(resources) as made:
-        yield made
+    async with new_stack(resources) as stack:
+        yield stack
 
 
 @pytest_asyncio.fixture
-async def enriching(settings: config.Settings) -> AsyncIterator[House]:
+async def enriching(settings: config.Settings) -> AsyncIterator[TenantStack]:
     """Make an empty tenant where a model is configured; nobody calls it."""
     with_model = settings.model_copy(update={"llm_base_url": "http://127.0.0.1:9", "llm_model": "m"})
-    async with open_resources(with_model) as opened, new_house(opened) as made:
-        yield made
+    async with open_resources(with_model) as opened, new_stack(opened) as stack:
+        yield stack

@@ -11,7 +11,7 @@ from shared.memory.longterm import search as memory_search
 from shared.memory.longterm.filters import MemoryFilters
 from shared.memory.longterm.memory import MemoryDraft
 from shared.memory.longterm.search import SearchOptions
-from tests.integration.transfer.conftest import House
+from tests.integration.transfer.conftest import TenantStack
 
 ADA = "00000000ada0"
 BOB = "00000000b0b0"
@@ -50,47 +50,47 @@ ARCHIVED = FULL | {
 }
 
 
-def entry(entry_id: str, content: str, **fields: Any) -> dict[str, Any]:
+def minimal_line(entry_id: str, content: str, **fields: Any) -> dict[str, Any]:
     """Return a line with the least that one must say."""
     return {"id": entry_id, "content": content} | fields
 
 
-async def found(house: House, query: str, scope: Scope | None = None) -> list[str]:
+async def search_ids(stack: TenantStack, query: str, scope: Scope | None = None) -> list[str]:
     """Return the ids that a search of the index finds."""
     results = await memory_search.search(
-        house.resources, scope or house.scope(), query, MemoryFilters(), SearchOptions(strategy="bm25")
+        stack.resources, scope or stack.scope(), query, MemoryFilters(), SearchOptions(strategy="bm25")
     )
     assert results.degraded == []
-    return [one.memory.id for one in results.results]
+    return [item.memory.id for item in results.results]
 
 
-async def histories(house: House, entry_id: str) -> list[str]:
+async def list_actions(stack: TenantStack, entry_id: str) -> list[str]:
     """Return what happened to an entry."""
-    async with house.resources.postgres.for_tenant(house.tenant) as connection:
-        return [note["action"] for note in await history.list_for_memory(connection, house.tenant, entry_id)]
+    async with stack.resources.postgres.for_tenant(stack.tenant) as connection:
+        return [note["action"] for note in await history.list_for_memory(connection, stack.tenant, entry_id)]
 
 
-async def versions(house: House) -> dict[str, tuple[int, int]]:
+async def versions(stack: TenantStack) -> dict[str, tuple[int, int]]:
     """Return (version, content version) of every entry."""
-    async with house.resources.postgres.for_tenant(house.tenant) as connection:
+    async with stack.resources.postgres.for_tenant(stack.tenant) as connection:
         rows = await connection.execute(text("SELECT id, version, content_version FROM memory"))
         return {row.id: (row.version, row.content_version) for row in rows}
 
 
-async def enrichment(house: House) -> set[str]:
+async def pending_enrichments(stack: TenantStack) -> set[str]:
     """Return the entries that wait for enrichment."""
-    async with house.resources.postgres.for_tenant(house.tenant) as connection:
+    async with stack.resources.postgres.for_tenant(stack.tenant) as connection:
         rows = await connection.execute(text("SELECT record_id FROM job WHERE pipeline = 'enrichment'"))
         return {row.record_id for row in rows}
 
 
-async def saved(house: House, content: str, scope: Scope | None = None) -> dict[str, Any]:
+async def save_memory(stack: TenantStack, content: str, scope: Scope | None = None) -> dict[str, Any]:
     """Save as an agent does."""
     return await save.save(
-        house.resources, scope or house.scope(), "agent", MemoryDraft(content=content).validated()
+        stack.resources, scope or stack.scope(), "agent", MemoryDraft(content=content).validated()
     )
 
 
-def line_of(one: dict[str, Any]) -> bytes:
+def line_of(item: dict[str, Any]) -> bytes:
     """Return an entry as a line."""
-    return orjson.dumps(one) + b"\n"
+    return orjson.dumps(item) + b"\n"

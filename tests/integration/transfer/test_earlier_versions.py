@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-from tests.integration.transfer.conftest import House
+from tests.integration.transfer.conftest import TenantStack
 from tests.integration.transfer.import_reports import ARCHIVED, FULL
 
 FILE = Path(__file__).parent / "files" / "export_of_earlier_development_version.ndjson"
 
 
-async def test_a_file_with_the_field_failure_is_imported_with_every_field(house: House) -> None:
-    report = await house.take(FILE.read_bytes())
+async def test_a_file_with_the_field_failure_is_imported_with_every_field(stack: TenantStack) -> None:
+    report = await stack.import_entries(FILE.read_bytes())
     assert (report["created"], report["malformed"]) == (2, [])
-    assert await house.entries() == [FULL, ARCHIVED]
+    assert await stack.entries() == [FULL, ARCHIVED]

@@ -6,59 +6,59 @@ from typing import Any
 
 import orjson
 from hypothesis import given
-from hypothesis import settings as within
-from hypothesis import strategies as some
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
 
 from shared.foundation import config
 from shared.platform.resources import open_resources
-from tests.integration.transfer.conftest import new_house
+from tests.integration.transfer.conftest import new_stack
 
-_IDS = some.integers(0, 16**12 - 1).map(lambda number: f"{number:012x}")
-_TEXT = some.text(some.characters(exclude_categories=["Cs"], exclude_characters="\x00"), min_size=1)
+_IDS = st.integers(0, 16**12 - 1).map(lambda number: f"{number:012x}")
+_TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), min_size=1)
 _WORDS = _TEXT.filter(lambda words: words.strip() != "")
-_TAG = some.text(
-    some.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"]), min_size=1, max_size=64
-).filter(lambda tag: tag.strip() != "")
-_MOMENT = some.datetimes(timezones=some.just(UTC)).filter(lambda moment: 2 <= moment.year <= 9998)
-_SOURCE = some.fixed_dictionaries(
-    {"session_id": some.from_regex(r"[a-z0-9_-]{1,9}(/[a-z]{1,9})?", fullmatch=True)},
+_TAG = st.text(st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"]), min_size=1, max_size=64).filter(
+    lambda tag: tag.strip() != ""
+)
+_MOMENT = st.datetimes(timezones=st.just(UTC)).filter(lambda moment: 2 <= moment.year <= 9998)
+_SOURCE = st.fixed_dictionaries(
+    {"session_id": st.from_regex(r"[a-z0-9_-]{1,9}(/[a-z]{1,9})?", fullmatch=True)},
     optional={
-        "seq": some.integers(0, 2**31 - 1),
+        "seq": st.integers(0, 2**31 - 1),
         "speaker": _WORDS.map(lambda name: name[:99] + "."),
-        "role": some.just("user"),
+        "role": st.just("user"),
     },
 )
-_ARCHIVED = some.fixed_dictionaries(
-    {"state": some.just("archived"), "archived_at": _MOMENT, "archive_reason": some.none() | _TEXT}
+_ARCHIVED = st.fixed_dictionaries(
+    {"state": st.just("archived"), "archived_at": _MOMENT, "archive_reason": st.none() | _TEXT}
 )
-_LIVE = some.fixed_dictionaries(
-    {"state": some.sampled_from(["final", "kept-raw"])}
-) | some.fixed_dictionaries({"state": some.just("failed"), "failure_reason": _TEXT})
-_REST = some.fixed_dictionaries(
+_LIVE = st.fixed_dictionaries({"state": st.sampled_from(["final", "kept-raw"])}) | st.fixed_dictionaries(
+    {"state": st.just("failed"), "failure_reason": _TEXT}
+)
+_REST = st.fixed_dictionaries(
     {"id": _IDS, "content": _WORDS},
     optional={
-        "category": some.none()
-        | some.from_regex(r"[A-Za-z0-9_-]{1,9}(/[A-Za-z0-9_-]{1,9}){0,3}", fullmatch=True),
-        "tags": some.lists(_TAG, max_size=4, unique=True),
-        "metadata": some.dictionaries(
-            _TAG, some.text(_TEXT.map(lambda told: told[0]), max_size=9), max_size=4
+        "category": st.none()
+        | st.from_regex(r"[A-Za-z0-9_-]{1,9}(/[A-Za-z0-9_-]{1,9}){0,3}", fullmatch=True),
+        "tags": st.lists(_TAG, max_size=4, unique=True),
+        "metadata": st.dictionaries(
+            _TAG, st.text(_TEXT.map(lambda fields: fields[0]), max_size=9), max_size=4
         ),
-        "importance": some.floats(0, 1),
-        "occurred_at": some.none() | _MOMENT,
-        "sources": some.lists(_SOURCE, max_size=3),
+        "importance": st.floats(0, 1),
+        "occurred_at": st.none() | _MOMENT,
+        "sources": st.lists(_SOURCE, max_size=3),
         "created_at": _MOMENT,
-        "updated_at": some.none() | _MOMENT,
+        "updated_at": st.none() | _MOMENT,
         "last_seen_at": _MOMENT,
-        "reinforcement_count": some.integers(1, 2**31 - 1),
-        "superseded_by": some.lists(_IDS, max_size=3),
-        "derived_from": some.lists(_IDS, max_size=3),
+        "reinforcement_count": st.integers(1, 2**31 - 1),
+        "superseded_by": st.lists(_IDS, max_size=3),
+        "derived_from": st.lists(_IDS, max_size=3),
     },
 )
-_ENTRY = some.builds(lambda rest, state: rest | state, _REST, _LIVE | _ARCHIVED)
+_ENTRY = st.builds(lambda rest, state: rest | state, _REST, _LIVE | _ARCHIVED)
 
 
-@given(entries=some.lists(_ENTRY, max_size=6, unique_by=lambda one: one["id"]))
-@within(max_examples=60, deadline=None)
+@given(entries=st.lists(_ENTRY, max_size=6, unique_by=lambda source: source["id"]))
+@hypothesis_settings(max_examples=60, deadline=None)
 def test_out_and_into_an_empty_tenant_and_out_again_gives_the_same_lines(
     settings: config.Settings, entries: list[dict[str, Any]]
 ) -> None:
@@ -68,27 +68,27 @@ def test_out_and_into_an_empty_tenant_and_out_again_gives_the_same_lines(
 async def _round_trip(settings: config.Settings, entries: list[dict[str, Any]]) -> None:
     async with (
         open_resources(settings) as resources,
-        new_house(resources) as one,
-        new_house(resources) as two,
+        new_stack(resources) as source,
+        new_stack(resources) as target,
     ):
-        first = await one.take(*entries)
+        first = await source.import_entries(*entries)
         assert first["malformed"] == []
-        exported = await one.lines()
+        exported = await source.lines()
         assert len(exported) == first["created"] == len(entries) - len(first["duplicates"])
-        second = await two.take(*exported)
+        second = await target.import_entries(*exported)
         assert second["created"] == len(exported)
-        assert await two.lines() == exported
-        again = await two.take(*exported)
-        assert again["skipped"] == len(exported)
-        assert await two.lines() == exported
+        assert await target.lines() == exported
+        repeated = await target.import_entries(*exported)
+        assert repeated["skipped"] == len(exported)
+        assert await target.lines() == exported
         _as_told(entries, exported)
 
 
 def _as_told(entries: list[dict[str, Any]], exported: list[bytes]) -> None:
-    told = {one["id"]: orjson.loads(orjson.dumps(one)) for one in entries}
+    fields = {source["id"]: orjson.loads(orjson.dumps(source)) for source in entries}
     for raw in exported:
         shown = orjson.loads(raw)
-        for name, value in told[shown["id"]].items():
+        for name, value in fields[shown["id"]].items():
             assert _plain(shown[name]) == _plain(value), name
 
 

@@ -1,4 +1,4 @@
-"""Real Valkey servers for the desk: one alone, and one that is a cluster of one.
+"""Real Valkey servers for working memory: one alone, and one that is a cluster of one.
 
 A cluster of one owns all slots, yet refuses every script that touches two: what passes there runs on
 Redis Cluster.
@@ -79,18 +79,18 @@ def _holds(condition: Condition, client: redis.Redis) -> bool:
 def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Yield the address of a server that all tests share."""
     cluster = ("--cluster-enabled", "yes", "--cluster-port", str(_free_port()))
-    one = Server(tmp_path_factory.mktemp("desk"), cluster if request.param == "cluster" else ())
-    one.start()
+    server = Server(tmp_path_factory.mktemp("working"), cluster if request.param == "cluster" else ())
+    server.start()
     if request.param == "cluster":
-        one.wait_for(lambda client: bool(client.cluster("ADDSLOTSRANGE", 0, 16383)))
-        one.wait_for(lambda client: client.cluster("INFO")["cluster_state"] == "ok")
-    yield one.url
-    one.kill()
+        server.wait_for(lambda client: bool(client.cluster("ADDSLOTSRANGE", 0, 16383)))
+        server.wait_for(lambda client: client.cluster("INFO")["cluster_state"] == "ok")
+    yield server.url
+    server.kill()
 
 
 @pytest_asyncio.fixture
-async def desk(url: str) -> AsyncIterator[WorkingMemory]:
-    """Yield an empty desk: a tenant that nobody has used."""
+async def working_memory(url: str) -> AsyncIterator[WorkingMemory]:
+    """Yield an empty working memory: that of a new tenant."""
     async with _client(url) as client:
         yield WorkingMemory(client, config.load(redis_url=url, prefix="testing"), uuid.uuid4().hex)
 
@@ -98,24 +98,24 @@ async def desk(url: str) -> AsyncIterator[WorkingMemory]:
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Server]:
     """Yield a server for one test."""
-    one = Server(tmp_path)
-    one.start()
-    yield one
-    one.kill()
+    server = Server(tmp_path)
+    server.start()
+    yield server
+    server.kill()
 
 
 @pytest_asyncio.fixture
-async def lone_desk(server: Server) -> AsyncIterator[WorkingMemory]:
-    """Yield a desk on the server that `crash` kills."""
+async def lone_working_memory(server: Server) -> AsyncIterator[WorkingMemory]:
+    """Yield a working memory on the server that `crash` kills."""
     async with _client(server.url) as client:
         yield WorkingMemory(client, config.load(redis_url=server.url, prefix="testing"), "t")
 
 
 @pytest.fixture
 def crash(server: Server) -> Callable[[], None]:
-    """Return what kills the server and starts it again on what it left.
+    """Return a function that kills the server and starts it again with its files.
 
-    A desk survives as far as the append-only file does, which is written behind a busy disk: so not before.
+    Only what is in the append-only file survives, so the function first waits until that is written.
     """
 
     def crash() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 import pytest
 from hypothesis import given
-from hypothesis import strategies as some
+from hypothesis import strategies as st
 
 from shared.foundation import errors
 from shared.foundation.stages import MemoryState
@@ -15,7 +15,7 @@ from shared.lifecycle.transfer import ndjson
 LEAST: dict[str, Any] = {"id": "00000000ada0", "content": "x"}
 
 
-def read(**fields: Any) -> ndjson.MemoryLine:
+def parse(**fields: Any) -> ndjson.MemoryLine:
     return ndjson.parse_line(orjson.dumps(LEAST | fields))
 
 
@@ -29,35 +29,35 @@ def read(**fields: Any) -> ndjson.MemoryLine:
     ],
 )
 def test_keys_may_be_those_of_loci_or_camel_case(camel: str, ours: str, value: object) -> None:
-    assert getattr(read(**{camel: value}), ours) == getattr(read(**{ours: value}), ours)
-    assert ours in read(**{camel: value}).model_fields_set
+    assert getattr(parse(**{camel: value}), ours) == getattr(parse(**{ours: value}), ours)
+    assert ours in parse(**{camel: value}).model_fields_set
 
 
 def test_times_without_a_zone_are_utc_and_finer_than_a_microsecond_are_cut() -> None:
-    moment = read(occurred_at="2026-02-25T10:11:12.1234567").occurred_at
+    moment = parse(occurred_at="2026-02-25T10:11:12.1234567").occurred_at
     assert moment is not None
     assert moment.isoformat() == "2026-02-25T10:11:12.123456+00:00"
 
 
 @pytest.mark.parametrize("name", ["tags", "metadata", "importance", "superseded_by", "lastSeenAt", "state"])
 def test_null_in_a_field_that_is_never_null_counts_as_absent(name: str) -> None:
-    assert read(**{name: None}).model_fields_set == {"id", "content"}
+    assert parse(**{name: None}).model_fields_set == {"id", "content"}
 
 
 def test_null_in_a_field_that_may_be_null_counts_as_named() -> None:
-    assert "category" in read(category=None).model_fields_set
+    assert "category" in parse(category=None).model_fields_set
 
 
 def test_a_line_with_a_time_of_archiving_is_archived() -> None:
-    assert read(archived_at="2026-01-02T03:04:05Z").state is MemoryState.ARCHIVED
+    assert parse(archived_at="2026-01-02T03:04:05Z").state is MemoryState.ARCHIVED
 
 
 def test_a_line_with_a_live_state_names_that_it_is_not_archived() -> None:
-    assert "archived_at" in read(state="final").model_fields_set
+    assert "archived_at" in parse(state="final").model_fields_set
 
 
 def test_a_single_source_is_a_list_of_one() -> None:
-    assert [one.session_id for one in read(source={"session_id": "s"}).sources] == ["s"]
+    assert [line.session_id for line in parse(source={"session_id": "s"}).sources] == ["s"]
 
 
 @pytest.mark.parametrize(
@@ -92,22 +92,22 @@ def test_a_single_source_is_a_list_of_one() -> None:
 def test_a_value_that_could_not_be_stored_unchanged_is_refused_by_field(
     fields: dict[str, Any], field: str
 ) -> None:
-    with pytest.raises(errors.Invalid) as refused:
-        read(**fields)
-    assert refused.value.violations[0].field.removeprefix("Line.").startswith(field)
+    with pytest.raises(errors.Invalid) as caught:
+        parse(**fields)
+    assert caught.value.violations[0].field.removeprefix("Line.").startswith(field)
 
 
 @given(
-    some.recursive(
-        some.none()
-        | some.booleans()
-        | some.integers(-(2**53), 2**53)
-        | some.floats(allow_nan=False, allow_infinity=False)
-        | some.text(some.characters(exclude_categories=["Cs"])),
+    st.recursive(
+        st.none()
+        | st.booleans()
+        | st.integers(-(2**53), 2**53)
+        | st.floats(allow_nan=False, allow_infinity=False)
+        | st.text(st.characters(exclude_categories=["Cs"])),
         lambda inner: (
-            some.lists(inner, max_size=3)
-            | some.dictionaries(
-                some.sampled_from([*ndjson.MemoryLine.model_fields, "supersededBy", "archivedAt", "source"]),
+            st.lists(inner, max_size=3)
+            | st.dictionaries(
+                st.sampled_from([*ndjson.MemoryLine.model_fields, "supersededBy", "archivedAt", "source"]),
                 inner,
                 max_size=4,
             )
@@ -115,12 +115,12 @@ def test_a_value_that_could_not_be_stored_unchanged_is_refused_by_field(
     )
 )
 def test_any_json_at_all_is_read_or_refused(value: Any) -> None:
-    for told in (value, LEAST | value if isinstance(value, dict) else value):
+    for raw_lines in (value, LEAST | value if isinstance(value, dict) else value):
         with contextlib.suppress(errors.Invalid):
-            assert ndjson.parse_line(orjson.dumps(told)).content.strip()
+            assert ndjson.parse_line(orjson.dumps(raw_lines)).content.strip()
 
 
-@given(some.binary(max_size=50))
+@given(st.binary(max_size=50))
 def test_any_bytes_at_all_are_refused(raw: bytes) -> None:
     with pytest.raises(errors.Invalid):
         ndjson.parse_line(raw)

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as some
+from hypothesis import strategies as st
 
 from shared.foundation import errors
 from shared.lifecycle.transfer import ndjson, upload
@@ -44,8 +44,8 @@ async def test_too_many_lines_are_refused() -> None:
         await received(b"\n" * upload.MAX_LINES, b"\n")
 
 
-@given(some.lists(some.text("ab", max_size=9).map(str.encode), max_size=9))
-def test_the_lines_of_a_file_are_yielded_and_one_that_is_too_long_is_cut(told: list[bytes]) -> None:
-    read = list(upload.lines_of(io.BytesIO(b"".join(one + b"\n" for one in told)), 5))
-    assert [one.rstrip(b"\n") for one in read] == [one[:6] for one in told]
-    assert [len(one.rstrip(b"\n")) > 5 for one in read] == [len(one) > 5 for one in told]
+@given(st.lists(st.text("ab", max_size=9).map(str.encode), max_size=9))
+def test_the_lines_of_a_file_are_yielded_and_one_that_is_too_long_is_cut(raw_lines: list[bytes]) -> None:
+    lines = list(upload.lines_of(io.BytesIO(b"".join(line + b"\n" for line in raw_lines)), 5))
+    assert [line.rstrip(b"\n") for line in lines] == [line[:6] for line in raw_lines]
+    assert [len(line.rstrip(b"\n")) > 5 for line in lines] == [len(line) > 5 for line in raw_lines]
