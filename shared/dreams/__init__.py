@@ -1,1 +1,1 @@
-"""Dreams: what a scope's memory becomes while nobody is speaking, and how each change is vouched for."""
+"""Offline consolidation of one scope's memory: propose changes, verify each of them, apply and undo them."""

@@ -1,1 +1,1 @@
-"""Queue `dream`: runs over scopes, pass by pass. A pass decides on data and applies it in one transaction."""
+"""Queue `dream`: runs over scopes, pass by pass. Each pass is applied in one transaction."""

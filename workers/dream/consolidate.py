@@ -1,8 +1,8 @@
-"""Consolidation: the model proposes, `check` decides, and what is left is done in one transaction.
+"""Pass `consolidate`: the model proposes what to merge and archive, and `check` decides what is applied.
 
-Entries that were looked at before and have not changed are not asked about again: a scope with
-nothing new costs no call, and a large one costs as much as changed in it. What a night has no time
-or money for stays changed, and the scope is due again.
+Memories that were reviewed before and have not changed since are not shown to the model again. A scope in
+which nothing is new costs no call, and a large scope costs as much as has changed in it. What a run has no
+time or budget left for counts as not reviewed, and the scope becomes due again.
 """
 
 from collections.abc import Sequence
@@ -27,114 +27,121 @@ DIRECTIVE = "dream"
 
 
 @dataclass(frozen=True, slots=True)
-class _Read:
-    entries: list[Memory]
-    changed: set[str]
+class _Inputs:
+    memories: list[Memory]
+    changed_ids: set[str]
     signals: list[FeedbackSignal]
 
 
 async def run(context: PassContext) -> Outcome:
-    """Decide what to merge and what to archive."""
-    read = await _read(context)
-    if len(read.entries) < 2:
-        raise PassSkipped("fewer than two entries")
-    if not read.changed:
+    """Decide which memories to merge and which to archive."""
+    inputs = await _load_inputs(context)
+    if len(inputs.memories) < 2:
+        raise PassSkipped("there are fewer than two memories")
+    if not inputs.changed_ids:
         raise PassSkipped("nothing has changed since the last consolidation")
     outcome = Outcome(proposed=[])
-    versions = {entry.id: entry.version for entry in read.entries}
-    pruned, groups = 0, await memory_batches.load_batches(context, read.entries, read.changed)
-    for group in groups:
+    versions = {memory.id: memory.version for memory in inputs.memories}
+    batches = await memory_batches.load_batches(context, inputs.memories, inputs.changed_ids)
+    pruned_count = 0
+    for batch in batches:
         try:
-            checked = await _consolidate(context, read, group, pruned, outcome)
-        except PassSkipped:  # over budget: what was asked before is done all the same
+            checked = await _consolidate(context, inputs, batch, pruned_count, outcome)
+        except PassSkipped:  # over budget: the batches before this one are applied all the same
             if not outcome.proposed:
                 raise
             break
-        pruned += len(checked.prunes)
-        outcome.reviewed |= {record_id: versions[record_id] for record_id in group}
+        pruned_count += len(checked.prunes)
+        outcome.reviewed |= {memory_id: versions[memory_id] for memory_id in batch}
         if not context.has_time():
             break
-    outcome.has_more = len(outcome.reviewed) < sum(map(len, groups))
+    outcome.has_more = len(outcome.reviewed) < sum(map(len, batches))
     outcome.inputs = dict(outcome.reviewed)
     return outcome
 
 
-async def _read(night: PassContext) -> _Read:
-    settings, scope = night.resources.settings, night.run.scope
-    async with night.resources.postgres.for_tenant(night.run.tenant) as connection:
-        entries = await scope_queries.list_scope(connection, scope)
-        seen = await progress_queries.list_reviewed(connection, scope, [entry.id for entry in entries])
+async def _load_inputs(context: PassContext) -> _Inputs:
+    settings, scope = context.resources.settings, context.run.scope
+    async with context.resources.postgres.for_tenant(context.run.tenant) as connection:
+        memories = await scope_queries.list_scope(connection, scope)
+        reviewed = await progress_queries.list_reviewed(connection, scope, [memory.id for memory in memories])
         signals = await feedback_report.recent(
             connection, scope, days=settings.dream_signal_days, limit=settings.dream_max_signals
         )
-    changed = {entry.id for entry in entries if seen.get(entry.id) != entry.version}
-    return _Read(entries, changed, signals)
+    changed_ids = {memory.id for memory in memories if reviewed.get(memory.id) != memory.version}
+    return _Inputs(memories, changed_ids, signals)
 
 
 async def _consolidate(
-    night: PassContext, read: _Read, group: Sequence[str], pruned: int, outcome: Outcome
+    context: PassContext, inputs: _Inputs, batch: Sequence[str], pruned_count: int, outcome: Outcome
 ) -> CheckedPlan:
-    """Ask about one group of entries and add what may be done to the outcome."""
-    known = {entry.id: entry for entry in read.entries}
-    offered = {record_id: known[record_id] for record_id in group}
-    told = _told(read.signals, list(offered.values()))
-    snapshot = Snapshot(night.run.scope, offered, len(read.entries), pruned)
-    plan = dream_plan.parse((await night.ask(DIRECTIVE, told)).text)
+    """Ask the model about one batch of memories and add the accepted items to the outcome."""
+    by_id = {memory.id: memory for memory in inputs.memories}
+    offered = {memory_id: by_id[memory_id] for memory_id in batch}
+    prompt_text = _prompt_text(inputs.signals, list(offered.values()))
+    snapshot = Snapshot(context.run.scope, offered, len(inputs.memories), pruned_count)
+    plan = dream_plan.parse((await context.ask(DIRECTIVE, prompt_text)).text)
     checked = check(plan, snapshot)
-    _add(outcome, plan, checked, known)
-    mendable = [one for one in checked.rejections if one.code in REPAIRABLE]
-    if mendable:
-        await _repair(night, told, mendable, checked, snapshot, outcome)
+    _add(outcome, plan, checked, by_id)
+    repairable = [rejection for rejection in checked.rejections if rejection.code in REPAIRABLE]
+    if repairable:
+        repair_prompt = f"{prompt_text}\n\n{_repair_text(repairable)}"
+        await _repair(context, repair_prompt, snapshot.remaining_after(checked), outcome)
     return checked
 
 
-async def _repair(
-    night: PassContext,
-    told: str,
-    mendable: Sequence[Rejection],
-    checked: CheckedPlan,
-    snapshot: Snapshot,
-    outcome: Outcome,
-) -> None:
-    """Let the model mend what lost something, once; ids that are merged already are no longer offered."""
-    again = await night.ask(DIRECTIVE, f"{told}\n\n{_asked_again(mendable)}")
-    mended = Plan((), dream_plan.parse(again.text).replacements)
-    left = snapshot.left_after(checked)
-    _add(outcome, mended, check(mended, left), dict(left.entries))
+async def _repair(context: PassContext, prompt_text: str, remaining: Snapshot, outcome: Outcome) -> None:
+    """Let the model repair rejected replacements, once. Memories that were merged are no longer offered."""
+    reply = await context.ask(DIRECTIVE, prompt_text)
+    # Deletions of the second reply are ignored: it was only asked for replacements.
+    plan = Plan((), dream_plan.parse(reply.text).replacements)
+    _add(outcome, plan, check(plan, remaining), dict(remaining.memories))
 
 
-def _add(outcome: Outcome, plan: Plan, checked: CheckedPlan, known: dict[str, Memory]) -> None:
+def _add(outcome: Outcome, plan: Plan, checked: CheckedPlan, by_id: dict[str, Memory]) -> None:
     for merge in checked.merges:
-        sources = tuple(known[record_id] for record_id in merge.source_ids)
+        sources = tuple(by_id[memory_id] for memory_id in merge.source_ids)
         outcome.creations.append(NewMemory(row_from_merge(merge.fields), sources))
-    outcome.removals += [ArchiveRequest(known[prune.id], prune.reason) for prune in checked.prunes]
+    outcome.removals += [ArchiveRequest(by_id[prune.id], prune.reason) for prune in checked.prunes]
     outcome.rejections += [
-        {"code": one.code, "detail": one.detail, "words": list(one.words), **one.item}
-        for one in checked.rejections
+        {
+            "code": rejection.code,
+            "detail": rejection.detail,
+            "words": list(rejection.words),
+            **rejection.item,
+        }
+        for rejection in checked.rejections
     ]
     outcome.proposed.append(dream_plan.as_json(plan))
 
 
-def _told(signals: Sequence[FeedbackSignal], entries: Sequence[Memory]) -> str:
-    """Return the feedback and the numbered entries: one line each, so that no entry can forge another."""
-    lines = [f"- [{s.type}] session {s.session_id}: {single_line(s.summary)}{_quoted(s)}" for s in signals]
-    shown = ["Recent feedback:", *lines, ""] if lines else []
-    for place, entry in enumerate(entries, start=1):
-        tags = ", ".join(entry.tags)
-        dated = f" about={entry.occurred_at:%Y-%m-%d}" if entry.occurred_at else ""
-        label = f"category={entry.category or 'none'} tags=[{tags}] saved={entry.created_at:%Y-%m-%d}{dated}"
-        shown.append(f"{place}. [ID:{entry.id}] {label}")
-        shown.append(f"   {single_line(entry.content)}")
-    return "\n".join(shown)
+def _prompt_text(signals: Sequence[FeedbackSignal], memories: Sequence[Memory]) -> str:
+    """Return the feedback and the numbered memories.
+
+    Each text is put on a single line, so that the text of a memory can't look like another memory.
+    """
+    lines = ["Recent feedback:", *map(_signal_line, signals), ""] if signals else []
+    for number, memory in enumerate(memories, start=1):
+        lines.append(f"{number}. [ID:{memory.id}] {_labels(memory)}")
+        lines.append(f"   {single_line(memory.content)}")
+    return "\n".join(lines)
 
 
-def _quoted(signal: FeedbackSignal) -> str:
-    return f' ("{single_line(signal.detail)}")' if signal.detail else ""
+def _signal_line(signal: FeedbackSignal) -> str:
+    detail = f' ("{single_line(signal.detail)}")' if signal.detail else ""
+    return f"- [{signal.type}] session {signal.session_id}: {single_line(signal.summary)}{detail}"
 
 
-def _asked_again(mendable: Sequence[Rejection]) -> str:
+def _labels(memory: Memory) -> str:
+    tags = ", ".join(memory.tags)
+    occurred = f" about={memory.occurred_at:%Y-%m-%d}" if memory.occurred_at else ""
+    return f"category={memory.category or 'none'} tags=[{tags}] saved={memory.created_at:%Y-%m-%d}{occurred}"
+
+
+def _repair_text(repairable: Sequence[Rejection]) -> str:
     lines = [
-        f"- sources {', '.join(one.item['ids'])}: {one.detail}: {', '.join(one.words)}" for one in mendable
+        f"- sources {', '.join(rejection.item['ids'])}: {rejection.detail}: {', '.join(rejection.words)}"
+        for rejection in repairable
     ]
     return "\n".join(
         [

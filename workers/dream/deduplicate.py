@@ -1,7 +1,7 @@
-"""Fold entries that say the same to the letter but for punctuation: no model is needed for that.
+"""Pass `deduplicate`: merge memories that differ only in punctuation, which needs no model.
 
-Saves fold what differs in case and spacing only; this goes one step further, within a scope and
-a category, and only where both speak of the same time.
+A save already merges memories that differ only in case and spacing. This pass also ignores punctuation,
+within one scope and category, and only between memories with the same `occurred_at`.
 """
 
 import unicodedata
@@ -14,41 +14,47 @@ from shared.memory.longterm import scope_queries
 from shared.memory.longterm.memory import Memory
 from workers.dream.pass_context import PassContext
 
-_MARKS = ".,;:!?\u2026\"'()\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb\u3002\u3001\uff01\uff1f"
+_PUNCTUATION = ".,;:!?\u2026\"'()\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb\u3002\u3001\uff01\uff1f"
 
 
 async def run(context: PassContext) -> Outcome:
-    """Decide which entries fold into which."""
+    """Decide which memories to merge."""
     async with context.resources.postgres.for_tenant(context.run.tenant) as connection:
-        entries = await scope_queries.list_scope(connection, context.run.scope)
-    groups = [group for group in _groups(entries) if len(group) > 1 and _is_faithful(group)]
+        memories = await scope_queries.list_scope(connection, context.run.scope)
+    groups = [group for group in _group(memories) if len(group) > 1 and _is_faithful(group)]
     if not groups:
-        raise PassSkipped("no entries differ in spelling only")
-    inputs = {entry.id: entry.version for group in groups for entry in group}
-    return Outcome(inputs=inputs, creations=[_folded(group) for group in groups])
+        raise PassSkipped("no memories differ only in punctuation")
+    inputs = {memory.id: memory.version for group in groups for memory in group}
+    return Outcome(inputs=inputs, creations=[_merge(group) for group in groups])
 
 
-def _groups(entries: list[Memory]) -> list[list[Memory]]:
-    by_fact: dict[tuple[object, ...], list[Memory]] = {}
-    for entry in sorted(entries, key=lambda one: (-one.reinforcement_count, one.created_at, one.id)):
-        if not is_below(ACTIVE_PLANS, entry.category):
-            fact = (_spelled(entry.content), entry.category, entry.occurred_at)
-            by_fact.setdefault(fact, []).append(entry)
-    return list(by_fact.values())
+def _group(memories: list[Memory]) -> list[list[Memory]]:
+    """Group equal memories, the most reinforced and then the oldest first: its wording is kept."""
+    groups: dict[tuple[object, ...], list[Memory]] = {}
+    for memory in sorted(
+        memories, key=lambda memory: (-memory.reinforcement_count, memory.created_at, memory.id)
+    ):
+        if not is_below(ACTIVE_PLANS, memory.category):
+            key = (_without_punctuation(memory.content), memory.category, memory.occurred_at)
+            groups.setdefault(key, []).append(memory)
+    return list(groups.values())
 
 
-def _spelled(text: str) -> str:
-    """Return a text without the marks at its words' edges. Others tell: C# is not C, -5 is not 5."""
+def _without_punctuation(text: str) -> str:
+    """Return a text without punctuation at the edges of its words.
+
+    Other marks are kept, because they carry meaning: C# is not C, and -5 is not 5.
+    """
     words = unicodedata.normalize("NFKC", text).casefold().split()
-    return " ".join(filter(None, (word.strip(_MARKS) for word in words)))
+    return " ".join(filter(None, (word.strip(_PUNCTUATION) for word in words)))
 
 
 def _is_faithful(group: list[Memory]) -> bool:
-    """Keep apart what the marks, after all, told apart."""
+    """Tell whether the kept wording loses nothing: punctuation may carry meaning after all."""
     return fidelity.first_fault(group[0].content, group) is None
 
 
-def _folded(group: list[Memory]) -> NewMemory:
-    ids = tuple(entry.id for entry in group)
-    kept = Replacement(group[0].content, group[0].category, (), ids, None)
-    return NewMemory(merge.row_from_merge(merge.merged(kept, group)), tuple(group))
+def _merge(group: list[Memory]) -> NewMemory:
+    ids = tuple(memory.id for memory in group)
+    replacement = Replacement(group[0].content, group[0].category, (), ids, None)
+    return NewMemory(merge.row_from_merge(merge.merge_fields(replacement, group)), tuple(group))

@@ -1,4 +1,4 @@
-"""Begin runs for scopes that were active some time ago and are quiet now."""
+"""Start scheduled runs over scopes that were active some time ago and are quiet now."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -8,6 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.conversation.turns.table import turn
 from shared.dreams.runs import start
+from shared.dreams.runs.dream_run import Run
 from shared.foundation.scope import Scope
 from shared.foundation.stages import DREAM_START, ReasonCode
 from shared.infra.postgres import tenant_filter
@@ -19,44 +20,46 @@ from workers.dream import dispatch
 from workers.runtime import drain as job_drain
 from workers.runtime.drain import ClaimCounts
 
-_CLOCK = "clock"
+_SCHEDULE = "clock"
+"""The actor of runs that nobody asked for."""
 
 
 async def start_due_runs(resources: Resources) -> ClaimCounts:
-    """Begin a run for each scope that is due; return which scopes were looked at."""
-    return await job_drain.drain(resources, DREAM_START, _begin_all)
+    """Start a run over each scope that is due. Return how many jobs were claimed, by tenant."""
+    return await job_drain.drain(resources, DREAM_START, _start_all)
 
 
-async def _begin_all(resources: Resources, claims: Sequence[Job]) -> None:
-    for claim in claims:
-        await _begin(resources, claim)
+async def _start_all(resources: Resources, jobs: Sequence[Job]) -> None:
+    for job in jobs:
+        dispatch.dispatch_next_pass(resources, await _start_or_reschedule(resources, job))
 
 
-async def _begin(resources: Resources, claim: Job) -> None:
-    scope = dream_schedule.scope_from_record_id(claim.tenant, claim.record_id)
-    async with resources.postgres.for_tenant(claim.tenant) as connection:
-        if not await _is_active(connection, resources, scope):
-            if claim.id not in await job_queries.complete(connection, [claim]):
-                return
-            run = await start.start_run(connection, resources.settings, scope, _CLOCK, ())
-            if run is None:  # somebody's own run is under way; what came since is for the next one
-                await dream_schedule.schedule_dream(connection, resources.settings, scope)
-        else:
-            quiet = resources.settings.dream_quiet_period
+async def _start_or_reschedule(resources: Resources, job: Job) -> Run | None:
+    """Start a run over the scope of a job, or reschedule the job while the scope is active."""
+    settings = resources.settings
+    scope = dream_schedule.scope_from_record_id(job.tenant, job.record_id)
+    async with resources.postgres.for_tenant(job.tenant) as connection:
+        if await _is_active(connection, scope, settings.dream_quiet_period):
             await job_queries.reschedule(
                 connection,
-                claim,
+                job,
                 "the scope is active",
-                quiet,
+                settings.dream_quiet_period,
                 reason_code=ReasonCode.NOT_READY,
                 refund=True,
             )
-            return
-    dispatch.dispatch_next_pass(resources, run)
+            return None
+        if job.id not in await job_queries.complete(connection, [job]):
+            return None
+        run = await start.start_run(connection, settings, scope, _SCHEDULE, ())
+        if run is None:  # a run that was started on demand has not ended: this one is due after it
+            await dream_schedule.schedule_dream(connection, settings, scope)
+        return run
 
 
-async def _is_active(connection: AsyncConnection, resources: Resources, scope: Scope) -> bool:
-    recently = turn.c.received_at > func.now() - timedelta(seconds=resources.settings.dream_quiet_period)
+async def _is_active(connection: AsyncConnection, scope: Scope, quiet_seconds: float) -> bool:
+    """Tell whether exactly this scope has a turn within the quiet period."""
+    is_recent = turn.c.received_at > func.now() - timedelta(seconds=quiet_seconds)
     same_user = turn.c.user_id.is_not_distinct_from(scope.user_id)
-    mine = (tenant_filter(turn, scope.tenant), turn.c.agent_id == scope.agent_id, same_user)
-    return await connection.scalar(select(turn.c.seq).where(*mine, recently).limit(1)) is not None
+    where = (tenant_filter(turn, scope.tenant), turn.c.agent_id == scope.agent_id, same_user, is_recent)
+    return await connection.scalar(select(turn.c.seq).where(*where).limit(1)) is not None

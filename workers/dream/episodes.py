@@ -1,8 +1,8 @@
-"""Episodes: what happened, from the conversation log, as stories with an outcome (DR12)."""
+"""Pass `extract_episodes`: take stories with an outcome from the conversation log."""
 
 from shared.conversation.turns.turn import Turn
 from shared.dreams.passes import episodes
-from shared.dreams.passes.episodes import EpisodeUpdate
+from shared.dreams.passes.episodes import Episode, EpisodeUpdate
 from shared.dreams.runs import unread_turns
 from shared.dreams.runs.outcome import NewMemory, Outcome, PassSkipped
 from shared.dreams.verification import merge
@@ -14,45 +14,56 @@ from shared.memory.longterm.memory import Memory
 from workers.dream.pass_context import PassContext
 
 DIRECTIVE = "episodes"
-_SHOWN = 100
+_MAX_SHOWN_EPISODES = 100
 
 
 async def run(context: PassContext) -> Outcome:
-    """Ask about turns that this pass has not read; what went on continues its episode."""
-    turns, known = await _read(context)
+    """Ask the model about turns that this pass has not read: new episodes and updates of existing ones."""
+    turns, existing = await _load_inputs(context)
     if not turns:
-        raise PassSkipped("nothing was said since the last time")
-    found = episodes.parse((await context.ask(DIRECTIVE, _told(turns, known))).text)
-    shown = {entry.id: entry for entry in known}
-    continued, rejections = episodes.checked(found.continued, shown)
-    sessions = {turn.session_id for turn in turns}
-    told = [(one, tuple(s for s in one.session_ids if s in sessions)) for one in found.new]
+        raise PassSkipped("there are no turns since the last run of this pass")
+    proposed = episodes.parse((await context.ask(DIRECTIVE, _prompt_text(turns, existing))).text)
+    by_id = {memory.id: memory for memory in existing}
+    updates, rejections = episodes.check_updates(proposed.continued, by_id)
+    session_ids = {turn.session_id for turn in turns}
     return Outcome(
         inputs={"turns": [turn.record_id for turn in turns]},
-        proposed=[*(one.content for one in found.new), *(one.content for one in found.continued)],
-        rejections=[{"code": r.code, "detail": r.detail, **r.item} for r in rejections],
+        proposed=[
+            *(episode.content for episode in proposed.new),
+            *(update.content for update in proposed.continued),
+        ],
+        rejections=[
+            {"code": rejection.code, "detail": rejection.detail, **rejection.item} for rejection in rejections
+        ],
         creations=[
-            *(NewMemory(new_rows.row_from_learned_draft(one.draft, there)) for one, there in told),
-            *(_continued(one, shown[one.id]) for one in continued),
+            *(_new_memory(episode, session_ids) for episode in proposed.new),
+            *(_updated_memory(update, by_id[update.id]) for update in updates),
         ],
         turns=[(turn.session_id, turn.seq) for turn in turns],
     )
 
 
-async def _read(night: PassContext) -> tuple[list[Turn], list[Memory]]:
-    scope = night.run.scope
-    async with night.resources.postgres.for_tenant(scope.tenant) as connection:
-        limit = night.resources.settings.dream_max_turns
-        turns = await unread_turns.list_unread(connection, scope, night.name, limit)
-        entries = await scope_queries.list_scope(connection, scope) if turns else []
-    return turns, [entry for entry in entries if is_below(EPISODES, entry.category)][:_SHOWN]
+async def _load_inputs(context: PassContext) -> tuple[list[Turn], list[Memory]]:
+    """Return the unread turns and the existing episodes."""
+    scope, limit = context.run.scope, context.resources.settings.dream_max_turns
+    async with context.resources.postgres.for_tenant(scope.tenant) as connection:
+        turns = await unread_turns.list_unread(connection, scope, context.name, limit)
+        memories = await scope_queries.list_scope(connection, scope) if turns else []
+    existing = [memory for memory in memories if is_below(EPISODES, memory.category)]
+    return turns, existing[:_MAX_SHOWN_EPISODES]
 
 
-def _told(turns: list[Turn], known: list[Memory]) -> str:
-    shown = [f"- [ID:{entry.id}] {single_line(entry.content)}" for entry in known] or ["- none"]
-    return "\n".join(["Episodes so far:", *shown, "", unread_turns.render_turns(turns)])
+def _prompt_text(turns: list[Turn], existing: list[Memory]) -> str:
+    lines = [f"- [ID:{memory.id}] {single_line(memory.content)}" for memory in existing] or ["- none"]
+    return "\n".join(["Episodes so far:", *lines, "", unread_turns.render_turns(turns)])
 
 
-def _continued(one: EpisodeUpdate, entry: Memory) -> NewMemory:
-    anew = Replacement(one.content, entry.category, (), (entry.id,), one.importance)
-    return NewMemory(merge.row_from_merge(merge.merged(anew, [entry])), (entry,))
+def _new_memory(episode: Episode, session_ids: set[str]) -> NewMemory:
+    """Return the memory to create, with those of its sessions that the model was shown."""
+    named_ids = tuple(session_id for session_id in episode.session_ids if session_id in session_ids)
+    return NewMemory(new_rows.row_from_learned_draft(episode.draft, named_ids))
+
+
+def _updated_memory(update: EpisodeUpdate, episode: Memory) -> NewMemory:
+    replacement = Replacement(update.content, episode.category, (), (episode.id,), update.importance)
+    return NewMemory(merge.row_from_merge(merge.merge_fields(replacement, [episode])), (episode,))

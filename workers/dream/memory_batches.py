@@ -1,7 +1,7 @@
-"""Which entries a consolidation shows to the model together, with their vectors where any are at hand.
+"""Build the batches of memories that a consolidation shows to the model, with cached embeddings.
 
-A vector is never made for this: those that the index was given are in the cache, and where one is
-missing words alone tell what is near.
+No embedding is computed for this. Those that the index was given are in the cache; for a memory without
+one, only its words decide which memories are near it.
 """
 
 import asyncio
@@ -16,33 +16,42 @@ from shared.memory.longterm.memory import Memory
 from shared.search.index import embedding_cache
 from workers.dream.pass_context import PassContext
 
-_MOST_COMPARED = 2000
+_MAX_COMPARED = 2000
 
 
 async def load_batches(
-    night: PassContext, entries: Sequence[Memory], changed: AbstractSet[str]
+    context: PassContext, memories: Sequence[Memory], changed_ids: AbstractSet[str]
 ) -> list[list[str]]:
-    """Return ids to show together; of a scope over the limit only what changed and what is near it."""
-    limit = night.resources.settings.dream_batch_size
-    known = await _vectors(night, entries, changed) if len(entries) > limit else {}
-    # Seconds of arithmetic for ten thousands of entries; what else this process does goes on meanwhile.
-    return await asyncio.to_thread(batches.build_batches, entries, changed, known, limit)
+    """Return batches of memory ids; of a scope over the limit only what changed and what is near it."""
+    limit = context.resources.settings.dream_batch_size
+    vectors = await _cached_vectors(context, memories, changed_ids) if len(memories) > limit else {}
+    # In a thread: over ten thousand memories this takes seconds, and must not block other jobs.
+    return await asyncio.to_thread(batches.build_batches, memories, changed_ids, vectors, limit)
 
 
-async def _vectors(
-    night: PassContext, entries: Sequence[Memory], changed: AbstractSet[str]
+async def _cached_vectors(
+    context: PassContext, memories: Sequence[Memory], changed_ids: AbstractSet[str]
 ) -> dict[str, Vector]:
-    embedder = night.resources.embedder
+    """Return the cached embeddings of the memories to compare, by memory id."""
+    embedder, tenant = context.resources.embedder, context.run.tenant
     if embedder is None:
         return {}
     try:
         dimension = await embedder.dimension()
     except errors.Unavailable:
         return {}
-    compared = set((await asyncio.to_thread(batches.ids_to_compare, entries, changed))[:_MOST_COMPARED])
-    passages = {one.id: memory_document.document(one).embedding_text for one in entries if one.id in compared}
-    async with night.resources.postgres.for_tenant(night.run.tenant) as connection:
-        known = await embedding_cache.find(
-            connection, night.run.tenant, embedder.model, dimension, sorted(set(passages.values()))
+    to_compare = set((await asyncio.to_thread(batches.ids_to_compare, memories, changed_ids))[:_MAX_COMPARED])
+    embedding_texts = {
+        memory.id: memory_document.document(memory).embedding_text
+        for memory in memories
+        if memory.id in to_compare
+    }
+    async with context.resources.postgres.for_tenant(tenant) as connection:
+        cached_vectors = await embedding_cache.find(
+            connection, tenant, embedder.model, dimension, sorted(set(embedding_texts.values()))
         )
-    return {id_: known[passage] for id_, passage in passages.items() if passage in known}
+    return {
+        memory_id: cached_vectors[text]
+        for memory_id, text in embedding_texts.items()
+        if text in cached_vectors
+    }

@@ -1,4 +1,4 @@
-"""What a pass works with: the run, its claim, and the model, with what it says kept and counted."""
+"""What a pass works with: its run, its job, and the model, whose replies are counted."""
 
 import time
 from dataclasses import dataclass, field
@@ -20,62 +20,63 @@ from shared.platform.spend.metered_calls import MeteredReply
 
 @dataclass(slots=True)
 class PassContext:
-    """One pass of one run, in this worker's hands."""
+    """One pass of one run, as one worker executes it."""
 
     resources: Resources
     run: Run
-    claim: Job
+    job: Job
     name: DreamPass
     directive: str | None = None
     input_tokens: int = 0
     output_tokens: int = 0
-    # In USD; None as long as nothing that has a price was asked.
+    # In USD; None until a reply had a price.
     cost: Decimal | None = None
-    began: float = field(default_factory=time.monotonic)
+    started: float = field(default_factory=time.monotonic)
 
     @property
     def seconds(self) -> float:
-        """The seconds that have passed."""
-        return time.monotonic() - self.began
+        """The seconds since the pass started."""
+        return time.monotonic() - self.started
 
     @property
     def time_limit_seconds(self) -> float:
-        """The seconds that a pass has: it ends before its lease does."""
+        """The seconds that a pass may take: after its lease another worker can claim its job."""
         return self.resources.settings.dream_lease * 0.8
 
     def has_time(self) -> bool:
-        """Tell whether a question and its repair, both as slow as may be, would still end in time."""
+        """Tell whether a call of the model and its repair would end in time, each at its timeout."""
         return self.seconds + 2 * self.resources.settings.llm_timeout < self.time_limit_seconds
 
-    async def ask(self, directive: str, told: str) -> MeteredReply:
-        """Ask the model by a directive; nothing is locked or open meanwhile.
+    async def ask(self, directive: str, prompt_text: str) -> MeteredReply:
+        """Ask the model with a directive. No transaction is open meanwhile.
 
-        Raises Nothing without a model and over budget, errors.Unavailable and errors.BadReply as the
-        model does.
+        Raises PassSkipped if no model is configured or the budget is used up, and errors.Unavailable and
+        errors.InvalidModelReply as the model's client does.
         """
+        settings, tenant = self.resources.settings, self.run.tenant
         model = self.resources.language_model
         if model is None:
             raise PassSkipped("no language model is configured")
-        async with self.resources.postgres.for_tenant(self.run.tenant) as connection:
-            rules = await resolve.resolve(connection, self.resources.settings, self.run.tenant, directive)
-            self.directive = f"{directive}@{rules.version}"
-            await job_queries.extend_lease(connection, self.claim, self.resources.settings.dream_lease)
-        payer = Payer(self.run.tenant, self.run.agent_id, self.run.user_id, self.name)
+        async with self.resources.postgres.for_tenant(tenant) as connection:
+            resolved = await resolve.resolve(connection, settings, tenant, directive)
+            self.directive = f"{directive}@{resolved.version}"
+            await job_queries.extend_lease(connection, self.job, settings.dream_lease)
+        payer = Payer(tenant, self.run.agent_id, self.run.user_id, self.name)
         try:
-            answer = await metered_calls.complete(self.resources, model, payer, rules.text, told)
-        except errors.OverBudget as over:
-            raise PassSkipped(str(over)) from None
-        self._count(answer)
-        return answer
+            reply = await metered_calls.complete(self.resources, model, payer, resolved.text, prompt_text)
+        except errors.OverBudget as error:
+            raise PassSkipped(str(error)) from None
+        self._count(reply)
+        return reply
 
-    def _count(self, answer: MeteredReply) -> None:
-        self.input_tokens += answer.usage.input + answer.usage.cached
-        self.output_tokens += answer.usage.output
-        if answer.cost is not None:
-            self.cost = money.total([self.cost or Decimal(0), answer.cost])
+    def _count(self, reply: MeteredReply) -> None:
+        self.input_tokens += reply.usage.input + reply.usage.cached
+        self.output_tokens += reply.usage.output
+        if reply.cost is not None:
+            self.cost = money.total([self.cost or Decimal(0), reply.cost])
 
     def model_columns(self) -> dict[str, object]:
-        """Return what the pass's row says about the model."""
+        """Return the columns of the pass that describe the use of the model."""
         model = self.resources.language_model
         return {
             "directive": self.directive,
@@ -85,7 +86,7 @@ class PassContext:
             "cost_usd": self.cost,
         }
 
-    async def save_progress(self, **told: object) -> None:
-        """Keep what is known so far, visible while the pass runs."""
+    async def save_progress(self, **columns: object) -> None:
+        """Save that the pass has started, with columns that are known so far, visible while it runs."""
         async with self.resources.postgres.for_tenant(self.run.tenant) as connection:
-            await dream_queries.start_pass(connection, self.run, self.name, **told)
+            await dream_queries.start_pass(connection, self.run, self.name, **columns)

@@ -1,4 +1,4 @@
-"""Preferences: the model marks where a user shows one; code counts across runs and decides (DR6)."""
+"""Pass `infer_preferences`: the model marks where a user shows a preference; code counts across runs."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -18,92 +18,103 @@ from shared.memory.longterm.memory import Memory
 from workers.dream.pass_context import PassContext
 
 DIRECTIVE = "pref-dream"
+_MAX_SHOWN_PREFERENCES = 200
 
 
 @dataclass(frozen=True, slots=True)
-class _Read:
+class _Inputs:
     turns: list[Turn]
-    known: list[Memory]
+    existing: list[Memory]
     counted: dict[str, list[Evidence]]
-    signals: list[str]
+    signal_lines: list[str]
 
 
 async def run(context: PassContext) -> Outcome:
-    """Ask about turns that this pass has not read, and infer what has been shown often enough."""
-    read = await _read(context)
-    if not any(turn.role is Role.USER for turn in read.turns):
-        raise PassSkipped("no user has said anything since the last time")
-    marked = preferences.parse((await context.ask(DIRECTIVE, _told(read))).text)
-    # Only what a user said counts: a model may name any turn, and an agent's words are not a wish.
-    said = {(turn.session_id, turn.seq) for turn in read.turns if turn.role is Role.USER}
-    attested = preferences.with_read_turns(marked, said)
-    due = preferences.newly_due(read.counted, attested)
-    new, rejections = _new(due, read.known)
+    """Ask the model about turns that this pass has not read, and infer what was shown often enough."""
+    inputs = await _load_inputs(context)
+    if not any(turn.role is Role.USER for turn in inputs.turns):
+        raise PassSkipped("there are no turns of a user since the last run of this pass")
+    proposed = preferences.parse((await context.ask(DIRECTIVE, _prompt_text(inputs))).text)
+    # A model may name any turn, but only what a user said shows a preference of the user.
+    user_turns = {(turn.session_id, turn.seq) for turn in inputs.turns if turn.role is Role.USER}
+    occurrences = preferences.with_read_turns(proposed, user_turns)
+    due = preferences.newly_due(inputs.counted, occurrences)
+    new, rejections = _without_existing(due, inputs.existing)
     return Outcome(
-        inputs={"turns": [turn.record_id for turn in read.turns]},
-        proposed=[_shown(one) for one in marked],
+        inputs={"turns": [turn.record_id for turn in inputs.turns]},
+        proposed=[_to_json(occurrence) for occurrence in proposed],
         rejections=rejections,
-        creations=[NewMemory(_row(tally)) for tally in new],
-        turns=[(turn.session_id, turn.seq) for turn in read.turns],
-        occurrences=[row for one in attested for row in _rows(one)],
-        inferred_keys=[tally.key for tally in due],
+        creations=[NewMemory(_memory_row(count)) for count in new],
+        turns=[(turn.session_id, turn.seq) for turn in inputs.turns],
+        occurrences=[row for occurrence in occurrences for row in _occurrence_rows(occurrence)],
+        inferred_keys=[count.key for count in due],
     )
 
 
-async def _read(night: PassContext) -> _Read:
-    settings, scope = night.resources.settings, night.run.scope
-    async with night.resources.postgres.for_tenant(scope.tenant) as connection:
-        turns = await unread_turns.list_unread(connection, scope, night.name, settings.dream_max_turns)
-        entries = await scope_queries.list_scope(connection, scope)
-        counted = await progress_queries.occurrences(connection, scope)
-        recent = await feedback_report.recent(
+async def _load_inputs(context: PassContext) -> _Inputs:
+    settings, scope = context.resources.settings, context.run.scope
+    async with context.resources.postgres.for_tenant(scope.tenant) as connection:
+        turns = await unread_turns.list_unread(connection, scope, context.name, settings.dream_max_turns)
+        memories = await scope_queries.list_scope(connection, scope)
+        counted = await progress_queries.list_evidence(connection, scope)
+        signals = await feedback_report.recent(
             connection, scope, days=settings.dream_signal_days, limit=settings.dream_max_signals
         )
-    signals = [f"- [{s.type}] session {s.session_id}: {single_line(s.detail or s.summary)}" for s in recent]
-    known = [entry for entry in entries if is_below(PREFERENCES, entry.category)]
-    return _Read(turns, known, counted, signals)
+    signal_lines = [
+        f"- [{signal.type}] session {signal.session_id}: {single_line(signal.detail or signal.summary)}"
+        for signal in signals
+    ]
+    existing = [memory for memory in memories if is_below(PREFERENCES, memory.category)]
+    return _Inputs(turns, existing, counted, signal_lines)
 
 
-def _told(read: _Read) -> str:
-    known = [f"- {single_line(entry.content)}" for entry in read.known[:200]] or ["- none"]
-    keys = [f"- {key}" for key in read.counted] or ["- none"]
-    signals = read.signals or ["- none"]
-    lists = ["Known preferences:", *known, "", "Keys seen before:", *keys, "", "Signals:", *signals]
-    return "\n".join([*lists, "", unread_turns.render_turns(read.turns)])
+def _prompt_text(inputs: _Inputs) -> str:
+    shown = inputs.existing[:_MAX_SHOWN_PREFERENCES]
+    existing = [f"- {single_line(memory.content)}" for memory in shown] or ["- none"]
+    keys = [f"- {key}" for key in inputs.counted] or ["- none"]
+    signals = inputs.signal_lines or ["- none"]
+    lists = ["Known preferences:", *existing, "", "Keys seen before:", *keys, "", "Signals:", *signals]
+    return "\n".join([*lists, "", unread_turns.render_turns(inputs.turns)])
 
 
-def _new(
-    due: list[PreferenceCount], known: list[Memory]
+def _without_existing(
+    due: list[PreferenceCount], existing: list[Memory]
 ) -> tuple[list[PreferenceCount], list[dict[str, Any]]]:
-    """Leave out what an entry says already."""
-    said = [similarity.words_of(entry.content) for entry in known]
+    """Return the preferences that no existing memory says, and the rejections of the others."""
+    existing_words = [similarity.words_of(memory.content) for memory in existing]
     new: list[PreferenceCount] = []
     rejections: list[dict[str, Any]] = []
-    for tally in due:
-        words = similarity.words_of(tally.occurrence.content)
-        if any(similarity.words_are_similar(words, other) for other in said):
-            rejections.append({"code": "duplicate", "detail": "is known already", "key": tally.key})
+    for count in due:
+        words = similarity.words_of(count.occurrence.content)
+        if any(similarity.words_are_similar(words, other) for other in existing_words):
+            rejections.append({"code": "duplicate", "detail": "is known already", "key": count.key})
         else:
-            new.append(tally)
+            new.append(count)
     return new, rejections
 
 
-def _row(tally: PreferenceCount) -> dict[str, Any]:
-    draft = preferences.to_draft(tally)
-    return new_rows.row_from_learned_draft(draft, (tally.occurrence.sighting.session_id,))
+def _memory_row(count: PreferenceCount) -> dict[str, Any]:
+    draft = preferences.to_draft(count)
+    return new_rows.row_from_learned_draft(draft, (count.occurrence.sighting.session_id,))
 
 
-def _rows(one: Occurrence) -> list[dict[str, Any]]:
-    place = one.sighting
+def _occurrence_rows(occurrence: Occurrence) -> list[dict[str, Any]]:
+    """Return a row for each turn of an occurrence."""
+    evidence = occurrence.sighting
     common = {
-        "key": one.key,
-        "level": place.level,
-        "session_id": place.session_id,
-        "first_seq": min(place.seqs),
+        "key": occurrence.key,
+        "level": evidence.level,
+        "session_id": evidence.session_id,
+        "first_seq": min(evidence.seqs),
     }
-    return [common | {"seq": seq} for seq in sorted(place.seqs)]
+    return [common | {"seq": seq} for seq in sorted(evidence.seqs)]
 
 
-def _shown(one: Occurrence) -> dict[str, Any]:
-    place = one.sighting
-    return {"key": one.key, "level": place.level, "session": place.session_id, "seqs": sorted(place.seqs)}
+def _to_json(occurrence: Occurrence) -> dict[str, Any]:
+    evidence = occurrence.sighting
+    return {
+        "key": occurrence.key,
+        "level": evidence.level,
+        "session": evidence.session_id,
+        "seqs": sorted(evidence.seqs),
+    }

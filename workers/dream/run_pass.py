@@ -1,8 +1,9 @@
-"""Walk through a run: claim, let the pass decide, apply, hand on to the next pass.
+"""Run one pass of a dream run: claim its job, let the pass decide, apply the outcome, start the next pass.
 
-A kill at any line leaves the old state or the new: what a pass decided is applied in the
-transaction that also ends the pass, moves the run on, and holds the claim's token. A pass that
-fails as often as allowed is noted as failed and the next one begins: no pass gates another.
+A worker that is killed at any point leaves the state of before or the state of after. The outcome of a pass
+is applied in the transaction that also ends the pass, makes the run due for the next one, and deletes the
+job if its lease token is still valid. A pass that has failed too often ends as failed, and the next pass
+begins: no pass depends on another one.
 """
 
 import asyncio
@@ -32,9 +33,9 @@ from workers.dream.dispatch import dispatch_next_pass
 from workers.dream.pass_context import PassContext
 from workers.runtime import drain as job_drain
 
-Dream = Callable[[PassContext], Awaitable[Outcome]]
+RunPass = Callable[[PassContext], Awaitable[Outcome]]
 MAX_INVALID_REPLIES = 2
-PASSES: dict[DreamPass, Dream] = {
+PASSES: dict[DreamPass, RunPass] = {
     DreamPass.DEDUPLICATE: deduplicate.run,
     DreamPass.EVALUATE_SESSIONS: session_evaluation.run,
     DreamPass.CONSOLIDATE: consolidate.run,
@@ -42,99 +43,102 @@ PASSES: dict[DreamPass, Dream] = {
     DreamPass.INFER_PREFERENCES: preferences.run,
     DreamPass.EXTRACT_EPISODES: episodes.run,
 }
+_READS_TURNS = {DreamPass.MINE_ANTI_PATTERNS, DreamPass.INFER_PREFERENCES, DreamPass.EXTRACT_EPISODES}
 events = structlog.get_logger()
 
 
 async def run_pass(resources: Resources, tenant: str, run_id: str, name: DreamPass) -> str:
-    """Do one pass of a run, if the run waits for it and nobody else does it; say what came of it."""
+    """Run a pass, if the run waits for it and no other worker has its job.
+
+    Return the result of the task: the state of the pass with its reason, `not due`, `other_pass_due`,
+    `lease_lost`, or `rescheduled: …`.
+    """
     async with resources.postgres.for_tenant(tenant) as connection:
         lease = resources.settings.dream_lease
-        claim = await job_claim.claim_one(connection, tenant, RecordKind.DREAM_RUN, run_id, DREAM_PASS, lease)
+        job = await job_claim.claim_one(connection, tenant, RecordKind.DREAM_RUN, run_id, DREAM_PASS, lease)
         run = await dream_queries.get(connection, tenant, run_id)
-    if claim is None or run is None:
+    if job is None or run is None:
         return "not due"
     if run.next_pass is None or run.next_pass.name is not name:
         error = errors.Unavailable("dream", "another pass is due")
-        await job_drain.reschedule(resources, DREAM_PASS, [claim], error, ReasonCode.NOT_READY)
+        await job_drain.reschedule(resources, DREAM_PASS, [job], error, ReasonCode.NOT_READY)
         return "other_pass_due"
     try:
-        return await _do(PassContext(resources, run, claim, name))
+        return await _run_claimed(PassContext(resources, run, job, name))
     except asyncio.CancelledError:
         async with resources.postgres.across_tenants() as connection:
-            await job_queries.release(connection, [claim])
+            await job_queries.release(connection, [job])
         raise
 
 
-async def _do(night: PassContext) -> str:
-    await night.save_progress()
+async def _run_claimed(context: PassContext) -> str:
+    await context.save_progress()
     try:
-        async with asyncio.timeout(night.time_limit_seconds):
-            outcome = await PASSES[night.name](night)
-    except PassSkipped as why:
-        return await _end(night, PassState.SKIPPED, str(why), Outcome())
+        async with asyncio.timeout(context.time_limit_seconds):
+            outcome = await PASSES[context.name](context)
+    except PassSkipped as error:
+        return await _end(context, PassState.SKIPPED, str(error), Outcome())
     except (errors.Unavailable, errors.InvalidModelReply, TimeoutError) as error:
-        return await _failed(night, error)
-    return await _end(night, PassState.DONE, None, outcome)
+        return await _reschedule_or_fail(context, error)
+    return await _end(context, PassState.DONE, None, outcome)
 
 
-async def _failed(night: PassContext, error: Exception) -> str:
-    """Try again later, or note the failure and go on to the next pass."""
+async def _reschedule_or_fail(context: PassContext, error: Exception) -> str:
+    """Reschedule the pass, or end it as failed after its last attempt."""
     reason = str(error) or "it took too long"
-    allowed = (
-        MAX_INVALID_REPLIES
-        if isinstance(error, errors.InvalidModelReply)
-        else night.resources.settings.job_max_attempts
-    )
-    if night.claim.attempts < allowed:
-        away = error if isinstance(error, errors.Unavailable) else errors.Unavailable("dream", reason)
-        await job_drain.reschedule(night.resources, DREAM_PASS, [night.claim], away, _reason_code(error))
-        return f"rescheduled: {reason}"
-    return await _end(night, PassState.FAILED, reason, await _given_up(night))
+    is_invalid_reply = isinstance(error, errors.InvalidModelReply)
+    max_attempts = MAX_INVALID_REPLIES if is_invalid_reply else context.resources.settings.job_max_attempts
+    if context.job.attempts >= max_attempts:
+        return await _end(context, PassState.FAILED, reason, await _failure_outcome(context))
+    unavailable = error if isinstance(error, errors.Unavailable) else errors.Unavailable("dream", reason)
+    reason_code = ReasonCode.INVALID_REPLY if is_invalid_reply else ReasonCode.UNAVAILABLE
+    await job_drain.reschedule(context.resources, DREAM_PASS, [context.job], unavailable, reason_code)
+    return f"rescheduled: {reason}"
 
 
-def _reason_code(error: Exception) -> ReasonCode:
-    return ReasonCode.INVALID_REPLY if isinstance(error, errors.InvalidModelReply) else ReasonCode.UNAVAILABLE
+async def _failure_outcome(context: PassContext) -> Outcome:
+    """Return the outcome of a pass that has failed for good: its turns count as read.
 
-
-async def _given_up(night: PassContext) -> Outcome:
-    """After its last try a failed pass lets go of the turns it could not use (CV2)."""
-    if night.name not in (
-        DreamPass.MINE_ANTI_PATTERNS,
-        DreamPass.INFER_PREFERENCES,
-        DreamPass.EXTRACT_EPISODES,
-    ):
+    Otherwise the turns that a model can't process would be read again by every run.
+    """
+    if context.name not in _READS_TURNS:
         return Outcome()
-    async with night.resources.postgres.for_tenant(night.run.tenant) as connection:
-        limit = night.resources.settings.dream_max_turns
-        turns = await unread_turns.list_unread(connection, night.run.scope, night.name, limit)
-    return Outcome(turns=[(one.session_id, one.seq) for one in turns])
+    limit = context.resources.settings.dream_max_turns
+    async with context.resources.postgres.for_tenant(context.run.tenant) as connection:
+        turns = await unread_turns.list_unread(connection, context.run.scope, context.name, limit)
+    return Outcome(turns=[(turn.session_id, turn.seq) for turn in turns])
 
 
-async def _end(night: PassContext, state: PassState, reason: str | None, outcome: Outcome) -> str:
-    """Apply, note, and move the run on, in one transaction that the claim's token guards."""
-    resources, run = night.resources, night.run
+async def _end(context: PassContext, state: PassState, reason: str | None, outcome: Outcome) -> str:
+    """Apply the outcome, end the pass and advance the run, in one transaction.
+
+    Nothing is written if the job's lease token is no longer valid.
+    """
+    resources, run = context.resources, context.run
     async with resources.postgres.for_tenant(run.tenant) as connection:
-        if night.claim.id not in await job_queries.complete(connection, [night.claim]):
+        if context.job.id not in await job_queries.complete(connection, [context.job]):
             return "lease_lost"
-        changed = await _apply(connection, night, state, reason, outcome)
-        claims = await save.enqueue_jobs(connection, run.tenant, changed)
-        after = await _advance(connection, run)
-    await resources.index_writer.write_through([memory_document.document(entry) for entry in changed], claims)
-    dispatch_next_pass(resources, after)
-    events.info("pass_ended", run=run.id, dream_pass=night.name, state=state, reason=reason)
+        changed_memories = await _apply(connection, context, state, reason, outcome)
+        index_jobs = await save.enqueue_jobs(connection, run.tenant, changed_memories)
+        advanced_run = await _advance(connection, run)
+    index_documents = [memory_document.document(memory) for memory in changed_memories]
+    await resources.index_writer.write_through(index_documents, index_jobs)
+    dispatch_next_pass(resources, advanced_run)
+    events.info("pass_ended", run=run.id, dream_pass=context.name, state=state, reason=reason)
     return state if reason is None else f"{state}: {reason}"
 
 
 async def _apply(
-    connection: AsyncConnection, night: PassContext, state: PassState, reason: str | None, outcome: Outcome
+    connection: AsyncConnection, context: PassContext, state: PassState, reason: str | None, outcome: Outcome
 ) -> list[Memory]:
-    run, name = night.run, night.name
+    """Apply the outcome unless the run is dry, and save it with the pass. Return the changed memories."""
+    run, name = context.run, context.name
     applied = apply.Applied()
     if not run.dry_run:
         applied = await apply.apply(connection, run, name, outcome)
         await apply.record_progress(connection, run, name, outcome, applied)
-    if outcome.has_more and not run.dry_run:
-        await dream_schedule.schedule_dream(connection, night.resources.settings, run.scope)
+        if outcome.has_more:
+            await dream_schedule.schedule_dream(connection, context.resources.settings, run.scope)
     await dream_queries.end_pass(
         connection,
         run,
@@ -145,45 +149,46 @@ async def _apply(
         proposed=outcome.proposed,
         rejections=[*outcome.rejections, *applied.skipped],
         applied=applied.counts,
-        **night.model_columns(),
+        **context.model_columns(),
     )
-    await _tally(connection, night, state, outcome, applied)
-    return list(applied.changed.values())
+    await _count(connection, context, state, outcome, applied)
+    return list(applied.changed_memories.values())
 
 
-async def _tally(
+async def _count(
     connection: AsyncConnection,
-    night: PassContext,
+    context: PassContext,
     state: PassState,
     outcome: Outcome,
     applied: apply.Applied,
 ) -> None:
-    rejected = Counter(one["code"] for one in [*outcome.rejections, *applied.skipped])
-    done = Counter(":".join(filter(None, (one["action"], one["reason"]))) for one in applied.diff)
-    tokens = {"input": night.input_tokens, "output": night.output_tokens}
-    await fleet_counters.increment(connection, "dream_passes", {f"{night.name}:{state}": 1})
-    await fleet_counters.increment(connection, "dream_seconds", {night.name: night.seconds})
-    await fleet_counters.increment(connection, "dream_changes", done)
-    await fleet_counters.increment(connection, "dream_rejections", rejected)
+    """Add the pass to the fleet counters of dreams."""
+    rejections = Counter(rejection["code"] for rejection in [*outcome.rejections, *applied.skipped])
+    changes = Counter(":".join(filter(None, (change["action"], change["reason"]))) for change in applied.diff)
+    tokens = {"input": context.input_tokens, "output": context.output_tokens}
+    await fleet_counters.increment(connection, "dream_passes", {f"{context.name}:{state}": 1})
+    await fleet_counters.increment(connection, "dream_seconds", {context.name: context.seconds})
+    await fleet_counters.increment(connection, "dream_changes", changes)
+    await fleet_counters.increment(connection, "dream_rejections", rejections)
     await fleet_counters.increment(connection, "dream_tokens", tokens)
-    await fleet_counters.increment(connection, "dream_cost_usd", {night.name: float(night.cost or 0)})
+    await fleet_counters.increment(connection, "dream_cost_usd", {context.name: float(context.cost or 0)})
 
 
 async def _advance(connection: AsyncConnection, run: Run) -> Run | None:
-    """Make the run due for its next pass, or end it."""
-    after = await dream_queries.get(connection, run.tenant, run.id)
-    if after is not None and after.next_pass is not None:
+    """Make the run due for its next pass and return it, or end the run and return None."""
+    current = await dream_queries.get(connection, run.tenant, run.id)
+    if current is not None and current.next_pass is not None:
         await job_queries.enqueue(connection, run.tenant, RecordKind.DREAM_RUN, DREAM_PASS, {run.id: 1})
-        return after
+        return current
     await dream_queries.end_run(connection, run, RunState.DONE)
     await fleet_counters.increment(connection, "dream_runs", {"dry" if run.dry_run else "done": 1})
     return None
 
 
-async def fail_current_pass(resources: Resources, claim: Job) -> None:
-    """End the pass whose worker died as often as allowed, and go on."""
-    async with resources.postgres.for_tenant(claim.tenant) as connection:
-        run = await dream_queries.get(connection, claim.tenant, claim.record_id)
+async def fail_current_pass(resources: Resources, job: Job) -> None:
+    """End the pass of an exhausted job as failed and advance its run."""
+    async with resources.postgres.for_tenant(job.tenant) as connection:
+        run = await dream_queries.get(connection, job.tenant, job.record_id)
     if run is not None and run.next_pass is not None:
-        night = PassContext(resources, run, claim, run.next_pass.name)
-        await _end(night, PassState.FAILED, f"its worker ended {claim.attempts} times", Outcome())
+        context = PassContext(resources, run, job, run.next_pass.name)
+        await _end(context, PassState.FAILED, f"its worker ended {job.attempts} times", Outcome())

@@ -1,4 +1,4 @@
-"""Judge sessions that have come to rest: what went well, what failed, how good it was (FB2)."""
+"""Pass `evaluate_sessions`: evaluate sessions that are idle: what worked, what failed, how good they were."""
 
 from sqlalchemy import exists, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -15,35 +15,44 @@ from shared.foundation.scope import Scope
 from shared.infra.postgres import tenant_filter
 from workers.dream.pass_context import PassContext
 
-_SESSIONS = 10
-_TURNS = 100
+DIRECTIVE = "session-evaluation"
+_MAX_SESSIONS = 10
+_MAX_TURNS_PER_SESSION = 100
 
 
 async def run(context: PassContext) -> Outcome:
-    """Ask the model about each session that is idle and has not been judged since its last turn."""
-    async with context.resources.postgres.for_tenant(context.run.tenant) as connection:
-        resting = await _resting(
-            connection, context.run.scope, context.resources.settings.session_idle_seconds
-        )
-        turns = {
-            one: await turn_queries.list_last(connection, context.run.tenant, one, _TURNS) for one in resting
-        }
-    if not resting:
-        raise PassSkipped("no session has come to rest since it was last judged")
-    outcome = Outcome(inputs={name: said[-1].seq for name, said in turns.items() if said})
-    for session_id, said in turns.items():
-        outcome.signals.append((session_id, await _judged(context, said)))
+    """Ask the model about each session that is idle and was not evaluated since its last turn."""
+    turns_by_session = await _load_turns(context)
+    if not turns_by_session:
+        raise PassSkipped("there are no idle sessions that were not evaluated yet")
+    outcome = Outcome(
+        inputs={session_id: turns[-1].seq for session_id, turns in turns_by_session.items() if turns}
+    )
+    for session_id, turns in turns_by_session.items():
+        outcome.signals.append((session_id, await _evaluate(context, turns)))
     outcome.proposed = [draft.model_dump(mode="json") for _, draft in outcome.signals]
     return outcome
 
 
-async def _judged(night: PassContext, turns: list[Turn]) -> FeedbackSignalDraft:
-    reply = await night.ask("session-evaluation", unread_turns.render_turns(turns))
+async def _load_turns(context: PassContext) -> dict[str, list[Turn]]:
+    """Return the last turns of the sessions to evaluate, by session id."""
+    tenant, idle_seconds = context.run.tenant, context.resources.settings.session_idle_seconds
+    async with context.resources.postgres.for_tenant(tenant) as connection:
+        session_ids = await _list_idle_sessions(connection, context.run.scope, idle_seconds)
+        return {
+            session_id: await turn_queries.list_last(connection, tenant, session_id, _MAX_TURNS_PER_SESSION)
+            for session_id in session_ids
+        }
+
+
+async def _evaluate(context: PassContext, turns: list[Turn]) -> FeedbackSignalDraft:
+    reply = await context.ask(DIRECTIVE, unread_turns.render_turns(turns))
     return session_evaluation.parse(reply.text).signal()
 
 
-async def _resting(connection: AsyncConnection, scope: Scope, idle: float) -> list[str]:
-    judged = exists(
+async def _list_idle_sessions(connection: AsyncConnection, scope: Scope, idle_seconds: float) -> list[str]:
+    """Return the ids of the scope's longest idle sessions that were not evaluated since their last turn."""
+    is_evaluated = exists(
         select(feedback_signal.c.id).where(
             feedback_signal.c.tenant == session.c.tenant,
             feedback_signal.c.session_id == session.c.id,
@@ -51,9 +60,14 @@ async def _resting(connection: AsyncConnection, scope: Scope, idle: float) -> li
             feedback_signal.c.created_at > session.c.last_turn_at,
         )
     )
-    pause = func.make_interval(0, 0, 0, 0, 0, 0, idle)
+    pause = func.make_interval(0, 0, 0, 0, 0, 0, idle_seconds)
     same_user = session.c.user_id.is_not_distinct_from(scope.user_id)
-    mine = (tenant_filter(session, scope.tenant), session.c.agent_id == scope.agent_id, same_user)
-    at_rest = (session.c.last_turn_at < func.now() - pause, session.c.last_seq > 1, ~judged)
-    statement = select(session.c.id).where(*mine, *at_rest).order_by(session.c.last_turn_at).limit(_SESSIONS)
+    in_scope = (tenant_filter(session, scope.tenant), session.c.agent_id == scope.agent_id, same_user)
+    is_idle = (session.c.last_turn_at < func.now() - pause, session.c.last_seq > 1)
+    statement = (
+        select(session.c.id)
+        .where(*in_scope, *is_idle, ~is_evaluated)
+        .order_by(session.c.last_turn_at)
+        .limit(_MAX_SESSIONS)
+    )
     return list((await connection.scalars(statement)).all())

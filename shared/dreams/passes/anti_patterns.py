@@ -1,7 +1,7 @@
-"""Anti-patterns: what went wrong once, as `Don't X for/because Y — instead Z`.
+"""Anti-patterns: what went wrong once, written as `Don't X for/because Y — instead Z`.
 
-The form is what makes them useful: a bare "don't" leaves the next agent without a way on. It is held
-by code, since an entry with this tag is never crowded out of a recall.
+A bare "don't" doesn't say what to do instead, so code requires the full form. The check is strict because
+a memory with this tag always has a place among the recalled ones.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,7 +18,10 @@ from shared.memory.longterm.memory import Memory, MemoryDraft
 
 @dataclass(frozen=True, slots=True)
 class AntiPattern:
-    """What a model made of a correction. `session_ids` tell where, as far as the model said."""
+    """An anti-pattern that a model derived from a correction.
+
+    `session_ids` are the sessions of the correction, as far as the model named them.
+    """
 
     content: str
     category: str
@@ -27,19 +30,20 @@ class AntiPattern:
 
     @property
     def draft(self) -> MemoryDraft:
-        """The entry it becomes."""
+        """The memory to save."""
         return MemoryDraft(content=self.content, category=self.category, tags=self.tags, enrich=False)
 
 
 def parse(reply: str) -> list[AntiPattern]:
-    """Read the items of a reply, well formed or not; errors.BadReply when it holds no list of them."""
-    return [
-        _read(item)
-        for item in model_output.parse_listed_objects(reply, "toSave", "antiPatterns", "anti_patterns")
-    ]
+    """Parse the items of a reply, whether they are well formed or not.
+
+    Raises errors.InvalidModelReply if the reply has no list of items.
+    """
+    items = model_output.parse_listed_objects(reply, "toSave", "antiPatterns", "anti_patterns")
+    return [_parse_item(item) for item in items]
 
 
-def _read(item: model_output.JsonObject) -> AntiPattern:
+def _parse_item(item: model_output.JsonObject) -> AntiPattern:
     content = item.get("content")
     category = item.get("category") or item.get("domain")
     sessions = item.get("sessionIds") or item.get("session_ids") or item.get("sourceSessions")
@@ -47,30 +51,30 @@ def _read(item: model_output.JsonObject) -> AntiPattern:
         content=content.replace("**", "").strip() if isinstance(content, str) else "",
         category=labels.category_below(ANTI_PATTERNS, category, f"{ANTI_PATTERNS}/general"),
         tags=labels.sanitize_tags(to_list(item.get("tags")), ANTI_PATTERN_TAG),
-        session_ids=tuple(one for one in to_list(sessions) if isinstance(one, str)),
+        session_ids=tuple(session_id for session_id in to_list(sessions) if isinstance(session_id, str)),
     )
 
 
-def checked(
-    found: Iterable[AntiPattern], existing: Sequence[Memory]
+def check_new(
+    proposed: Iterable[AntiPattern], existing: Sequence[Memory]
 ) -> tuple[list[AntiPattern], list[Rejection]]:
-    """Part what may be saved from what may not: badly formed, or said by an entry or an item before."""
+    """Return the anti-patterns to save and the rejections of the others.
+
+    An anti-pattern is rejected if it is badly formed, or nearly the same as an existing memory or as an
+    item before it.
+    """
     accepted: list[AntiPattern] = []
     rejections: list[Rejection] = []
-    known = [similarity.words_of(entry.content) for entry in existing]
-    for index, one in enumerate(found):
-        said = similarity.words_of(one.content)
-        if not is_well_formed(one.content):
+    existing_words = [similarity.words_of(memory.content) for memory in existing]
+    for index, anti_pattern in enumerate(proposed):
+        item = item_reference("anti-pattern", (), index)
+        words = similarity.words_of(anti_pattern.content)
+        if not is_well_formed(anti_pattern.content):
             detail = "must read: Don't X for/because Y \u2014 instead Z"
-            rejections.append(
-                Rejection(RejectionCode.MALFORMED, item_reference("anti-pattern", (), index), detail)
-            )
-        elif any(similarity.words_are_similar(said, other) for other in known):
-            detail = "is known already"
-            rejections.append(
-                Rejection(RejectionCode.DUPLICATE, item_reference("anti-pattern", (), index), detail)
-            )
+            rejections.append(Rejection(RejectionCode.MALFORMED, item, detail))
+        elif any(similarity.words_are_similar(words, other) for other in existing_words):
+            rejections.append(Rejection(RejectionCode.DUPLICATE, item, "is known already"))
         else:
-            accepted.append(one)
-            known.append(said)
+            accepted.append(anti_pattern)
+            existing_words.append(words)
     return accepted, rejections

@@ -1,7 +1,7 @@
-"""Episodes: stories with an outcome, from the conversation log, and how they go on.
+"""Episodes: stories with an outcome, taken from the conversation log, and updates of existing episodes.
 
-Importance stays between 0.2 and 0.95: a model can't make an episode more certain than anything that
-was told, and what is not worth 0.2 would not be worth writing down.
+Importance stays between 0.2 and 0.95. A model can't make an episode more certain than what a caller
+saved, and what is worth less than 0.2 would not be worth saving.
 """
 
 import re
@@ -18,13 +18,13 @@ from shared.foundation.categories import EPISODES, is_below
 from shared.memory.longterm.memory import MAX_CONTENT, Memory, MemoryDraft, Source
 
 KINDS = ("conversation", "task", "decision", "discovery", "problem")
-LEAST, USUAL, MOST = 0.2, 0.4, 0.95
+MIN_IMPORTANCE, DEFAULT_IMPORTANCE, MAX_IMPORTANCE = 0.2, 0.4, 0.95
 _ID = re.compile(r"[0-9a-f]{12}")
 
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """Something that happened. `session_ids`: where it was told, as far as the model said."""
+    """Something that happened. `session_ids` are its sessions, as far as the model named them."""
 
     content: str
     category: str
@@ -34,7 +34,7 @@ class Episode:
 
     @property
     def draft(self) -> MemoryDraft:
-        """The entry it becomes."""
+        """The memory to save."""
         source = Source(session_id=self.session_ids[0], seq=None) if self.session_ids else None
         return MemoryDraft(
             content=self.content,
@@ -48,7 +48,7 @@ class Episode:
 
 @dataclass(frozen=True, slots=True)
 class EpisodeUpdate:
-    """How an episode that is kept went on: its whole text anew."""
+    """The continuation of an existing episode. `content` replaces its whole text."""
 
     id: str
     content: str
@@ -58,30 +58,30 @@ class EpisodeUpdate:
 
 @dataclass(frozen=True, slots=True)
 class Episodes:
-    """What a model made of a stretch of the log."""
+    """The episodes that a model found in a part of the conversation log."""
 
     new: tuple[Episode, ...]
     continued: tuple[EpisodeUpdate, ...]
 
 
 def parse(reply: str) -> Episodes:
-    """Read `{toSave: […], toUpdate: […]}`; what has no usable content or id is left out.
+    """Parse `{toSave: […], toUpdate: […]}`. Items without usable content or id are left out.
 
-    Raises errors.BadReply when the reply holds no such object.
+    Raises errors.InvalidModelReply if the reply has no such object.
     """
-    told = model_output.parse_object(reply, "toSave", "toUpdate")
-    new = (_episode(item) for item in _items(told, "toSave"))
-    continued = (_continuation(item) for item in _items(told, "toUpdate"))
+    payload = model_output.parse_object(reply, "toSave", "toUpdate")
+    new = (_parse_episode(item) for item in _items(payload, "toSave"))
+    continued = (_parse_update(item) for item in _items(payload, "toUpdate"))
     return Episodes(tuple(filter(None, new)), tuple(filter(None, continued)))
 
 
-def _items(told: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
-    value = told.get(name)
+def _items(payload: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+    value = payload.get(name)
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
-def _episode(item: Mapping[str, Any]) -> Episode | None:
-    content = _content(item)
+def _parse_episode(item: Mapping[str, Any]) -> Episode | None:
+    content = _parse_content(item)
     if content is None:
         return None
     kind = str(item.get("category") or "").strip().lower().rpartition("/")[2]
@@ -89,65 +89,64 @@ def _episode(item: Mapping[str, Any]) -> Episode | None:
         content=content,
         category=f"{EPISODES}/{kind if kind in KINDS else KINDS[0]}",
         tags=labels.sanitize_tags(to_list(item.get("tags")), EPISODES),
-        importance=importance(item.get("importance")),
-        session_ids=_sessions(item),
+        importance=clamp_importance(item.get("importance")),
+        session_ids=_parse_sessions(item),
     )
 
 
-def _continuation(item: Mapping[str, Any]) -> EpisodeUpdate | None:
-    content, id_ = _content(item), str(item.get("id")).strip(" []").lower().removeprefix("id:")
+def _parse_update(item: Mapping[str, Any]) -> EpisodeUpdate | None:
+    content, id_ = _parse_content(item), str(item.get("id")).strip(" []").lower().removeprefix("id:")
     if content is None or _ID.fullmatch(id_) is None:
         return None
-    return EpisodeUpdate(id_, content, importance(item.get("importance")), _sessions(item))
+    return EpisodeUpdate(id_, content, clamp_importance(item.get("importance")), _parse_sessions(item))
 
 
-def _content(item: Mapping[str, Any]) -> str | None:
+def _parse_content(item: Mapping[str, Any]) -> str | None:
     content = item.get("content")
+    if not isinstance(content, str):
+        return None
     try:
-        return (
-            validation.check_text(content.strip(), "content", MAX_CONTENT)
-            if isinstance(content, str)
-            else None
-        )
+        return validation.check_text(content.strip(), "content", MAX_CONTENT)
     except errors.Invalid:
         return None
 
 
-def importance(offered: Any) -> float:
-    """Return a model's importance within the bounds of an episode."""
-    told = to_unit_interval(offered)
-    return USUAL if told is None else min(MOST, max(LEAST, told))
+def clamp_importance(value: Any) -> float:
+    """Return a model's importance within the bounds of an episode, or the default if it is no number."""
+    number = to_unit_interval(value)
+    return DEFAULT_IMPORTANCE if number is None else min(MAX_IMPORTANCE, max(MIN_IMPORTANCE, number))
 
 
-def _sessions(item: Mapping[str, Any]) -> tuple[str, ...]:
-    named = to_list(item.get("sourceSessions") or item.get("source_sessions"))
-    return tuple(dict.fromkeys(one for one in named if isinstance(one, str) and one.strip()))
+def _parse_sessions(item: Mapping[str, Any]) -> tuple[str, ...]:
+    values = to_list(item.get("sourceSessions") or item.get("source_sessions"))
+    return tuple(dict.fromkeys(value for value in values if isinstance(value, str) and value.strip()))
 
 
-def checked(
-    continued: Iterable[EpisodeUpdate], kept: Mapping[str, Memory]
+def check_updates(
+    updates: Iterable[EpisodeUpdate], shown_episodes: Mapping[str, Memory]
 ) -> tuple[list[EpisodeUpdate], list[Rejection]]:
-    """Part what may replace the text of an episode that was shown from what may not.
+    """Return the updates to apply and the rejections of the others.
 
-    The new text must hold what the old one said; what it adds is the news.
+    `shown_episodes` are the memories that the model was shown, by id. The new text must keep what the old
+    one says and may add to it.
     """
     accepted: dict[str, EpisodeUpdate] = {}
     rejections: list[Rejection] = []
-    for index, one in enumerate(continued):
-        refusal = _refusal(one, kept.get(one.id))
-        if refusal is None and one.id in accepted:
-            refusal = Fault(RejectionCode.SOURCE_TAKEN, "is continued by an earlier item", ())
-        if refusal is None:
-            accepted[one.id] = one
+    for index, update in enumerate(updates):
+        fault = _find_fault(update, shown_episodes.get(update.id))
+        if fault is None and update.id in accepted:
+            fault = Fault(RejectionCode.SOURCE_TAKEN, "is continued by an earlier item", ())
+        if fault is None:
+            accepted[update.id] = update
         else:
-            item = item_reference("continuation", (one.id,), index)
-            rejections.append(Rejection(refusal.code, item, refusal.detail, refusal.words))
+            item = item_reference("continuation", (update.id,), index)
+            rejections.append(Rejection(fault.code, item, fault.detail, fault.words))
     return list(accepted.values()), rejections
 
 
-def _refusal(one: EpisodeUpdate, kept: Memory | None) -> Fault | None:
-    if kept is None or not is_below(EPISODES, kept.category):
+def _find_fault(update: EpisodeUpdate, episode: Memory | None) -> Fault | None:
+    if episode is None or not is_below(EPISODES, episode.category):
         return Fault(RejectionCode.UNKNOWN_ID, "no episode that was shown", ())
-    if kept.archived_at is not None:
+    if episode.archived_at is not None:
         return Fault(RejectionCode.NOT_LIVE, "is archived", ())
-    return fidelity.lost_content(one.content, [kept])
+    return fidelity.lost_content(update.content, [episode])

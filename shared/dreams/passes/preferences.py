@@ -1,20 +1,21 @@
-"""Preferences: a model marks where a user shows one and how strongly, code counts and decides.
+"""Preferences: a model marks where a user shows one and how strongly; code counts and decides.
 
 A preference is due when it was shown once very irritated, twice mildly frustrated, or three times
-casually. Mixed sightings add up by the same scale: each counts for what it is of its own threshold,
-in sixths 6, 3 and 2, and six are due. So one mild and two casual ones are due, one and one are not.
+casually. Mixed levels add up: each piece of evidence counts as its part of its own threshold, in sixths
+6, 3 and 2, and six sixths are due. One mild and two casual ones are due; one and one are not.
 
-A sighting is one place: a session and the turns in it where the wish shows. Sightings of a key that
-share a turn are one sighting at its strongest level, within a reply and across runs: a turn that is
-read again, after a crash or by a repeated run, never counts twice. Keys are compared exactly, once
-they are normalised; that the same wish gets the same key is the model's part, which is shown those
-there are.
+A piece of evidence is a session and the turns in it where the wish shows. Evidence of one key that
+shares a turn is one piece at its strongest level, within a reply and across runs. A turn that is read
+again, after a crash or by a repeated run, therefore never counts twice.
+
+Keys are compared exactly, after normalisation. The model is shown the existing keys, so that it can give
+the same wish the same key.
 """
 
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -27,8 +28,8 @@ from shared.foundation.categories import PREFERENCES
 from shared.memory.longterm.memory import MAX_CONTENT, MemoryDraft, Source
 
 THRESHOLD = 6
-_KEY_LENGTH = 128
-_QUOTE_LENGTH = 300
+_MAX_KEY_LENGTH = 128
+_MAX_QUOTE_LENGTH = 300
 _SEPARATORS = re.compile(r"[\W_]+")
 
 
@@ -41,26 +42,26 @@ class Level(StrEnum):
 
     @property
     def weight(self) -> int:
-        """Sixths of a threshold."""
+        """The weight of one piece of evidence, in sixths of the threshold."""
         return {Level.VERY_IRRITATED: 6, Level.MILDLY_FRUSTRATED: 3, Level.CASUAL: 2}[self]
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """One place where a wish showed."""
+    """One place where a wish was shown: the turns of a session, and how strongly."""
 
     session_id: str
     seqs: frozenset[int]
     level: Level
 
     def overlaps(self, other: "Evidence") -> bool:
-        """Tell whether both are the same place."""
+        """Tell whether both share a turn."""
         return self.session_id == other.session_id and not self.seqs.isdisjoint(other.seqs)
 
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
-    """What a model marked: a sighting, and the wish in words."""
+    """A mark of the model: a piece of evidence, and the wish in words."""
 
     key: str
     content: str
@@ -72,31 +73,32 @@ class Occurrence:
 
 @dataclass(frozen=True, slots=True)
 class PreferenceCount:
-    """What is known of a key after a run. `occurrence` words it best: strongest, then latest."""
+    """The evidence for a key after a run. `occurrence` is its best wording: the strongest, then latest."""
 
     key: str
-    sightings: tuple[Evidence, ...]
+    evidence: tuple[Evidence, ...]
     occurrence: Occurrence
     was_due: bool
 
     @property
     def is_due(self) -> bool:
-        """Tell whether its threshold is reached, now or before."""
-        return _points(self.sightings) >= THRESHOLD
+        """Whether the threshold is reached, by this run or before it."""
+        return _total_weight(self.evidence) >= THRESHOLD
 
 
 def parse(reply: str) -> list[Occurrence]:
-    """Read the usable marks of a reply; errors.BadReply when it holds no list of them.
+    """Parse the usable marks of a reply.
 
-    A mark without content, level, session or turn says nothing that could be counted, and is left out.
+    A mark without content, level, session or turn can't be counted and is left out. Raises
+    errors.InvalidModelReply if the reply has no list of marks.
     """
-    read = (_occurrence(item) for item in model_output.parse_listed_objects(reply, "occurrences"))
-    return [one for one in read if one is not None]
+    items = model_output.parse_listed_objects(reply, "occurrences")
+    return [occurrence for item in items if (occurrence := _parse_occurrence(item)) is not None]
 
 
-def _occurrence(item: Mapping[str, Any]) -> Occurrence | None:
-    content, sighting = _storable(item.get("content"), MAX_CONTENT), _sighting(item)
-    if content is None or sighting is None:
+def _parse_occurrence(item: Mapping[str, Any]) -> Occurrence | None:
+    content, evidence = _storable_text(item.get("content"), MAX_CONTENT), _parse_evidence(item)
+    if content is None or evidence is None:
         return None
     key = item.get("key")
     return Occurrence(
@@ -104,103 +106,111 @@ def _occurrence(item: Mapping[str, Any]) -> Occurrence | None:
         content=content,
         category=labels.category_below(PREFERENCES, item.get("category"), f"{PREFERENCES}/{INFERRED}"),
         tags=labels.sanitize_tags(to_list(item.get("tags")), INFERRED),
-        sighting=sighting,
-        quote=_storable(item.get("quote"), _QUOTE_LENGTH),
+        sighting=evidence,
+        quote=_storable_text(item.get("quote"), _MAX_QUOTE_LENGTH),
     )
 
 
-def _storable(text: Any, most: int) -> str | None:
+def _storable_text(text: Any, max_length: int) -> str | None:
     try:
-        return validation.check_text(text.strip(), "text", most) if isinstance(text, str) else None
+        return validation.check_text(text.strip(), "text", max_length) if isinstance(text, str) else None
     except errors.Invalid:
         return None
 
 
-def _sighting(item: Mapping[str, Any]) -> Evidence | None:
+def _parse_evidence(item: Mapping[str, Any]) -> Evidence | None:
     session = item.get("sessionId") or item.get("session_id") or item.get("session")
-    seqs = item.get("seqs") if item.get("seqs") is not None else item.get("seq")
-    told = seqs if isinstance(seqs, list) else [seqs]
-    turns = frozenset(seq for seq in told if isinstance(seq, int) and not isinstance(seq, bool))
+    value = item.get("seqs") if item.get("seqs") is not None else item.get("seq")
+    numbers = value if isinstance(value, list) else [value]
+    seqs = frozenset(seq for seq in numbers if isinstance(seq, int) and not isinstance(seq, bool))
     level = _LEVELS.get(normalize(str(item.get("level"))))
-    if not isinstance(session, str) or not turns or level is None:
+    if not isinstance(session, str) or not seqs or level is None:
         return None
-    return Evidence(session, turns, level)
+    return Evidence(session, seqs, level)
 
 
 def normalize(key: str) -> str:
-    """Return a key as it is compared: case folded, words joined by `-`, at most 128 characters."""
-    plain = unicodedata.normalize("NFKC", key).casefold()
-    return _SEPARATORS.sub("-", plain).strip("-")[:_KEY_LENGTH].strip("-")
+    """Return the compared form of a key: case folded, words joined by `-`, at most 128 characters."""
+    folded = unicodedata.normalize("NFKC", key).casefold()
+    return _SEPARATORS.sub("-", folded).strip("-")[:_MAX_KEY_LENGTH].strip("-")
 
 
 _LEVELS = {normalize(level): level for level in Level}
 
 
-def with_read_turns(marked: Iterable[Occurrence], read: Collection[tuple[str, int]]) -> list[Occurrence]:
-    """Return what stands in turns that were read, as (session id, seq): a model may name any turn."""
-    found: list[Occurrence] = []
-    for one in marked:
-        place = one.sighting
-        seqs = frozenset(seq for seq in place.seqs if (place.session_id, seq) in read)
+def with_read_turns(
+    occurrences: Iterable[Occurrence], read_turns: Collection[tuple[str, int]]
+) -> list[Occurrence]:
+    """Return the occurrences with only those turns, given as (session id, seq), that the pass has read.
+
+    A model may name any turn. An occurrence without a turn that was read is left out.
+    """
+    confirmed: list[Occurrence] = []
+    for occurrence in occurrences:
+        evidence = occurrence.sighting
+        seqs = frozenset(seq for seq in evidence.seqs if (evidence.session_id, seq) in read_turns)
         if seqs:
-            sighting = Evidence(place.session_id, seqs, place.level)
-            found.append(Occurrence(one.key, one.content, one.category, one.tags, sighting, one.quote))
-    return found
+            confirmed.append(replace(occurrence, sighting=replace(evidence, seqs=seqs)))
+    return confirmed
 
 
-def tallied(counted: Mapping[str, Sequence[Evidence]], fresh: Iterable[Occurrence]) -> list[PreferenceCount]:
-    """Add what was marked to what was counted before; one tally for each key that was marked."""
-    by_key: dict[str, list[Occurrence]] = {}
-    for one in fresh:
-        by_key.setdefault(normalize(one.key), []).append(one)
-    before = {normalize(key): sightings for key, sightings in counted.items()}
-    return [_tally(key, before.get(key, ()), marked) for key, marked in by_key.items()]
+def count_by_key(
+    counted: Mapping[str, Sequence[Evidence]], occurrences: Iterable[Occurrence]
+) -> list[PreferenceCount]:
+    """Add new occurrences to the evidence that was counted before. Return a count per key that they have."""
+    new_by_key: dict[str, list[Occurrence]] = {}
+    for occurrence in occurrences:
+        new_by_key.setdefault(normalize(occurrence.key), []).append(occurrence)
+    before = {normalize(key): evidence for key, evidence in counted.items()}
+    return [_count_key(key, before.get(key, ()), new) for key, new in new_by_key.items()]
 
 
 def newly_due(
-    counted: Mapping[str, Sequence[Evidence]], fresh: Iterable[Occurrence]
+    counted: Mapping[str, Sequence[Evidence]], occurrences: Iterable[Occurrence]
 ) -> list[PreferenceCount]:
-    """Return the keys that reach their threshold with what was marked now, and not before."""
-    return [tally for tally in tallied(counted, fresh) if tally.is_due and not tally.was_due]
+    """Return the keys that reach their threshold with the new occurrences and had not reached it before."""
+    return [count for count in count_by_key(counted, occurrences) if count.is_due and not count.was_due]
 
 
-def _tally(key: str, before: Sequence[Evidence], marked: Sequence[Occurrence]) -> PreferenceCount:
-    known = _distinct(before)
+def _count_key(key: str, before: Sequence[Evidence], new: Sequence[Occurrence]) -> PreferenceCount:
     return PreferenceCount(
         key=key,
-        sightings=_distinct([*before, *(one.sighting for one in marked)]),
-        occurrence=max(reversed(marked), key=lambda one: one.sighting.level.weight),
-        was_due=_points(known) >= THRESHOLD,
+        evidence=_join_overlapping([*before, *(occurrence.sighting for occurrence in new)]),
+        occurrence=max(reversed(new), key=lambda occurrence: occurrence.sighting.level.weight),
+        was_due=_total_weight(_join_overlapping(before)) >= THRESHOLD,
     )
 
 
-def _points(sightings: Iterable[Evidence]) -> int:
-    return sum(one.level.weight for one in sightings)
+def _total_weight(evidence: Iterable[Evidence]) -> int:
+    return sum(piece.level.weight for piece in evidence)
 
 
-def _distinct(sightings: Iterable[Evidence]) -> tuple[Evidence, ...]:
-    """Fold sightings that share a turn, also those that only a third one connects."""
+def _join_overlapping(evidence: Iterable[Evidence]) -> tuple[Evidence, ...]:
+    """Join pieces that share a turn, also those that only a third one connects."""
     distinct: list[Evidence] = []
-    for one in sightings:
-        same = [other for other in distinct if other.overlaps(one)]
-        seqs = one.seqs.union(*(other.seqs for other in same))
-        level = max((one.level, *(other.level for other in same)), key=lambda level: level.weight)
-        distinct = [other for other in distinct if other not in same] + [
-            Evidence(one.session_id, seqs, level)
-        ]
+    for piece in evidence:
+        overlapping = [other for other in distinct if other.overlaps(piece)]
+        seqs = piece.seqs.union(*(other.seqs for other in overlapping))
+        levels = (piece.level, *(other.level for other in overlapping))
+        strongest = max(levels, key=lambda level: level.weight)
+        distinct = [other for other in distinct if other not in overlapping]
+        distinct.append(Evidence(piece.session_id, seqs, strongest))
     return tuple(distinct)
 
 
-def to_draft(tally: PreferenceCount) -> MemoryDraft:
-    """Return the entry of a preference that is due. Where acting on it needs the user's word, it says so."""
-    one = tally.occurrence
-    said = "\n".join([one.content, one.quote or "", one.category, *one.tags, tally.key.replace("-", " ")])
-    permission = {PERMISSION: "true"} if is_sensitive(said) else {}
+def to_draft(count: PreferenceCount) -> MemoryDraft:
+    """Return the memory of a preference that is due, marked if acting on it needs the user's permission."""
+    occurrence, evidence = count.occurrence, count.occurrence.sighting
+    key_words = count.key.replace("-", " ")
+    all_text = "\n".join(
+        [occurrence.content, occurrence.quote or "", occurrence.category, *occurrence.tags, key_words]
+    )
+    permission = {PERMISSION: "true"} if is_sensitive(all_text) else {}
     return MemoryDraft(
-        content=one.content,
-        category=one.category,
-        tags=one.tags,
+        content=occurrence.content,
+        category=occurrence.category,
+        tags=occurrence.tags,
         metadata={"source": INFERRED} | permission,
-        source=Source(session_id=one.sighting.session_id, seq=max(one.sighting.seqs), role="user"),
+        source=Source(session_id=evidence.session_id, seq=max(evidence.seqs), role="user"),
         enrich=False,
     )

@@ -1,8 +1,8 @@
-"""Which preferences need the user's word before an agent acts on them: security, credentials, money.
+"""Recognise preferences about security, credentials and money: an agent must ask before it acts on one.
 
-Held by code whatever a model says. A word too many costs a question, one too few somebody's account:
-so the words are taken wide, in several languages, and only the ones that agents use all day for other
-things ("token", "key", "bank", "balance", "charge", "safe") need company.
+Code decides this, whatever a model says. A false alarm costs one question, and a miss can cost somebody's
+account. The word lists are therefore broad, in several languages. Only words that agents often use for
+something else ("token", "key", "bank", "balance", "charge", "safe") must stand beside a second word.
 """
 
 import re
@@ -52,7 +52,7 @@ _AMOUNT = re.compile(
     r"|(?<!\w)(?:usd|eur|gbp|chf|jpy)\s?\d",
     re.IGNORECASE,
 )
-_PIN = re.compile(r"(?<!\w)PINs?(?!\w)")  # a pin is something else
+_PIN = re.compile(r"(?<!\w)PINs?(?!\w)")  # case matters: "pin" is an ordinary word
 _CARD = re.compile(
     r"(?<!\d)\d{4}[ -]?\d{4}[ -]?\d{4}[ -]?\d{1,7}(?!\d)|(?<!\w)[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){3,7}"
 )

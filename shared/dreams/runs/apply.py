@@ -1,8 +1,8 @@
-"""Carry out what a pass decided: one transaction, new entries first in force, old ones archived, a diff kept.
+"""Apply the outcome of a pass in one transaction and record each change as a diff.
 
-What was read may have changed while the model was thinking. Sources are locked and compared
-with the version that the model saw; a merge with a source that was edited, deleted or archived
-meanwhile is left out and says so, as is anything that somebody has deliberately forgotten.
+The memories may have changed while the model was asked. The sources are therefore locked and compared
+with the versions that the pass read. A merge is skipped, and reported as skipped, if one of its sources
+was edited, deleted or archived meanwhile, or if its text is one that a caller has deleted before.
 """
 
 from collections import Counter
@@ -26,60 +26,64 @@ ACTOR = "dream"
 
 @dataclass(slots=True)
 class Applied:
-    """What was done: the entries that changed, the diff, counts by action, what was left out."""
+    """The effect of a pass: memories to index again, the diff, and the items that were skipped."""
 
-    changed: dict[str, Memory] = field(default_factory=dict)
+    changed_memories: dict[str, Memory] = field(default_factory=dict)
     diff: list[dict[str, Any]] = field(default_factory=list)
     skipped: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def counts(self) -> dict[str, int]:
-        """Return how many entries were created, reinforced and archived."""
+        """The number of changes by action: created, reinforced and archived."""
         return dict(Counter(change["action"] for change in self.diff))
 
 
 async def apply(connection: AsyncConnection, run: Run, name: DreamPass, outcome: Outcome) -> Applied:
-    """Do what a pass decided; the caller's transaction makes it all or nothing."""
+    """Apply the outcome of a pass. The caller's transaction makes it all or nothing."""
     applied = Applied()
-    held = await _hold(connection, run, outcome)
-    forgotten = await _forgotten(connection, run, outcome.creations)
+    locked_memories = await _lock_sources(connection, run, outcome)
+    deleted_texts = await _find_deleted_texts(connection, run, outcome.creations)
     for creation in outcome.creations:
-        left_out = _left_out(creation, held, forgotten)
-        if left_out:
-            applied.skipped.append(left_out)
+        skip_reason = _skip_reason(creation, locked_memories, deleted_texts)
+        if skip_reason:
+            applied.skipped.append(skip_reason)
         else:
-            await _create(connection, run, name, creation, held, applied)
+            await _create(connection, run, name, creation, locked_memories, applied)
     for removal in outcome.removals:
-        if _stands(removal.entry, held):
-            await _remove(connection, run, name, removal, held, applied)
+        if _is_unchanged(removal.memory, locked_memories):
+            await _remove(connection, run, name, removal, locked_memories, applied)
         else:
-            applied.skipped.append({"code": "changed_meanwhile", "ids": [removal.entry.id]})
+            applied.skipped.append({"code": "changed_meanwhile", "ids": [removal.memory.id]})
     await queries.insert_changes(connection, applied.diff)
     return applied
 
 
-async def _hold(connection: AsyncConnection, run: Run, outcome: Outcome) -> dict[str, Memory]:
-    ids = {entry.id for creation in outcome.creations for entry in creation.sources}
-    ids |= {removal.entry.id for removal in outcome.removals}
-    return {entry.id: entry for entry in await memory_queries.lock(connection, run.tenant, sorted(ids))}
+async def _lock_sources(connection: AsyncConnection, run: Run, outcome: Outcome) -> dict[str, Memory]:
+    ids = {memory.id for creation in outcome.creations for memory in creation.sources}
+    ids |= {removal.memory.id for removal in outcome.removals}
+    return {memory.id: memory for memory in await memory_queries.lock(connection, run.tenant, sorted(ids))}
 
 
-def _stands(seen: Memory, held: dict[str, Memory]) -> bool:
-    """Tell whether an entry is still what the pass saw, and not yet archived by this pass."""
-    now = held.get(seen.id)
-    return now is not None and now.version == seen.version and now.archived_at is None
+def _is_unchanged(memory: Memory, locked_memories: dict[str, Memory]) -> bool:
+    """Tell whether a memory is still what the pass read, and this pass has not archived it yet."""
+    current = locked_memories.get(memory.id)
+    return current is not None and current.version == memory.version and current.archived_at is None
 
 
-async def _forgotten(connection: AsyncConnection, run: Run, creations: Sequence[NewMemory]) -> set[str]:
+async def _find_deleted_texts(
+    connection: AsyncConnection, run: Run, creations: Sequence[NewMemory]
+) -> set[str]:
     contents = [creation.row["content"] for creation in creations]
     return await tombstones.find_deleted(connection, run.scope, contents) if contents else set()
 
 
-def _left_out(creation: NewMemory, held: dict[str, Memory], forgotten: set[str]) -> dict[str, Any] | None:
-    if creation.row["content"] in forgotten:
-        return {"code": "forgotten", "ids": [entry.id for entry in creation.sources]}
-    changed = [entry.id for entry in creation.sources if not _stands(entry, held)]
-    return {"code": "changed_meanwhile", "ids": changed} if changed else None
+def _skip_reason(
+    creation: NewMemory, locked_memories: dict[str, Memory], deleted_texts: set[str]
+) -> dict[str, Any] | None:
+    if creation.row["content"] in deleted_texts:
+        return {"code": "forgotten", "ids": [memory.id for memory in creation.sources]}
+    changed_ids = [memory.id for memory in creation.sources if not _is_unchanged(memory, locked_memories)]
+    return {"code": "changed_meanwhile", "ids": changed_ids} if changed_ids else None
 
 
 async def _create(
@@ -87,25 +91,25 @@ async def _create(
     run: Run,
     name: DreamPass,
     creation: NewMemory,
-    held: dict[str, Memory],
+    locked_memories: dict[str, Memory],
     applied: Applied,
 ) -> None:
-    # The sources are archived first, within the transaction: the new text may be that of one of them.
-    archived = await _archive(connection, run, creation.sources, "merged", held)
+    # The sources are archived first: the new text may equal the text of one of them.
+    archived_pairs = await _archive(connection, run, creation.sources, "merged", locked_memories)
     (row,) = await memory_queries.upsert(connection, run.scope, [creation.row])
-    created = Memory.from_row(row)
+    successor = Memory.from_row(row)
     action = "created" if row["inserted"] else "reinforced"
-    await history.add(connection, ACTOR, action, [created], f"dream {run.id}, {name}")
+    await history.add(connection, ACTOR, action, [successor], f"dream {run.id}, {name}")
     if row["inserted"]:
-        applied.changed[created.id] = created
-    applied.diff.append(_change(run, name, action, created, None))
-    for before, after in archived:
-        final = await memory_queries.update_columns(
-            connection, run.tenant, after.id, {"superseded_by": [created.id]}
+        applied.changed_memories[successor.id] = successor
+    applied.diff.append(_change(run, name, action, successor, None))
+    for before, after in archived_pairs:
+        superseded = await memory_queries.update_columns(
+            connection, run.tenant, after.id, {"superseded_by": [successor.id]}
         )
-        await history.add(connection, ACTOR, "archived", [final], f"merged into {created.id}")
-        applied.changed[final.id] = final
-        applied.diff.append(_change(run, name, "archived", final, before, [created.id], "merged"))
+        await history.add(connection, ACTOR, "archived", [superseded], f"merged into {successor.id}")
+        applied.changed_memories[superseded.id] = superseded
+        applied.diff.append(_change(run, name, "archived", superseded, before, [successor.id], "merged"))
 
 
 async def _remove(
@@ -113,25 +117,30 @@ async def _remove(
     run: Run,
     name: DreamPass,
     removal: ArchiveRequest,
-    held: dict[str, Memory],
+    locked_memories: dict[str, Memory],
     applied: Applied,
 ) -> None:
-    for before, after in await _archive(connection, run, [removal.entry], removal.reason, held):
+    pairs = await _archive(connection, run, [removal.memory], removal.reason, locked_memories)
+    for before, after in pairs:
         await history.add(connection, ACTOR, "archived", [after], removal.reason)
-        applied.changed[after.id] = after
+        applied.changed_memories[after.id] = after
         applied.diff.append(_change(run, name, "archived", after, before, [], removal.reason))
 
 
 async def _archive(
-    connection: AsyncConnection, run: Run, entries: Iterable[Memory], reason: str, held: dict[str, Memory]
+    connection: AsyncConnection,
+    run: Run,
+    memories: Iterable[Memory],
+    reason: str,
+    locked_memories: dict[str, Memory],
 ) -> list[tuple[Memory, Memory]]:
-    """Archive entries and return (before, after) of each."""
-    ids = [entry.id for entry in entries]
+    """Archive memories, update `locked_memories`, and return (before, after) for each of them."""
+    ids = [memory.id for memory in memories]
     if not ids:
         return []
-    after = await memory_queries.archive(connection, run.tenant, ids, reason, [])
-    pairs = [(held[entry.id], entry) for entry in after]
-    held.update({entry.id: entry for entry in after})
+    archived = await memory_queries.archive(connection, run.tenant, ids, reason, [])
+    pairs = [(locked_memories[memory.id], memory) for memory in archived]
+    locked_memories.update({memory.id: memory for memory in archived})
     return pairs
 
 
@@ -139,7 +148,7 @@ def _change(
     run: Run,
     name: DreamPass,
     action: str,
-    entry: Memory,
+    memory: Memory,
     before: Memory | None,
     successors: Sequence[str] = (),
     reason: str | None = None,
@@ -149,8 +158,8 @@ def _change(
         "run_id": run.id,
         "pass": name,
         "action": action,
-        "entry_id": entry.id,
-        "version": entry.version,
+        "entry_id": memory.id,
+        "version": memory.version,
         "reason": reason,
         "previous_state": before.state if before else None,
         "successors": list(successors),
@@ -160,15 +169,17 @@ def _change(
 async def record_progress(
     connection: AsyncConnection, run: Run, name: DreamPass, outcome: Outcome, applied: Applied
 ) -> None:
-    """Keep what the pass has read, looked at and counted, with what it did."""
+    """Save which turns the pass read, which memories it reviewed, and what it counted and evaluated."""
     await unread_turns.mark_read(connection, run.scope, name, outcome.turns)
-    await progress_queries.save_reviewed(connection, run.tenant, _reviewed(outcome, applied))
+    await progress_queries.save_reviewed(connection, run.tenant, _reviewed_versions(outcome, applied))
     await progress_queries.save_occurrences(connection, run, outcome.occurrences, outcome.inferred_keys)
     for session_id, draft in outcome.signals:
         await feedback_queries.insert_for_session_id(connection, run.tenant, session_id, draft)
 
 
-def _reviewed(outcome: Outcome, applied: Applied) -> dict[str, int]:
-    """Return what a consolidation need not look at again: what it saw and left, and what it made."""
-    made = {entry.id: entry.version for entry in applied.changed.values()} if outcome.reviewed else {}
-    return outcome.reviewed | made
+def _reviewed_versions(outcome: Outcome, applied: Applied) -> dict[str, int]:
+    """Return the versions that a later consolidation can skip: what it left as it was, and what it wrote."""
+    if not outcome.reviewed:
+        return {}
+    written = {memory.id: memory.version for memory in applied.changed_memories.values()}
+    return outcome.reviewed | written

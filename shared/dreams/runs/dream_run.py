@@ -1,4 +1,4 @@
-"""A dream run and its passes, as they are kept and shown."""
+"""A dream run and its passes, as they are stored and returned by the API."""
 
 from datetime import datetime
 from decimal import Decimal
@@ -14,20 +14,20 @@ from shared.platform.spend import money
 
 
 class RunState(StrEnum):
-    """Where a run stands."""
+    """The state of a run."""
 
     RUNNING = "running"
-    DONE = "done"  # every pass came to an end, whichever
+    DONE = "done"  # every pass has ended, in whatever state
     UNDONE = "undone"
 
 
 class PassState(StrEnum):
-    """Where a pass stands. A pass that ends in any way lets the next one begin."""
+    """The state of a pass. The next pass begins however this one ended."""
 
     WAITING = "waiting"
     DONE = "done"
     SKIPPED = "skipped"  # nothing to do, switched off, or no model: the reason says which
-    FAILED = "failed"  # the model or a store failed as often as allowed; nothing was changed
+    FAILED = "failed"  # the model or a database failed too often; nothing was changed
 
 
 class Pass(BaseModel):
@@ -43,7 +43,7 @@ class Pass(BaseModel):
     model: str | None
     input_tokens: int
     output_tokens: int
-    # What its answers cost; None where the model has no price, or was not asked.
+    # None if the model has no price or was not asked.
     cost_usd: Decimal | None = None
     proposed: Any
     rejections: list[dict[str, Any]]
@@ -53,7 +53,7 @@ class Pass(BaseModel):
 
 
 class Run(BaseModel):
-    """One run over one scope."""
+    """A run over one scope."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -71,22 +71,22 @@ class Run(BaseModel):
 
     @property
     def scope(self) -> Scope:
-        """Whose memory is dreamed over: exactly this agent and user."""
+        """The scope that the run is over: exactly this agent and user."""
         return Scope(self.tenant, self.agent_id, self.user_id)
 
     @property
     def next_pass(self) -> Pass | None:
-        """The first pass that has not come to an end."""
-        return next((one for one in self.passes if one.state is PassState.WAITING), None)
+        """The first pass that has not ended, or None."""
+        return next((pass_ for pass_ in self.passes if pass_.state is PassState.WAITING), None)
 
     @classmethod
     def from_row(cls, row: RowMapping, passes: list[RowMapping]) -> "Run":
-        """Read a run from its row and those of its passes."""
-        return cls.model_validate({**row, "passes": [{**one} for one in passes]})
+        """Build a run from its row and the rows of its passes."""
+        return cls.model_validate({**row, "passes": [{**pass_row} for pass_row in passes]})
 
     def model_dump(self, **options: Any) -> dict[str, Any]:
-        """Return the run as pydantic does, but money as JSON with its own digits."""
-        told = super().model_dump(**options)
-        for one, shown in zip(self.passes, told.get("passes", []), strict=False):
-            shown["cost_usd"] = money.to_json_number(one.cost_usd)
-        return told
+        """Return the run as pydantic does, but with costs as JSON numbers that keep every digit."""
+        payload = super().model_dump(**options)
+        for pass_, pass_payload in zip(self.passes, payload.get("passes", []), strict=False):
+            pass_payload["cost_usd"] = money.to_json_number(pass_.cost_usd)
+        return payload

@@ -1,4 +1,4 @@
-"""What a pass wants done, as data: nothing is changed until `apply` does it all in one transaction."""
+"""The changes that a pass asks for, as data. `apply` writes all of them in one transaction."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,7 +11,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class NewMemory:
-    """A new entry, as a row for `longterm.store.upsert`, and the entries whose place it takes."""
+    """A memory to create, as a row for `upsert`, and the memories that it replaces."""
 
     row: Row
     sources: tuple[Memory, ...] = ()
@@ -19,32 +19,32 @@ class NewMemory:
 
 @dataclass(frozen=True, slots=True)
 class ArchiveRequest:
-    """An entry to archive without a successor, and why."""
+    """A memory to archive without a successor, and the reason."""
 
-    entry: Memory
+    memory: Memory
     reason: str
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What a pass read, what was proposed, what was turned down, and what is to be done."""
+    """What a pass read, what the model proposed, what was rejected, and what is to be changed."""
 
     inputs: dict[str, Any] = field(default_factory=dict)
     proposed: Any = None
     rejections: list[dict[str, Any]] = field(default_factory=list)
     creations: list[NewMemory] = field(default_factory=list)
     removals: list[ArchiveRequest] = field(default_factory=list)
-    # Turns that were read, as (session, seq): marked as read by this pass when it ends.
+    # Turns as (session id, seq), which are marked as read by this pass when it ends.
     turns: list[tuple[str, int]] = field(default_factory=list)
-    # Entries that a consolidation looked at, with the version it saw.
+    # The version of each memory that a consolidation reviewed, by memory id.
     reviewed: dict[str, int] = field(default_factory=dict)
-    # Signals by session, and counted occurrences that go in with the same transaction.
+    # Feedback signals as (session id, draft), and rows of counted occurrences.
     signals: list[tuple[str, FeedbackSignalDraft]] = field(default_factory=list)
     occurrences: list[Row] = field(default_factory=list)
     inferred_keys: list[str] = field(default_factory=list)
-    # Whether something was left for another night, for want of time.
+    # Whether something is left for another run, because the time or the budget was used up.
     has_more: bool = False
 
 
 class PassSkipped(Exception):
-    """There is nothing for this pass to do; the message says why."""
+    """Raised by a pass that has nothing to do. The message says why."""

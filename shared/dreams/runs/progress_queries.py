@@ -1,17 +1,9 @@
-"""Statements on what passes have reviewed and the occurrences that they have counted."""
+"""Statements on the memories that passes have reviewed and the preferences that they have counted."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import (
-    Integer,
-    Text,
-    bindparam,
-    func,
-    select,
-    text,
-    update,
-)
+from sqlalchemy import Integer, Text, bindparam, func, select, text, update
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -22,33 +14,18 @@ from shared.dreams.runs.table import dream_reviewed_memory, preference_occurrenc
 from shared.foundation.scope import Scope
 from shared.infra.postgres import tenant_filter
 
-_MARK_REVIEWED = text(
+# The join leaves out memories that were deleted meanwhile: a foreign key would reject them.
+_SAVE_REVIEWED = text(
     """
     INSERT INTO dream_reviewed_memory (tenant, memory_id, version)
-    SELECT e.tenant, e.id, r.version FROM unnest(:ids, :versions) AS r (id, version)
-    JOIN memory e ON e.tenant = :tenant AND e.id = r.id
+    SELECT m.tenant, m.id, r.version FROM unnest(:ids, :versions) AS r (id, version)
+    JOIN memory m ON m.tenant = :tenant AND m.id = r.id
     ON CONFLICT (tenant, memory_id) DO UPDATE SET version = excluded.version
     """
 ).bindparams(bindparam("ids", type_=ARRAY(Text)), bindparam("versions", type_=ARRAY(Integer)))
 
-
-async def save_reviewed(connection: AsyncConnection, tenant: str, versions: Mapping[str, int]) -> None:
-    """Note the version of each entry that a consolidation has looked at, if it is still there."""
-    if versions:
-        values = {"tenant": tenant, "ids": list(versions), "versions": list(versions.values())}
-        await connection.execute(_MARK_REVIEWED, values)
-
-
-async def list_reviewed(connection: AsyncConnection, scope: Scope, ids: Sequence[str]) -> dict[str, int]:
-    """Return the version of each of these entries that was last looked at."""
-    mine = (tenant_filter(dream_reviewed_memory, scope.tenant), dream_reviewed_memory.c.memory_id.in_(ids))
-    rows = await connection.execute(
-        select(dream_reviewed_memory.c.memory_id, dream_reviewed_memory.c.version).where(*mine)
-    )
-    return {row.memory_id: row.version for row in rows}
-
-
-_KEEP_OCCURRENCE = text(
+# Scope and turn come from the turn itself: one that was deleted meanwhile adds no row.
+_SAVE_OCCURRENCE = text(
     """
     INSERT INTO preference_occurrence (tenant, agent_id, user_id, key, level, session_id, seq, first_seq,
                                        run_id)
@@ -59,27 +36,43 @@ _KEEP_OCCURRENCE = text(
 )
 
 
+async def save_reviewed(connection: AsyncConnection, tenant: str, versions: Mapping[str, int]) -> None:
+    """Save the version of each memory that a consolidation has reviewed, if the memory still exists."""
+    if versions:
+        values = {"tenant": tenant, "ids": list(versions), "versions": list(versions.values())}
+        await connection.execute(_SAVE_REVIEWED, values)
+
+
+async def list_reviewed(connection: AsyncConnection, scope: Scope, ids: Sequence[str]) -> dict[str, int]:
+    """Return the last reviewed version of each of these memories, by id."""
+    where = (tenant_filter(dream_reviewed_memory, scope.tenant), dream_reviewed_memory.c.memory_id.in_(ids))
+    rows = await connection.execute(
+        select(dream_reviewed_memory.c.memory_id, dream_reviewed_memory.c.version).where(*where)
+    )
+    return {row.memory_id: row.version for row in rows}
+
+
 async def save_occurrences(
-    connection: AsyncConnection, one: Run, rows: Sequence[Mapping[str, Any]], inferred: Sequence[str]
+    connection: AsyncConnection, run: Run, rows: Sequence[Mapping[str, Any]], inferred_keys: Sequence[str]
 ) -> None:
-    """Keep occurrences {key, level, session_id, seq, first_seq}, once per turn; mark keys as inferred."""
+    """Save occurrences {key, level, session_id, seq, first_seq}, once per turn; mark keys as inferred."""
     for row in rows:
-        await connection.execute(_KEEP_OCCURRENCE, {**row, "tenant": one.tenant, "run_id": one.id})
-    if inferred:
-        mine = (
-            *_of_scope(one.scope),
-            preference_occurrence.c.key.in_(inferred),
+        await connection.execute(_SAVE_OCCURRENCE, {**row, "tenant": run.tenant, "run_id": run.id})
+    if inferred_keys:
+        where = (
+            *_of_scope(run.scope),
+            preference_occurrence.c.key.in_(inferred_keys),
             preference_occurrence.c.inferred_at.is_(None),
         )
-        await connection.execute(update(preference_occurrence).where(*mine).values(inferred_at=func.now()))
+        await connection.execute(update(preference_occurrence).where(*where).values(inferred_at=func.now()))
 
 
-async def occurrences(connection: AsyncConnection, scope: Scope) -> dict[str, list[Evidence]]:
-    """Return what was counted so far, by key."""
-    places: dict[tuple[str, str, int, str], set[int]] = {}
+async def list_evidence(connection: AsyncConnection, scope: Scope) -> dict[str, list[Evidence]]:
+    """Return what was counted so far, by key of the preference."""
+    seqs_by_place: dict[tuple[str, str, int, str], set[int]] = {}
     for row in await connection.execute(select(preference_occurrence).where(*_of_scope(scope))):
-        places.setdefault((row.key, row.session_id, row.first_seq, row.level), set()).add(row.seq)
-    counted: dict[str, list[Evidence]] = {}
-    for (key, session_id, _, level), seqs in sorted(places.items()):
-        counted.setdefault(key, []).append(Evidence(session_id, frozenset(seqs), Level(level)))
-    return counted
+        seqs_by_place.setdefault((row.key, row.session_id, row.first_seq, row.level), set()).add(row.seq)
+    by_key: dict[str, list[Evidence]] = {}
+    for (key, session_id, _, level), seqs in sorted(seqs_by_place.items()):
+        by_key.setdefault(key, []).append(Evidence(session_id, frozenset(seqs), Level(level)))
+    return by_key

@@ -1,4 +1,4 @@
-"""Begin runs: on demand, and by the clock some time after a scope became active."""
+"""Start dream runs: when a caller asks for one, and on schedule after a scope was active."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -26,20 +26,23 @@ async def start_on_demand(
     dry_run: bool,
     key: IdempotencyKey | None = None,
 ) -> dict[str, Any]:
-    """Begin a run now and return it as JSON; errors.Conflict while the scope has one."""
+    """Start a run now and return it as JSON.
+
+    Raises errors.Conflict while the scope has a running one, and errors.Invalid if no pass is left to run.
+    """
     async with (
         resources.postgres.for_tenant(scope.tenant) as connection,
         idempotent(connection, scope.tenant, key) as request,
     ):
         if request.stored is not None:
             return dict(request.stored)
-        begun = await start_run(connection, resources.settings, scope, actor, passes, dry_run=dry_run)
-        if begun is None:
-            raise errors.Conflict("this scope is being dreamed over already")
-        answer = begun.model_dump(mode="json")
-        await request.store(answer, user_id=scope.user_id)
+        run = await start_run(connection, resources.settings, scope, actor, passes, dry_run=dry_run)
+        if run is None:
+            raise errors.Conflict("a dream run over this scope is running already")
+        response = run.model_dump(mode="json")
+        await request.store(response, user_id=scope.user_id)
     resources.publisher.wake(stages.DREAM_PASS)
-    return answer
+    return response
 
 
 async def start_run(
@@ -51,13 +54,16 @@ async def start_run(
     *,
     dry_run: bool = False,
 ) -> Run | None:
-    """Write a run with its passes and make it due; None while the scope has one."""
-    wanted = [
+    """Insert a run with its passes, make it due and return it, or None while the scope has one.
+
+    No `passes` means all of them. Raises errors.Invalid if every one of them is switched off.
+    """
+    enabled_passes = [
         name
         for name in DreamPass
         if name in (passes or DreamPass) and name not in settings.dream_disabled_passes
     ]
-    if not wanted:
+    if not enabled_passes:
         raise errors.Invalid("passes", "every one of them is switched off")
     run_id = str(uuid_utils.uuid7())
     values = {
@@ -69,7 +75,7 @@ async def start_run(
         "dry_run": dry_run,
         "actor": actor,
     }
-    if not await queries.add_run(connection, values, wanted):
+    if not await queries.add_run(connection, values, enabled_passes):
         return None
     await job_queries.enqueue(connection, scope.tenant, RecordKind.DREAM_RUN, stages.DREAM_PASS, {run_id: 1})
     return await queries.get(connection, scope.tenant, run_id)

@@ -1,7 +1,7 @@
-"""Dream runs, their passes, what each changed, and what each has read.
+"""Tables of dream runs, their passes, what each pass changed, and what each pass has read.
 
-`dream_run_active_idx` is the lock: a scope has one run at a time because two can't be written
-down. `dream_change` is the diff, and what undo goes by.
+The unique index `dream_run_active_idx` allows one running run per scope. `dream_change` is the diff
+of a run; undo reads it.
 """
 
 from sqlalchemy import (
@@ -60,14 +60,14 @@ dream_pass = Table(
     Column("position", Integer, nullable=False),
     Column("state", Text, nullable=False),
     Column("reason", Text),
-    # What it read: entry ids with versions, or turns as session#seq.
+    # What the pass read: versions by memory id, or turns as session#seq.
     Column("inputs", JSONB, nullable=False, server_default=text("'{}'")),
     Column("directive", Text),
     Column("model", Text),
     Column("input_tokens", Integer, nullable=False, server_default=text("0")),
     Column("output_tokens", Integer, nullable=False, server_default=text("0")),
     Column("cost_usd", Numeric),
-    # What the model proposed, what was turned down and why, and what was done.
+    # What the model proposed, what was rejected and why, and the number of changes by action.
     Column("proposed", JSONB),
     Column("rejections", JSONB, nullable=False, server_default=text("'[]'")),
     Column("applied", JSONB, nullable=False, server_default=text("'{}'")),
@@ -86,7 +86,7 @@ dream_change = Table(
     Column("pass", Text, nullable=False),
     Column("action", Text, nullable=False),
     Column("entry_id", Text, nullable=False),
-    # The version that the change left behind: undo touches only what nobody changed since.
+    # The version after the change. Undo leaves a memory alone that has another version by then.
     Column("version", Integer, nullable=False),
     Column("reason", Text),
     Column("previous_state", Text),
@@ -131,7 +131,7 @@ preference_occurrence = Table(
     Column("level", Text, nullable=False),
     Column("session_id", Text, nullable=False),
     Column("seq", Integer, nullable=False),
-    # The first turn of the place where it showed: turns of one place count once.
+    # The lowest seq of the evidence that this turn belongs to: turns of one piece of evidence count once.
     Column("first_seq", Integer, nullable=False),
     Column("run_id", Text, nullable=False),
     Column("inferred_at", DateTime(timezone=True)),

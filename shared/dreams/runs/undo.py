@@ -1,7 +1,7 @@
-"""Undo a run: what it archived comes back, what it created goes, unless somebody changed it since.
+"""Undo a run: restore what it archived and delete what it created, unless it was changed since.
 
-Where a merged entry was edited since, it stays, and so do its sources in the archive: the fact
-must not stand twice. The answer names everything that could not be undone, and why.
+A merged memory that was edited since stays, and its sources then stay archived, because the same fact
+must not be stored twice. The response names everything that could not be undone, with the reason.
 """
 
 from collections.abc import Sequence
@@ -25,98 +25,111 @@ Change = dict[str, Any]
 
 
 async def undo(resources: Resources, caller: Caller, run_id: str) -> dict[str, Any]:
-    """Undo a run and return {restored, removed, kept: [{entry_id, reason}]}."""
+    """Undo a run and return {id, restored, removed, kept: [{entry_id, reason}]}.
+
+    Raises errors.NotFound if the caller may not see the run, and errors.Conflict if the run has not
+    ended yet or was undone already.
+    """
     async with resources.postgres.for_tenant(caller.tenant) as connection:
-        run = await queries.get(connection, caller.tenant, run_id, lock=True)
-        _check(caller, run, run_id)
-        changes = await queries.changes(connection, caller.tenant, run_id)
-        removed, kept, claims = await _remove_created(connection, caller, changes)
-        restored, also_kept = await _restore_archived(
-            connection, caller, changes, {one["entry_id"] for one in kept}
+        run = _require_undoable(
+            caller, await queries.get(connection, caller.tenant, run_id, lock=True), run_id
         )
-        claims += await save.enqueue_jobs(connection, caller.tenant, restored)
-        if run is not None:
-            await queries.end_run(connection, run, RunState.UNDONE)
+        changes = await queries.changes(connection, caller.tenant, run_id)
+        removed_ids, kept_creations, jobs = await _remove_created(connection, caller, changes)
+        kept_ids = {kept["entry_id"] for kept in kept_creations}
+        restored, kept_archived = await _restore_archived(connection, caller, changes, kept_ids)
+        jobs += await save.enqueue_jobs(connection, caller.tenant, restored)
+        await queries.end_run(connection, run, RunState.UNDONE)
     await resources.index_writer.write_through(
-        [memory_document.document(entry) for entry in restored], claims
+        [memory_document.document(memory) for memory in restored], jobs
     )
-    ids = [entry.id for entry in restored]
-    return {"id": run_id, "restored": ids, "removed": removed, "kept": [*kept, *also_kept]}
+    restored_ids = [memory.id for memory in restored]
+    kept = [*kept_creations, *kept_archived]
+    return {"id": run_id, "restored": restored_ids, "removed": removed_ids, "kept": kept}
 
 
-def _check(caller: Caller, run: Run | None, run_id: str) -> None:
+def _require_undoable(caller: Caller, run: Run | None, run_id: str) -> Run:
     if run is None or not caller.may_see(run.agent_id, run.user_id):
         raise errors.NotFound(f"no dream run '{run_id}'")
     if run.state is RunState.RUNNING:
         raise errors.Conflict("the run has not ended yet")
     if run.state is RunState.UNDONE:
         raise errors.Conflict("the run has been undone already")
+    return run
 
 
 async def _remove_created(
     connection: AsyncConnection, caller: Caller, changes: Sequence[Change]
 ) -> tuple[list[str], list[Change], list[Job]]:
-    created = {one["entry_id"]: one["version"] for one in changes if one["action"] == "created"}
-    held = {
-        entry.id: entry for entry in await memory_queries.lock(connection, caller.tenant, sorted(created))
+    """Delete the unchanged memories that the run created; return their ids, what was kept, and the jobs."""
+    created_versions = {
+        change["entry_id"]: change["version"] for change in changes if change["action"] == "created"
     }
-    doomed = [entry for entry in held.values() if _untouched(entry, created[entry.id])]
+    locked_memories = await _lock(connection, caller, sorted(created_versions))
+    to_delete = [
+        memory for memory in locked_memories.values() if _is_unchanged(memory, created_versions[memory.id])
+    ]
+    deleted_ids = [memory.id for memory in to_delete]
     kept = [
         {
-            "entry_id": record_id,
-            "reason": "it was deleted since" if record_id not in held else "it was changed since",
+            "entry_id": memory_id,
+            "reason": "it was deleted since" if memory_id not in locked_memories else "it was changed since",
         }
-        for record_id in created
-        if record_id not in {entry.id for entry in doomed}
+        for memory_id in created_versions
+        if memory_id not in deleted_ids
     ]
-    claims, _ = await delete_memory_everywhere.delete_rows(connection, caller.tenant, doomed)
-    return [entry.id for entry in doomed], kept, claims
+    jobs, _ = await delete_memory_everywhere.delete_rows(connection, caller.tenant, to_delete)
+    return deleted_ids, kept, jobs
 
 
-def _untouched(entry: Memory, version: int) -> bool:
-    return entry.version == version and entry.archived_at is None
+async def _lock(connection: AsyncConnection, caller: Caller, ids: Sequence[str]) -> dict[str, Memory]:
+    return {memory.id: memory for memory in await memory_queries.lock(connection, caller.tenant, ids)}
+
+
+def _is_unchanged(memory: Memory, version: int) -> bool:
+    return memory.version == version and memory.archived_at is None
 
 
 async def _restore_archived(
-    connection: AsyncConnection, caller: Caller, changes: Sequence[Change], standing: set[str]
+    connection: AsyncConnection, caller: Caller, changes: Sequence[Change], kept_ids: set[str]
 ) -> tuple[list[Memory], list[Change]]:
-    archived = [one for one in changes if one["action"] == "archived"]
-    ids = sorted(one["entry_id"] for one in archived)
-    held = {entry.id: entry for entry in await memory_queries.lock(connection, caller.tenant, ids)}
+    """Restore the memories that the run archived; return them and what was kept archived."""
+    archivings = [change for change in changes if change["action"] == "archived"]
+    locked_memories = await _lock(connection, caller, sorted(change["entry_id"] for change in archivings))
     restored: list[Memory] = []
     kept: list[Change] = []
-    for one in archived:
-        reason = await _why_kept(connection, held.get(one["entry_id"]), one, standing)
-        if reason is not None:
-            kept.append({"entry_id": one["entry_id"], "reason": reason})
-            continue
-        entry = await _restore(connection, caller, held[one["entry_id"]], one)
-        restored.append(entry)
+    for change in archivings:
+        memory_id = change["entry_id"]
+        reason = await _why_kept(connection, locked_memories.get(memory_id), change, kept_ids)
+        if reason is None:
+            restored.append(await _restore(connection, caller, locked_memories[memory_id], change))
+        else:
+            kept.append({"entry_id": memory_id, "reason": reason})
     return restored, kept
 
 
 async def _why_kept(
-    connection: AsyncConnection, entry: Memory | None, change: Change, standing: set[str]
+    connection: AsyncConnection, memory: Memory | None, change: Change, kept_ids: set[str]
 ) -> str | None:
-    if entry is None:
+    if memory is None:
         return "it was deleted since"
-    if entry.version != change["version"] or entry.archived_at is None:
+    if memory.version != change["version"] or memory.archived_at is None:
         return "it was changed since"
-    if standing & set(change["successors"]):
+    if kept_ids & set(change["successors"]):
         return "what it was merged into was changed since and stays"
-    fact = await scope_queries.fingerprint_of(connection, entry)
-    twin = await memory_queries.find_duplicate(connection, entry.scope, fact, entry.id)
-    return None if twin is None else f"memory '{twin}' says this already"
+    fingerprint = await scope_queries.fingerprint_of(connection, memory)
+    duplicate_id = await memory_queries.find_duplicate(connection, memory.scope, fingerprint, memory.id)
+    return None if duplicate_id is None else f"memory '{duplicate_id}' says this already"
 
 
-async def _restore(connection: AsyncConnection, caller: Caller, entry: Memory, change: Change) -> Memory:
+async def _restore(connection: AsyncConnection, caller: Caller, memory: Memory, change: Change) -> Memory:
     values: dict[str, Any] = {
         "state": change["previous_state"] or "final",
         "archived_at": None,
         "archive_reason": None,
         "superseded_by": [],
-        "version": entry.version + 1,
+        "version": memory.version + 1,
     }
-    restored = await memory_queries.update_columns(connection, caller.tenant, entry.id, values)
+    restored = await memory_queries.update_columns(connection, caller.tenant, memory.id, values)
     await history.add(connection, caller.key_id, "restored", [restored], "a dream was undone")
     return restored

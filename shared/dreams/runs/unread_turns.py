@@ -1,7 +1,7 @@
-"""The conversation log as passes read it: what this pass has not read yet, of exactly one scope.
+"""The turns of exactly one scope that a pass has not read yet.
 
-A pass marks the very rows that it read, not a point up to which it has read: turns commit out
-of order, and one that arrives while the model thinks must stay due.
+A pass marks each turn that it read, and not a position up to which it has read. Turns are committed out
+of order, so a turn that arrives while the model is asked would lie before that position and stay unread.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.conversation.turns import queries as turn_queries
-from shared.conversation.turns.table import turn
+from shared.conversation.turns.table import turn as turn_table
 from shared.conversation.turns.turn import Turn
 from shared.dreams.runs.table import dream_read_turn
 from shared.foundation.prompt_safety import single_line
@@ -21,53 +21,58 @@ from shared.infra.postgres import tenant_filter
 
 
 async def list_unread(connection: AsyncConnection, scope: Scope, name: DreamPass, limit: int) -> list[Turn]:
-    """Return turns of the scope that a pass has not read, the longest waiting first, whole by session."""
+    """Return the `limit` oldest turns of the scope that a pass has not read, ordered by session and seq."""
     statement = (
-        select(turn)
-        .where(*_exactly(scope), ~_read_by(name))
-        .order_by(turn.c.received_at, turn.c.session_id, turn.c.seq)
+        select(turn_table)
+        .where(*_exactly(scope), ~_is_read_by(name))
+        .order_by(turn_table.c.received_at, turn_table.c.session_id, turn_table.c.seq)
         .limit(limit)
     )
     turns = await turn_queries.select_turns(connection, statement)
-    return sorted(turns, key=lambda one: (one.session_id, one.seq))
+    return sorted(turns, key=lambda turn: (turn.session_id, turn.seq))
 
 
 def _exactly(scope: Scope) -> tuple[ColumnElement[bool], ...]:
-    same_user = turn.c.user_id.is_not_distinct_from(scope.user_id)
-    return tenant_filter(turn, scope.tenant), turn.c.agent_id == scope.agent_id, same_user
+    same_user = turn_table.c.user_id.is_not_distinct_from(scope.user_id)
+    return tenant_filter(turn_table, scope.tenant), turn_table.c.agent_id == scope.agent_id, same_user
 
 
-def _read_by(name: DreamPass) -> ColumnElement[bool]:
+def _is_read_by(name: DreamPass) -> ColumnElement[bool]:
     return exists(
         select(dream_read_turn.c.seq).where(
-            dream_read_turn.c.tenant == turn.c.tenant,
-            dream_read_turn.c.session_id == turn.c.session_id,
-            dream_read_turn.c.seq == turn.c.seq,
+            dream_read_turn.c.tenant == turn_table.c.tenant,
+            dream_read_turn.c.session_id == turn_table.c.session_id,
+            dream_read_turn.c.seq == turn_table.c.seq,
             dream_read_turn.c["pass"] == name,
         )
     )
 
 
 async def mark_read(
-    connection: AsyncConnection, scope: Scope, name: DreamPass, places: Sequence[tuple[str, int]]
+    connection: AsyncConnection, scope: Scope, name: DreamPass, turn_keys: Sequence[tuple[str, int]]
 ) -> None:
-    """Mark exactly these turns as read by a pass; one that was deleted meanwhile is passed over."""
-    if not places:
+    """Mark turns, given as (session id, seq), as read by a pass. A turn that was deleted is left out."""
+    if not turn_keys:
         return
-    here = tuple_(turn.c.session_id, turn.c.seq).in_(list(places))
-    still = select(turn.c.tenant, literal(name.value), turn.c.session_id, turn.c.seq)
-    rows = still.where(tenant_filter(turn, scope.tenant), here)
+    where = (
+        tenant_filter(turn_table, scope.tenant),
+        tuple_(turn_table.c.session_id, turn_table.c.seq).in_(list(turn_keys)),
+    )
+    rows = select(turn_table.c.tenant, literal(name.value), turn_table.c.session_id, turn_table.c.seq).where(
+        *where
+    )
     columns = ["tenant", "pass", "session_id", "seq"]
     await connection.execute(insert(dream_read_turn).from_select(columns, rows).on_conflict_do_nothing())
 
 
 def render_turns(turns: Sequence[Turn]) -> str:
-    """Return turns as a model reads them: by session, each with the number that it is named by."""
+    """Return turns as prompt text: grouped by session, each with the number that the model refers to."""
     lines: list[str] = []
-    for place, one in enumerate(turns):
-        if place == 0 or turns[place - 1].session_id != one.session_id:
-            lines.append(f"## Session: {one.session_id}")
-        lines.append(
-            f"[{one.seq}] {single_line(one.speaker or one.role)} ({one.role}): {single_line(one.content)}"
-        )
+    session_id: str | None = None
+    for turn in turns:
+        if turn.session_id != session_id:
+            session_id = turn.session_id
+            lines.append(f"## Session: {session_id}")
+        speaker, content = single_line(turn.speaker or turn.role), single_line(turn.content)
+        lines.append(f"[{turn.seq}] {speaker} ({turn.role}): {content}")
     return "\n".join(lines)

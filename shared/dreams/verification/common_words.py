@@ -1,14 +1,14 @@
-"""Words that begin sentences without being names.
+"""Words that often begin sentences and are not names.
 
-A capital at the start of a sentence tells nothing, so a word there counts as a name unless it is one
-of these, in any inflection. What can be either ("Mark", "Will", "May", "Bill", "Rose", "Grant", "Art")
-is left out on purpose: asking to keep a word too many is harmless, to lose a name is not.
+Every sentence begins with a capital, so a word at its start counts as a name unless it is one of these,
+in any inflection. Words that can be either ("Mark", "Will", "May", "Bill", "Rose", "Grant", "Art") are
+left out on purpose: to insist on an ordinary word is harmless, to lose a name is not.
 """
 
 from shared.search.text import stemmer
 
 GENERIC_SUBJECTS = frozenset({"user", "agent", "assistant"})
-"""Stems of whom a memory is about: they are in each of them, and tell nothing."""
+"""Stems of words for the people in a memory. Nearly every memory has one, so they say nothing."""
 
 _FUNCTION = """
 a an the this that these those i you he she it we they me him her us them my your his its our their
@@ -113,12 +113,12 @@ _TITLE_WORDS = "a an the and or of in on at to for with by from i users agents"
 
 
 def is_function_word(word: str) -> bool:
-    """Tell whether a word with a capital is no name even within a sentence: titles write them so."""
+    """Tell whether a capitalised word is no name even within a sentence, as in titles."""
     return word.casefold() in _TITLED
 
 
 def is_common_opener(word: str) -> bool:
-    """Tell whether a word, in any case and inflection, is one that sentences begin with."""
+    """Tell whether sentences often begin with a word, in any case and inflection."""
     lower = word.casefold()
     return lower in _GRAMMAR or lower in _TITLED or stemmer.stem(lower) in _STEMS
 

@@ -1,16 +1,17 @@
-"""Whether a merged text is true to its sources: nothing that can't be guessed again may go.
+"""Check that a merged text keeps everything of its sources that can't be guessed again.
 
-Four questions, from sure to suspicious: are the specifics there (`specifics`), is something of each
-source there at all, did a "not" come or go (`negation`), and has the text a name or number that no
-source has. Each errs towards refusing: a refused merge costs a second attempt, a wrong one a fact.
+Four questions are asked, from certain to suspicious: are the names, numbers and quotations of the sources
+still there (`specifics`), is some of each source's wording there, was a negation added or lost
+(`negation`), and does the text have a name or number that no source has. Each check rather refuses too
+much: a refused merge costs a second attempt, a wrong one costs a fact.
 
-A happening's time is a specific too. It lies in `occurred_at`, and a merge has only one, so when the
-sources' days differ the text must name each (as 2026-05-01).
+The time of an event must be kept too. It is in `occurred_at`, and a merged memory has only one of them. If
+the sources happened on different days, the text must name each day (as 2026-05-01).
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC
+from datetime import UTC, datetime
 
 from shared.dreams.verification import common_words, negation, quantities
 from shared.dreams.verification.rejection import RejectionCode
@@ -19,14 +20,14 @@ from shared.dreams.verification.text_parser import parse_text
 from shared.memory.longterm.memory import Memory
 from shared.search.text import tokenizer
 
-_MOST_WORDS = 30
-_ROOT = 5
-"""Letters that two forms of one word share, roughly, in languages that inflect."""
+_MAX_WORDS = 30
+_PREFIX_LENGTH = 5
+"""The first letters that two forms of one word roughly share in languages that inflect."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What a merge got wrong, and the words it is about: lost ones, or those too many."""
+    """What is wrong with a merged text, and the words concerned: those lost or those added."""
 
     code: RejectionCode
     detail: str
@@ -34,70 +35,73 @@ class Fault:
 
 
 def first_fault(content: str, sources: Sequence[Memory]) -> Fault | None:
-    """Return the first thing by which a merged text is untrue to its sources."""
-    if found := lost_content(content, sources):
-        return found
-    if turned := negation.changed_negations(content, [entry.content for entry in sources]):
-        return _fault(
-            RejectionCode.CHANGES_NEGATION,
-            "these are denied in the sources or in the text, not in both",
-            turned,
-        )
-    if new := parse_text(content).certain_missing_in(parse_text("\n".join(map(_all_told, sources)))):
-        return _fault(RejectionCode.ADDS_SPECIFICS, "no source has these", new)
+    """Return the first fault of a merged text, or None if it is faithful to its sources."""
+    if fault := lost_content(content, sources):
+        return fault
+    if negations := negation.changed_negations(content, [memory.content for memory in sources]):
+        detail = "these are denied in the sources or in the text, not in both"
+        return _fault(RejectionCode.CHANGES_NEGATION, detail, negations)
+    all_shown = parse_text("\n".join(map(_shown_text, sources)))
+    if added := parse_text(content).certain_missing_in(all_shown):
+        return _fault(RejectionCode.ADDS_SPECIFICS, "no source has these", added)
     return None
 
 
 def lost_content(content: str, sources: Sequence[Memory]) -> Fault | None:
-    """Return what of the sources a text lost, whatever it adds."""
-    said, told = parse_text(content), [(entry.content, parse_text(entry.content)) for entry in sources]
-    lost = [*_days_untold(said, sources), *(word for _, one in told for word in one.missing_in(said))]
+    """Return what a text lost of its sources, or None. What it adds doesn't matter."""
+    parsed = parse_text(content)
+    parsed_sources = [(memory.content, parse_text(memory.content)) for memory in sources]
+    lost = [
+        *_missing_days(parsed, sources),
+        *(word for _, source in parsed_sources for word in source.missing_in(parsed)),
+    ]
     if lost:
         return _fault(RejectionCode.LOSES_SPECIFICS, "the text lost these of its sources", lost)
-    present = tokenizer.tokenize(content)
-    here = frozenset([*present, *(term[:_ROOT] for term in present)])
-    if thin := [word for text, one in told for word in _gist_missing(text, one, here)]:
-        return _fault(RejectionCode.LOSES_GIST, "of a source hardly a word is left; these are gone", thin)
+    terms = tokenizer.tokenize(content)
+    present = frozenset([*terms, *(term[:_PREFIX_LENGTH] for term in terms)])
+    if missing := [word for text, source in parsed_sources for word in _missing_gist(text, source, present)]:
+        return _fault(RejectionCode.LOSES_GIST, "of a source hardly a word is left; these are gone", missing)
     return None
 
 
-def _fault(code: RejectionCode, detail: str, found: Iterable[str]) -> Fault:
-    return Fault(code, detail, tuple(dict.fromkeys(found))[:_MOST_WORDS])
+def _fault(code: RejectionCode, detail: str, words: Iterable[str]) -> Fault:
+    return Fault(code, detail, tuple(dict.fromkeys(words))[:_MAX_WORDS])
 
 
-def _days_untold(said: ParsedText, sources: Sequence[Memory]) -> list[str]:
-    days = sorted({e.occurred_at.astimezone(UTC).date().isoformat() for e in sources if e.occurred_at})
-    return [day for day in days if day not in said.days] if len(days) > 1 else []
+def _missing_days(parsed: ParsedText, sources: Sequence[Memory]) -> list[str]:
+    days = sorted({_utc_day(memory.occurred_at) for memory in sources if memory.occurred_at})
+    return [day for day in days if day not in parsed.days] if len(days) > 1 else []
 
 
-def _gist_missing(source: str, read_source: ParsedText, here: frozenset[str]) -> list[str]:
-    """Return the telling words that are gone, if more are gone than a rewording would replace.
+def _utc_day(moment: datetime) -> str:
+    return moment.astimezone(UTC).date().isoformat()
 
-    A quarter must be left, names and numbers aside; in scripts without capitals, where names can't
-    be told from other words, half. Three specifics, which are all there, stand for one such word: an
-    address is not lost with the "moved to" before it.
+
+def _missing_gist(source_text: str, source: ParsedText, present: frozenset[str]) -> list[str]:
+    """Return the content words of a source that are missing, if more are than a rewording would replace.
+
+    Content words are all words but names, numbers and stop words. A quarter of them must be left; half in
+    scripts without capitals, where names can't be told from other words. The specifics are all present at
+    this point, and three of them stand for one content word: an address is not lost if only the "moved to"
+    before it is.
     """
-    names = {
-        term for name in read_source.names for term in tokenizer.tokenize(name)
-    } | common_words.GENERIC_SUBJECTS
-    telling = [
-        term for term in tokenizer.tokenize_query(source) if term not in names and not _is_quantity(term)
+    names = {term for name in source.names for term in tokenizer.tokenize(name)}
+    names |= common_words.GENERIC_SUBJECTS
+    content_words = [
+        term for term in tokenizer.tokenize_query(source_text) if term not in names and not _is_quantity(term)
     ]
-    gone = [term for term in telling if here.isdisjoint((term, term[:_ROOT]))]
-    needed = sum(0.25 if term.upper() != term.lower() else 0.5 for term in telling)
-    return gone if len(telling) - len(gone) < needed - len(read_source.specifics) // 3 else []
+    missing = [term for term in content_words if present.isdisjoint((term, term[:_PREFIX_LENGTH]))]
+    required = sum(0.25 if term.upper() != term.lower() else 0.5 for term in content_words)
+    present_count = len(content_words) - len(missing)
+    return missing if present_count < required - len(source.specifics) // 3 else []
 
 
 def _is_quantity(term: str) -> bool:
     return quantities.is_measure(term) or any(character.isdecimal() for character in term)
 
 
-def _all_told(entry: Memory) -> str:
-    """Return all that a model was shown of an entry, in which a name of its text may have its root."""
-    days = [
-        moment.astimezone(UTC).date().isoformat()
-        for moment in (entry.occurred_at, entry.created_at)
-        if moment
-    ]
-    labels = (entry.category or "", *entry.tags, *entry.metadata.values())
-    return "\n".join([entry.content, *labels, *days])
+def _shown_text(memory: Memory) -> str:
+    """Return everything that a model was shown of a memory: a name in its text may come from any of it."""
+    days = [_utc_day(moment) for moment in (memory.occurred_at, memory.created_at) if moment]
+    labels = (memory.category or "", *memory.tags, *memory.metadata.values())
+    return "\n".join([memory.content, *labels, *days])

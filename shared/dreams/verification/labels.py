@@ -1,4 +1,4 @@
-"""Categories and tags as models write them: cleaned, never refused."""
+"""Clean the categories and tags that models write. None of them is refused."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -7,10 +7,10 @@ from shared.foundation import errors, validation
 from shared.foundation.categories import is_below
 
 
-def sanitize_tags(offered: Iterable[Any], *first: str) -> tuple[str, ...]:
-    """Return the usable ones of a model's tags, each once, behind `first`, as many as an entry may have."""
-    named = (tag.strip() for tag in offered if isinstance(tag, str))
-    return tuple(dict.fromkeys([*first, *filter(_is_tag, named)]))[: validation.MAX_TAGS]
+def sanitize_tags(values: Iterable[Any], *first: str) -> tuple[str, ...]:
+    """Return `first` and then the valid tags of a model, without repeats, as many as a memory may have."""
+    tags = (value.strip() for value in values if isinstance(value, str))
+    return tuple(dict.fromkeys([*first, *filter(_is_tag, tags)]))[: validation.MAX_TAGS]
 
 
 def _is_tag(tag: str) -> bool:
@@ -21,14 +21,14 @@ def _is_tag(tag: str) -> bool:
     return True
 
 
-def category_below(root: str, offered: Any, otherwise: str) -> str:
-    """Return a model's category if it lies below `root`, and `otherwise` if not.
+def category_below(root: str, value: Any, default: str) -> str:
+    """Return a model's category if it lies below `root`, and `default` otherwise.
 
-    A domain alone ("deployment") is put below the root.
+    A single segment ("deployment") is put below the root.
     """
-    category = validation.sanitize_category(offered)
+    category = validation.sanitize_category(value)
     if category is None or category.casefold() == root:
-        return otherwise
+        return default
     if is_below(root, category):
         return category
-    return otherwise if "/" in category else validation.sanitize_category(f"{root}/{category}") or otherwise
+    return default if "/" in category else validation.sanitize_category(f"{root}/{category}") or default

@@ -1,11 +1,13 @@
-"""One entry out of several: which of their fields it has.
+"""Compute the fields of a memory that replaces several others.
 
-What the sources say about time adds up: created with the first, last seen with the last, seen as
-often as all together. Of two dates on which something happened the earlier stays, as of two
-creations; `check` sees to it that the text names the other. Nothing that protects an entry is lost:
-importance is the highest, `requires_user_permission` sticks, an anti-pattern stays one, and what
-users said themselves is not `inferred` for being merged with a guess. A model may raise importance,
-but not to where entries can no longer be pruned: a text inside a memory could ask it to.
+Times and counts of the sources add up: the merged memory has the earliest creation, the latest time last
+seen, and the sum of all reinforcements. Of two dates on which something happened the earlier is kept;
+`check` makes sure that the text names the other.
+
+Nothing that protects a memory is lost. The importance is the highest of the sources,
+`requires_user_permission` is kept, an anti-pattern stays one, and what users said themselves does not
+become `inferred` because it is merged with a guess. A model may raise the importance, but not so far that
+the memory can no longer be pruned: the text of a memory could ask for that.
 """
 
 import secrets
@@ -32,13 +34,13 @@ from shared.search.text import indexed_text
 
 PERMISSION = "requires_user_permission"
 INFERRED = "inferred"
-HIGHEST_RAISE = 0.75
-"""How important a model can make an entry; from 0.8 on it could not be pruned any more."""
+MAX_RAISED_IMPORTANCE = 0.75
+"""The highest importance that a model can give. Memories from 0.8 on are never pruned."""
 
 
 @dataclass(frozen=True, slots=True)
 class MergedFields:
-    """The fields of an entry that takes the place of its sources."""
+    """The fields of a memory that replaces its sources."""
 
     content: str
     category: str | None
@@ -55,83 +57,86 @@ class MergedFields:
     user_id: str | None
 
 
-def merged(replacement: Replacement, sources: Sequence[Memory]) -> MergedFields:
-    """Return the fields of a replacement for `sources`: at least one entry, all of one scope."""
-    guessed = all(_is_inferred(entry) for entry in sources)
+def merge_fields(replacement: Replacement, sources: Sequence[Memory]) -> MergedFields:
+    """Return the fields of a replacement for `sources`, which are at least one memory, all of one scope."""
+    are_inferred = all(_is_inferred(memory) for memory in sources)
     return MergedFields(
         content=replacement.content.strip(),
-        category=_category(replacement.category, sources, guessed=guessed),
-        tags=_tags(replacement.tags, sources, guessed=guessed),
-        metadata=_metadata(sources, guessed=guessed),
-        importance=_importance(replacement.importance, sources),
-        occurred_at=min((e.occurred_at for e in sources if e.occurred_at), default=None),
-        created_at=min(entry.created_at for entry in sources),
-        last_seen_at=max(entry.last_seen_at for entry in sources),
-        reinforcement_count=sum(entry.reinforcement_count for entry in sources),
-        sources=tuple(dict.fromkeys(source for entry in sources for source in entry.sources)),
-        derived_from=tuple(entry.id for entry in sources),
+        category=_merge_category(replacement.category, sources, are_inferred=are_inferred),
+        tags=_merge_tags(replacement.tags, sources, are_inferred=are_inferred),
+        metadata=_merge_metadata(sources, are_inferred=are_inferred),
+        importance=_merge_importance(replacement.importance, sources),
+        occurred_at=min((memory.occurred_at for memory in sources if memory.occurred_at), default=None),
+        created_at=min(memory.created_at for memory in sources),
+        last_seen_at=max(memory.last_seen_at for memory in sources),
+        reinforcement_count=sum(memory.reinforcement_count for memory in sources),
+        sources=tuple(dict.fromkeys(source for memory in sources for source in memory.sources)),
+        derived_from=tuple(memory.id for memory in sources),
         agent_id=sources[0].agent_id,
         user_id=sources[0].user_id,
     )
 
 
-def _is_inferred(entry: Memory) -> bool:
-    return entry.metadata.get("source") == INFERRED
+def _is_inferred(memory: Memory) -> bool:
+    return memory.metadata.get("source") == INFERRED
 
 
-def _category(offered: str | None, sources: Sequence[Memory], *, guessed: bool) -> str | None:
-    """Return the model's category, unless it would give a rank, or take one away, that is not its to give."""
-    category = validation.sanitize_category(offered)
-    warnings = [entry for entry in sources if is_anti_pattern(entry.category, entry.tags)]
+def _merge_category(proposed: str | None, sources: Sequence[Memory], *, are_inferred: bool) -> str | None:
+    """Return the model's category, or that of the most reinforced source if the model may not set it.
+
+    A model may not make or unmake an anti-pattern, make an active plan, or mark a stated fact as inferred.
+    """
+    category = validation.sanitize_category(proposed)
+    warnings = [memory for memory in sources if is_anti_pattern(memory.category, memory.tags)]
     if is_below(ANTI_PATTERNS, category) != bool(warnings) or is_below(ACTIVE_PLANS, category):
         category = None
-    if not guessed and category is not None and category.endswith(f"/{INFERRED}"):
+    if not are_inferred and category is not None and category.endswith(f"/{INFERRED}"):
         category = None
-    heirs = warnings or [entry for entry in sources if guessed or not _is_inferred(entry)]
-    return category or _most_reinforced(heirs).category
+    candidates = warnings or [memory for memory in sources if are_inferred or not _is_inferred(memory)]
+    return category or _most_reinforced(candidates).category
 
 
 def _most_reinforced(sources: Sequence[Memory]) -> Memory:
-    return max(sources, key=lambda entry: (entry.reinforcement_count, entry.last_seen_at))
+    return max(sources, key=lambda memory: (memory.reinforcement_count, memory.last_seen_at))
 
 
-def _tags(offered: Iterable[str], sources: Sequence[Memory], *, guessed: bool) -> tuple[str, ...]:
-    """Return the model's tags first, as far as those of the sources leave room for them."""
-    kept = tuple(dict.fromkeys(tag for entry in sources for tag in entry.tags))
-    # Marks that mean more than a subject are the sources' to hand on, not the model's to give.
-    new = [tag for tag in labels.sanitize_tags(offered) if tag not in {*kept, ANTI_PATTERN_TAG, INFERRED}]
-    room = new[: max(0, validation.MAX_TAGS - len(kept))]
-    named = [tag for tag in labels.sanitize_tags(offered) if tag in {*kept, *room}]
-    tags = tuple(dict.fromkeys([*named, *kept]))
-    return tags if guessed else tuple(tag for tag in tags if tag != INFERRED)
+def _merge_tags(proposed: Iterable[str], sources: Sequence[Memory], *, are_inferred: bool) -> tuple[str, ...]:
+    """Return the model's tags, then those of the sources. If there are too many, new tags are left out."""
+    source_tags = tuple(dict.fromkeys(tag for memory in sources for tag in memory.tags))
+    proposed_tags = labels.sanitize_tags(proposed)
+    # These two tags change how a memory is treated: only the sources can pass them on, not the model.
+    new_tags = [tag for tag in proposed_tags if tag not in {*source_tags, ANTI_PATTERN_TAG, INFERRED}]
+    allowed = {*source_tags, *new_tags[: max(0, validation.MAX_TAGS - len(source_tags))]}
+    tags = tuple(dict.fromkeys([*(tag for tag in proposed_tags if tag in allowed), *source_tags]))
+    return tags if are_inferred else tuple(tag for tag in tags if tag != INFERRED)
 
 
-def _metadata(sources: Sequence[Memory], *, guessed: bool) -> dict[str, str]:
-    """Return the union; where the sources differ, the newest is right."""
-    union: dict[str, str] = {}
-    for entry in sorted(sources, key=lambda entry: (entry.created_at, entry.id)):
-        union |= entry.metadata
-    if any(needs_permission(entry) for entry in sources):
-        union[PERMISSION] = "true"
-    if not guessed and union.get("source") == INFERRED:
-        told = [e.metadata.get("source") for e in sources if not _is_inferred(e)]
-        union = {key: value for key, value in union.items() if key != "source"}
-        union |= {"source": told[-1]} if told[-1:] and told[-1] is not None else {}
-    return union
+def _merge_metadata(sources: Sequence[Memory], *, are_inferred: bool) -> dict[str, str]:
+    """Return the union of the metadata. Where the sources differ, the newest one's value is kept."""
+    by_age = sorted(sources, key=lambda memory: (memory.created_at, memory.id))
+    metadata = {key: value for memory in by_age for key, value in memory.metadata.items()}
+    if any(needs_permission(memory) for memory in sources):
+        metadata[PERMISSION] = "true"
+    if not are_inferred and metadata.get("source") == INFERRED:
+        del metadata["source"]
+        stated_sources = [memory.metadata.get("source") for memory in sources if not _is_inferred(memory)]
+        if stated_sources and stated_sources[-1] is not None:
+            metadata["source"] = stated_sources[-1]
+    return metadata
 
 
-def needs_permission(entry: Memory) -> bool:
-    """Tell whether acting on an entry needs the user's word."""
-    return entry.metadata.get(PERMISSION, "").strip().lower() == "true"
+def needs_permission(memory: Memory) -> bool:
+    """Tell whether an agent needs the user's permission to act on a memory."""
+    return memory.metadata.get(PERMISSION, "").strip().lower() == "true"
 
 
-def _importance(offered: float | None, sources: Sequence[Memory]) -> float:
-    highest = max(entry.importance for entry in sources)
-    return max(highest, min(offered or 0.0, HIGHEST_RAISE))
+def _merge_importance(proposed: float | None, sources: Sequence[Memory]) -> float:
+    highest = max(memory.importance for memory in sources)
+    return max(highest, min(proposed or 0.0, MAX_RAISED_IMPORTANCE))
 
 
 def row_from_merge(fields: MergedFields) -> dict[str, Any]:
-    """Return the row of an entry that takes the place of its sources."""
+    """Return the row of a memory that replaces its sources."""
     return new_rows.row_of(
         secrets.token_hex(6),
         content=fields.content,

@@ -1,9 +1,9 @@
-"""Whether a "not" came or went: "likes tea" is no short form of "doesn't like tea".
+"""Find negations that a merged text adds or loses: "likes tea" is no short form of "doesn't like tea".
 
-A denial is a negative word with the telling words near it. Each denial of a source must meet one
-of the text that shares a word with it, and the reverse, so that of two facts the one that is denied
-stays the denied one. "Dislikes", "avoids" and "without" deny as "not" does. That something is no
-longer so may be news of the text: of an old fact and a new one it is what a merge should say.
+A denial is a negative word together with the content words near it. Each denial of a source must match one
+of the text that shares a word with it, and the reverse, so that of two facts the denied one stays denied.
+"Dislikes", "avoids" and "without" deny as "not" does. A text may add that something is no longer so: of an
+old fact and a new one, that is what a merge should say.
 """
 
 import re
@@ -32,8 +32,8 @@ _WORDS = """
     لا لم لن ليس לא אין בלי नहीं मत
 """
 _NEGATIVE = frozenset(_WORDS.split())
-# Verbs that what is liked, used or had is denied with: two facts share them.
-_GENERIC = frozenset(
+# Everyday verbs. Two unrelated denials often share one, so it doesn't show that they match.
+_GENERIC_VERBS = frozenset(
     tokenizer.tokenize("like love want use eat drink prefer have know need go get make take work")
 )
 _ENDED = frozenset({"longer", "anymore", "mehr", "plus", "ya"})
@@ -42,53 +42,60 @@ _CLAUSE_END = re.compile(
     r"[.!?;:\n\u2026\u2013\u2014]|,?\s(?:but|however|though|aber|sondern|mais|pero|ma|maar)\s"
 )
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
-# Written without spaces: in Chinese before what is denied, in Japanese and Korean at its end.
+# Negations of scripts without spaces: before the denied word in Chinese, after it in Japanese and Korean.
 _UNSPACED = re.compile("[不没沒無无未别別勿]|ない|なかった|ません|なし|ไม่|않|못|없")
 _NEAR = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Denial:
-    """A negative word, the stems near it, and whether it says that something came to an end."""
+    """A negative word in its wording, the stems near it, and whether it says that something has ended."""
 
-    shown: str
-    near: frozenset[str]
-    ended: bool = False
+    wording: str
+    near_stems: frozenset[str]
+    has_ended: bool = False
 
 
 def changed_negations(content: str, sources: Sequence[str]) -> list[str]:
-    """Return what is denied in the sources or in the text, but not in both."""
-    said = list(_denials(content))
-    told = [denial for text in sources for denial in _denials(text)]
-    return _unmet(told, said) + _unmet((denial for denial in said if not denial.ended), told)
+    """Return the wordings of what is denied in the sources or in the text, but not in both."""
+    text_denials = list(_denials(content))
+    source_denials = [denial for source in sources for denial in _denials(source)]
+    added = (denial for denial in text_denials if not denial.has_ended)
+    return _unmatched(source_denials, text_denials) + _unmatched(added, source_denials)
 
 
-def _unmet(denials: Iterable[Denial], others: Sequence[Denial]) -> list[str]:
-    return [one.shown for one in denials if one.near and not any(one.near & other.near for other in others)]
+def _unmatched(denials: Iterable[Denial], others: Sequence[Denial]) -> list[str]:
+    return [
+        denial.wording
+        for denial in denials
+        if denial.near_stems and not any(denial.near_stems & other.near_stems for other in others)
+    ]
 
 
 def _denials(text: str) -> Iterator[Denial]:
     plain = text.casefold().replace("\u2019", "'")
     for clause in _CLAUSE_END.split(plain):
-        spoken = _WORD.findall(clause)
-        for place, word in enumerate(spoken):
+        words = _WORD.findall(clause)
+        for position, word in enumerate(words):
             if word in _NEGATIVE or word.startswith("n'"):
-                yield _denial(spoken, place)
+                yield _denial_at(words, position)
     for match in _UNSPACED.finditer(plain):
-        around = (
-            plain[max(0, match.start() - _NEAR) : match.start()] + plain[match.end() : match.end() + _NEAR]
-        )
-        yield Denial(match[0], frozenset(c for c in around if c.isalnum()))
+        before = plain[max(0, match.start() - _NEAR) : match.start()]
+        after = plain[match.end() : match.end() + _NEAR]
+        yield Denial(match[0], frozenset(character for character in before + after if character.isalnum()))
 
 
-def _denial(spoken: Sequence[str], place: int) -> Denial:
-    after = spoken[place + 1 : place + 1 + _WINDOW]
-    near = _telling(after) or _telling(spoken[max(0, place - _WINDOW) : place])
-    return Denial(" ".join([spoken[place], *after[:3]]), near, ended=not _ENDED.isdisjoint(after))
+def _denial_at(words: Sequence[str], position: int) -> Denial:
+    after = words[position + 1 : position + 1 + _WINDOW]
+    near_stems = _content_stems(after) or _content_stems(words[max(0, position - _WINDOW) : position])
+    wording = " ".join([words[position], *after[:3]])
+    return Denial(wording, near_stems, has_ended=not _ENDED.isdisjoint(after))
 
 
-def _telling(spoken: Sequence[str]) -> frozenset[str]:
-    """Return the stems that tell what is denied: not who does it, nor an everyday verb if more is said."""
-    stems = frozenset(tokenizer.tokenize(" ".join(w for w in spoken if w not in tokenizer.QUESTION_WORDS)))
+def _content_stems(words: Sequence[str]) -> frozenset[str]:
+    """Return the stems of what is denied: no generic subjects; everyday verbs only if only they are left."""
+    stems = frozenset(
+        tokenizer.tokenize(" ".join(word for word in words if word not in tokenizer.QUESTION_WORDS))
+    )
     stems -= common_words.GENERIC_SUBJECTS
-    return stems - _GENERIC or stems
+    return stems - _GENERIC_VERBS or stems

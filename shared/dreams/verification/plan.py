@@ -1,7 +1,7 @@
-"""What a model proposes to do with the entries it was shown. Pure data: nothing here is believed yet.
+"""A model's plan for the memories that it was shown, as data that nothing has checked yet.
 
-`parse` reads generously, because a plan can do no harm: every item that the model wrote stays an
-item of the plan, even one without ids or content, so that `check` can answer for each.
+`parse` is lenient, because a plan alone changes nothing. Every item that the model wrote stays an item of
+the plan, even one without ids or content, so that `check` can accept or reject each of them.
 """
 
 import math
@@ -23,7 +23,7 @@ _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """An entry to go without naming what takes its place. `reason` is lower-case."""
+    """A memory to archive, without naming a replacement. `reason` is in lower case."""
 
     id: str
     reason: str
@@ -31,7 +31,7 @@ class Deletion:
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """An entry to take the place of its sources. `importance` is finite, or None when untold."""
+    """A memory that replaces its sources. `importance` is from 0 to 1, or None if the model gave none."""
 
     content: str
     category: str | None
@@ -42,90 +42,95 @@ class Replacement:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a model proposes, in its order."""
+    """The items that a model proposes, in its order."""
 
     deletions: tuple[Deletion, ...]
     replacements: tuple[Replacement, ...]
 
 
 def parse(reply: str) -> Plan:
-    """Read `{toDelete: [{id, reason} | id], toSave: [{content, category, tags, sourceIds}]}`.
+    """Parse `{toDelete: [{id, reason} | id], toSave: [{content, category, tags, sourceIds}]}`.
 
-    A bare id is read as a duplicate. Raises errors.BadReply when the reply holds no such object.
+    An id without a reason is read as a duplicate. Raises errors.InvalidModelReply if the reply has no such
+    object.
     """
-    told = model_output.parse_object(reply, *_DELETIONS, *_REPLACEMENTS)
+    payload = model_output.parse_object(reply, *_DELETIONS, *_REPLACEMENTS)
     return Plan(
-        deletions=tuple(map(_deletion, _items(told, _DELETIONS))),
-        replacements=tuple(map(_replacement, _items(told, _REPLACEMENTS))),
+        deletions=tuple(map(_parse_deletion, _items(payload, _DELETIONS))),
+        replacements=tuple(map(_parse_replacement, _items(payload, _REPLACEMENTS))),
     )
 
 
-def _items(told: dict[str, Any], names: Iterable[str]) -> list[Any]:
-    value: Any = next((told[name] for name in names if told.get(name)), [])
+def _items(payload: dict[str, Any], names: Iterable[str]) -> list[Any]:
+    value: Any = next((payload[name] for name in names if payload.get(name)), [])
     return value if isinstance(value, list) else [value]
 
 
-def _deletion(item: Any) -> Deletion:
+def _parse_deletion(item: Any) -> Deletion:
     if not isinstance(item, dict):
-        return Deletion(_id(item), DUPLICATE)
+        return Deletion(_parse_id(item), DUPLICATE)
     reason = item.get("reason")
-    return Deletion(_id(item.get("id")), reason.strip().lower() if isinstance(reason, str) else DUPLICATE)
-
-
-def _replacement(item: Any) -> Replacement:
-    told = item if isinstance(item, dict) else {"content": item}
-    content, category = told.get("content"), told.get("category")
-    return Replacement(
-        content=content.strip() if isinstance(content, str) else "",
-        category=category if isinstance(category, str) and category.strip() else None,
-        tags=tuple(tag.strip() for tag in to_list(told.get("tags")) if isinstance(tag, str)),
-        source_ids=tuple(map(_id, to_list(told.get("sourceIds") or told.get("source_ids")))),
-        importance=to_unit_interval(told.get("importance")),
+    return Deletion(
+        _parse_id(item.get("id")), reason.strip().lower() if isinstance(reason, str) else DUPLICATE
     )
 
 
-def _id(value: Any) -> str:
+def _parse_replacement(item: Any) -> Replacement:
+    fields = item if isinstance(item, dict) else {"content": item}
+    content, category = fields.get("content"), fields.get("category")
+    return Replacement(
+        content=content.strip() if isinstance(content, str) else "",
+        category=category if isinstance(category, str) and category.strip() else None,
+        tags=tuple(tag.strip() for tag in to_list(fields.get("tags")) if isinstance(tag, str)),
+        source_ids=tuple(map(_parse_id, to_list(fields.get("sourceIds") or fields.get("source_ids")))),
+        importance=to_unit_interval(fields.get("importance")),
+    )
+
+
+def _parse_id(value: Any) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
-        value = str(value)  # an id of digits alone
+        value = str(value)  # an id of digits only
     if not isinstance(value, str):
         return ""
-    # Entries are shown as `[ID:…]`, and some models give the whole label back.
+    # Memories are shown as `[ID:…]`, and some models return the whole label.
     return value.strip(" []\t\n").lower().removeprefix("id:").strip()
 
 
 def to_list(value: Any) -> list[Any]:
-    """Return what a model gave as a list; a text is one item, or several between commas."""
+    """Return a model's value as a list. A text is split at its commas; anything else is an empty list."""
     if isinstance(value, str):
         return value.split(",")
     return value if isinstance(value, list) else []
 
 
 def to_unit_interval(value: Any) -> float | None:
-    """Return a number of a model within 0..1, or None for what is no number."""
+    """Return a model's number within 0 and 1, or None for anything but a finite number."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     if isinstance(value, float) and not math.isfinite(value):
         return None
-    return float(min(1, max(0, value)))  # in this order: not every int fits into a float
+    return float(min(1, max(0, value)))  # min and max first: float() fails on very large integers
 
 
 def as_json(plan: Plan) -> dict[str, Any]:
-    """Return the plan in the model's shape, as any store can hold it (`storable`)."""
+    """Return the plan in the model's own format, with texts that can be stored."""
     return {
-        "toDelete": [{"id": storable(d.id), "reason": storable(d.reason)} for d in plan.deletions],
+        "toDelete": [
+            {"id": storable(deletion.id), "reason": storable(deletion.reason)} for deletion in plan.deletions
+        ],
         "toSave": [
             {
-                "content": storable(r.content),
-                "category": r.category and storable(r.category),
-                "tags": [storable(tag) for tag in r.tags],
-                "sourceIds": [storable(one) for one in r.source_ids],
-                "importance": r.importance,
+                "content": storable(replacement.content),
+                "category": replacement.category and storable(replacement.category),
+                "tags": [storable(tag) for tag in replacement.tags],
+                "sourceIds": [storable(source_id) for source_id in replacement.source_ids],
+                "importance": replacement.importance,
             }
-            for r in plan.replacements
+            for replacement in plan.replacements
         ],
     }
 
 
 def storable(text: str) -> str:
-    """Return a text with U+FFFD for NUL and half characters, which Postgres or JSON refuse."""
+    """Return a text with U+FFFD in place of NUL and lone surrogates, which Postgres and JSON refuse."""
     return _UNSTORABLE.sub("\ufffd", text)

@@ -1,8 +1,8 @@
-"""Numbers, days and times of a text, as they compare: "1,000" is 1000, "5 percent" 5 %, "2pm" 14:00.
+"""Normalise the numbers, days and times of a text: "1,000" is 1000, "5 percent" is 5 %, "2pm" is 14:00.
 
-Values stay texts: 3.10 is a version, not 3.1. What follows a number and is no known unit is a word
-of the text like any other. Days that are written with slashes are not read as days, since nobody knows
-which number is the month: they stay as they stand.
+Values stay texts, because 3.10 may be a version and is then not 3.1. A word after a number that is no known
+unit is an ordinary word. Days that are written with slashes are not parsed, because nobody knows which
+number is the month: they are compared as they are written.
 """
 
 import re
@@ -77,29 +77,29 @@ _SPELLED = {
 
 
 def days(text: str) -> tuple[dict[str, str], str]:
-    """Return the days of a text (ISO, with their wording) and the text without them."""
-    found: dict[str, str] = {}
+    """Return the days of a text, as wording by ISO date, and the text without them."""
+    wordings: dict[str, str] = {}
 
-    def taken(match: re.Match[str], parts: tuple[str, ...]) -> str:
+    def take(match: re.Match[str], parts: tuple[str, ...]) -> str:
         try:
             day = date(*map(int, parts))
         except ValueError:
             return match[0]
-        found[day.isoformat()] = match[0]
+        wordings[day.isoformat()] = match[0]
         return " \ufffc "
 
     for pattern, parts_of in _DAYS:
-        text = pattern.sub(lambda m, parts_of=parts_of: taken(m, parts_of(m)), text)  # type: ignore[misc]
-    return found, text
+        text = pattern.sub(lambda m, parts_of=parts_of: take(m, parts_of(m)), text)  # type: ignore[misc]
+    return wordings, text
 
 
 def times(text: str) -> tuple[dict[str, str], str]:
-    """Return the times of day of a text (HH:MM, with their wording) and the text without them."""
-    found = {_clock(match): match[0].strip() for match in _TIME.finditer(text)}
-    return found, _TIME.sub(" \ufffc ", text)
+    """Return the times of day of a text, as wording by HH:MM, and the text without them."""
+    wordings = {_to_24_hours(match): match[0].strip() for match in _TIME.finditer(text)}
+    return wordings, _TIME.sub(" \ufffc ", text)
 
 
-def _clock(match: re.Match[str]) -> str:
+def _to_24_hours(match: re.Match[str]) -> str:
     hour, minute, half = int(match[1] or match[4]), match[2] or "00", (match[3] or match[5] or "").lower()
     if half:
         hour = hour % 12 + (12 if half == "p" else 0)
@@ -107,7 +107,7 @@ def _clock(match: re.Match[str]) -> str:
 
 
 def value(digits: str) -> str:
-    """Return a number as it compares: western digits, a decimal point, no grouping."""
+    """Return the compared form of a number: ASCII digits, a decimal point, no grouping."""
     plain = "".join(str(unicodedata.decimal(c)) if c.isdecimal() else c for c in digits)
     if _GROUPED.fullmatch(plain):
         return re.sub("[,\u2019']", "", plain)
@@ -117,7 +117,7 @@ def value(digits: str) -> str:
 
 
 def unit(text: str, start: int, end: int) -> str:
-    """Return the unit of the number at `start`..`end`: what stands behind it, or a currency before it."""
+    """Return the unit of the number at `start`..`end`: the one after it, or a currency before it."""
     if before := _BEFORE.search(text[max(0, start - 5) : start]):
         return named_unit(before[1] or before[2])
     after = _AFTER.match(text, end)
@@ -125,15 +125,15 @@ def unit(text: str, start: int, end: int) -> str:
 
 
 def named_unit(name: str) -> str:
-    """Return a unit's one name, or an empty text for what is none."""
+    """Return the canonical name of a unit, or an empty string if the name is no unit."""
     return _UNITS.get(name.replace(" ", "").casefold(), "")
 
 
 def spelled(word: str) -> str | None:
-    """Return the value of a number that is written as a word, in lower case."""
+    """Return the value of a number that is written as a lower-case word, or None."""
     return _SPELLED.get(word)
 
 
 def is_measure(word: str) -> bool:
-    """Tell whether a word, case folded, belongs to a number beside it: a unit or a month."""
+    """Tell whether a case-folded word is a unit or a month, and so belongs to the number beside it."""
     return bool(named_unit(word)) or word in _MONTH

@@ -1,4 +1,4 @@
-"""Take a text apart into what `specifics` compares: first addresses and moments, then word by word."""
+"""Parse a text into the parts that `specifics` compares: first addresses, days and times, then each word."""
 
 import re
 import unicodedata
@@ -17,9 +17,9 @@ _QUOTED = re.compile(
     "|(?<!\\w)'([^'\n]{2,300})'(?!\\w)|\u2018([^\u2018\u2019\n]{2,300})\u2019(?!\\w)"
 )
 _TRAILING = ".,;:!?\u2026 "
-_LOANED = re.compile("[\u30a1-\u30fa\u30fc]{2,}")
+_LOAN_WORD = re.compile("[\u30a1-\u30fa\u30fc]{2,}")
 _HAN = "\u4e00-\u9fff"
-_TITLED = re.compile(
+_NAME_WITH_TITLE = re.compile(
     f"[{_HAN}]{{1,2}}(?:さん|さま|様|くん|ちゃん|先生|氏)|[{_HAN}]{{2}}(?:市|省|县|県|區|区|町|村|路|街|公司|大学|駅|站)"
 )
 
@@ -27,43 +27,43 @@ _JOINED = r"(?:(?<=\d)[,'\u2019](?=\d)|[._/:&@'\u2019\u2010\u2011-](?=\w))"
 _PIECE = re.compile(rf"(?:[#@]|\$(?=[^\W\d]))?\w+(?:{_JOINED}\w+)*(?:\+\+|\#(?!\w))?")
 _NUMBER = re.compile(r"\d+(?:[.,'\u2019/:]\d+)*")
 _SPACED = re.compile(r"(?<![\w.,])(\d{1,3}(?: \d{3})+)(?!\w)")
-_GLUED = re.compile(r"(\d+(?:[.,]\d+)*)([^\W\d_]{1,8})")
+_NUMBER_WITH_UNIT = re.compile(r"(\d+(?:[.,]\d+)*)([^\W\d_]{1,8})")
 _ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th|er|e|\u00ba|\u00aa)", re.IGNORECASE)
 _DOTTED = re.compile(r"(?:[^\W\d_]\.)+[^\W\d_]")
-_HUMP = re.compile(r"[^\W\d_](?<=[a-z\u00df-\u00ff])[A-Z]|[A-Z]{2}[a-z]{2}")
-_OPENING = re.compile(
+_CAMEL_CASE = re.compile(r"[^\W\d_](?<=[a-z\u00df-\u00ff])[A-Z]|[A-Z]{2}[a-z]{2}")
+_SENTENCE_OPENING = re.compile(
     r"(?:^|[.!?\u2026:;\u3002\uff01\uff1f\n>|(\[\u2022*#\u2013\u2014]|(?<!\w)-)[\"'\u201c\u201e\u2018\u00ab(\[*_`\s\u00bf\u00a1]*$"
 )
 _JOINT = re.compile("[-'\u2019\u2010\u2011/:]")
 
 
 def parse_text(text: str) -> ParsedText:
-    """Return a text taken apart."""
+    """Return the parts of a text."""
     plain = _SPACED.sub(lambda m: m[1].replace(" ", ""), unicodedata.normalize("NFKC", text))
-    reading = ParsedText(text=_squeezed(plain))
-    for shown in _verbatims(plain):
-        reading.add(Specific(Kind.VERBATIM, _squeezed(shown), shown))
-    rest = UNSPACED.sub(" \ufffc ", _read_moments(reading, _without_addresses(plain)))
+    parsed = ParsedText(text=_normalize(plain))
+    for wording in _find_verbatims(plain):
+        parsed.add(Specific(Kind.VERBATIM, _normalize(wording), wording))
+    rest = UNSPACED.sub(" \ufffc ", _parse_moments(parsed, _without_addresses(plain)))
     pieces = list(_PIECE.finditer(rest))
-    # A title, or shouting: capitals that say nothing.
-    shouted = len(pieces) > 3 and not any(match[0][0].islower() for match in pieces)
+    # A title or a text in capitals: there a capital says nothing about a word.
+    is_capitalized = len(pieces) > 3 and not any(match[0][0].islower() for match in pieces)
     for match in pieces:
-        _read_piece(reading, rest, match, shouted=shouted)
-    return reading
+        _parse_piece(parsed, rest, match, is_capitalized=is_capitalized)
+    return parsed
 
 
-def _squeezed(text: str) -> str:
+def _normalize(text: str) -> str:
     straight = text.translate({0x2018: "'", 0x2019: "'", 0x201C: '"', 0x201D: '"', 0x201E: '"'})
     return " ".join(straight.casefold().split())
 
 
-def _verbatims(text: str) -> Iterator[str]:
-    """Yield what must come back as it stands: addresses, paths, quotations, loan words, titled names."""
-    for pattern in (_WEB, _MAIL, _PATH, _QUOTED, _LOANED, _TITLED):
+def _find_verbatims(text: str) -> Iterator[str]:
+    """Yield what must be kept as it is written: addresses, paths, quotations, loan words, titled names."""
+    for pattern in (_WEB, _MAIL, _PATH, _QUOTED, _LOAN_WORD, _NAME_WITH_TITLE):
         for match in pattern.finditer(text):
-            shown = match[match.lastindex or 0].strip(_TRAILING)
-            if any(character.isalnum() for character in shown):
-                yield shown
+            wording = match[match.lastindex or 0].strip(_TRAILING)
+            if any(character.isalnum() for character in wording):
+                yield wording
 
 
 def _without_addresses(text: str) -> str:
@@ -72,30 +72,32 @@ def _without_addresses(text: str) -> str:
     return text
 
 
-def _read_moments(reading: ParsedText, text: str) -> str:
+def _parse_moments(parsed: ParsedText, text: str) -> str:
+    """Add the days and times of a text; return the text without them."""
     days, text = quantities.days(text)
     times, text = quantities.times(text)
-    for kind, found, known in ((Kind.DAY, days, reading.days), (Kind.TIME, times, reading.times)):
-        known.update(found)
-        for key, shown in found.items():
-            reading.add(Specific(kind, key, shown))
+    for kind, wordings, keys in ((Kind.DAY, days, parsed.days), (Kind.TIME, times, parsed.times)):
+        keys.update(wordings)
+        for key, wording in wordings.items():
+            parsed.add(Specific(kind, key, wording))
     return text
 
 
-def _read_piece(reading: ParsedText, text: str, match: re.Match[str], *, shouted: bool) -> None:
+def _parse_piece(parsed: ParsedText, text: str, match: re.Match[str], *, is_capitalized: bool) -> None:
     piece = match[0].strip("_")
-    reading.words.add(_squeezed(piece))
+    parsed.words.add(_normalize(piece))
     if _is_unit(text, match):
-        return  # its number has it
-    if glued := _glued(piece):
-        reading.add_number(quantities.value(glued[0]), piece, quantities.named_unit(glued[1]))
+        return  # it is stored with its number
+    if number_and_unit := _split_unit(piece):
+        digits, unit = number_and_unit
+        parsed.add_number(quantities.value(digits), piece, quantities.named_unit(unit))
     elif _DOTTED.fullmatch(piece):
-        _read_word(reading, piece.replace(".", ""), starts=False, shouted=not piece.isupper())
+        _parse_word(parsed, piece.replace(".", ""), is_first=False, is_capitalized=not piece.isupper())
     elif _is_code(piece):
-        reading.capitals.update(part.casefold() for part in re.split(r"\W+", piece) if part[:1].isupper())
-        reading.add(Specific(Kind.VERBATIM, _squeezed(piece), piece))
+        parsed.capitals.update(part.casefold() for part in re.split(r"\W+", piece) if part[:1].isupper())
+        parsed.add(Specific(Kind.VERBATIM, _normalize(piece), piece))
     else:
-        _read_parts(reading, text, match, shouted=shouted)
+        _parse_parts(parsed, text, match, is_capitalized=is_capitalized)
 
 
 def _is_unit(text: str, match: re.Match[str]) -> bool:
@@ -108,16 +110,16 @@ def _is_unit(text: str, match: re.Match[str]) -> bool:
     return before.isdecimal() or (match[0].isupper() and after[:1].isdecimal())
 
 
-def _glued(piece: str) -> tuple[str, str] | None:
-    """Part "10GB" and "2nd" into number and rest; None for what is no number with a unit."""
+def _split_unit(piece: str) -> tuple[str, str] | None:
+    """Split "10GB" and "2nd" into number and unit. Return None for what is no number with a unit."""
     if ordinal := _ORDINAL.fullmatch(piece):
         return ordinal[1], ""
-    glued = _GLUED.fullmatch(piece)
-    return (glued[1], glued[2]) if glued and quantities.named_unit(glued[2]) else None
+    match = _NUMBER_WITH_UNIT.fullmatch(piece)
+    return (match[1], match[2]) if match and quantities.named_unit(match[2]) else None
 
 
 def _is_code(piece: str) -> bool:
-    """Tell whether a piece means something only as it is written: a name in code, a model, a file."""
+    """Tell whether a piece must be kept as it is written: an identifier, a model number, a file name."""
     if piece[:1] in "#@$" or piece.endswith(("+", "#")) or any(c in piece for c in "_&@"):
         return True
     if _NUMBER.fullmatch(piece):
@@ -127,23 +129,23 @@ def _is_code(piece: str) -> bool:
         parts = parts[1:]
     if any(c.isdecimal() for part in parts for c in part) and not all(map(_NUMBER.fullmatch, parts)):
         return True
-    return "." in piece.strip("0123456789.") or piece.count("/") > 1 or _HUMP.search(piece) is not None
+    return "." in piece.strip("0123456789.") or piece.count("/") > 1 or _CAMEL_CASE.search(piece) is not None
 
 
-def _read_parts(reading: ParsedText, text: str, match: re.Match[str], *, shouted: bool) -> None:
-    """Read what joints hold together, each part by itself: "Smith-Jones", "don't", "5-year", "5-6 km"."""
+def _parse_parts(parsed: ParsedText, text: str, match: re.Match[str], *, is_capitalized: bool) -> None:
+    """Parse each part of a compound by itself: "Smith-Jones", "don't", "5-year", "5-6 km"."""
     piece = match[0].strip("_")
     parts = [piece] if _NUMBER.fullmatch(piece) else _JOINT.split(piece)
-    starts = _starts_sentence(text, match.start())
+    is_first = _starts_sentence(text, match.start())
     for part, following in zip(parts, [*parts[1:], ""], strict=True):
         if _NUMBER.fullmatch(part):
             unit = quantities.named_unit(following) if following else ""
             if len(parts) == 1 or not following:
                 unit = quantities.unit(text, match.start(), match.end())
-            reading.add_number(_signed(text, match.start(), part), part, unit)
+            parsed.add_number(_signed(text, match.start(), part), part, unit)
         else:
-            _read_word(reading, part, starts=starts, shouted=shouted)
-        starts = False
+            _parse_word(parsed, part, is_first=is_first, is_capitalized=is_capitalized)
+        is_first = False
 
 
 def _signed(text: str, start: int, digits: str) -> str:
@@ -156,25 +158,25 @@ def _signed(text: str, start: int, digits: str) -> str:
 
 def _starts_sentence(text: str, start: int) -> bool:
     before = text[max(0, start - 12) : start]
-    return _OPENING.search(before if start <= len(before) else f"x{before}") is not None
+    return _SENTENCE_OPENING.search(before if start <= len(before) else f"x{before}") is not None
 
 
-def _read_word(reading: ParsedText, word: str, *, starts: bool, shouted: bool) -> None:
+def _parse_word(parsed: ParsedText, word: str, *, is_first: bool, is_capitalized: bool) -> None:
     lower = word.casefold()
-    reading.words.add(lower)
-    reading.stems.add(stemmer.stem(lower))
+    parsed.words.add(lower)
+    parsed.stems.add(stemmer.stem(lower))
     if number := quantities.spelled(lower):
-        reading.add_number(number, word, "")
+        parsed.add_number(number, word, "")
     if not word[:1].isupper():
         return
-    reading.capitals.add(lower)
+    parsed.capitals.add(lower)
     if _is_acronym(word):
-        # A single one is an acronym of the text's own; in a text of nothing but capitals any word may be.
+        # In a text in capitals every word looks like an acronym, so it counts as an ordinary word there.
         lower = word.removesuffix("s").casefold()
-        reading.acronyms.add(lower)
-        reading.add(Specific(Kind.SENTENCE_START if shouted else Kind.ACRONYM, lower, word))
-    elif kind := _kind_of_name(word, starts=starts or shouted):
-        reading.add(Specific(kind, lower, word))
+        parsed.acronyms.add(lower)
+        parsed.add(Specific(Kind.SENTENCE_START if is_capitalized else Kind.ACRONYM, lower, word))
+    elif kind := _kind_of_name(word, is_first=is_first or is_capitalized):
+        parsed.add(Specific(kind, lower, word))
 
 
 def _is_acronym(word: str) -> bool:
@@ -182,9 +184,9 @@ def _is_acronym(word: str) -> bool:
     return len(capitals) > 1 and capitals.isupper()
 
 
-def _kind_of_name(word: str, *, starts: bool) -> Kind | None:
+def _kind_of_name(word: str, *, is_first: bool) -> Kind | None:
     if len(word) == 1:
-        return None if starts or word == "I" else Kind.NAME
-    if starts:
+        return None if is_first or word == "I" else Kind.NAME
+    if is_first:
         return None if common_words.is_common_opener(word) else Kind.SENTENCE_START
     return None if common_words.is_function_word(word) else Kind.NAME

@@ -94,10 +94,10 @@ def test_the_category_is_always_one_of_anti_patterns(offered: str | None, catego
 def test_the_badly_formed_and_the_known_are_refused_and_the_rest_is_kept() -> None:
     texts = [SOUND, SOUND.replace("German", "in German"), "Don't", "Don't run X because Y — instead Z"]
     found = anti_patterns.parse(json.dumps([{"content": text} for text in texts]))
-    accepted, rejections = anti_patterns.checked(found, [])
+    accepted, rejections = anti_patterns.check_new(found, [])
     assert [one.content for one in accepted] == [texts[0], texts[3]]
     assert [(one.code, one.item["index"]) for one in rejections] == [
         (RejectionCode.DUPLICATE, 1),
         (RejectionCode.MALFORMED, 2),
     ]
-    assert anti_patterns.checked(found[:1], [entry(1, SOUND.lower())])[0] == []
+    assert anti_patterns.check_new(found[:1], [entry(1, SOUND.lower())])[0] == []

@@ -268,7 +268,7 @@ def test_a_merge_is_data_that_compares() -> None:
 def test_what_is_left_after_a_plan_lacks_what_it_archived_and_counts_what_it_pruned() -> None:
     entries = [entry(0, TEA), entry(1, GREEN), *many(20)[2:]]
     before = snapshot(*entries, pruned_already=1)
-    left = before.left_after(check(plan(saving(GREEN, 0, 1), *deleting(2)), before))
-    assert left.entries.keys() == {name(number) for number in range(3, 20)}
+    left = before.remaining_after(check(plan(saving(GREEN, 0, 1), *deleting(2)), before))
+    assert left.memories.keys() == {name(number) for number in range(3, 20)}
     assert (before.prune_quota, left.pruned_already, left.prune_quota) == (3, 2, 2)
     assert (left.scope, left.scope_size) == (before.scope, before.scope_size)

@@ -75,9 +75,9 @@ STRAYS = some.one_of(
 @some.composite
 def replacements(draw: Any, offered: Snapshot) -> Replacement:
     """Return a replacement that says all its sources one after the other, or not quite."""
-    known = some.sampled_from(sorted(offered.entries))
+    known = some.sampled_from(sorted(offered.memories))
     sources = draw(some.lists(known, min_size=1, max_size=3))
-    told = [offered.entries[one].content for one in dict.fromkeys(sources)]
+    told = [offered.memories[one].content for one in dict.fromkeys(sources)]
     manner = draw(some.sampled_from(["all", "all", "all", "all", "less", "stray"]))
     content = draw(STRAYS) if manner == "stray" else "; ".join(told[manner == "less" :])
     if draw(some.integers(0, 4)) == 0:
@@ -95,7 +95,7 @@ def replacements(draw: Any, offered: Snapshot) -> Replacement:
 def dreams(draw: Any) -> tuple[Plan, Snapshot]:
     """Return a plan and what it was made from."""
     offered = draw(scopes())
-    ids = some.one_of(some.sampled_from(sorted(offered.entries)), IDS)
+    ids = some.one_of(some.sampled_from(sorted(offered.memories)), IDS)
     deletions = draw(some.lists(some.builds(Deletion, ids, REASONS), max_size=8))
     return plan(*deletions, *draw(some.lists(replacements(offered), max_size=4))), offered
 
@@ -113,7 +113,7 @@ def test_no_plan_loses_a_fact(dream: tuple[Plan, Snapshot]) -> None:
     proposed, offered = dream
     checked = check(proposed, offered)
     successor = {source: merge for merge in checked.merges for source in merge.source_ids}
-    for id_, one in offered.entries.items():
+    for id_, one in offered.memories.items():
         if id_ not in checked.archived_ids:
             continue
         assert one.archived_at is None
@@ -152,7 +152,7 @@ def test_what_is_archived_was_offered_once_and_asked_for(dream: tuple[Plan, Snap
     checked = check(proposed, offered)
     sources = [source for merge in checked.merges for source in merge.source_ids]
     assert len(sources) == len(set(sources))
-    assert checked.archived_ids <= offered.entries.keys()
+    assert checked.archived_ids <= offered.memories.keys()
     for merge in checked.merges:
         assert set(merge.source_ids) <= set(proposed.replacements[merge.index].source_ids)
         assert merge.fields.derived_from == merge.source_ids
@@ -171,7 +171,7 @@ def test_the_sources_of_a_refused_replacement_stay_unless_another_one_holds_them
     merged = {source for merge in checked.merges for source in merge.source_ids}
     for one in checked.rejections:
         if one.item["kind"] == "replacement":
-            sources = set(proposed.replacements[one.item["index"]].source_ids) & offered.entries.keys()
+            sources = set(proposed.replacements[one.item["index"]].source_ids) & offered.memories.keys()
             assert (sources - merged).isdisjoint(checked.archived_ids)
 
 

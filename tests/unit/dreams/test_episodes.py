@@ -94,7 +94,7 @@ def test_a_continuation_keeps_what_was_told_of_a_live_episode() -> None:
         {"id": name(4), "content": "Ada chose Postgres."},
         {"id": name(9), "content": longer},
     ]
-    accepted, rejections = episodes.checked(continued(*items), kept)
+    accepted, rejections = episodes.check_updates(continued(*items), kept)
     assert [one.id for one in accepted] == [name(1)]
     expected = [
         RejectionCode.SOURCE_TAKEN,
@@ -106,7 +106,7 @@ def test_a_continuation_keeps_what_was_told_of_a_live_episode() -> None:
     assert "Bo" in rejections[2].words
     gone = {name(2): archived(2, STORY).model_copy(update={"category": "episodic/task"})}
     assert (
-        episodes.checked(continued({"id": name(2), "content": longer}), gone)[1][0].code
+        episodes.check_updates(continued({"id": name(2), "content": longer}), gone)[1][0].code
         == RejectionCode.NOT_LIVE
     )
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from shared.dreams.verification.merge import merged
+from shared.dreams.verification.merge import merge_fields
 from shared.memory.longterm.memory import Source
 from tests.unit.dreams.entries import DAWN, entry, name, saving
 
@@ -14,7 +14,7 @@ HOUR = timedelta(hours=1)
 
 def fields(*sources: dict[str, Any], **offered: Any) -> Any:
     made = [entry(number, **one) for number, one in enumerate(sources, 1)]
-    return merged(saving("User likes tea", *range(1, len(made) + 1), **offered), made)
+    return merge_fields(saving("User likes tea", *range(1, len(made) + 1), **offered), made)
 
 
 def test_times_and_counts_add_up() -> None:

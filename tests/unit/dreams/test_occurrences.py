@@ -51,9 +51,9 @@ def test_one_that_is_not_reached_is_not(levels: list[Level]) -> None:
 def test_runs_add_up_and_a_key_is_due_once() -> None:
     counted = {"k": (seen(CASUAL, 1), seen(CASUAL, 2))}
     [tally] = preferences.newly_due(counted, [marked(CASUAL, 3)])
-    assert set(tally.sightings) == {seen(CASUAL, 1), seen(CASUAL, 2), seen(CASUAL, 3)}
-    assert preferences.newly_due({"k": tally.sightings}, [marked(VERY, 4)]) == []
-    [again] = preferences.tallied({"k": tally.sightings}, [marked(VERY, 4)])
+    assert set(tally.evidence) == {seen(CASUAL, 1), seen(CASUAL, 2), seen(CASUAL, 3)}
+    assert preferences.newly_due({"k": tally.evidence}, [marked(VERY, 4)]) == []
+    [again] = preferences.count_by_key({"k": tally.evidence}, [marked(VERY, 4)])
     assert again.is_due
     assert again.was_due
 
@@ -69,18 +69,18 @@ def test_the_same_turn_of_another_session_is_another_place() -> None:
 
 
 def test_a_place_counts_at_its_strongest() -> None:
-    [tally] = preferences.tallied({"k": (seen(CASUAL, 1),)}, [marked(MILD, 1)])
-    assert tally.sightings == (seen(MILD, 1),)
-    [weaker] = preferences.tallied({"k": (seen(MILD, 1),)}, [marked(CASUAL, 1)])
-    assert weaker.sightings == (seen(MILD, 1),)
+    [tally] = preferences.count_by_key({"k": (seen(CASUAL, 1),)}, [marked(MILD, 1)])
+    assert tally.evidence == (seen(MILD, 1),)
+    [weaker] = preferences.count_by_key({"k": (seen(MILD, 1),)}, [marked(CASUAL, 1)])
+    assert weaker.evidence == (seen(MILD, 1),)
 
 
 def test_several_turns_of_one_exchange_are_one_place_also_when_cut_differently() -> None:
     assert preferences.newly_due({}, [marked(MILD, 1, 2, 3)]) == []
     counted = {"k": (seen(MILD, 1, 2),)}
     assert preferences.newly_due(counted, [marked(MILD, 2, 3)]) == []
-    [tally] = preferences.tallied({"k": (seen(CASUAL, 1), seen(CASUAL, 3))}, [marked(CASUAL, 1, 3)])
-    assert tally.sightings == (seen(CASUAL, 1, 3),)
+    [tally] = preferences.count_by_key({"k": (seen(CASUAL, 1), seen(CASUAL, 3))}, [marked(CASUAL, 1, 3)])
+    assert tally.evidence == (seen(CASUAL, 1, 3),)
 
 
 def test_keys_are_apart_and_compared_as_normalised() -> None:
@@ -112,13 +112,13 @@ def test_however_marks_are_spread_over_runs_and_repeated_the_count_is_the_same(
     places: list[tuple[Level, int]], cut: int, chance: Any
 ) -> None:
     marks = [marked(level, seq) for level, seq in places]
-    first = preferences.tallied({}, marks[:cut])
-    counted = {tally.key: tally.sightings for tally in first}
+    first = preferences.count_by_key({}, marks[:cut])
+    counted = {tally.key: tally.evidence for tally in first}
     second = [*marks[cut:], *marks[:cut]]
     chance.shuffle(second)
     strongest = {seq: max(lv.weight for lv, s in places if s == seq) for _, seq in places}
-    for tally in preferences.tallied(counted, second):
-        assert {min(one.seqs): one.level.weight for one in tally.sightings} == strongest
+    for tally in preferences.count_by_key(counted, second):
+        assert {min(one.seqs): one.level.weight for one in tally.evidence} == strongest
         assert tally.is_due == (sum(strongest.values()) >= 6)
 
 
