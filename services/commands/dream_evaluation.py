@@ -1,4 +1,4 @@
-"""Let a model dream over the example scope, on a stack of its own, and measure what it did."""
+"""Run dreams with a given model over the example scope, on a stack of its own, and measure the result."""
 
 import json
 import sys
@@ -19,121 +19,122 @@ from shared.foundation import config, errors
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "dream"
 _PASSES = ["deduplicate", "consolidate", "mine_anti_patterns"]
-_LIMIT = 1800.0  # seconds for one scope: a slow model on a laptop takes its time
-_POLL = 0.5
+_RUN_TIMEOUT_SECONDS = 1800.0  # a slow model on a laptop takes minutes for one scope
+_POLL_SECONDS = 0.5
 console = Console(highlight=False)
 Json = dict[str, Any]
 
 
 def evaluate(endpoint: str, model: str, example: Path | None) -> None:
-    """Print precision and recall of the merges, what was wrongly pruned, and the facts lost."""
+    """Print precision and recall of the merges, what was wrongly pruned, and which facts were lost."""
     folder = example or EXAMPLE
-    scope, expected = _read(folder / "scope.json"), _read(folder / "expected.json")
+    scope, expected = _read_json(folder / "scope.json"), _read_json(folder / "expected.json")
     with tempfile.TemporaryDirectory(prefix="loci-dream-") as data_dir:
-        entries = len(scope["entries"])
-        console.print(f"Starting a stack; {model} at {endpoint} will dream over {entries} entries …")
+        count = len(scope["entries"])
+        console.print(f"Starting a stack; {model} at {endpoint} will consolidate {count} memories …")
         settings = config.load(
             data_dir=Path(data_dir),
             port=ports.pick_free_port(),
             flower_port=ports.pick_free_port(),
             llm_base_url=endpoint,
             llm_model=model,
-            llm_api_key=_key(),
+            llm_api_key=_configured_key(),
             llm_timeout=300,
             dream_lease=1200,
             dream_enabled=False,
         )
         with Stack(settings, say=lambda _: None).running() as running:
-            before, after = _dream(running, scope)
-    _print(score(before, after, expected))
+            before, after = _run_dreams(running, scope)
+    _print_score(score(before, after, expected))
 
 
-def _key() -> SecretStr | None:
+def _configured_key() -> SecretStr | None:
     return config.load().llm_api_key
 
 
-def _read(path: Path) -> Json:
+def _read_json(path: Path) -> Json:
     try:
-        told: Json = json.loads(path.read_text(encoding="utf-8"))
+        payload: Json = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        raise errors.Invalid(str(path), "is not to be read as JSON") from None
-    return told
+        raise errors.Invalid(str(path), "can't be read as JSON") from None
+    return payload
 
 
-def _dream(running: Running, scope: Json) -> tuple[list[Json], list[Json]]:
-    """Lay out the scope, dream over each of its parts, and return its entries before and after."""
+def _run_dreams(running: Running, scope: Json) -> tuple[list[Json], list[Json]]:
+    """Load the example, run a dream over each of its scopes, and return the memories before and after."""
     headers = {"authorization": f"Bearer {running.key}"}
     with httpx.Client(base_url=running.url, headers=headers, timeout=60) as client:
-        users = list(dict.fromkeys(entry["user_id"] for entry in scope["entries"]))
+        users = list(dict.fromkeys(memory["user_id"] for memory in scope["entries"]))
         for user in users:
-            _import(client, scope, user)
-        _talk(client, scope)
-        before = _entries(client, scope, users)
+            _import_memories(client, scope, user)
+        _report_sessions(client, scope)
+        before = _export_memories(client, scope, users)
         for user in users:
-            _night(client, scope, user)
-        return before, _entries(client, scope, users)
+            _run_dream(client, scope, user)
+        return before, _export_memories(client, scope, users)
 
 
 def _identity(scope: Json, user: str | None) -> dict[str, str]:
     return {"agent_id": scope["agent_id"]} | ({"user_id": user} if user else {})
 
 
-def _import(client: httpx.Client, scope: Json, user: str | None) -> None:
-    """Import a user's entries under their own ids."""
-    lines = [json.dumps(entry) for entry in scope["entries"] if entry["user_id"] == user]
-    told = _answer(
+def _import_memories(client: httpx.Client, scope: Json, user: str | None) -> None:
+    """Import a user's memories under their own ids."""
+    lines = [json.dumps(memory) for memory in scope["entries"] if memory["user_id"] == user]
+    report = _parse(
         client.post("/v1/memories/import", content="\n".join(lines), params=_identity(scope, user))
     )
-    if told["created"] != len(lines):
-        raise errors.Conflict(f"the example was not taken in whole: {told}")
+    if report["created"] != len(lines):
+        raise errors.Conflict(f"the example was not imported completely: {report}")
 
 
-def _talk(client: httpx.Client, scope: Json) -> None:
-    """Report the conversations; the users' corrections are noticed on the way."""
+def _report_sessions(client: httpx.Client, scope: Json) -> None:
+    """Report the conversations and the feedback. The gateway detects the users' corrections."""
     for session in scope["sessions"]:
-        opened = {"id": session["session_id"], **_identity(scope, session["user_id"])}
-        _answer(client.post("/v1/sessions", json=opened))
+        body = {"id": session["session_id"], **_identity(scope, session["user_id"])}
+        _parse(client.post("/v1/sessions", json=body))
         path = f"/v1/sessions/{session['session_id']}/turns/batch"
-        _answer(client.post(path, json={"turns": session["turns"]}))
+        _parse(client.post(path, json={"turns": session["turns"]}))
     for signal in scope["feedback"]:
-        _answer(client.post("/v1/feedback", json=signal))
+        _parse(client.post("/v1/feedback", json=signal))
 
 
-def _night(client: httpx.Client, scope: Json, user: str | None) -> None:
+def _run_dream(client: httpx.Client, scope: Json, user: str | None) -> None:
+    """Start a run over a user's scope, wait until it has ended, and print a line for each pass."""
     body = {**_identity(scope, user), "passes": _PASSES}
-    run = _answer(client.post("/v1/dreams", json=body))
-    deadline = time.monotonic() + _LIMIT
+    run = _parse(client.post("/v1/dreams", json=body))
+    deadline = time.monotonic() + _RUN_TIMEOUT_SECONDS
     while run["state"] == "running":
         if time.monotonic() > deadline:
-            raise errors.Unavailable("dream", f"the run over '{user}' has not ended")
-        time.sleep(_POLL)
-        run = _answer(client.get(f"/v1/dreams/{run['id']}"))
-    for one in run["passes"]:
-        did = ", ".join(f"{count} {action}" for action, count in one["applied"].items())
-        refused = f", {len(one['rejections'])} refused" if one["rejections"] else ""
-        told = one["reason"] or did or "nothing"
-        console.print(f"  {user or 'common':<8} {one['name']:<20} {one['state']:<8} {told}{refused}")
+            raise errors.Unavailable("dream", f"the run over the scope of '{user}' has not ended")
+        time.sleep(_POLL_SECONDS)
+        run = _parse(client.get(f"/v1/dreams/{run['id']}"))
+    for pass_ in run["passes"]:
+        changes = ", ".join(f"{count} {action}" for action, count in pass_["applied"].items())
+        rejections = f", {len(pass_['rejections'])} refused" if pass_["rejections"] else ""
+        result = pass_["reason"] or changes or "nothing"
+        console.print(f"  {user or 'common':<8} {pass_['name']:<20} {pass_['state']:<8} {result}{rejections}")
 
 
-def _entries(client: httpx.Client, scope: Json, users: list[str | None]) -> list[Json]:
-    found: list[Json] = []
+def _export_memories(client: httpx.Client, scope: Json, users: list[str | None]) -> list[Json]:
+    memories: list[Json] = []
     for user in users:
-        exported = client.get("/v1/memories/export", params=_identity(scope, user))
-        found += [json.loads(line) for line in exported.text.splitlines()]
-    return found
+        response = client.get("/v1/memories/export", params=_identity(scope, user))
+        memories += [json.loads(line) for line in response.text.splitlines()]
+    return memories
 
 
-def _answer(response: httpx.Response) -> Json:
+def _parse(response: httpx.Response) -> Json:
     if response.is_error:
         raise errors.Conflict(f"the gateway answered {response.status_code}: {response.text[:300]}")
-    answer: Json = response.json()
-    return answer
+    payload: Json = response.json()
+    return payload
 
 
-def _print(found: Score) -> None:
-    console.print(f"\nmerges: precision {found.precision:.2f}, recall {found.recall:.2f}")
-    for name, value in asdict(found).items():
+def _print_score(result: Score) -> None:
+    console.print(f"\nmerges: precision {result.precision:.2f}, recall {result.recall:.2f}")
+    for name, value in asdict(result).items():
         if name not in {"precision", "recall"}:
-            shown = ", ".join(str(one) for one in value) or "none"
-            console.print(f"{name.replace('_', ' ')}: {shown}")
+            items = ", ".join(str(item) for item in value) or "none"
+            console.print(f"{name.replace('_', ' ')}: {items}")
     sys.stdout.flush()

@@ -1,10 +1,9 @@
-"""Score a dream: what was merged, lost and pruned, against what a good run would have done.
+"""Score a dream run: what it merged, lost and pruned, compared with what a good run would have done.
 
-Pure: entries before and after as the API shows them (archived ones among them), and an
-`expected.json` as in `examples/dream/`. Merges are scored by pairs: two entries count as merged
-when one live entry stands for both, by `superseded_by` or `derived_from`, over any number of
-steps. Pairs that `may_merge` count neither way. A run that merges nothing has precision 1 and
-recall 0.
+The input is plain data: the memories before and after as the API returns them, archived ones among them,
+and an `expected.json` as in `examples/dream/`. Merges are scored by pairs. Two memories count as merged if
+one live memory replaces both, by `superseded_by` or `derived_from`, over any number of steps. Pairs in
+`may_merge` count neither way. A run that merges nothing has precision 1 and recall 0.
 """
 
 import re
@@ -22,7 +21,7 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """What a run did. Lists hold ids, pairs of ids, or the names of `expected.json`; empty is good."""
+    """The result of a run. Lists hold ids, pairs of ids, or names of `expected.json`; empty is good."""
 
     precision: float
     recall: float
@@ -39,33 +38,45 @@ class Score:
 
     @property
     def is_safe(self) -> bool:
-        """Whether nothing was lost, harmed or made up; what was left undone is no harm."""
-        harm = (self.facts_lost, self.wrongly_pruned, self.vanished, self.touched, self.metadata_lost)
-        return not any((*harm, self.forbidden, self.wrong_merges))
+        """Whether nothing was lost, damaged or invented. What the run failed to do is not counted."""
+        damage = (self.facts_lost, self.wrongly_pruned, self.vanished, self.touched, self.metadata_lost)
+        return not any((*damage, self.forbidden, self.wrong_merges))
 
 
 def score(before: Iterable[Json], after: Iterable[Json], expected: Json) -> Score:
-    """Compare the entries after a run with those before it.
+    """Compare the memories after a run with those before it.
 
-    `after` holds archived entries too: an entry that is in neither state has vanished.
+    `after` includes archived memories: one that is neither live nor archived has vanished.
     """
-    lineage = Lineage.of(before, after)
-    merged, wanted, allowed = lineage.merged(), _pairs(expected["merge"]), _pairs(expected["may_merge"])
-    right, wrong = merged & wanted, merged - wanted - allowed
-    born = [entry for entry in lineage.live.values() if entry["id"] not in lineage.before]
+    lineage = Lineage.build(before, after)
+    merged, required, allowed = (
+        lineage.merged_pairs(),
+        _pairs(expected["merge"]),
+        _pairs(expected["may_merge"]),
+    )
+    right, wrong = merged & required, merged - required - allowed
+    created = [memory for memory in lineage.live.values() if memory["id"] not in lineage.before]
     return Score(
         precision=_share(len(right), len(right) + len(wrong)),
-        recall=_share(len(right), len(wanted)),
-        missed_merges=sorted(wanted - merged),
+        recall=_share(len(right), len(required)),
+        missed_merges=sorted(required - merged),
         wrong_merges=sorted(wrong),
-        facts_lost=_unsaid(expected["facts"], lineage.live.values()),
+        facts_lost=_missing_facts(expected["facts"], lineage.live.values()),
         wrongly_pruned=sorted(lineage.pruned() - set(expected["may_prune"])),
         vanished=sorted(lineage.before.keys() - lineage.after.keys()),
-        touched=[one for one in expected["untouched"] if lineage.was_touched(one)],
-        metadata_lost=[told["id"] for told in expected["metadata"] if not _keeps(lineage, told)],
-        categories_left=[told["id"] for told in expected["categories"] if _still_in(lineage, told)],
-        anti_patterns_missing=_unsaid(expected["anti_patterns"], filter(_is_anti_pattern, born)),
-        forbidden=[told["name"] for told in expected["forbidden"] if _says_any(born, told)],
+        touched=[memory_id for memory_id in expected["untouched"] if lineage.was_touched(memory_id)],
+        metadata_lost=[
+            requirement["id"]
+            for requirement in expected["metadata"]
+            if not _has_metadata(lineage, requirement)
+        ],
+        categories_left=[
+            requirement["id"]
+            for requirement in expected["categories"]
+            if _has_old_category(lineage, requirement)
+        ],
+        anti_patterns_missing=_missing_facts(expected["anti_patterns"], filter(_is_anti_pattern, created)),
+        forbidden=[fact["name"] for fact in expected["forbidden"] if _any_states(created, fact)],
     )
 
 
@@ -77,38 +88,40 @@ def _pairs(groups: Iterable[Json]) -> set[Pair]:
     return {pair for group in groups for pair in combinations(sorted(group["ids"]), 2)}
 
 
-def _unsaid(facts: Iterable[Json], entries: Iterable[Json]) -> list[str]:
-    """Return the names of the facts that no entry of their user states."""
-    known = list(entries)
+def _missing_facts(facts: Iterable[Json], memories: Iterable[Json]) -> list[str]:
+    """Return the names of the facts that no memory of their user states."""
+    all_memories = list(memories)
     return [
-        _named(fact)
+        _full_name(fact)
         for fact in facts
-        if not _says_any([one for one in known if one["user_id"] == fact["user_id"]], fact)
+        if not _any_states([memory for memory in all_memories if memory["user_id"] == fact["user_id"]], fact)
     ]
 
 
-def _named(fact: Json) -> str:
+def _full_name(fact: Json) -> str:
     return f"{fact['user_id']}: {fact['name']}" if fact["user_id"] else str(fact["name"])
 
 
-def _says_any(entries: Sequence[Json], told: Json) -> bool:
-    return any(_says(entry["content"], told["words"]) for entry in entries)
+def _any_states(memories: Sequence[Json], fact: Json) -> bool:
+    return any(_contains_all(memory["content"], fact["words"]) for memory in memories)
 
 
-def _says(content: str, words: Iterable[str]) -> bool:
+def _contains_all(content: str, patterns: Iterable[str]) -> bool:
     text = " ".join(content.split())
-    return all(re.search(word, text, re.IGNORECASE) for word in words)
+    return all(re.search(pattern, text, re.IGNORECASE) for pattern in patterns)
 
 
-def _keeps(lineage: Lineage, told: Json) -> bool:
-    """Tell whether all that stands for an entry now carries its metadata."""
-    heirs = lineage.live_successors(told["id"])
-    return bool(heirs) and all(one["metadata"].get(told["key"]) == told["value"] for one in heirs)
+def _has_metadata(lineage: Lineage, requirement: Json) -> bool:
+    """Tell whether all live successors of a memory have the required metadata."""
+    successors = lineage.live_successors(requirement["id"])
+    key, value = requirement["key"], requirement["value"]
+    return bool(successors) and all(memory["metadata"].get(key) == value for memory in successors)
 
 
-def _still_in(lineage: Lineage, told: Json) -> bool:
-    return any(one["category"] == told["not"] for one in lineage.live_successors(told["id"]))
+def _has_old_category(lineage: Lineage, requirement: Json) -> bool:
+    successors = lineage.live_successors(requirement["id"])
+    return any(memory["category"] == requirement["not"] for memory in successors)
 
 
-def _is_anti_pattern(entry: Json) -> bool:
-    return is_anti_pattern(entry["category"], entry["tags"])
+def _is_anti_pattern(memory: Json) -> bool:
+    return is_anti_pattern(memory["category"], memory["tags"])

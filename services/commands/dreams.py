@@ -1,7 +1,8 @@
-"""Dreams in the terminal."""
+"""The work of `loci dreams …`: list, run, show and undo dream runs in the terminal."""
 
 import asyncio
 import sys
+from typing import Any
 
 import orjson
 from rich.console import Console
@@ -16,27 +17,27 @@ from shared.foundation import errors
 from shared.foundation.scope import DEFAULT_AGENT, Caller, Scope
 from shared.platform.resources import Resources
 
-_POLL = 0.3
+_POLL_SECONDS = 0.3
+_MAX_LISTED_RUNS = 50
 _ACTOR = "command-line"
 
 
 def show_all(tenant: str, agent: str | None, user: str | None) -> None:
-    """Print a table of runs."""
-    asked = {"agent_id": agent, "user_id": user}
-    wanted = {name: value for name, value in asked.items() if value is not None}
-    runs = with_resources(lambda resources: _runs(resources, tenant, wanted))
-    table = Table("run", "agent", "user", "state", "begun", "ended", "by")
+    """Print a table of the newest runs, of an agent or user if one is given."""
+    filters = {name: value for name, value in (("agent_id", agent), ("user_id", user)) if value is not None}
+    runs = with_resources(lambda resources: _list_runs(resources, tenant, filters))
+    table = Table("run", "agent", "user", "state", "started", "ended", "by")
     for run in runs:
+        started = f"{run.created_at:%Y-%m-%d %H:%M:%S}"
         ended = f"{run.finished_at:%Y-%m-%d %H:%M:%S}" if run.finished_at else ""
         state = f"{run.state}{' (dry)' if run.dry_run else ''}"
-        begun = f"{run.created_at:%Y-%m-%d %H:%M:%S}"
-        table.add_row(run.id, run.agent_id, run.user_id or "", state, begun, ended, run.actor)
+        table.add_row(run.id, run.agent_id, run.user_id or "", state, started, ended, run.actor)
     Console().print(table)
 
 
-async def _runs(resources: Resources, tenant: str, wanted: dict[str, str]) -> list[Run]:
+async def _list_runs(resources: Resources, tenant: str, filters: dict[str, str]) -> list[Run]:
     async with resources.postgres.for_tenant(tenant) as connection:
-        return await dream_queries.page(connection, _caller(tenant), wanted, 50, None)
+        return await dream_queries.page(connection, _caller(tenant), filters, _MAX_LISTED_RUNS, None)
 
 
 def _caller(tenant: str) -> Caller:
@@ -44,28 +45,28 @@ def _caller(tenant: str) -> Caller:
 
 
 def follow(tenant: str, agent: str | None, user: str | None, *, dry_run: bool) -> None:
-    """Begin a run and print a line for each pass that ends; workers must be running."""
+    """Start a run and print a line for each pass that ends. Workers must be running."""
     scope = Scope(tenant, agent or DEFAULT_AGENT, user)
     with_resources(lambda resources: _follow(resources, scope, dry_run=dry_run))
 
 
 async def _follow(resources: Resources, scope: Scope, *, dry_run: bool) -> None:
-    begun = await start.start_on_demand(resources, scope, _ACTOR, (), dry_run=dry_run)
-    sys.stdout.write(f"run {begun['id']}\n")
-    told: set[str] = set()
+    started_run = await start.start_on_demand(resources, scope, _ACTOR, (), dry_run=dry_run)
+    sys.stdout.write(f"run {started_run['id']}\n")
+    printed_names: set[str] = set()
     while True:
-        run = await _get(resources, scope.tenant, begun["id"])
-        for one in run.passes:
-            if one.state is not PassState.WAITING and one.name not in told:
-                told.add(one.name)
-                sys.stdout.write(f"  {line(one)}\n")
+        run = await _get_run(resources, scope.tenant, started_run["id"])
+        for pass_ in run.passes:
+            if pass_.state is not PassState.WAITING and pass_.name not in printed_names:
+                printed_names.add(pass_.name)
+                sys.stdout.write(f"  {format_pass(pass_)}\n")
                 sys.stdout.flush()
         if run.state is not RunState.RUNNING:
             return
-        await asyncio.sleep(_POLL)
+        await asyncio.sleep(_POLL_SECONDS)
 
 
-async def _get(resources: Resources, tenant: str, run_id: str) -> Run:
+async def _get_run(resources: Resources, tenant: str, run_id: str) -> Run:
     async with resources.postgres.for_tenant(tenant) as connection:
         run = await dream_queries.get(connection, tenant, run_id)
     if run is None:
@@ -73,29 +74,33 @@ async def _get(resources: Resources, tenant: str, run_id: str) -> Run:
     return run
 
 
-def line(one: Pass) -> str:
-    """Return a pass as one line: what it is, how it ended, what it did."""
-    took = (one.finished_at - one.started_at).total_seconds() if one.finished_at and one.started_at else 0
-    did = ", ".join(f"{count} {action}" for action, count in one.applied.items())
-    refused = f"{len(one.rejections)} refused" if one.rejections else ""
-    told = "; ".join(part for part in (one.reason, did, refused) if part)
-    return f"{one.name:<20} {one.state:<8} {took:6.1f} s  {told}"
+def format_pass(pass_: Pass) -> str:
+    """Return a pass as one line: its name, state, duration, and what it changed."""
+    seconds = 0.0
+    if pass_.started_at and pass_.finished_at:
+        seconds = (pass_.finished_at - pass_.started_at).total_seconds()
+    changes = ", ".join(f"{count} {action}" for action, count in pass_.applied.items())
+    rejections = f"{len(pass_.rejections)} refused" if pass_.rejections else ""
+    result = "; ".join(part for part in (pass_.reason, changes, rejections) if part)
+    return f"{pass_.name:<20} {pass_.state:<8} {seconds:6.1f} s  {result}"
 
 
 def show(tenant: str, run_id: str) -> None:
     """Print a run with its passes and its diff, as JSON."""
-    run, changes = with_resources(lambda resources: _whole(resources, tenant, run_id))
-    told = run.model_dump(mode="json") | {"diff": changes}
-    sys.stdout.write(orjson.dumps(told, option=orjson.OPT_INDENT_2).decode() + "\n")
+    run, changes = with_resources(lambda resources: _load_run(resources, tenant, run_id))
+    _print_json(run.model_dump(mode="json") | {"diff": changes})
 
 
-async def _whole(resources: Resources, tenant: str, run_id: str) -> tuple[Run, list[dict[str, object]]]:
-    run = await _get(resources, tenant, run_id)
+async def _load_run(resources: Resources, tenant: str, run_id: str) -> tuple[Run, list[dict[str, object]]]:
+    run = await _get_run(resources, tenant, run_id)
     async with resources.postgres.for_tenant(tenant) as connection:
         return run, await dream_queries.changes(connection, tenant, run_id)
 
 
 def undo(tenant: str, run_id: str) -> None:
-    """Undo a run and print what came of it, as JSON."""
-    told = with_resources(lambda resources: undo_run.undo(resources, _caller(tenant), run_id))
-    sys.stdout.write(orjson.dumps(told, option=orjson.OPT_INDENT_2).decode() + "\n")
+    """Undo a run and print what was restored, deleted and kept, as JSON."""
+    _print_json(with_resources(lambda resources: undo_run.undo(resources, _caller(tenant), run_id)))
+
+
+def _print_json(payload: Any) -> None:
+    sys.stdout.write(orjson.dumps(payload, option=orjson.OPT_INDENT_2).decode() + "\n")

@@ -1,4 +1,4 @@
-"""The commands `loci dreams …`. Like all of them they import what they need when they run."""
+"""The commands `loci dreams …`. Each imports what it needs when it runs, so that `loci --help` is fast."""
 
 from pathlib import Path
 from typing import Annotated
@@ -8,13 +8,13 @@ import typer
 from services.commands import entry_point
 from services.commands.options import Agent, Tenant, User
 
-dreams = typer.Typer(no_args_is_help=True, help="Begin, follow, read and undo dreams.")
+dreams = typer.Typer(no_args_is_help=True, help="Start, follow, show and undo dream runs.")
 
 
 @dreams.command("list")
 @entry_point
 def list_dreams(tenant: Tenant = "default", agent: Agent = None, user: User = None) -> None:
-    """List dream runs, the newest first."""
+    """List dream runs, newest first."""
     from services.commands.dreams import show_all
 
     show_all(tenant, agent, user)
@@ -26,9 +26,9 @@ def run_dream(
     tenant: Tenant = "default",
     agent: Agent = None,
     user: User = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Decide, but change nothing.")] = False,  # noqa: FBT002
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Run every pass, but change nothing.")] = False,  # noqa: FBT002
 ) -> None:
-    """Begin a run and follow it, a line for each pass."""
+    """Start a run and print a line for each pass that ends."""
     from services.commands.dreams import follow
 
     follow(tenant, agent, user, dry_run=dry_run)
@@ -37,7 +37,7 @@ def run_dream(
 @dreams.command("show")
 @entry_point
 def show_dream(run_id: str, tenant: Tenant = "default") -> None:
-    """Show what a run read, proposed, was refused and did."""
+    """Show what a run read, proposed, rejected and changed."""
     from services.commands.dreams import show
 
     show(tenant, run_id)
@@ -46,7 +46,7 @@ def show_dream(run_id: str, tenant: Tenant = "default") -> None:
 @dreams.command("undo")
 @entry_point
 def undo_dream(run_id: str, tenant: Tenant = "default") -> None:
-    """Undo a run and say what could not be undone."""
+    """Undo a run and print what could not be undone."""
     from services.commands.dreams import undo
 
     undo(tenant, run_id)
@@ -56,12 +56,12 @@ def undo_dream(run_id: str, tenant: Tenant = "default") -> None:
 @entry_point
 def evaluate_dreams(
     endpoint: Annotated[str, typer.Option("--endpoint", help="An OpenAI-compatible base URL.")],
-    model: Annotated[str, typer.Option("--model", help="The model's name there.")] = "default",
+    model: Annotated[str, typer.Option("--model", help="The name of the model at the endpoint.")] = "default",
     example: Annotated[
         Path | None, typer.Option("--example", exists=True, help="A folder like examples/dream.")
     ] = None,
 ) -> None:
-    """Let a model dream over the example scope and measure merges, prunes and facts lost."""
+    """Run dreams with a model over the example scope, and measure merges, prunes and lost facts."""
     from services.commands.dream_evaluation import evaluate
 
     evaluate(endpoint, model, example)

@@ -1,4 +1,4 @@
-"""Which live entries stand for which earlier ones: followed through what superseded and derived them."""
+"""Find which live memories replace which earlier ones, over any number of merges."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Lineage:
-    """Entries by id: before a run, after it, and those of the latter that are live."""
+    """Memories by id: those before a run, those after it, and the live ones among the latter."""
 
     before: dict[str, Json]
     after: dict[str, Json]
@@ -19,44 +19,45 @@ class Lineage:
     successors: dict[str, set[str]]
 
     @classmethod
-    def of(cls, before: Iterable[Json], after: Iterable[Json]) -> "Lineage":
-        """Link the entries of a scope; `after` holds archived ones too."""
-        known = {entry["id"]: entry for entry in after}
-        live = {id_: entry for id_, entry in known.items() if not entry.get("archived_at")}
-        return cls({entry["id"]: entry for entry in before}, known, live, _successors(known.values()))
+    def build(cls, before: Iterable[Json], after: Iterable[Json]) -> "Lineage":
+        """Link the memories of a scope; `after` includes archived ones."""
+        after_by_id = {memory["id"]: memory for memory in after}
+        live = {id_: memory for id_, memory in after_by_id.items() if not memory.get("archived_at")}
+        before_by_id = {memory["id"]: memory for memory in before}
+        return cls(before_by_id, after_by_id, live, _direct_successors(after_by_id.values()))
 
-    def live_successors(self, entry_id: str) -> list[Json]:
-        """Return the live entries that stand for an earlier one, itself among them if it lives."""
-        reached, waiting = set[str](), [entry_id]
-        while waiting:
-            one = waiting.pop()
-            if one not in reached:
-                reached.add(one)
-                waiting += self.successors.get(one, ())
-        return [self.live[one] for one in sorted(reached) if one in self.live]
+    def live_successors(self, memory_id: str) -> list[Json]:
+        """Return the live memories that replace an earlier one; itself, if it is live."""
+        reached_ids, open_ids = set[str](), [memory_id]
+        while open_ids:
+            id_ = open_ids.pop()
+            if id_ not in reached_ids:
+                reached_ids.add(id_)
+                open_ids += self.successors.get(id_, ())
+        return [self.live[id_] for id_ in sorted(reached_ids) if id_ in self.live]
 
-    def merged(self) -> set[Pair]:
-        """Return the pairs of earlier entries for which one live entry stands."""
-        held: dict[str, set[str]] = {}
-        for entry_id in self.before:
-            for heir in self.live_successors(entry_id):
-                held.setdefault(heir["id"], set()).add(entry_id)
-        return {pair for ids in held.values() for pair in combinations(sorted(ids), 2)}
+    def merged_pairs(self) -> set[Pair]:
+        """Return the pairs of earlier memories that the same live memory replaces."""
+        sources_by_successor: dict[str, set[str]] = {}
+        for memory_id in self.before:
+            for successor in self.live_successors(memory_id):
+                sources_by_successor.setdefault(successor["id"], set()).add(memory_id)
+        return {pair for ids in sources_by_successor.values() for pair in combinations(sorted(ids), 2)}
 
     def pruned(self) -> set[str]:
-        """Return the earlier entries that nothing live stands for."""
-        return {entry_id for entry_id in self.before if not self.live_successors(entry_id)}
+        """Return the ids of earlier memories that no live memory replaces."""
+        return {memory_id for memory_id in self.before if not self.live_successors(memory_id)}
 
-    def was_touched(self, entry_id: str) -> bool:
-        """Tell whether an entry does not stand as it stood."""
-        now, then = self.live.get(entry_id), self.before[entry_id]
-        return now is None or any(now[field] != then[field] for field in ("content", "category"))
+    def was_touched(self, memory_id: str) -> bool:
+        """Tell whether an earlier memory is no longer live or has another text or category."""
+        current, earlier = self.live.get(memory_id), self.before[memory_id]
+        return current is None or any(current[field] != earlier[field] for field in ("content", "category"))
 
 
-def _successors(entries: Iterable[Json]) -> dict[str, set[str]]:
-    found: dict[str, set[str]] = {}
-    for entry in entries:
-        found.setdefault(entry["id"], set()).update(entry.get("superseded_by") or ())
-        for source in entry.get("derived_from") or ():
-            found.setdefault(source, set()).add(entry["id"])
-    return found
+def _direct_successors(memories: Iterable[Json]) -> dict[str, set[str]]:
+    successors: dict[str, set[str]] = {}
+    for memory in memories:
+        successors.setdefault(memory["id"], set()).update(memory.get("superseded_by") or ())
+        for source_id in memory.get("derived_from") or ():
+            successors.setdefault(source_id, set()).add(memory["id"])
+    return successors
