@@ -1,7 +1,6 @@
 """Start scheduled runs over scopes that were active some time ago and are quiet now."""
 
 from collections.abc import Sequence
-from datetime import timedelta
 
 from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -11,7 +10,7 @@ from shared.dreams.runs import start
 from shared.dreams.runs.dream_run import Run
 from shared.foundation.scope import Scope
 from shared.foundation.stages import DREAM_START, ReasonCode
-from shared.infra.postgres import tenant_filter
+from shared.infra.postgres import exact_scope, seconds
 from shared.jobs import dream_schedule
 from shared.jobs import queries as job_queries
 from shared.jobs.job import Job
@@ -59,7 +58,8 @@ async def _start_or_reschedule(resources: Resources, job: Job) -> Run | None:
 
 async def _is_active(connection: AsyncConnection, scope: Scope, quiet_seconds: float) -> bool:
     """Tell whether exactly this scope has a turn within the quiet period."""
-    is_recent = turn.c.received_at > func.now() - timedelta(seconds=quiet_seconds)
-    same_user = turn.c.user_id.is_not_distinct_from(scope.user_id)
-    where = (tenant_filter(turn, scope.tenant), turn.c.agent_id == scope.agent_id, same_user, is_recent)
-    return await connection.scalar(select(turn.c.seq).where(*where).limit(1)) is not None
+    is_recent = turn.c.received_at > func.now() - seconds(quiet_seconds)
+    return (
+        await connection.scalar(select(turn.c.seq).where(exact_scope(turn, scope), is_recent).limit(1))
+        is not None
+    )

@@ -12,7 +12,7 @@ from shared.dreams.passes import session_evaluation
 from shared.dreams.runs import unread_turns
 from shared.dreams.runs.outcome import Outcome, PassSkipped
 from shared.foundation.scope import Scope
-from shared.infra.postgres import tenant_filter
+from shared.infra.postgres import exact_scope, seconds
 from workers.dream.pass_context import PassContext
 
 DIRECTIVE = "session-evaluation"
@@ -60,13 +60,10 @@ async def _list_idle_sessions(connection: AsyncConnection, scope: Scope, idle_se
             feedback_signal.c.created_at > session.c.last_turn_at,
         )
     )
-    pause = func.make_interval(0, 0, 0, 0, 0, 0, idle_seconds)
-    same_user = session.c.user_id.is_not_distinct_from(scope.user_id)
-    in_scope = (tenant_filter(session, scope.tenant), session.c.agent_id == scope.agent_id, same_user)
-    is_idle = (session.c.last_turn_at < func.now() - pause, session.c.last_seq > 1)
+    is_idle = (session.c.last_turn_at < func.now() - seconds(idle_seconds), session.c.last_seq > 1)
     statement = (
         select(session.c.id)
-        .where(*in_scope, *is_idle, ~is_evaluated)
+        .where(exact_scope(session, scope), *is_idle, ~is_evaluated)
         .order_by(session.c.last_turn_at)
         .limit(_MAX_SESSIONS)
     )

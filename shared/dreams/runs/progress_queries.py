@@ -9,10 +9,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.dreams.passes.preferences import Evidence, Level
 from shared.dreams.runs.dream_run import Run
-from shared.dreams.runs.queries import _of_scope
 from shared.dreams.runs.table import dream_reviewed_memory, preference_occurrence
 from shared.foundation.scope import Scope
-from shared.infra.postgres import tenant_filter
+from shared.infra.postgres import exact_scope, is_any_of, tenant_filter
 
 # The join leaves out memories that were deleted meanwhile: a foreign key would reject them.
 _SAVE_REVIEWED = text(
@@ -45,7 +44,10 @@ async def save_reviewed(connection: AsyncConnection, tenant: str, versions: Mapp
 
 async def list_reviewed(connection: AsyncConnection, scope: Scope, ids: Sequence[str]) -> dict[str, int]:
     """Return the last reviewed version of each of these memories, by id."""
-    where = (tenant_filter(dream_reviewed_memory, scope.tenant), dream_reviewed_memory.c.memory_id.in_(ids))
+    where = (
+        tenant_filter(dream_reviewed_memory, scope.tenant),
+        is_any_of(dream_reviewed_memory.c.memory_id, ids),
+    )
     rows = await connection.execute(
         select(dream_reviewed_memory.c.memory_id, dream_reviewed_memory.c.version).where(*where)
     )
@@ -60,8 +62,8 @@ async def save_occurrences(
         await connection.execute(_SAVE_OCCURRENCE, {**row, "tenant": run.tenant, "run_id": run.id})
     if inferred_keys:
         where = (
-            *_of_scope(run.scope),
-            preference_occurrence.c.key.in_(inferred_keys),
+            exact_scope(preference_occurrence, run.scope),
+            is_any_of(preference_occurrence.c.key, inferred_keys),
             preference_occurrence.c.inferred_at.is_(None),
         )
         await connection.execute(update(preference_occurrence).where(*where).values(inferred_at=func.now()))
@@ -70,7 +72,9 @@ async def save_occurrences(
 async def list_evidence(connection: AsyncConnection, scope: Scope) -> dict[str, list[Evidence]]:
     """Return what was counted so far, by key of the preference."""
     seqs_by_place: dict[tuple[str, str, int, str], set[int]] = {}
-    for row in await connection.execute(select(preference_occurrence).where(*_of_scope(scope))):
+    for row in await connection.execute(
+        select(preference_occurrence).where(exact_scope(preference_occurrence, scope))
+    ):
         seqs_by_place.setdefault((row.key, row.session_id, row.first_seq, row.level), set()).add(row.seq)
     by_key: dict[str, list[Evidence]] = {}
     for (key, session_id, _, level), seqs in sorted(seqs_by_place.items()):

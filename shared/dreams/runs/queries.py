@@ -5,13 +5,10 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import (
-    ColumnElement,
     Update,
-    and_,
     delete,
     func,
     insert,
-    or_,
     select,
     update,
 )
@@ -19,10 +16,10 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.dreams.runs.dream_run import PassState, Run, RunState
-from shared.dreams.runs.table import dream_change, dream_pass, dream_run, preference_occurrence
+from shared.dreams.runs.table import dream_change, dream_pass, dream_run
 from shared.foundation.scope import Caller, Scope
 from shared.foundation.stages import DreamPass
-from shared.infra.postgres import tenant_filter
+from shared.infra.postgres import exact_scope, keyset_after, tenant_filter
 
 
 async def add_run(
@@ -60,7 +57,7 @@ async def get(connection: AsyncConnection, tenant: str, run_id: str, *, lock: bo
 async def page(
     connection: AsyncConnection,
     caller: Caller,
-    filters: Mapping[str, str],
+    filters: dict[str, str],
     limit: int,
     after: tuple[datetime, str] | None,
 ) -> list[Run]:
@@ -68,13 +65,13 @@ async def page(
 
     `filters` are values by column; `after` is the last position of the page before.
     """
-    conditions: list[ColumnElement[bool]] = [tenant_filter(dream_run, caller.tenant)]
-    bound = {"agent_id": caller.agent_id, "user_id": caller.user_id}
-    for name, value in {**filters, **{k: v for k, v in bound.items() if v is not None}}.items():
-        conditions.append(dream_run.c[name] == value)
+    conditions = [tenant_filter(dream_run, caller.tenant)]
+    conditions += [dream_run.c[name] == value for name, value in (filters | caller.binding_filter).items()]
     if after is not None:
-        same = and_(dream_run.c.created_at == after[0], dream_run.c.id > after[1])
-        conditions.append(or_(dream_run.c.created_at < after[0], same))
+        created_at, run_id = after
+        conditions.append(
+            keyset_after((dream_run.c.created_at, created_at, True), (dream_run.c.id, run_id, False))
+        )
     statement = (
         select(dream_run)
         .where(*conditions)
@@ -86,8 +83,7 @@ async def page(
 
 async def start_pass(connection: AsyncConnection, run: Run, name: DreamPass, **columns: Any) -> None:
     """Save that a pass has started, with further columns that are known so far."""
-    started = func.coalesce(dream_pass.c.started_at, func.now())
-    await connection.execute(_update_pass(run, name).values(started_at=started, **columns))
+    await connection.execute(_update_pass(run, name).values(**columns))
 
 
 async def end_pass(
@@ -100,13 +96,13 @@ async def end_pass(
 ) -> None:
     """Save how a pass ended."""
     values = {"state": state, "reason": reason, "finished_at": func.now(), **columns}
-    started = func.coalesce(dream_pass.c.started_at, func.now())
-    await connection.execute(_update_pass(run, name).values(started_at=started, **values))
+    await connection.execute(_update_pass(run, name).values(**values))
 
 
 def _update_pass(run: Run, name: DreamPass) -> Update:
     where = (tenant_filter(dream_pass, run.tenant), dream_pass.c.run_id == run.id, dream_pass.c.name == name)
-    return update(dream_pass).where(*where)
+    started_at = func.coalesce(dream_pass.c.started_at, func.now())
+    return update(dream_pass).where(*where).values(started_at=started_at)
 
 
 async def end_run(connection: AsyncConnection, run: Run, state: RunState) -> None:
@@ -121,18 +117,11 @@ async def end_run(connection: AsyncConnection, run: Run, state: RunState) -> Non
 
 async def last_finished_at(connection: AsyncConnection, scope: Scope, name: DreamPass) -> datetime | None:
     """Return when this pass last ended with state `done` in a run over exactly this scope."""
-    same_user = dream_run.c.user_id.is_not_distinct_from(scope.user_id)
+    is_same_run = (dream_run.c.tenant == dream_pass.c.tenant) & (dream_run.c.id == dream_pass.c.run_id)
     statement = (
         select(func.max(dream_pass.c.finished_at))
-        .join(
-            dream_run, (dream_run.c.tenant == dream_pass.c.tenant) & (dream_run.c.id == dream_pass.c.run_id)
-        )
-        .where(
-            tenant_filter(dream_run, scope.tenant),
-            dream_run.c.agent_id == scope.agent_id,
-            same_user,
-            ~dream_run.c.dry_run,
-        )
+        .join(dream_run, is_same_run)
+        .where(exact_scope(dream_run, scope), ~dream_run.c.dry_run)
         .where(dream_pass.c.name == name, dream_pass.c.state == PassState.DONE)
     )
     finished_at: datetime | None = await connection.scalar(statement)
@@ -153,15 +142,6 @@ async def changes(connection: AsyncConnection, tenant: str, run_id: str) -> list
         select(*(dream_change.c[name] for name in names)).where(*where).order_by(dream_change.c.id)
     )
     return [dict(zip(names, row, strict=True)) for row in rows]
-
-
-def _of_scope(scope: Scope) -> tuple[ColumnElement[bool], ...]:
-    same_user = preference_occurrence.c.user_id.is_not_distinct_from(scope.user_id)
-    return (
-        tenant_filter(preference_occurrence, scope.tenant),
-        preference_occurrence.c.agent_id == scope.agent_id,
-        same_user,
-    )
 
 
 async def expire(connection: AsyncConnection, tenant: str, age: timedelta) -> int:

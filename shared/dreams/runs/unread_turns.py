@@ -6,7 +6,7 @@ of order, so a turn that arrives while the model is asked would lie before that 
 
 from collections.abc import Sequence
 
-from sqlalchemy import ColumnElement, exists, literal, select, tuple_
+from sqlalchemy import ColumnElement, exists, literal, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -17,24 +17,19 @@ from shared.dreams.runs.table import dream_read_turn
 from shared.foundation.prompt_safety import single_line
 from shared.foundation.scope import Scope
 from shared.foundation.stages import DreamPass
-from shared.infra.postgres import tenant_filter
+from shared.infra.postgres import exact_scope, is_any_turn_of, tenant_filter
 
 
 async def list_unread(connection: AsyncConnection, scope: Scope, name: DreamPass, limit: int) -> list[Turn]:
     """Return the `limit` oldest turns of the scope that a pass has not read, ordered by session and seq."""
     statement = (
         select(turn_table)
-        .where(*_exactly(scope), ~_is_read_by(name))
+        .where(exact_scope(turn_table, scope), ~_is_read_by(name))
         .order_by(turn_table.c.received_at, turn_table.c.session_id, turn_table.c.seq)
         .limit(limit)
     )
     turns = await turn_queries.select_turns(connection, statement)
     return sorted(turns, key=lambda turn: (turn.session_id, turn.seq))
-
-
-def _exactly(scope: Scope) -> tuple[ColumnElement[bool], ...]:
-    same_user = turn_table.c.user_id.is_not_distinct_from(scope.user_id)
-    return tenant_filter(turn_table, scope.tenant), turn_table.c.agent_id == scope.agent_id, same_user
 
 
 def _is_read_by(name: DreamPass) -> ColumnElement[bool]:
@@ -56,7 +51,7 @@ async def mark_read(
         return
     where = (
         tenant_filter(turn_table, scope.tenant),
-        tuple_(turn_table.c.session_id, turn_table.c.seq).in_(list(turn_keys)),
+        is_any_turn_of(turn_table.c.session_id, turn_table.c.seq, turn_keys),
     )
     rows = select(turn_table.c.tenant, literal(name.value), turn_table.c.session_id, turn_table.c.seq).where(
         *where
