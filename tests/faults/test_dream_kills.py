@@ -25,7 +25,7 @@ FACTS = (
 )
 
 
-async def test_a_worker_killed_while_the_model_thinks_leaves_old_or_new_and_the_run_is_done_once(
+async def test_a_worker_killed_while_the_model_is_asked_leaves_the_old_or_the_new_state_and_the_run_is_done_once(
     make_fleet: Callable[..., Fleet], tenant: str, models: ModelServer
 ) -> None:
     fleet = make_fleet(

@@ -87,7 +87,7 @@ async def seen_in_flower(house: TestStack, agent: Agent, run_id: str) -> dict[st
     return found
 
 
-async def test_dr7_a_run_is_begun_followed_read_and_undone_in_the_terminal(
+async def test_dr7_a_run_is_started_followed_shown_and_undone_in_the_terminal(
     modelled: TestStack, thinker: Agent, ids: list[str]
 ) -> None:
     tenant = ("--tenant", thinker.tenant)
@@ -116,7 +116,7 @@ async def test_dr7_a_run_is_begun_followed_read_and_undone_in_the_terminal(
     assert await known(thinker) == set(ids)
 
 
-async def test_dr1_each_pass_is_a_task_of_its_own_in_flower_that_says_whose_night_it_is(
+async def test_dr1_each_pass_is_a_task_of_its_own_in_flower_that_shows_its_scope(
     modelled: TestStack, thinker: Agent, ids: list[str]
 ) -> None:
     body = {"agent_id": "support"}
@@ -137,7 +137,7 @@ async def test_dr1_each_pass_is_a_task_of_its_own_in_flower_that_says_whose_nigh
     assert shown["dream.consolidate"]["runtime"] > 0
 
 
-async def test_dr7_the_metrics_count_runs_seconds_entries_refusals_and_tokens(
+async def test_dr7_the_metrics_count_runs_seconds_changes_rejections_and_tokens(
     modelled: TestStack, thinker: Agent, ids: list[str]
 ) -> None:
     before = await counted(modelled)

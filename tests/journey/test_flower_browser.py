@@ -88,7 +88,7 @@ def asleep(model: ModelServer) -> Iterator[None]:
     model.chat_default = Reply(by_sentence)
 
 
-async def test_a_night_begun_over_http_is_found_in_flower_by_its_run(
+async def test_a_run_started_over_http_is_found_in_flower_by_its_id(
     flower: Flower, thinker: Agent, asleep: None, tmp_path: Path
 ) -> None:
     for place in ("shed", "yard"):
@@ -119,7 +119,7 @@ async def test_a_night_begun_over_http_is_found_in_flower_by_its_run(
     assert len(_lines(picture.read_bytes())) > _INK
 
 
-async def test_batches_say_how_many_rows_they_were_rung_for_and_claimed_of_whom(
+async def test_batches_show_how_many_jobs_were_due_and_claimed_per_tenant(
     flower: Flower, thinker: Agent
 ) -> None:
     for _ in range(3):
@@ -137,7 +137,7 @@ async def test_batches_say_how_many_rows_they_were_rung_for_and_claimed_of_whom(
         assert 0 < result["tenants"][thinker.tenant] <= result["claimed"]
 
 
-async def test_the_page_of_workers_says_who_is_there_and_how_much_they_did(
+async def test_the_workers_page_shows_who_is_online_and_how_much_they_did(
     flower: Flower, thinker: Agent
 ) -> None:
     await thinker.save(f"Hello. The {word()} is green.")

@@ -1,4 +1,4 @@
-"""A gateway with a model stand-in, and a night that is worked off in the test's own process."""
+"""A gateway with a model stand-in, and dream runs that the test's own process executes."""
 
 import json
 from collections.abc import AsyncIterator, Callable
@@ -16,7 +16,7 @@ from tests.standins.behaviours import Reply
 from tests.standins.models import ModelServer
 from workers.dream import run_pass
 
-ENTRIES = (
+MEMORIES = (
     {"content": "Ada lives in Lyon at 12 Rue Neuve.", "category": "user/home", "tags": ["home"]},
     {"content": "Ada's home is 12 Rue Neuve in Lyon.", "category": "user/home", "tags": ["address"]},
     {"content": "Ada is on the tram right now.", "category": "general"},
@@ -26,24 +26,24 @@ ENTRIES = (
 
 
 @pytest.fixture
-async def house(
+async def model_gateway(
     make_settings: Callable[..., config.Settings], models: ModelServer, tenant: str
 ) -> AsyncIterator[Gateway]:
-    """A gateway whose entries are saved as they are: the model is for dreams only."""
+    """Serve a gateway with a model. The tests save memories without enrichment, so only dreams use it."""
     settings = make_settings(llm_base_url=models.url, llm_model="m", job_backoff=0.01)
     async with serving(settings, tenant) as served:
         yield served
 
 
-async def saved(house: Gateway, **more: Any) -> list[str]:
-    """Save the entries and return their ids."""
-    batch = [{**entry, "enrich": False, **more} for entry in ENTRIES]
-    answer = await house.client.post("/v1/memories/batch", json={"memories": batch})
-    return [entry["id"] for entry in answer.json()["results"]]
+async def saved(model_gateway: Gateway, **more: Any) -> list[str]:
+    """Save the memories and return their ids."""
+    batch = [{**fields, "enrich": False, **more} for fields in MEMORIES]
+    response = await model_gateway.client.post("/v1/memories/batch", json={"memories": batch})
+    return [memory["id"] for memory in response.json()["results"]]
 
 
 def proposing(ids: list[str]) -> Reply:
-    """Return a reply that merges the first two and lets the third go as ephemeral."""
+    """Return a reply that merges the first two memories and deletes the third one as ephemeral."""
     merged = {
         "content": "Ada lives in Lyon; her home is at 12 Rue Neuve.",
         "category": "user/home",
@@ -53,18 +53,19 @@ def proposing(ids: list[str]) -> Reply:
     return Reply(json.dumps({"toDelete": [{"id": ids[2], "reason": "ephemeral"}], "toSave": [merged]}))
 
 
-async def dreamt(house: Gateway, **body: Any) -> dict[str, Any]:
-    """Begin a run, work it off, and return it."""
-    begun = await house.client.post("/v1/dreams", json=body)
-    assert begun.status_code == 201, begun.text
-    await night(house.resources, house.tenant, begun.json()["id"])
-    return dict((await house.client.get(f"/v1/dreams/{begun.json()['id']}")).json())
+async def dreamt(model_gateway: Gateway, **body: Any) -> dict[str, Any]:
+    """Start a run, execute it, and return it."""
+    response = await model_gateway.client.post("/v1/dreams", json=body)
+    assert response.status_code == 201, response.text
+    run_id = response.json()["id"]
+    await execute_run(model_gateway.resources, model_gateway.tenant, run_id)
+    return dict((await model_gateway.client.get(f"/v1/dreams/{run_id}")).json())
 
 
-async def night(resources: Resources, tenant: str, run_id: str, most: int = 60) -> None:
-    """Do one pass after the other until the run has ended."""
-    for _ in range(most):
-        run = await run_of(resources, tenant, run_id)
+async def execute_run(resources: Resources, tenant: str, run_id: str, max_passes: int = 60) -> None:
+    """Execute one pass after the other until the run has ended."""
+    for _ in range(max_passes):
+        run = await load_run(resources, tenant, run_id)
         if run.next_pass is None:
             await drain(resources)
             return
@@ -73,14 +74,14 @@ async def night(resources: Resources, tenant: str, run_id: str, most: int = 60) 
     raise AssertionError("the run does not end")
 
 
-async def run_of(resources: Resources, tenant: str, run_id: str) -> Run:
+async def load_run(resources: Resources, tenant: str, run_id: str) -> Run:
     async with resources.postgres.for_tenant(tenant) as connection:
         run = await dream_queries.get(connection, tenant, run_id)
     assert run is not None
     return run
 
 
-async def live(house: Gateway) -> dict[str, str]:
-    """Return the content of every live entry by id."""
-    listed = await house.client.get("/v1/memories", params={"limit": 100})
-    return {entry["id"]: entry["content"] for entry in listed.json()["results"]}
+async def live(model_gateway: Gateway) -> dict[str, str]:
+    """Return the content of every live memory by id."""
+    response = await model_gateway.client.get("/v1/memories", params={"limit": 100})
+    return {memory["id"]: memory["content"] for memory in response.json()["results"]}

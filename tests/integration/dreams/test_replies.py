@@ -14,56 +14,56 @@ from tests.standins.models import ModelServer
 from tests.standins.wire import Behaviour
 
 
-async def consolidated(house: Gateway, **more: Any) -> dict[str, Any]:
-    run = await dreamt(house, passes=["consolidate", "extract_episodes"], **more)
+async def consolidated(model_gateway: Gateway, **more: Any) -> dict[str, Any]:
+    run = await dreamt(model_gateway, passes=["consolidate", "extract_episodes"], **more)
     assert run["state"] == "done"
     return dict(run["passes"][0])
 
 
 @pytest.mark.parametrize("clothes", [Thinking, Fenced, lambda text: Reply(f"Sure!\n{text}\nDone.")])
-async def test_a_plan_is_carried_out_whatever_stands_around_it(
-    house: Gateway, models: ModelServer, clothes: Callable[[str], Behaviour]
+async def test_a_plan_is_applied_whatever_text_surrounds_it(
+    model_gateway: Gateway, models: ModelServer, clothes: Callable[[str], Behaviour]
 ) -> None:
-    models.chat_default = clothes(str(proposing(await saved(house)).text))
-    assert (await consolidated(house))["applied"] == {"created": 1, "archived": 3}
+    models.chat_default = clothes(str(proposing(await saved(model_gateway)).text))
+    assert (await consolidated(model_gateway))["applied"] == {"created": 1, "archived": 3}
 
 
-async def test_of_a_plan_that_was_cut_off_what_stands_whole_is_done_and_nothing_is_lost(
-    house: Gateway, models: ModelServer
+async def test_the_complete_items_of_a_truncated_plan_are_applied_and_nothing_is_lost(
+    model_gateway: Gateway, models: ModelServer
 ) -> None:
     """The merge comes last and is cut: its sources stay, the deletion before it is done."""
-    ids = await saved(house)
+    ids = await saved(model_gateway)
     text = str(proposing(ids).text)
     models.chat_default = Truncated(text, keep=text.index("12 Rue Neuve"))
-    assert (await consolidated(house))["applied"] == {"archived": 1}
-    assert set(await live(house)) == {*ids} - {ids[2]}
+    assert (await consolidated(model_gateway))["applied"] == {"archived": 1}
+    assert set(await live(model_gateway)) == {*ids} - {ids[2]}
 
 
 @pytest.mark.parametrize(
     "reply", [Refusal(), EmptyChoices(), Reply("I would rather not."), Reply(json.dumps([1, 2]))]
 )
 async def test_a_reply_that_is_no_plan_changes_nothing_and_ends_the_pass_with_its_reason(
-    house: Gateway, models: ModelServer, reply: Behaviour
+    model_gateway: Gateway, models: ModelServer, reply: Behaviour
 ) -> None:
-    ids = await saved(house)
+    ids = await saved(model_gateway)
     models.chat_default = reply
-    ended = await consolidated(house)
+    ended = await consolidated(model_gateway)
     assert (ended["state"], ended["applied"]) == ("failed", {})
     assert ended["reason"]
-    assert set(await live(house)) == set(ids)
+    assert set(await live(model_gateway)) == set(ids)
     assert len(models.chat_calls) == 2, "it is asked once more, and no third time"
 
 
-async def test_a_model_that_never_answers_is_bounded_and_the_next_pass_begins(
+async def test_a_model_that_never_answers_times_out_and_the_next_pass_begins(
     make_settings: Callable[..., config.Settings], models: ModelServer, tenant: str
 ) -> None:
     settings = make_settings(
         llm_base_url=models.url, llm_model="m", llm_timeout=0.3, job_max_attempts=2, job_backoff=0.01
     )
-    async with serving(settings, tenant) as house:
-        ids = await saved(house)
+    async with serving(settings, tenant) as model_gateway:
+        ids = await saved(model_gateway)
         models.chat_default = Hang()
-        ended = await consolidated(house)
+        ended = await consolidated(model_gateway)
         assert ended["state"] == "failed"
         assert "no answer in time" in ended["reason"]
-        assert set(await live(house)) == set(ids)
+        assert set(await live(model_gateway)) == set(ids)

@@ -13,13 +13,13 @@ def _pass(run: dict[str, Any], name: str) -> dict[str, Any]:
     return next(one for one in run["passes"] if one["name"] == name)
 
 
-async def test_a_run_merges_what_says_the_same_and_archives_the_ephemeral(
-    house: Gateway, models: ModelServer
+async def test_a_run_merges_memories_that_say_the_same_and_archives_ephemeral_ones(
+    model_gateway: Gateway, models: ModelServer
 ) -> None:
-    ids = await saved(house)
+    ids = await saved(model_gateway)
     models.chat_default = proposing(ids)
 
-    run = await dreamt(house, passes=["consolidate"])
+    run = await dreamt(model_gateway, passes=["consolidate"])
 
     assert run["state"] == "done"
     done = _pass(run, "consolidate")
@@ -28,109 +28,113 @@ async def test_a_run_merges_what_says_the_same_and_archives_the_ephemeral(
     assert done["model"] == "m"
     assert done["directive"].startswith("dream@")
     assert done["input_tokens"] > 0
-    left = await live(house)
+    left = await live(model_gateway)
     assert set(ids[3:]) < set(left)
     assert "Ada lives in Lyon; her home is at 12 Rue Neuve." in left.values()
-    merged = (await house.client.get(f"/v1/memories/{ids[0]}")).json()
+    merged = (await model_gateway.client.get(f"/v1/memories/{ids[0]}")).json()
     assert merged["state"] == "archived"
-    successor = (await house.client.get(f"/v1/memories/{merged['superseded_by'][0]}")).json()
+    successor = (await model_gateway.client.get(f"/v1/memories/{merged['superseded_by'][0]}")).json()
     assert sorted(successor["derived_from"]) == sorted(ids[:2])
     assert successor["reinforcement_count"] == 2
     assert set(successor["tags"]) == {"home", "address"}
 
 
-async def test_the_diff_names_every_change_and_undo_takes_all_of_it_back(
-    house: Gateway, models: ModelServer
+async def test_the_diff_names_every_change_and_undo_reverts_all_of_them(
+    model_gateway: Gateway, models: ModelServer
 ) -> None:
-    ids = await saved(house)
-    before = await live(house)
+    ids = await saved(model_gateway)
+    before = await live(model_gateway)
     models.chat_default = proposing(ids)
-    run = await dreamt(house, passes=["consolidate"])
+    run = await dreamt(model_gateway, passes=["consolidate"])
 
-    diff = (await house.client.get(f"/v1/dreams/{run['id']}/diff")).json()["results"]
-    undone = (await house.client.post(f"/v1/dreams/{run['id']}/undo")).json()
+    diff = (await model_gateway.client.get(f"/v1/dreams/{run['id']}/diff")).json()["results"]
+    undone = (await model_gateway.client.post(f"/v1/dreams/{run['id']}/undo")).json()
 
     assert sorted(one["action"] for one in diff) == ["archived", "archived", "archived", "created"]
     assert sorted(undone["restored"]) == sorted(ids[:3])
     assert undone["kept"] == []
-    assert await live(house) == before
-    found = await house.client.post("/v1/memories/search", json={"query": "tram"})
+    assert await live(model_gateway) == before
+    found = await model_gateway.client.post("/v1/memories/search", json={"query": "tram"})
     assert [one["id"] for one in found.json()["results"]][:1] == [ids[2]]
-    again = await house.client.post(f"/v1/dreams/{run['id']}/undo")
+    again = await model_gateway.client.post(f"/v1/dreams/{run['id']}/undo")
     assert again.status_code == 409
 
 
-async def test_undo_keeps_what_was_changed_since_and_says_so(house: Gateway, models: ModelServer) -> None:
-    ids = await saved(house)
+async def test_undo_keeps_what_was_changed_since_and_reports_it(
+    model_gateway: Gateway, models: ModelServer
+) -> None:
+    ids = await saved(model_gateway)
     models.chat_default = proposing(ids)
-    run = await dreamt(house, passes=["consolidate"])
-    successor = (await house.client.get(f"/v1/memories/{ids[0]}")).json()["superseded_by"][0]
-    await house.client.patch(f"/v1/memories/{successor}", json={"content": "Ada moved to Nice."})
+    run = await dreamt(model_gateway, passes=["consolidate"])
+    successor = (await model_gateway.client.get(f"/v1/memories/{ids[0]}")).json()["superseded_by"][0]
+    await model_gateway.client.patch(f"/v1/memories/{successor}", json={"content": "Ada moved to Nice."})
 
-    undone = (await house.client.post(f"/v1/dreams/{run['id']}/undo")).json()
+    undone = (await model_gateway.client.post(f"/v1/dreams/{run['id']}/undo")).json()
 
     assert undone["restored"] == [ids[2]]
     assert {one["entry_id"] for one in undone["kept"]} == {successor, *ids[:2]}
-    assert "Ada moved to Nice." in (await live(house)).values()
+    assert "Ada moved to Nice." in (await live(model_gateway)).values()
 
 
-async def test_a_dry_run_decides_and_changes_nothing(house: Gateway, models: ModelServer) -> None:
-    ids = await saved(house)
-    before = await live(house)
+async def test_a_dry_run_decides_and_changes_nothing(model_gateway: Gateway, models: ModelServer) -> None:
+    ids = await saved(model_gateway)
+    before = await live(model_gateway)
     models.chat_default = proposing(ids)
 
-    run = await dreamt(house, passes=["consolidate"], dry_run=True)
+    run = await dreamt(model_gateway, passes=["consolidate"], dry_run=True)
 
-    assert await live(house) == before
+    assert await live(model_gateway) == before
     assert _pass(run, "consolidate")["proposed"]
     assert _pass(run, "consolidate")["applied"] == {}
 
 
-async def test_a_scope_with_nothing_new_costs_no_model_call(house: Gateway, models: ModelServer) -> None:
-    ids = await saved(house)
+async def test_a_scope_with_nothing_new_costs_no_model_call(
+    model_gateway: Gateway, models: ModelServer
+) -> None:
+    ids = await saved(model_gateway)
     models.chat_default = proposing(ids)
-    await dreamt(house, passes=["consolidate"])
+    await dreamt(model_gateway, passes=["consolidate"])
     asked = len(models.chat_calls)
 
-    run = await dreamt(house, passes=["consolidate"])
+    run = await dreamt(model_gateway, passes=["consolidate"])
 
     assert _pass(run, "consolidate")["state"] == "skipped"
     assert "nothing has changed" in _pass(run, "consolidate")["reason"]
     assert len(models.chat_calls) == asked
 
 
-async def test_a_scope_has_one_run_at_a_time(house: Gateway) -> None:
-    await saved(house)
-    first = await house.client.post("/v1/dreams", json={})
+async def test_a_scope_has_one_run_at_a_time(model_gateway: Gateway) -> None:
+    await saved(model_gateway)
+    first = await model_gateway.client.post("/v1/dreams", json={})
 
-    second = await house.client.post("/v1/dreams", json={})
-    other_user = await house.client.post("/v1/dreams", json={"user_id": "ada"})
+    second = await model_gateway.client.post("/v1/dreams", json={})
+    other_user = await model_gateway.client.post("/v1/dreams", json={"user_id": "ada"})
 
     assert (first.status_code, second.status_code, other_user.status_code) == (201, 409, 201)
 
 
-async def test_no_merge_crosses_users(house: Gateway, models: ModelServer) -> None:
+async def test_no_merge_crosses_users(model_gateway: Gateway, models: ModelServer) -> None:
     """An id of another user's look-alike is not offered, so it can't be merged or pruned."""
-    mine = await saved(house, user_id="ada")
-    theirs = await saved(house, user_id="bob")
+    mine = await saved(model_gateway, user_id="ada")
+    theirs = await saved(model_gateway, user_id="bob")
     plan = {
         "toDelete": [{"id": theirs[2], "reason": "ephemeral"}],
         "toSave": [{"content": "12 Rue Neuve, Lyon: Ada's home", "sourceIds": [mine[0], theirs[1]]}],
     }
     models.chat_default = Reply(json.dumps(plan))
 
-    run = await dreamt(house, passes=["consolidate"], user_id="ada")
+    run = await dreamt(model_gateway, passes=["consolidate"], user_id="ada")
 
     codes = {one["code"] for one in _pass(run, "consolidate")["rejections"]}
     assert "unknown_id" in codes
     for theirs_id in theirs:
-        assert (await house.client.get(f"/v1/memories/{theirs_id}")).json()["state"] == "final"
+        assert (await model_gateway.client.get(f"/v1/memories/{theirs_id}")).json()["state"] == "final"
 
 
-async def test_what_changed_while_the_model_was_thinking_is_left_out(
-    house: Gateway, models: ModelServer
+async def test_a_memory_that_changed_while_the_model_was_asked_is_skipped(
+    model_gateway: Gateway, models: ModelServer
 ) -> None:
-    ids = await saved(house)
+    ids = await saved(model_gateway)
     reply = proposing(ids)
 
     def edit_meanwhile(call: object) -> str:
@@ -139,29 +143,29 @@ async def test_what_changed_while_the_model_was_thinking_is_left_out(
         return reply.text
 
     models.chat_default = Reply(edit_meanwhile)
-    begun = (await house.client.post("/v1/dreams", json={"passes": ["consolidate"]})).json()
+    begun = (await model_gateway.client.post("/v1/dreams", json={"passes": ["consolidate"]})).json()
     models.chat_default = proposing(ids)
-    await house.client.delete(f"/v1/memories/{ids[2]}")
+    await model_gateway.client.delete(f"/v1/memories/{ids[2]}")
 
-    await night(house.resources, house.tenant, begun["id"])
+    await night(model_gateway.resources, model_gateway.tenant, begun["id"])
 
-    assert ids[2] not in await live(house)
-    assert (await house.client.get(f"/v1/memories/{ids[2]}")).status_code == 404
+    assert ids[2] not in await live(model_gateway)
+    assert (await model_gateway.client.get(f"/v1/memories/{ids[2]}")).status_code == 404
 
 
 async def test_a_model_that_keeps_failing_ends_the_pass_and_the_next_one_begins(
-    house: Gateway, models: ModelServer
+    model_gateway: Gateway, models: ModelServer
 ) -> None:
-    await saved(house)
-    before = await live(house)
+    await saved(model_gateway)
+    before = await live(model_gateway)
     models.chat_default = Status(500)
 
-    run = await dreamt(house)
+    run = await dreamt(model_gateway)
 
     assert run["state"] == "done"
     assert _pass(run, "consolidate")["state"] == "failed"
     assert "500" in _pass(run, "consolidate")["reason"]
-    assert await live(house) == before
+    assert await live(model_gateway) == before
 
 
 async def test_without_a_model_the_deterministic_passes_still_run(gateway: Gateway) -> None:
@@ -175,7 +179,7 @@ async def test_without_a_model_the_deterministic_passes_still_run(gateway: Gatew
     assert list((await live(gateway)).values()) == ["Ship it: on Monday!"]
 
 
-async def test_what_punctuation_tells_apart_is_not_folded(gateway: Gateway) -> None:
+async def test_memories_that_punctuation_distinguishes_are_not_deduplicated(gateway: Gateway) -> None:
     for content in ("We write it in C#.", "We write it in C."):
         await gateway.client.post("/v1/memories", json={"content": content})
 

@@ -27,28 +27,28 @@ def active(make_settings: MakeSettings, tenant: str) -> Active:
 
     @asynccontextmanager
     async def make(**changes: Any) -> AsyncIterator[Gateway]:
-        async with serving(make_settings(apart=True, **changes), tenant) as house:
-            agent = Agent(house.client, tenant)
+        async with serving(make_settings(apart=True, **changes), tenant) as model_gateway:
+            agent = Agent(model_gateway.client, tenant)
             await agent.say(await agent.session(), "The lighthouse is white.", role="user")
-            yield house
+            yield model_gateway
 
     return make
 
 
-async def due_at(house: Gateway) -> datetime | None:
-    mine = (job.c.tenant == house.tenant, job.c.stage == DREAM_START.name)
-    async with house.resources.postgres.for_tenant(house.tenant) as connection:
+async def due_at(model_gateway: Gateway) -> datetime | None:
+    mine = (job.c.tenant == model_gateway.tenant, job.c.stage == DREAM_START.name)
+    async with model_gateway.resources.postgres.for_tenant(model_gateway.tenant) as connection:
         when: datetime | None = await connection.scalar(select(job.c.run_at).where(*mine))
     return when
 
 
-async def runs(house: Gateway) -> list[dict[str, Any]]:
-    return list((await house.client.get("/v1/dreams")).json()["results"])
+async def runs(model_gateway: Gateway) -> list[dict[str, Any]]:
+    return list((await model_gateway.client.get("/v1/dreams")).json()["results"])
 
 
 async def test_an_active_scope_is_due_five_minutes_after_its_first_activity(active: Active) -> None:
-    async with active() as house:
-        when = await due_at(house)
+    async with active() as model_gateway:
+        when = await due_at(model_gateway)
         assert when is not None
         assert timedelta(minutes=4) < when - datetime.now(UTC) <= timedelta(minutes=5)
 
@@ -56,41 +56,41 @@ async def test_an_active_scope_is_due_five_minutes_after_its_first_activity(acti
 async def test_with_a_cron_expression_an_active_scope_is_due_at_its_next_time(active: Active) -> None:
     """The interval and the wait after the first activity don't count then."""
     before = datetime.now(UTC)
-    async with active(dream_cron="17 3 * * *", dream_interval=1, dream_initial_delay=0) as house:
-        assert await due_at(house) in {
+    async with active(dream_cron="17 3 * * *", dream_interval=1, dream_initial_delay=0) as model_gateway:
+        assert await due_at(model_gateway) in {
             dream_schedule.next_cron_time("17 3 * * *", moment) for moment in (before, datetime.now(UTC))
         }
-        await start_due_runs(house.resources)
-        assert await runs(house) == []
+        await start_due_runs(model_gateway.resources)
+        assert await runs(model_gateway) == []
 
 
-async def test_after_a_run_the_next_activity_waits_for_the_next_time_again(active: Active) -> None:
-    async with active(dream_cron="17 3 * * *", dream_quiet_period=0) as house:
-        await make_due(house.resources)
-        await start_due_runs(house.resources)
-        assert [(one["actor"], one["state"]) for one in await runs(house)] == [("clock", "running")]
-        assert await due_at(house) is None
-        agent = Agent(house.client, house.tenant)
+async def test_activity_after_a_run_is_due_at_the_next_cron_time(active: Active) -> None:
+    async with active(dream_cron="17 3 * * *", dream_quiet_period=0) as model_gateway:
+        await make_due(model_gateway.resources)
+        await start_due_runs(model_gateway.resources)
+        assert [(one["actor"], one["state"]) for one in await runs(model_gateway)] == [("clock", "running")]
+        assert await due_at(model_gateway) is None
+        agent = Agent(model_gateway.client, model_gateway.tenant)
         await agent.say(await agent.session(), "And so is the pier.", role="user")
-        again = await due_at(house)
+        again = await due_at(model_gateway)
         assert again is not None
         assert (again.hour, again.minute) == (3, 17)
         assert again > datetime.now(UTC)
 
 
-async def test_a_scope_that_somebody_is_working_in_is_left_alone_until_it_is_quiet(active: Active) -> None:
-    async with active(dream_quiet_period=1000) as house:
-        await make_due(house.resources)
-        await start_due_runs(house.resources)
-        assert await runs(house) == []
-        when = await due_at(house)
+async def test_an_active_scope_is_rescheduled_until_it_is_quiet(active: Active) -> None:
+    async with active(dream_quiet_period=1000) as model_gateway:
+        await make_due(model_gateway.resources)
+        await start_due_runs(model_gateway.resources)
+        assert await runs(model_gateway) == []
+        when = await due_at(model_gateway)
         assert when is not None
         assert timedelta(seconds=900) < when - datetime.now(UTC) <= timedelta(seconds=1000)
-        async with house.resources.postgres.tenant(house.tenant) as connection:
+        async with model_gateway.resources.postgres.tenant(model_gateway.tenant) as connection:
             statement = select(job.c.reason_code).where(job.c.stage == DREAM_START.name)
             assert await connection.scalar(statement) == ReasonCode.NOT_READY
 
 
-async def test_switched_off_no_scope_is_ever_due(active: Active) -> None:
-    async with active(dream_enabled=False) as house:
-        assert await due_at(house) is None
+async def test_without_scheduled_dreams_no_scope_is_due(active: Active) -> None:
+    async with active(dream_enabled=False) as model_gateway:
+        assert await due_at(model_gateway) is None

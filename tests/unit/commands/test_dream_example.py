@@ -1,4 +1,4 @@
-"""Issue 3: what the shipped example asks of a dream can be done, and passes both the check and the score."""
+"""The expected result of the shipped example passes both the check and the score."""
 
 import json
 from collections.abc import Iterable
@@ -32,50 +32,54 @@ MERGED = (
     "Mira wants invoices under 200 EUR paid right away without being asked.",
     "Jonas wants all reports as PDF, never as Word.",
 )
-LEARNT = {
+LEARNED = {
     "jonas": "Don't quote VAT for Prism because rates change — instead read tax_rates.csv before an invoice.",
     "mira": "Don't book Mira's calls in UTC because she lives in Malmö — instead use Europe/Stockholm.",
 }
 
 
-def _entry(told: Json) -> Memory:
-    rest = dict.fromkeys(("occurred_at", "source", "updated_at", "archived_at", "archive_reason"))
+def _memory(row: Json) -> Memory:
+    optional = dict.fromkeys(("occurred_at", "source", "updated_at", "archived_at", "archive_reason"))
     lists: Json = {"sources": [], "superseded_by": [], "derived_from": []}
-    row = {"state": "final", "agent_id": "office", "tenant": "t", "version": 1, "content_version": 1}
-    return Memory.model_validate({**row, **rest, **lists, **told})
+    defaults = {"state": "final", "agent_id": "office", "tenant": "t", "version": 1, "content_version": 1}
+    return Memory.model_validate({**defaults, **optional, **lists, **row})
 
 
-def _plan(entries: Iterable[Memory]) -> Plan:
-    mine = {entry.id: entry for entry in entries}
+def _plan(memories: Iterable[Memory]) -> Plan:
+    by_id = {memory.id: memory for memory in memories}
     merges = [
         Replacement(text, None, (), tuple(group["ids"]), None)
         for text, group in zip(MERGED, EXPECTED["merge"], strict=True)
-        if group["ids"][0] in mine
+        if group["ids"][0] in by_id
     ]
-    mended = [
-        Replacement(mine[told["id"]].content, "user-preferences/music", (), (told["id"],), None)
-        for told in EXPECTED["categories"]
-        if told["id"] in mine
+    recategorized = [
+        Replacement(by_id[row["id"]].content, "user-preferences/music", (), (row["id"],), None)
+        for row in EXPECTED["categories"]
+        if row["id"] in by_id
     ]
-    passed = [Deletion(one, "ephemeral") for one in EXPECTED["may_prune"] if _has_passed(mine.get(one))]
-    return Plan(tuple(passed), (*merges, *mended))
+    deletions = [
+        Deletion(memory_id, "ephemeral")
+        for memory_id in EXPECTED["may_prune"]
+        if _is_outdated(by_id.get(memory_id))
+    ]
+    return Plan(tuple(deletions), (*merges, *recategorized))
 
 
-def _has_passed(entry: Memory | None) -> bool:
-    return entry is not None and "IGNORE ALL" not in entry.content
+def _is_outdated(memory: Memory | None) -> bool:
+    return memory is not None and "IGNORE ALL" not in memory.content
 
 
-def _outcome(entries: list[Memory], checked: CheckedPlan) -> list[Json]:
-    """Return the scope as it stands when the checked plan is done."""
-    after = {entry.id: entry.model_dump(mode="json") for entry in entries}
-    user_id = entries[0].user_id
+def _outcome(memories: list[Memory], checked: CheckedPlan) -> list[Json]:
+    """Return the scope after the checked plan is applied."""
+    after = {memory.id: memory.model_dump(mode="json") for memory in memories}
+    user_id = memories[0].user_id
     for number, merge in enumerate(checked.merges):
-        made = f"{user_id}-{number}"
+        successor_id = f"{user_id}-{number}"
         for source in merge.source_ids:
-            after[source] |= {"archived_at": "now", "superseded_by": [made]}
+            after[source] |= {"archived_at": "now", "superseded_by": [successor_id]}
         fields = merge.fields
-        after[made] = {
-            "id": made,
+        after[successor_id] = {
+            "id": successor_id,
             "user_id": user_id,
             "content": fields.content,
             "category": fields.category,
@@ -88,28 +92,32 @@ def _outcome(entries: list[Memory], checked: CheckedPlan) -> list[Json]:
     return list(after.values())
 
 
-def _learnt() -> list[Json]:
+def _learned() -> list[Json]:
     common = {"category": "anti-patterns/work", "tags": ["anti-pattern"], "metadata": {}}
     return [
-        {"id": f"learnt-{user}", "user_id": user, "content": text, **common} for user, text in LEARNT.items()
+        {"id": f"learnt-{user}", "user_id": user, "content": text, **common} for user, text in LEARNED.items()
     ]
 
 
-def test_a_plan_that_does_all_that_is_expected_is_accepted_whole_and_scores_full_marks() -> None:
-    everything = [_entry(told) for told in SCOPE["entries"]]
-    after = _learnt()
+def test_the_expected_plan_is_accepted_completely_and_scores_full_marks() -> None:
+    all_memories = [_memory(row) for row in SCOPE["entries"]]
+    after = _learned()
     for user_id in (None, "mira", "jonas"):
-        entries = [entry for entry in everything if entry.user_id == user_id]
-        snapshot = Snapshot(Scope("t", "office", user_id), {one.id: one for one in entries}, len(entries))
-        checked = check(_plan(entries), snapshot)
+        memories = [memory for memory in all_memories if memory.user_id == user_id]
+        snapshot = Snapshot(
+            Scope("t", "office", user_id), {memory.id: memory for memory in memories}, len(memories)
+        )
+        checked = check(_plan(memories), snapshot)
         assert checked.rejections == ()
-        after += _outcome(entries, checked)
-    told = score(SCOPE["entries"], after, EXPECTED)
-    assert (told.precision, told.recall, told.is_safe) == (1.0, 1.0, True), told
-    assert [told.anti_patterns_missing, told.categories_left, told.missed_merges] == [[], [], []]
+        after += _outcome(memories, checked)
+    result = score(SCOPE["entries"], after, EXPECTED)
+    assert (result.precision, result.recall, result.is_safe) == (1.0, 1.0, True), result
+    assert [result.anti_patterns_missing, result.categories_left, result.missed_merges] == [[], [], []]
 
 
 def test_the_examples_corrections_are_detected_and_its_polite_refusals_are_not() -> None:
-    said = [turn for one in SCOPE["sessions"] for turn in one["turns"] if turn["role"] == "user"]
-    found = [turn["content"] for turn in said if is_correction(turn["content"])]
-    assert [text[:12] for text in found] == ["No, that's w", "That's wrong"]
+    user_turns = [
+        turn for session in SCOPE["sessions"] for turn in session["turns"] if turn["role"] == "user"
+    ]
+    corrections = [turn["content"] for turn in user_turns if is_correction(turn["content"])]
+    assert [text[:12] for text in corrections] == ["No, that's w", "That's wrong"]

@@ -10,7 +10,7 @@ from shared.platform.spend.report import Row
 _COST = "12358029858017.557829776543210995"
 
 
-def test_sd4_an_amount_that_is_too_wide_for_the_terminal_is_broken_and_never_cut(
+def test_sd4_an_amount_that_is_too_wide_for_the_terminal_is_wrapped_and_never_cut(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tokens = {"input_tokens": 10**12, "output_tokens": 0, "cached_tokens": 0}

@@ -9,19 +9,19 @@ import pytest
 from shared.dreams.verification.check import Snapshot, check
 from shared.foundation.scope import Scope
 from shared.memory.longterm.memory import Memory
-from tests.unit.dreams.entries import SCOPE, entry, plan, saving
+from tests.unit.dreams.builders import SCOPE, memory, plan, replacement
 
-TOLD = json.loads((Path(__file__).parents[3] / "examples" / "dream" / "scope.json").read_text("utf-8"))[
+ROWS = json.loads((Path(__file__).parents[3] / "examples" / "dream" / "scope.json").read_text("utf-8"))[
     "entries"
 ]
 
 
-def _entry(place: int, told: dict[str, Any]) -> Memory:
-    known = {key: told[key] for key in told if key in Memory.model_fields}
-    return entry(place, **known | {"user_id": told.get("user_id"), "agent_id": SCOPE.agent_id})
+def _memory(number: int, row: dict[str, Any]) -> Memory:
+    fields = {key: row[key] for key in row if key in Memory.model_fields}
+    return memory(number, **fields | {"user_id": row.get("user_id"), "agent_id": SCOPE.agent_id})
 
 
-ENTRIES = {one["id"]: _entry(place, one) for place, one in enumerate(TOLD)}
+MEMORIES = {row["id"]: _memory(number, row) for number, row in enumerate(ROWS)}
 SENSIBLE = [
     ("The new web shop, Prism, goes live on 1 December 2026.", "c1 c2"),
     ("Prism takes payments through Stripe, account acct_1N9xQ2; refunds go the same way.", "c3 c4"),
@@ -59,22 +59,22 @@ TEMPTING = [
 ]
 
 
-def named(short: str) -> list[str]:
-    return [f"{one[0]}{one[1:]:0>11}" for one in short.split()]
+def to_ids(short_ids: str) -> list[str]:
+    return [f"{short_id[0]}{short_id[1:]:0>11}" for short_id in short_ids.split()]
 
 
-def judged(content: str, short: str) -> tuple[int, list[str]]:
-    ids = named(short)
-    scope = Scope(SCOPE.tenant, SCOPE.agent_id, ENTRIES[ids[0]].user_id)
-    checked = check(plan(saving(content, *ids)), Snapshot(scope, ENTRIES, len(ENTRIES)))
-    return len(checked.merges), [f"{one.code}: {one.words}" for one in checked.rejections]
+def check_merge(content: str, short_ids: str) -> tuple[int, list[str]]:
+    ids = to_ids(short_ids)
+    scope = Scope(SCOPE.tenant, SCOPE.agent_id, MEMORIES[ids[0]].user_id)
+    checked = check(plan(replacement(content, *ids)), Snapshot(scope, MEMORIES, len(MEMORIES)))
+    return len(checked.merges), [f"{rejection.code}: {rejection.words}" for rejection in checked.rejections]
 
 
 @pytest.mark.parametrize(("content", "ids"), SENSIBLE)
 def test_a_sensible_merge_is_accepted(content: str, ids: str) -> None:
-    assert judged(content, ids) == (1, [])
+    assert check_merge(content, ids) == (1, [])
 
 
 @pytest.mark.parametrize(("content", "ids"), TEMPTING)
-def test_a_tempting_mistake_is_not(content: str, ids: str) -> None:
-    assert judged(content, ids)[0] == 0
+def test_a_tempting_mistake_is_rejected(content: str, ids: str) -> None:
+    assert check_merge(content, ids)[0] == 0

@@ -1,4 +1,4 @@
-"""DR4: a merge keeps what can't be guessed again. Tables of what must pass and what must not."""
+"""DR4: a merge keeps what can't be guessed again. Tables of merges that must be accepted and rejected."""
 
 # ruff: noqa: RUF001 (texts of other scripts, and dashes, are the point)
 
@@ -9,7 +9,7 @@ import pytest
 from shared.dreams.verification import fidelity
 from shared.dreams.verification.rejection import RejectionCode
 from shared.memory.longterm.memory import Memory
-from tests.unit.dreams.entries import entry
+from tests.unit.dreams.builders import memory
 
 FAITHFUL = [
     (["User prefers short answers", "Prefers concise, short replies"], "User prefers short, concise replies"),
@@ -56,7 +56,7 @@ FAITHFUL = [
     (["How To Use The Printer", "how to use the printer"], "How to use the printer"),
 ]
 
-FAITHLESS = [
+SPECIFICS_LOST = [
     # names
     (["Anna likes tea.", "Bob likes tea"], "Bob likes tea", "Anna"),
     (["The printer of Anna Schmidt is broken"], "Anna's printer is broken", "Schmidt"),
@@ -112,7 +112,7 @@ FAITHLESS = [
     (["Sagte „so nicht“ dazu"], "Sagte dazu nicht so viel", "so nicht"),
 ]  # fmt: skip
 
-TURNED = [
+NEGATION_CHANGED = [
     (["The user doesn't like tea"], "The user likes tea"),
     (["The user likes tea"], "The user doesn't like tea"),
     (["Never deploy in the evening", "Deploys in the morning"], "Deploy in the evening and in the morning"),
@@ -130,14 +130,14 @@ TURNED = [
     (["The tests are allowed to fail"], "The tests are not allowed to fail"),
 ]
 
-THIN = [
+GIST_LOST = [
     (["Anna likes tea", "Anna lives in Berlin"], "Anna lives in Berlin"),
     (["Has to water plants on the balcony each summer evening"], "Has plants"),
     (["Keeps spare keys in the blue drawer", "Works in a choir"], "Keeps spare keys in the blue drawer"),
     (["사용자는 아침에 커피를 마신다"], "사용자는 운동한다"),
 ]
 
-INVENTED = [
+SPECIFICS_ADDED = [
     (["Prefers dark mode"], "Prefers dark mode since 2019", "2019"),
     (["Lives in Oslo"], "Lives in Oslo with Ada", "Ada"),
     (["Has a bank account"], "Has a bank account, DE89", "DE89"),
@@ -146,7 +146,7 @@ INVENTED = [
 
 
 def sources(texts: list[str]) -> list[Memory]:
-    return [entry(number, text) for number, text in enumerate(texts)]
+    return [memory(number, text) for number, text in enumerate(texts)]
 
 
 @pytest.mark.parametrize(("texts", "merged"), FAITHFUL)
@@ -154,53 +154,55 @@ def test_a_faithful_merge_passes(texts: list[str], merged: str) -> None:
     assert fidelity.first_fault(merged, sources(texts)) is None
 
 
-@pytest.mark.parametrize(("texts", "merged", "word"), FAITHLESS)
-def test_a_merge_that_loses_a_specific_is_told_which(texts: list[str], merged: str, word: str) -> None:
+@pytest.mark.parametrize(("texts", "merged", "word"), SPECIFICS_LOST)
+def test_a_merge_that_loses_a_specific_is_rejected_with_the_lost_word(
+    texts: list[str], merged: str, word: str
+) -> None:
     fault = fidelity.first_fault(merged, sources(texts))
     assert fault is not None
     assert fault.code is RejectionCode.LOSES_SPECIFICS
     assert word in fault.words
 
 
-@pytest.mark.parametrize(("texts", "merged"), TURNED)
-def test_a_merge_that_turns_a_denial_is_refused(texts: list[str], merged: str) -> None:
+@pytest.mark.parametrize(("texts", "merged"), NEGATION_CHANGED)
+def test_a_merge_that_changes_a_negation_is_rejected(texts: list[str], merged: str) -> None:
     fault = fidelity.first_fault(merged, sources(texts))
     assert fault is not None
     assert fault.code is RejectionCode.CHANGES_NEGATION
 
 
-@pytest.mark.parametrize(("texts", "merged"), THIN)
-def test_a_merge_that_swallows_an_unrelated_fact_is_refused(texts: list[str], merged: str) -> None:
+@pytest.mark.parametrize(("texts", "merged"), GIST_LOST)
+def test_a_merge_that_drops_an_unrelated_fact_is_rejected(texts: list[str], merged: str) -> None:
     fault = fidelity.first_fault(merged, sources(texts))
     assert fault is not None
     assert fault.code is RejectionCode.LOSES_GIST
 
 
-@pytest.mark.parametrize(("texts", "merged", "word"), INVENTED)
-def test_a_merge_that_adds_a_name_or_number_is_refused(texts: list[str], merged: str, word: str) -> None:
+@pytest.mark.parametrize(("texts", "merged", "word"), SPECIFICS_ADDED)
+def test_a_merge_that_adds_a_name_or_number_is_rejected(texts: list[str], merged: str, word: str) -> None:
     fault = fidelity.first_fault(merged, sources(texts))
     assert fault is not None
     assert fault.code is RejectionCode.ADDS_SPECIFICS
     assert word in fault.words
 
 
-def test_what_a_label_or_the_day_of_a_source_tells_is_no_invention() -> None:
-    told = entry(1, "The launch is tomorrow", category="project-context/Loci", tags=["Berlin"])
-    day = told.created_at.date().isoformat()
-    assert fidelity.first_fault(f"The launch of Loci in Berlin is tomorrow (said on {day})", [told]) is None
+def test_a_merge_may_name_the_labels_and_days_of_its_sources() -> None:
+    source = memory(1, "The launch is tomorrow", category="project-context/Loci", tags=["Berlin"])
+    day = source.created_at.date().isoformat()
+    assert fidelity.first_fault(f"The launch of Loci in Berlin is tomorrow (said on {day})", [source]) is None
 
 
-def test_days_on_which_the_sources_happened_must_be_told_when_they_differ() -> None:
-    first = entry(1, "Ran along the river", occurred_at=datetime(2026, 5, 1, 8, tzinfo=UTC))
-    second = entry(2, "Ran along the river", occurred_at=datetime(2026, 5, 3, 8, tzinfo=UTC))
+def test_days_on_which_the_sources_happened_must_be_named_if_they_differ() -> None:
+    first = memory(1, "Ran along the river", occurred_at=datetime(2026, 5, 1, 8, tzinfo=UTC))
+    second = memory(2, "Ran along the river", occurred_at=datetime(2026, 5, 3, 8, tzinfo=UTC))
     fault = fidelity.first_fault("Ran along the river", [first, second])
     assert fault is not None
     assert fault.words == ("2026-05-01", "2026-05-03")
     assert fidelity.first_fault("Ran along the river on 2026-05-01 and 3 May 2026", [first, second]) is None
-    assert fidelity.first_fault("Ran along the river", [first, entry(3, "Ran along the river")]) is None
+    assert fidelity.first_fault("Ran along the river", [first, memory(3, "Ran along the river")]) is None
 
 
-def test_any_text_is_true_to_itself() -> None:
+def test_any_text_is_faithful_to_itself() -> None:
     for texts, merged in FAITHFUL:
         for text in (*texts, merged):
             assert fidelity.first_fault(text, sources([text])) is None

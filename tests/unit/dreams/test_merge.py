@@ -7,38 +7,40 @@ import pytest
 
 from shared.dreams.verification.merge import merge_fields
 from shared.memory.longterm.memory import Source
-from tests.unit.dreams.entries import DAWN, entry, name, saving
+from tests.unit.dreams.builders import START, memory, memory_id, replacement
 
 HOUR = timedelta(hours=1)
 
 
 def fields(*sources: dict[str, Any], **offered: Any) -> Any:
-    made = [entry(number, **one) for number, one in enumerate(sources, 1)]
-    return merge_fields(saving("User likes tea", *range(1, len(made) + 1), **offered), made)
+    memories = [memory(number, **source) for number, source in enumerate(sources, 1)]
+    return merge_fields(replacement("User likes tea", *range(1, len(memories) + 1), **offered), memories)
 
 
 def test_times_and_counts_add_up() -> None:
-    made = fields(
-        {"created_at": DAWN, "last_seen_at": DAWN + HOUR, "reinforcement_count": 2},
-        {"created_at": DAWN - HOUR, "last_seen_at": DAWN + 3 * HOUR, "reinforcement_count": 3},
-        {"created_at": DAWN + HOUR, "last_seen_at": DAWN},
+    merged = fields(
+        {"created_at": START, "last_seen_at": START + HOUR, "reinforcement_count": 2},
+        {"created_at": START - HOUR, "last_seen_at": START + 3 * HOUR, "reinforcement_count": 3},
+        {"created_at": START + HOUR, "last_seen_at": START},
     )
-    assert made.created_at == DAWN - HOUR
-    assert made.last_seen_at == DAWN + 3 * HOUR
-    assert made.reinforcement_count == 6
-    assert made.derived_from == (name(1), name(2), name(3))
+    assert merged.created_at == START - HOUR
+    assert merged.last_seen_at == START + 3 * HOUR
+    assert merged.reinforcement_count == 6
+    assert merged.derived_from == (memory_id(1), memory_id(2), memory_id(3))
 
 
-def test_when_it_happened_is_the_earliest_that_is_known() -> None:
+def test_occurred_at_is_the_earliest_of_the_sources() -> None:
     assert fields({}, {}).occurred_at is None
-    assert fields({"occurred_at": DAWN}, {}).occurred_at == DAWN
-    assert fields({"occurred_at": DAWN}, {"occurred_at": DAWN - HOUR}).occurred_at == DAWN - HOUR
+    assert fields({"occurred_at": START}, {}).occurred_at == START
+    assert fields({"occurred_at": START}, {"occurred_at": START - HOUR}).occurred_at == START - HOUR
 
 
 @pytest.mark.parametrize(
     ("offered", "expected"), [(None, 0.6), (0.1, 0.6), (0.7, 0.7), (0.75, 0.75), (0.8, 0.75), (1.0, 0.75)]
 )
-def test_a_model_raises_importance_only_below_what_protects(offered: float | None, expected: float) -> None:
+def test_a_model_cannot_raise_importance_to_the_protected_range(
+    offered: float | None, expected: float
+) -> None:
     assert fields({"importance": 0.6}, {"importance": 0.2}, importance=offered).importance == expected
 
 
@@ -55,32 +57,32 @@ def test_tags_are_the_union_with_the_models_first() -> None:
     )
 
 
-def test_tags_of_the_sources_go_before_new_ones_when_there_are_too_many() -> None:
-    kept = [f"k{number}" for number in range(63)]
-    made = fields({"tags": kept}, tags=("one", "two", "k7"))
-    assert set(made.tags) == {*kept, "one"}
-    assert len(made.tags) == 64
+def test_tags_of_the_sources_have_precedence_if_there_are_too_many() -> None:
+    source_tags = [f"k{number}" for number in range(63)]
+    merged = fields({"tags": source_tags}, tags=("one", "two", "k7"))
+    assert set(merged.tags) == {*source_tags, "one"}
+    assert len(merged.tags) == 64
 
 
-def test_a_model_can_not_hand_out_marks() -> None:
+def test_a_model_cannot_set_the_tags_anti_pattern_and_inferred() -> None:
     assert fields({"tags": ["a"]}, tags=("anti-pattern", "inferred")).tags == ("a",)
 
 
-def test_of_differing_metadata_the_newest_source_is_right() -> None:
-    made = fields({"metadata": {"a": "old", "b": "1"}}, {"metadata": {"a": "new", "c": "2"}})
-    assert made.metadata == {"a": "new", "b": "1", "c": "2"}
-    younger = {"metadata": {"a": "new"}, "created_at": DAWN + 9 * HOUR}
-    assert fields(younger, {"metadata": {"a": "old"}}).metadata == {"a": "new"}
+def test_if_metadata_differ_the_value_of_the_newest_source_is_kept() -> None:
+    merged = fields({"metadata": {"a": "old", "b": "1"}}, {"metadata": {"a": "new", "c": "2"}})
+    assert merged.metadata == {"a": "new", "b": "1", "c": "2"}
+    newer = {"metadata": {"a": "new"}, "created_at": START + 9 * HOUR}
+    assert fields(newer, {"metadata": {"a": "old"}}).metadata == {"a": "new"}
 
 
 @pytest.mark.parametrize("order", [("true", "false"), ("false", "TRUE")])
-def test_the_need_for_permission_sticks(order: tuple[str, str]) -> None:
-    made = fields(*({"metadata": {"requires_user_permission": one}} for one in order))
-    assert made.metadata["requires_user_permission"] == "true"
+def test_the_need_for_permission_is_kept(order: tuple[str, str]) -> None:
+    merged = fields(*({"metadata": {"requires_user_permission": value}} for value in order))
+    assert merged.metadata["requires_user_permission"] == "true"
     assert "requires_user_permission" not in fields({}, {}).metadata
 
 
-def test_what_a_user_said_is_not_inferred_for_being_merged_with_a_guess() -> None:
+def test_a_stated_fact_does_not_become_inferred_when_merged_with_an_inferred_one() -> None:
     guess = {
         "metadata": {"source": "inferred"},
         "tags": ["inferred"],
@@ -90,12 +92,12 @@ def test_what_a_user_said_is_not_inferred_for_being_merged_with_a_guess() -> Non
     assert guesses.metadata == {"source": "inferred"}
     assert guesses.tags == ("inferred",)
     assert guesses.category == "user-preferences/inferred"
-    told = fields(
+    stated = fields(
         guess | {"reinforcement_count": 9}, {"category": "food"}, category="user-preferences/inferred"
     )
-    assert "source" not in told.metadata
-    assert told.tags == ()
-    assert told.category == "food"
+    assert "source" not in stated.metadata
+    assert stated.tags == ()
+    assert stated.category == "food"
     imported = fields({"metadata": {"source": "import"}}, guess)
     assert imported.metadata == {"source": "import"}
 
@@ -111,14 +113,14 @@ def test_what_a_user_said_is_not_inferred_for_being_merged_with_a_guess() -> Non
         ("anti-patterns/tea", "often"),
     ],
 )
-def test_the_category_is_the_models_or_that_of_the_most_reinforced(
+def test_the_category_is_the_models_or_that_of_the_most_reinforced_source(
     offered: str | None, expected: str
 ) -> None:
-    made = fields({"category": "seldom"}, {"category": "often", "reinforcement_count": 4}, category=offered)
-    assert made.category == expected
+    merged = fields({"category": "seldom"}, {"category": "often", "reinforcement_count": 4}, category=offered)
+    assert merged.category == expected
 
 
-def test_an_anti_pattern_keeps_its_place() -> None:
+def test_an_anti_pattern_keeps_its_category_and_tag() -> None:
     warning = {"category": "anti-patterns/email", "tags": ["anti-pattern"]}
     often = {"category": "general", "reinforcement_count": 9}
     assert fields(warning, often, category="general").category == "anti-patterns/email"
@@ -127,10 +129,10 @@ def test_an_anti_pattern_keeps_its_place() -> None:
 
 
 def test_sources_are_united_without_repeats() -> None:
-    one, two = Source(session_id="s", seq=1), Source(session_id="s", seq=2)
-    assert fields({"sources": [one, two]}, {"sources": [two]}).sources == (one, two)
+    first, second = Source(session_id="s", seq=1), Source(session_id="s", seq=2)
+    assert fields({"sources": [first, second]}, {"sources": [second]}).sources == (first, second)
 
 
 def test_agent_and_user_are_those_of_the_sources() -> None:
-    made = fields({}, {})
-    assert (made.agent_id, made.user_id) == ("helper", "mira")
+    merged = fields({}, {})
+    assert (merged.agent_id, merged.user_id) == ("helper", "mira")

@@ -1,4 +1,4 @@
-"""DR2: a reply becomes a plan, whatever shape a model gives it, and every item stays one."""
+"""DR2: a reply in any format becomes a plan, and every item stays an item of it."""
 
 import json
 from typing import Any
@@ -9,10 +9,10 @@ from shared.dreams.verification.plan import Deletion, Plan, Replacement, as_json
 from shared.foundation import errors, model_output
 
 A, B = "00000000000a", "00000000000b"
-SAVE = {"content": "User likes tea", "category": "food", "tags": ["drink"], "sourceIds": [A, B]}
-SAVED = Replacement("User likes tea", "food", ("drink",), (A, B), None)
-GONE = Deletion(A, "ephemeral")
-REPLY = json.dumps({"toDelete": [{"id": A, "reason": "ephemeral"}], "toSave": [SAVE]})
+REPLACEMENT_ITEM = {"content": "User likes tea", "category": "food", "tags": ["drink"], "sourceIds": [A, B]}
+REPLACEMENT = Replacement("User likes tea", "food", ("drink",), (A, B), None)
+DELETION = Deletion(A, "ephemeral")
+REPLY = json.dumps({"toDelete": [{"id": A, "reason": "ephemeral"}], "toSave": [REPLACEMENT_ITEM]})
 
 
 @pytest.mark.parametrize(
@@ -37,12 +37,12 @@ REPLY = json.dumps({"toDelete": [{"id": A, "reason": "ephemeral"}], "toSave": [S
         REPLY.replace(A, f" id: {A.upper()} "),
     ],
 )
-def test_a_plan_is_read_past_thoughts_prose_fences_and_cuts(reply: str) -> None:
-    assert parse(reply) == Plan((GONE,), (SAVED,))
+def test_a_plan_is_parsed_despite_thoughts_prose_fences_and_truncation(reply: str) -> None:
+    assert parse(reply) == Plan((DELETION,), (REPLACEMENT,))
 
 
 @pytest.mark.parametrize(
-    ("told", "deletions"),
+    ("value", "deletions"),
     [
         ([A], [(A, "duplicate")]),
         ([{"id": A}], [(A, "duplicate")]),
@@ -56,32 +56,46 @@ def test_a_plan_is_read_past_thoughts_prose_fences_and_cuts(reply: str) -> None:
         ([], []),
     ],
 )
-def test_deletions_are_read_in_every_form(told: Any, deletions: list[tuple[str, str]]) -> None:
-    read = parse(json.dumps({"toDelete": told, "toSave": []}))
-    assert read.deletions == tuple(Deletion(*one) for one in deletions)
+def test_deletions_are_parsed_in_every_form(value: Any, deletions: list[tuple[str, str]]) -> None:
+    parsed = parse(json.dumps({"toDelete": value, "toSave": []}))
+    assert parsed.deletions == tuple(Deletion(*fields) for fields in deletions)
 
 
 @pytest.mark.parametrize(
-    ("told", "saved"),
+    ("value", "fields"),
     [
-        (SAVE | {"importance": 0.7}, (SAVED.content, "food", ("drink",), (A, B), 0.7)),
-        (SAVE | {"importance": 7}, (SAVED.content, "food", ("drink",), (A, B), 1.0)),
-        (SAVE | {"importance": -1}, (SAVED.content, "food", ("drink",), (A, B), 0.0)),
-        (SAVE | {"importance": True}, (SAVED.content, "food", ("drink",), (A, B), None)),
-        (SAVE | {"importance": float("nan")}, (SAVED.content, "food", ("drink",), (A, B), None)),
-        (SAVE | {"importance": 10**400}, (SAVED.content, "food", ("drink",), (A, B), 1.0)),
-        (SAVE | {"sourceIds": f"{A}, {B}"}, (SAVED.content, "food", ("drink",), (A, B), None)),
-        (SAVE | {"sourceIds": None}, (SAVED.content, "food", ("drink",), (), None)),
-        (SAVE | {"sourceIds": [A, 5, None]}, (SAVED.content, "food", ("drink",), (A, "5", ""), None)),
-        (SAVE | {"tags": "a, b"}, (SAVED.content, "food", ("a", "b"), (A, B), None)),
-        (SAVE | {"tags": [1, "x"], "category": " "}, (SAVED.content, None, ("x",), (A, B), None)),
-        (SAVE | {"content": 5}, ("", "food", ("drink",), (A, B), None)),
+        (REPLACEMENT_ITEM | {"importance": 0.7}, (REPLACEMENT.content, "food", ("drink",), (A, B), 0.7)),
+        (REPLACEMENT_ITEM | {"importance": 7}, (REPLACEMENT.content, "food", ("drink",), (A, B), 1.0)),
+        (REPLACEMENT_ITEM | {"importance": -1}, (REPLACEMENT.content, "food", ("drink",), (A, B), 0.0)),
+        (REPLACEMENT_ITEM | {"importance": True}, (REPLACEMENT.content, "food", ("drink",), (A, B), None)),
+        (
+            REPLACEMENT_ITEM | {"importance": float("nan")},
+            (REPLACEMENT.content, "food", ("drink",), (A, B), None),
+        ),
+        (REPLACEMENT_ITEM | {"importance": 10**400}, (REPLACEMENT.content, "food", ("drink",), (A, B), 1.0)),
+        (
+            REPLACEMENT_ITEM | {"sourceIds": f"{A}, {B}"},
+            (REPLACEMENT.content, "food", ("drink",), (A, B), None),
+        ),
+        (REPLACEMENT_ITEM | {"sourceIds": None}, (REPLACEMENT.content, "food", ("drink",), (), None)),
+        (
+            REPLACEMENT_ITEM | {"sourceIds": [A, 5, None]},
+            (REPLACEMENT.content, "food", ("drink",), (A, "5", ""), None),
+        ),
+        (REPLACEMENT_ITEM | {"tags": "a, b"}, (REPLACEMENT.content, "food", ("a", "b"), (A, B), None)),
+        (
+            REPLACEMENT_ITEM | {"tags": [1, "x"], "category": " "},
+            (REPLACEMENT.content, None, ("x",), (A, B), None),
+        ),
+        (REPLACEMENT_ITEM | {"content": 5}, ("", "food", ("drink",), (A, B), None)),
         ("User likes tea", ("User likes tea", None, (), (), None)),
         (None, ("", None, (), (), None)),
     ],
 )
-def test_replacements_are_read_in_every_form_and_none_is_dropped(told: Any, saved: tuple[Any, ...]) -> None:
-    assert parse(json.dumps({"toDelete": [], "toSave": [told]})).replacements == (Replacement(*saved),)
+def test_replacements_are_parsed_in_every_form_and_none_is_dropped(
+    value: Any, fields: tuple[Any, ...]
+) -> None:
+    assert parse(json.dumps({"toDelete": [], "toSave": [value]})).replacements == (Replacement(*fields),)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +119,7 @@ def test_nothing_to_do_is_an_empty_plan(reply: str) -> None:
         "null",
     ],
 )
-def test_a_refusal_is_no_plan(reply: str) -> None:
+def test_a_refusal_raises_invalid_model_reply(reply: str) -> None:
     with pytest.raises(errors.InvalidModelReply):
         parse(reply)
 
@@ -115,15 +129,17 @@ def test_a_deletion_whose_replacement_was_cut_off_is_still_only_a_deletion() -> 
     assert cut == Plan((Deletion(A, "duplicate"),), ())
 
 
-def test_a_plan_as_json_reads_back_and_can_be_stored() -> None:
+def test_a_plan_as_json_parses_to_the_same_plan_and_can_be_stored() -> None:
     assert parse(json.dumps(as_json(parse(REPLY)))) == parse(REPLY)
-    odd = Plan((Deletion("\x00", "\ud800"),), (Replacement("a\x00", "\x00", ("\udfff",), ("\x00",), None),))
-    kept = json.dumps(as_json(odd), ensure_ascii=False)
-    assert kept.encode().decode().count("\ufffd") == 6
+    unstorable = Plan(
+        (Deletion("\x00", "\ud800"),), (Replacement("a\x00", "\x00", ("\udfff",), ("\x00",), None),)
+    )
+    text = json.dumps(as_json(unstorable), ensure_ascii=False)
+    assert text.encode().decode().count("\ufffd") == 6
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "expected"),
     [
         ('{"a": 1}', {"a": 1}),
         ('{"a": 1} {"a": 2}', {"a": 2}),
@@ -135,24 +151,26 @@ def test_a_plan_as_json_reads_back_and_can_be_stored() -> None:
         ('{"a": 1} {"a": 0}', {"a": 1}),
     ],
 )
-def test_one_object_is_read_as_far_as_it_is_whole(text: str, found: dict[str, Any] | None) -> None:
-    if found is None:
+def test_a_truncated_object_is_parsed_as_far_as_it_is_complete(
+    text: str, expected: dict[str, Any] | None
+) -> None:
+    if expected is None:
         with pytest.raises(errors.InvalidModelReply):
             model_output.parse_object(text)
     else:
-        assert model_output.parse_object(text) == found
+        assert model_output.parse_object(text) == expected
 
 
-def test_an_object_is_chosen_by_the_fields_it_is_asked_for() -> None:
+def test_an_object_is_chosen_by_the_required_fields() -> None:
     text = '{"plan": [1]} {"other": [2]}'
     assert model_output.parse_object(text, "plan") == {"plan": [1]}
     assert model_output.parse_object(text) == {"other": [2]}
-    for spoken in (text, '{"neither": {"plan": [1'):
+    for reply in (text, '{"neither": {"plan": [1'):
         with pytest.raises(errors.InvalidModelReply):
-            model_output.parse_object(spoken, "neither")
+            model_output.parse_object(reply, "neither")
 
 
-def test_a_list_is_read_from_its_object_or_by_itself() -> None:
+def test_a_list_is_parsed_from_its_object_or_by_itself() -> None:
     assert model_output.parse_listed_objects('{"found": [{"a": 1}, 5]}', "found") == [{"a": 1}]
     assert model_output.parse_listed_objects('[{"a": 1}]', "found") == [{"a": 1}]
     assert model_output.parse_listed_objects('{"found": []}', "found") == []

@@ -45,12 +45,12 @@ def large(make_settings: MakeSettings, models: ModelServer, tenant: str) -> Call
             apart=True, llm_base_url=models.url, llm_model="m", job_backoff=0.01, **changes
         )
         models.chat_default = NOTHING
-        async with serving(settings, tenant) as house:
+        async with serving(settings, tenant) as model_gateway:
             for start in range(0, len(facts), BATCH):
                 batch = [{"content": one, "enrich": False} for one in facts[start : start + BATCH]]
-                answer = await house.client.post("/v1/memories/batch", json={"memories": batch})
+                answer = await model_gateway.client.post("/v1/memories/batch", json={"memories": batch})
                 assert answer.status_code == HTTPStatus.CREATED, answer.text
-            yield house
+            yield model_gateway
 
     return make
 
@@ -63,36 +63,38 @@ def shown(call: Call) -> set[str]:
     return set(re.findall(r"\[ID:([0-9a-f]{12})\]", call.prompt))
 
 
-async def consolidated(house: Gateway) -> dict[str, Any]:
-    run = await dreamt(house, passes=["consolidate"])
+async def consolidated(model_gateway: Gateway) -> dict[str, Any]:
+    run = await dreamt(model_gateway, passes=["consolidate"])
     done: dict[str, Any] = run["passes"][0]
     return done
 
 
-async def saved(house: Gateway, content: str) -> str:
-    return str((await Agent(house.client, house.tenant).save(content, enrich=False))["id"])
+async def saved(model_gateway: Gateway, content: str) -> str:
+    return str((await Agent(model_gateway.client, model_gateway.tenant).save(content, enrich=False))["id"])
 
 
 @pytest.mark.parametrize(("size", "limit"), [(150, 100), (1200, 1000)])
-async def test_the_model_is_asked_about_what_changed_and_its_near_ones_whatever_else_there_is(
+async def test_the_model_is_shown_only_changed_memories_and_their_near_duplicates(
     large: Large, models: ModelServer, size: int, limit: int
 ) -> None:
-    async with large(crates(size), dream_batch_size=limit) as house:
-        known = {content: id_ for id_, content in (await _all(house)).items()}
-        assert (await consolidated(house))["state"] == "done"
+    async with large(crates(size), dream_batch_size=limit) as model_gateway:
+        known = {content: id_ for id_, content in (await _all(model_gateway)).items()}
+        assert (await consolidated(model_gateway))["state"] == "done"
         first = [shown(call) for call in models.chat_calls]
         assert set.union(*first) == set(known.values()), "at first everything is new"
         assert max(map(len, first)) <= limit
-        twin = await saved(house, "Crate 3 holds lamp21, rope33 and tar39 for the shop3.")
-        lone = await saved(house, "The harbour master sings bass.")
+        twin = await saved(model_gateway, "Crate 3 holds lamp21, rope33 and tar39 for the shop3.")
+        lone = await saved(model_gateway, "The harbour master sings bass.")
         edited = known[crates(size)[90]]
-        await house.client.patch(f"/v1/memories/{edited}", json={"content": "Crate 90 was sold to Oslo."})
+        await model_gateway.client.patch(
+            f"/v1/memories/{edited}", json={"content": "Crate 90 was sold to Oslo."}
+        )
 
-        assert (await consolidated(house))["state"] == "done"
+        assert (await consolidated(model_gateway))["state"] == "done"
 
         [asked] = models.chat_calls[len(first) :]
         assert shown(asked) == {twin, known[crates(size)[3]], lone, edited}
-        skipped = await consolidated(house)
+        skipped = await consolidated(model_gateway)
         assert (skipped["state"], skipped["reason"]) == (
             "skipped",
             "nothing has changed since the last consolidation",
@@ -100,13 +102,13 @@ async def test_the_model_is_asked_about_what_changed_and_its_near_ones_whatever_
         assert len(models.chat_calls) == len(first) + 1, "with nothing new nothing is asked"
 
 
-async def _all(house: Gateway) -> dict[str, str]:
+async def _all(model_gateway: Gateway) -> dict[str, str]:
     """Return the content of every live entry by id, over as many pages as there are."""
     found: dict[str, str] = {}
     page: dict[str, Any] = {"next_cursor": None}
     while not found or page["next_cursor"]:
         cursor = {"cursor": page["next_cursor"]} if page["next_cursor"] else {}
-        page = (await house.client.get("/v1/memories", params={"limit": 100, **cursor})).json()
+        page = (await model_gateway.client.get("/v1/memories", params={"limit": 100, **cursor})).json()
         found |= {one["id"]: one["content"] for one in page["results"]}
     return found
 
@@ -114,17 +116,17 @@ async def _all(house: Gateway) -> dict[str, str]:
 async def test_planted_near_duplicates_in_a_large_scope_are_merged_and_nothing_else_is_touched(
     large: Large, models: ModelServer
 ) -> None:
-    async with large(crates(1200)) as house:
-        await consolidated(house)
-        old = next(id_ for id_, content in (await _all(house)).items() if content == crates(1200)[7])
-        new = await saved(house, "For shop7, crate 7 holds lamp49, rope77 and tar91.")
+    async with large(crates(1200)) as model_gateway:
+        await consolidated(model_gateway)
+        old = next(id_ for id_, content in (await _all(model_gateway)).items() if content == crates(1200)[7])
+        new = await saved(model_gateway, "For shop7, crate 7 holds lamp49, rope77 and tar91.")
         merge = {"content": "Crate 7, for shop7, holds lamp49, rope77 and tar91.", "sourceIds": [old, new]}
         models.chat_default = Reply(json.dumps({"toDelete": [], "toSave": [merge]}))
 
-        done = await consolidated(house)
+        done = await consolidated(model_gateway)
 
         assert done["applied"] == {"created": 1, "archived": 2}, done
-        assert len(await _all(house)) == 1200
+        assert len(await _all(model_gateway)) == 1200
         assert set(done["inputs"]) == {old, new}
 
 
@@ -140,65 +142,67 @@ class _Meaning(Vectors):
         return [vectors.embed(text, wire.dimension) for text in meant]
 
 
-async def test_with_an_embedder_what_means_the_same_is_shown_together_though_it_is_said_otherwise(
+async def test_with_an_embedder_memories_of_the_same_meaning_are_shown_together(
     large: Large, models: ModelServer
 ) -> None:
     models.embedding_default = _Meaning()
     embedder = {"embedding_base_url": models.url, "embedding_model": "m"}
-    async with large([*crates(60), WAITS, PRAISE], dream_batch_size=50, **embedder) as house:
-        await consolidated(house)
-        waits = next(id_ for id_, content in (await _all(house)).items() if content == WAITS)
-        slow = await saved(house, SLOW)
-        await make_due(house.resources)
-        await drain(house.resources)
+    async with large([*crates(60), WAITS, PRAISE], dream_batch_size=50, **embedder) as model_gateway:
+        await consolidated(model_gateway)
+        waits = next(id_ for id_, content in (await _all(model_gateway)).items() if content == WAITS)
+        slow = await saved(model_gateway, SLOW)
+        await make_due(model_gateway.resources)
+        await drain(model_gateway.resources)
         asked = len(models.chat_calls)
 
-        await consolidated(house)
+        await consolidated(model_gateway)
 
         assert [shown(call) for call in models.chat_calls[asked:]] == [{slow, waits}]
 
 
-async def test_what_a_night_has_no_time_for_is_looked_at_in_the_next_and_nothing_twice(
+async def test_what_a_run_has_no_time_for_is_reviewed_by_the_next_and_nothing_twice(
     large: Large, models: ModelServer
 ) -> None:
     """A first night over thousands of entries is many calls: what was asked already is not lost."""
     short = {"llm_timeout": 100, "dream_lease": 200, "dream_quiet_period": 0}
     only = {"dream_disabled_passes": ["deduplicate", "evaluate_sessions"]}
-    async with large(crates(12), dream_batch_size=5, **short, **only) as house:
+    async with large(crates(12), dream_batch_size=5, **short, **only) as model_gateway:
         for nights in (1, 2, 3):
-            await make_due(house.resources)
-            await start_due_runs(house.resources)
-            [last, *_] = await runs(house)
-            await night(house.resources, house.tenant, last["id"])
+            await make_due(model_gateway.resources)
+            await start_due_runs(model_gateway.resources)
+            [last, *_] = await runs(model_gateway)
+            await night(model_gateway.resources, model_gateway.tenant, last["id"])
             assert len(models.chat_calls) == nights
-            assert (await due_at(house) is None) == (nights == 3), "while something is left, it is due again"
+            assert (await due_at(model_gateway) is None) == (nights == 3), (
+                "while something is left, it is due again"
+            )
         lists = [shown(call) for call in models.chat_calls]
         assert sum(map(len, lists)) == len(set.union(*lists)) == 12
-        assert set.union(*lists) == set(await live(house))
+        assert set.union(*lists) == set(await live(model_gateway))
 
 
-async def test_over_budget_in_mid_night_what_was_paid_for_is_done_and_the_rest_stays_due(
+async def test_over_budget_during_a_run_the_paid_batches_are_applied_and_the_rest_stays_due(
     large: Large, models: ModelServer
 ) -> None:
     loop = asyncio.get_running_loop()
-    async with large(crates(12), dream_batch_size=5) as house:
+    async with large(crates(12), dream_batch_size=5) as model_gateway:
 
         def costing_all_there_is(call: Call) -> str:
-            spent = house.client.put("/v1/budgets/tenant", json={"period": "day", "limit_tokens": 1})
+            spent = model_gateway.client.put("/v1/budgets/tenant", json={"period": "day", "limit_tokens": 1})
             assert asyncio.run_coroutine_threadsafe(spent, loop).result(10).is_success
             return json.dumps({"toDelete": [{"id": min(shown(call)), "reason": "ephemeral"}], "toSave": []})
 
         models.chat_default = Reply(costing_all_there_is)
-        done = await consolidated(house)
+        done = await consolidated(model_gateway)
 
         [asked] = models.chat_calls
         assert (done["state"], done["applied"]) == ("done", {"archived": 1})
         assert set(done["inputs"]) == shown(asked)
-        assert min(shown(asked)) not in await live(house)
-        again = await consolidated(house)
+        assert min(shown(asked)) not in await live(model_gateway)
+        again = await consolidated(model_gateway)
         assert again["state"] == "skipped"
         assert "budget" in again["reason"]
-        await house.client.delete("/v1/budgets/tenant")
+        await model_gateway.client.delete("/v1/budgets/tenant")
         models.chat_default = NOTHING
-        await consolidated(house)
-        assert set.union(*map(shown, models.chat_calls[1:])) == {*await live(house)} - shown(asked)
+        await consolidated(model_gateway)
+        assert set.union(*map(shown, models.chat_calls[1:])) == {*await live(model_gateway)} - shown(asked)

@@ -1,4 +1,4 @@
-"""DR1: when a scope is dreamed over by cron expression, the time is the expression's next one in UTC."""
+"""DR1: with a cron expression, a scope is due at the expression's next time in UTC."""
 
 from datetime import UTC, datetime, timedelta, timezone
 
@@ -19,10 +19,10 @@ SATURDAY_NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
         ("0 0 29 2 *", datetime(2028, 2, 29, tzinfo=UTC)),
     ],
 )
-def test_the_next_time_lies_after_the_activity_never_at_it(cron: str, due: datetime) -> None:
+def test_the_next_time_is_after_the_activity_and_never_equal_to_it(cron: str, due: datetime) -> None:
     assert next_cron_time(cron, SATURDAY_NOON) == due
     assert due > SATURDAY_NOON
 
 
-def test_without_an_expression_there_is_no_hour() -> None:
+def test_without_a_cron_expression_there_is_no_next_time() -> None:
     assert next_cron_time(None, datetime.now(timezone(timedelta(hours=2)))) is None

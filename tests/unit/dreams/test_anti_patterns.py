@@ -1,4 +1,4 @@
-"""DR5, LT12: the form of an anti-pattern, and none twice."""
+"""DR5, LT12: the form of an anti-pattern, and no duplicates."""
 
 # ruff: noqa: RUF001 (texts of other scripts, and dashes, are the point)
 
@@ -10,7 +10,7 @@ from shared.dreams.passes import anti_patterns
 from shared.dreams.verification import anti_pattern_form
 from shared.dreams.verification.rejection import RejectionCode
 from shared.foundation import errors
-from tests.unit.dreams.entries import entry
+from tests.unit.dreams.builders import memory
 
 SOUND = "Don't mail Kessler in English because nobody there reads it — instead write German."
 
@@ -32,7 +32,7 @@ SOUND = "Don't mail Kessler in English because nobody there reads it — instead
         "Don't deploy on Fridays\nbecause nobody is there\n— instead wait for Monday",
     ],
 )
-def test_a_warning_with_reason_and_way_out_is_well_formed(text: str) -> None:
+def test_a_warning_with_a_reason_and_an_alternative_is_well_formed(text: str) -> None:
     assert anti_pattern_form.is_well_formed(text)
 
 
@@ -54,28 +54,32 @@ def test_a_warning_with_reason_and_way_out_is_well_formed(text: str) -> None:
         "Don't " + "because " * 3000,
     ],
 )
-def test_anything_less_is_not(text: str) -> None:
+def test_a_text_without_the_full_form_is_not_well_formed(text: str) -> None:
     assert not anti_pattern_form.is_well_formed(text)
 
 
-def test_a_reply_is_read_with_category_and_tag_in_place() -> None:
-    told = {
+def test_a_reply_is_parsed_with_category_and_tag_added() -> None:
+    item = {
         "content": SOUND.replace("Don't", "**Don't**"),
         "category": "email",
         "tags": ["mail"],
         "sessionIds": ["s"],
     }
-    [one] = anti_patterns.parse(json.dumps({"toSave": [told]}))
-    assert (one.content, one.category, one.tags) == (SOUND, "anti-patterns/email", ("anti-pattern", "mail"))
-    assert one.session_ids == ("s",)
-    assert one.draft.validated().category == "anti-patterns/email"
+    [anti_pattern] = anti_patterns.parse(json.dumps({"toSave": [item]}))
+    assert (anti_pattern.content, anti_pattern.category, anti_pattern.tags) == (
+        SOUND,
+        "anti-patterns/email",
+        ("anti-pattern", "mail"),
+    )
+    assert anti_pattern.session_ids == ("s",)
+    assert anti_pattern.draft.validated().category == "anti-patterns/email"
     assert anti_patterns.parse('{"toSave": []}') == []
     with pytest.raises(errors.InvalidModelReply):
         anti_patterns.parse("no")
 
 
 @pytest.mark.parametrize(
-    ("offered", "category"),
+    ("proposed", "category"),
     [
         (None, "anti-patterns/general"),
         ("anti-patterns", "anti-patterns/general"),
@@ -86,18 +90,18 @@ def test_a_reply_is_read_with_category_and_tag_in_place() -> None:
         ("active-plans/x", "anti-patterns/general"),
     ],
 )
-def test_the_category_is_always_one_of_anti_patterns(offered: str | None, category: str) -> None:
-    [one] = anti_patterns.parse(json.dumps([{"content": SOUND, "category": offered}]))
-    assert one.category == category
+def test_the_category_is_always_below_anti_patterns(proposed: str | None, category: str) -> None:
+    [anti_pattern] = anti_patterns.parse(json.dumps([{"content": SOUND, "category": proposed}]))
+    assert anti_pattern.category == category
 
 
-def test_the_badly_formed_and_the_known_are_refused_and_the_rest_is_kept() -> None:
+def test_badly_formed_and_duplicate_anti_patterns_are_rejected_and_the_others_accepted() -> None:
     texts = [SOUND, SOUND.replace("German", "in German"), "Don't", "Don't run X because Y — instead Z"]
-    found = anti_patterns.parse(json.dumps([{"content": text} for text in texts]))
-    accepted, rejections = anti_patterns.check_new(found, [])
-    assert [one.content for one in accepted] == [texts[0], texts[3]]
-    assert [(one.code, one.item["index"]) for one in rejections] == [
+    proposed = anti_patterns.parse(json.dumps([{"content": text} for text in texts]))
+    accepted, rejections = anti_patterns.check_new(proposed, [])
+    assert [anti_pattern.content for anti_pattern in accepted] == [texts[0], texts[3]]
+    assert [(rejection.code, rejection.item["index"]) for rejection in rejections] == [
         (RejectionCode.DUPLICATE, 1),
         (RejectionCode.MALFORMED, 2),
     ]
-    assert anti_patterns.check_new(found[:1], [entry(1, SOUND.lower())])[0] == []
+    assert anti_patterns.check_new(proposed[:1], [memory(1, SOUND.lower())])[0] == []

@@ -1,10 +1,10 @@
-"""DR6: security, credentials and money need the user's word, whatever a model says."""
+"""DR6: security, credentials and money need the user's permission, whatever a model says."""
 
 import pytest
 
 from shared.dreams.passes.sensitive_topics import is_sensitive
 
-NEEDED = """
+SENSITIVE = """
 Never write my password into a chat
 Keep passwords in the vault
 My PIN stays out of the notes
@@ -59,7 +59,7 @@ Deel nooit het wachtwoord
 لا تحفظ كلمة المرور
 """.strip().splitlines()
 
-NOT_NEEDED = """
+ORDINARY = """
 Prefers short answers
 Wants plain sentences, no bullet points
 Uses dark mode
@@ -91,12 +91,12 @@ Preferisce risposte brevi
 """.strip().splitlines()
 
 
-@pytest.mark.parametrize("text", NEEDED)
-def test_this_needs_permission(text: str) -> None:
+@pytest.mark.parametrize("text", SENSITIVE)
+def test_a_sensitive_text_is_recognised(text: str) -> None:
     assert is_sensitive(text)
     assert is_sensitive(text.upper())
 
 
-@pytest.mark.parametrize("text", NOT_NEEDED)
-def test_this_does_not(text: str) -> None:
+@pytest.mark.parametrize("text", ORDINARY)
+def test_an_ordinary_text_is_not_sensitive(text: str) -> None:
     assert not is_sensitive(text)

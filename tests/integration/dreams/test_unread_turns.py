@@ -15,29 +15,29 @@ from tests.standins.models import ModelServer
 NOTHING = Reply(json.dumps({"occurrences": [], "toSave": [], "toUpdate": []}))
 
 
-async def _session(house: Gateway, *said: str) -> str:
-    opened = (await house.client.post("/v1/sessions", json={})).json()["id"]
-    await _say(house, opened, *said)
+async def _session(model_gateway: Gateway, *said: str) -> str:
+    opened = (await model_gateway.client.post("/v1/sessions", json={})).json()["id"]
+    await _say(model_gateway, opened, *said)
     return str(opened)
 
 
-async def _say(house: Gateway, session: str, *said: str) -> None:
+async def _say(model_gateway: Gateway, session: str, *said: str) -> None:
     turns = [{"role": "user", "content": content} for content in said]
-    answer = await house.client.post(f"/v1/sessions/{session}/turns/batch", json={"turns": turns})
+    answer = await model_gateway.client.post(f"/v1/sessions/{session}/turns/batch", json={"turns": turns})
     assert answer.status_code == 201, answer.text
 
 
-async def _unread(house: Gateway, name: DreamPass) -> list[str]:
-    scope = Scope(house.tenant)
-    async with house.resources.postgres.for_tenant(house.tenant) as connection:
+async def _unread(model_gateway: Gateway, name: DreamPass) -> list[str]:
+    scope = Scope(model_gateway.tenant)
+    async with model_gateway.resources.postgres.for_tenant(model_gateway.tenant) as connection:
         return [turn.content for turn in await unread_turns.list_unread(connection, scope, name, 1000)]
 
 
-async def test_turns_that_arrive_while_a_pass_thinks_stay_due_for_it(
-    house: Gateway, models: ModelServer
+async def test_turns_that_arrive_while_a_pass_asks_the_model_stay_unread(
+    model_gateway: Gateway, models: ModelServer
 ) -> None:
     """A writer goes on all the while two passes read: each turn is read by each of them once."""
-    session = await _session(house, "turn 0")
+    session = await _session(model_gateway, "turn 0")
     written = 1
     asked: list[str] = []
     loop = asyncio.get_running_loop()
@@ -45,39 +45,41 @@ async def test_turns_that_arrive_while_a_pass_thinks_stay_due_for_it(
     def thinking(call: Any) -> str:
         nonlocal written
         asked.append(call.prompt)
-        asyncio.run_coroutine_threadsafe(_say(house, session, f"turn {written}"), loop).result(10)
+        asyncio.run_coroutine_threadsafe(_say(model_gateway, session, f"turn {written}"), loop).result(10)
         written += 1
         return str(NOTHING.text)
 
     models.chat_default = Reply(thinking)
     for _ in range(4):
-        await dreamt(house, passes=["infer_preferences", "extract_episodes"])
+        await dreamt(model_gateway, passes=["infer_preferences", "extract_episodes"])
 
     for name in (DreamPass.INFER_PREFERENCES, DreamPass.EXTRACT_EPISODES):
-        left = await _unread(house, name)
+        left = await _unread(model_gateway, name)
         assert left, "the last turn arrived while the last pass was thinking"
         read = {f"turn {number}" for number in range(written)} - set(left)
         for content in read:
             assert any(content in prompt for prompt in asked)
-    assert await _unread(house, DreamPass.MINE_ANTI_PATTERNS) == [f"turn {n}" for n in range(written)]
+    assert await _unread(model_gateway, DreamPass.MINE_ANTI_PATTERNS) == [f"turn {n}" for n in range(written)]
 
 
-async def test_a_skipped_or_failing_pass_marks_nothing_until_its_last_try(
-    house: Gateway, models: ModelServer
+async def test_a_skipped_or_failing_pass_marks_nothing_until_its_last_attempt(
+    model_gateway: Gateway, models: ModelServer
 ) -> None:
-    await _session(house, "I like short answers.")
+    await _session(model_gateway, "I like short answers.")
     models.chat_default = Status(500)
-    run = (await house.client.post("/v1/dreams", json={"passes": ["infer_preferences"]})).json()
+    run = (await model_gateway.client.post("/v1/dreams", json={"passes": ["infer_preferences"]})).json()
     from workers.dream import run_pass
 
-    await run_pass.run_pass(house.resources, house.tenant, run["id"], DreamPass.INFER_PREFERENCES)
-    assert await _unread(house, DreamPass.INFER_PREFERENCES) == ["I like short answers."]
+    await run_pass.run_pass(
+        model_gateway.resources, model_gateway.tenant, run["id"], DreamPass.INFER_PREFERENCES
+    )
+    assert await _unread(model_gateway, DreamPass.INFER_PREFERENCES) == ["I like short answers."]
 
     from tests.integration.dreams.conftest import night
 
-    await night(house.resources, house.tenant, run["id"])
-    assert await _unread(house, DreamPass.INFER_PREFERENCES) == []
-    assert await _unread(house, DreamPass.EXTRACT_EPISODES) == ["I like short answers."]
+    await night(model_gateway.resources, model_gateway.tenant, run["id"])
+    assert await _unread(model_gateway, DreamPass.INFER_PREFERENCES) == []
+    assert await _unread(model_gateway, DreamPass.EXTRACT_EPISODES) == ["I like short answers."]
 
 
 def _marks(session: str, *levels: tuple[int, str], content: str = "Ada wants short answers.") -> Reply:
@@ -97,37 +99,39 @@ def _marks(session: str, *levels: tuple[int, str], content: str = "Ada wants sho
 
 
 async def test_a_casual_wish_is_inferred_at_its_third_occurrence_counted_across_runs(
-    house: Gateway, models: ModelServer
+    model_gateway: Gateway, models: ModelServer
 ) -> None:
-    session = await _session(house, "Short, please.")
+    session = await _session(model_gateway, "Short, please.")
     for seq in (1, 2):
         models.chat_default = _marks(session, (seq, "casual"))
-        await dreamt(house, passes=["infer_preferences"])
-        assert await live(house) == {}
-        await _say(house, session, "Shorter, please.")
+        await dreamt(model_gateway, passes=["infer_preferences"])
+        assert await live(model_gateway) == {}
+        await _say(model_gateway, session, "Shorter, please.")
     models.chat_default = _marks(session, (3, "casual"), (1, "casual"))
 
-    await dreamt(house, passes=["infer_preferences"])
+    await dreamt(model_gateway, passes=["infer_preferences"])
 
-    [entry] = (await house.client.get("/v1/memories")).json()["results"]
+    [entry] = (await model_gateway.client.get("/v1/memories")).json()["results"]
     assert entry["content"] == "Ada wants short answers."
     assert entry["tags"][0] == "inferred"
     assert entry["metadata"]["source"] == "inferred"
 
 
-async def test_one_outburst_is_enough_and_money_needs_permission(house: Gateway, models: ModelServer) -> None:
-    session = await _session(house, "NEVER pay invoices over 500 euros without asking me!")
+async def test_one_very_irritated_occurrence_is_enough_and_money_needs_permission(
+    model_gateway: Gateway, models: ModelServer
+) -> None:
+    session = await _session(model_gateway, "NEVER pay invoices over 500 euros without asking me!")
     content = "Ada wants to be asked before invoices over 500 euros are paid."
     models.chat_default = _marks(session, (1, "very_irritated"), content=content)
 
-    await dreamt(house, passes=["infer_preferences"])
+    await dreamt(model_gateway, passes=["infer_preferences"])
 
-    [entry] = (await house.client.get("/v1/memories")).json()["results"]
+    [entry] = (await model_gateway.client.get("/v1/memories")).json()["results"]
     assert entry["metadata"]["requires_user_permission"] == "true"
 
 
-async def test_a_correction_becomes_an_anti_pattern_once(house: Gateway, models: ModelServer) -> None:
-    session = await _session(house, "No, that's wrong: the backup runs at 2 am, never restart then.")
+async def test_a_correction_becomes_an_anti_pattern_once(model_gateway: Gateway, models: ModelServer) -> None:
+    session = await _session(model_gateway, "No, that's wrong: the backup runs at 2 am, never restart then.")
     warning = "Don't restart the database at 2 am because the backup runs then — instead wait until 4 am."
     models.chat_default = Reply(
         json.dumps(
@@ -135,11 +139,13 @@ async def test_a_correction_becomes_an_anti_pattern_once(house: Gateway, models:
         )
     )
 
-    first = await dreamt(house, passes=["mine_anti_patterns"])
-    second = await dreamt(house, passes=["mine_anti_patterns"])
+    first = await dreamt(model_gateway, passes=["mine_anti_patterns"])
+    second = await dreamt(model_gateway, passes=["mine_anti_patterns"])
 
     assert first["passes"][0]["state"] == "done", first
     assert second["passes"][0]["state"] == "skipped"
-    [entry] = (await house.client.get("/v1/memories", params={"category": "anti-patterns"})).json()["results"]
+    [entry] = (await model_gateway.client.get("/v1/memories", params={"category": "anti-patterns"})).json()[
+        "results"
+    ]
     assert entry["content"] == warning
     assert "anti-pattern" in entry["tags"]
