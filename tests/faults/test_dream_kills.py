@@ -1,4 +1,4 @@
-"""A worker killed in mid-night leaves the scope as before or as after, and the run goes on (DR1)."""
+"""DR1: a worker that is killed during a run leaves the old or the new state, and the run continues."""
 
 import asyncio
 import json
@@ -25,7 +25,7 @@ FACTS = (
 )
 
 
-async def test_a_worker_killed_while_the_model_is_asked_leaves_the_old_or_the_new_state_and_the_run_is_done_once(
+async def test_a_worker_killed_while_the_model_is_asked_leaves_the_old_or_the_new_state(
     make_fleet: Callable[..., Fleet], tenant: str, models: ModelServer
 ) -> None:
     fleet = make_fleet(
@@ -35,35 +35,35 @@ async def test_a_worker_killed_while_the_model_is_asked_leaves_the_old_or_the_ne
     fleet.start("beat")
     async with await fleet.client(tenant) as client:
         agent = Agent(client, tenant)
-        ids = [(await agent.save(one, enrich=False))["id"] for one in FACTS]
+        ids = [(await agent.save(fact, enrich=False))["id"] for fact in FACTS]
         merged = {"content": "Ada lives in Lyon; it is her home.", "sourceIds": ids[:2]}
         plan = {"toDelete": [{"id": ids[2], "reason": "ephemeral"}], "toSave": [merged]}
         models.chat_default = Slow(0.2, Reply(json.dumps(plan)))
         body = {"passes": ["deduplicate", "consolidate"]}
         run = await agent.ask("POST", "/v1/dreams", json=body, status=HTTPStatus.CREATED)
         for _ in range(KILLS):
-            worker, seen = fleet.start("work"), len(models.chat_calls)
-            await asyncio.to_thread(models.wait_for_calls, seen + 1, 30, CHAT)
+            worker, call_count = fleet.start("work"), len(models.chat_calls)
+            await asyncio.to_thread(models.wait_for_calls, call_count + 1, 30, CHAT)
             worker.kill()
-            assert await live(client) == set(ids), "killed before the answer: nothing has changed"
+            assert await list_ids(client) == set(ids), "killed before the reply: nothing has changed"
         fleet.start("work")
-        done = await until(lambda: ended(agent, run["id"]), within=60)
+        ended_run = await until(lambda: find_ended(agent, run["id"]), within=60)
         diff = (await agent.ask("GET", f"/v1/dreams/{run['id']}/diff"))["results"]
-        after = await live(client)
+        after = await list_ids(client)
 
-    assert done is not None
-    assert [one["state"] for one in done["passes"]] == ["skipped", "done"]
-    assert Counter(one["action"] for one in diff) == {"archived": 3, "created": 1}
+    assert ended_run is not None
+    assert [pass_["state"] for pass_ in ended_run["passes"]] == ["skipped", "done"]
+    assert Counter(change["action"] for change in diff) == {"archived": 3, "created": 1}
     assert set(ids[3:]) < after
     assert len(after) == 3
     assert len(models.chat_calls) == KILLS + 1
 
 
-async def ended(agent: Agent, run_id: str) -> Json | None:
+async def find_ended(agent: Agent, run_id: str) -> Json | None:
     run: Json = await agent.ask("GET", f"/v1/dreams/{run_id}")
     return run if run["state"] == "done" else None
 
 
-async def live(client: httpx.AsyncClient) -> set[str]:
-    answer: dict[str, Any] = (await client.get("/v1/memories")).json()
-    return {one["id"] for one in answer["results"]}
+async def list_ids(client: httpx.AsyncClient) -> set[str]:
+    payload: dict[str, Any] = (await client.get("/v1/memories")).json()
+    return {memory["id"] for memory in payload["results"]}

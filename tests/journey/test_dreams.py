@@ -1,4 +1,4 @@
-"""A night, end to end: begun from the terminal and over HTTP, seen in Flower, counted, read and undone."""
+"""A dream run end to end: started in the terminal and over HTTP, seen in Flower, counted and undone."""
 
 import json
 import re
@@ -28,8 +28,8 @@ PASSES = [name.value for name in DreamPass]
 
 
 @pytest.fixture(autouse=True)
-def asleep(model: ModelServer) -> Iterator[None]:
-    """Let the stand-in answer the passes too."""
+def dream_replies(model: ModelServer) -> Iterator[None]:
+    """Let the model stand-in reply to dream passes too."""
     model.chat_default = Reply(by_night(by_sentence))
     yield
     model.chat_default = Reply(by_sentence)
@@ -37,128 +37,132 @@ def asleep(model: ModelServer) -> Iterator[None]:
 
 @pytest.fixture
 async def ids(thinker: Agent) -> list[str]:
-    """What an agent knows before the night."""
+    """Save what an agent knows before the run; return the ids."""
     return [
         str((await thinker.save(content, category=category, agent_id="support", enrich=False))["id"])
         for content, category in FACTS
     ]
 
 
-async def known(agent: Agent) -> set[str]:
-    answer = await agent.ask("GET", "/v1/memories", params={"agent_id": "support", "limit": 100})
-    return {one["id"] for one in answer["results"]}
+async def list_ids(agent: Agent) -> set[str]:
+    payload = await agent.ask("GET", "/v1/memories", params={"agent_id": "support", "limit": 100})
+    return {memory["id"] for memory in payload["results"]}
 
 
-async def ended(agent: Agent, run_id: str) -> Json:
+async def wait_until_ended(agent: Agent, run_id: str) -> Json:
     """Wait until a run has ended and return it."""
 
     async def done() -> Json | None:
         run: Json = await agent.ask("GET", f"/v1/dreams/{run_id}")
         return run if run["state"] == "done" else None
 
-    found = await until(done)
-    assert found is not None
-    return found
+    ended_run = await until(done)
+    assert ended_run is not None
+    return ended_run
 
 
-async def tasks(house: TestStack, run_id: str) -> dict[str, Json]:
+async def list_tasks(stack: TestStack, run_id: str) -> dict[str, Json]:
     """Return the tasks of a run by name, as Flower shows them."""
-    file = house.running.flower_password_file
+    file = stack.running.flower_password_file
     assert file is not None
-    login = (house.running.flower_user, file.read_text().strip())
-    async with httpx.AsyncClient(base_url=house.running.flower_url, auth=login, trust_env=False) as flower:
-        answer = await flower.get("/api/tasks", params={"limit": 10_000})
-    assert answer.status_code == HTTPStatus.OK
-    shown: dict[str, Json] = answer.json()
-    return {one["name"]: one for one in shown.values() if run_id in (one["kwargs"] or "")}
+    login = (stack.running.flower_user, file.read_text().strip())
+    async with httpx.AsyncClient(base_url=stack.running.flower_url, auth=login, trust_env=False) as flower:
+        response = await flower.get("/api/tasks", params={"limit": 10_000})
+    assert response.status_code == HTTPStatus.OK
+    tasks: dict[str, Json] = response.json()
+    return {task["name"]: task for task in tasks.values() if run_id in (task["kwargs"] or "")}
 
 
-async def seen_in_flower(house: TestStack, agent: Agent, run_id: str) -> dict[str, Json]:
-    """Wait until Flower shows each pass of a run as a task of its own that ended well."""
-    wanted = {f"dream.{name}" for name in PASSES}
+async def wait_for_tasks(stack: TestStack, agent: Agent, run_id: str) -> dict[str, Json]:
+    """Wait until Flower shows a successful task for each pass of a run; return the tasks by name."""
+    task_names = {f"dream.{name}" for name in PASSES}
 
     async def complete() -> dict[str, Json] | None:
-        found = await tasks(house, run_id)
-        well = {name for name, one in found.items() if one["state"] == "SUCCESS"}
-        return found if wanted <= well else None
+        tasks = await list_tasks(stack, run_id)
+        successful = {name for name, task in tasks.items() if task["state"] == "SUCCESS"}
+        return tasks if task_names <= successful else None
 
-    found = await until(complete)
-    assert found is not None
-    return found
+    tasks = await until(complete)
+    assert tasks is not None
+    return tasks
 
 
 async def test_dr7_a_run_is_started_followed_shown_and_undone_in_the_terminal(
     modelled: TestStack, thinker: Agent, ids: list[str]
 ) -> None:
     tenant = ("--tenant", thinker.tenant)
-    began = await modelled.loci("dreams", "run", *tenant, "--agent", "support")
-    assert began.code == 0, began.stderr
-    first, *lines = began.stdout.splitlines()
+    started = await modelled.loci("dreams", "run", *tenant, "--agent", "support")
+    assert started.code == 0, started.stderr
+    first, *lines = started.stdout.splitlines()
     run_id = first.removeprefix("run ")
     assert [line.split()[0] for line in lines] == PASSES, "one line of progress per pass"
-    [told] = re.findall(r"consolidate +done +\d+\.\d s +(.*)", began.stdout)
-    assert sorted(told.replace(";", ",").split(", ")) == ["1 created", "1 refused", "3 archived"]
-    after = await known(thinker)
+    [result] = re.findall(r"consolidate +done +\d+\.\d s +(.*)", started.stdout)
+    assert sorted(result.replace(";", ",").split(", ")) == ["1 created", "1 refused", "3 archived"]
+    after = await list_ids(thinker)
     assert set(ids[3:]) < after
     assert not after & set(ids[:3])
 
     listed = await modelled.loci("dreams", "list", *tenant, COLUMNS="200")
     assert run_id in listed.stdout
-    shown: dict[str, Any] = json.loads((await modelled.loci("dreams", "show", run_id, *tenant)).stdout)
-    assert [one["name"] for one in shown["passes"]] == PASSES
-    actions = sorted((one["action"], one["entry_id"]) for one in shown["diff"] if one["action"] == "archived")
-    assert actions == sorted(("archived", one) for one in ids[:3])
+    run: dict[str, Any] = json.loads((await modelled.loci("dreams", "show", run_id, *tenant)).stdout)
+    assert [pass_["name"] for pass_ in run["passes"]] == PASSES
+    actions = sorted(
+        (change["action"], change["entry_id"]) for change in run["diff"] if change["action"] == "archived"
+    )
+    assert actions == sorted(("archived", memory_id) for memory_id in ids[:3])
 
-    took_back = await modelled.loci("dreams", "undo", run_id, *tenant)
-    assert took_back.code == 0, took_back.stderr
-    undone = json.loads(took_back.stdout)
+    undo = await modelled.loci("dreams", "undo", run_id, *tenant)
+    assert undo.code == 0, undo.stderr
+    undone = json.loads(undo.stdout)
     assert (sorted(undone["restored"]), undone["kept"]) == (sorted(ids[:3]), [])
-    assert await known(thinker) == set(ids)
+    assert await list_ids(thinker) == set(ids)
 
 
 async def test_dr1_each_pass_is_a_task_of_its_own_in_flower_that_shows_its_scope(
     modelled: TestStack, thinker: Agent, ids: list[str]
 ) -> None:
     body = {"agent_id": "support"}
-    begun = await thinker.ask("POST", "/v1/dreams", json=body, status=HTTPStatus.CREATED)
+    started = await thinker.ask("POST", "/v1/dreams", json=body, status=HTTPStatus.CREATED)
 
-    run = await ended(thinker, begun["id"])
+    run = await wait_until_ended(thinker, started["id"])
 
-    assert [one["state"] for one in run["passes"]].count("done") >= 1
-    shown = await seen_in_flower(modelled, thinker, run["id"])
-    told = shown["dream.consolidate"]["kwargs"]
+    assert [pass_["state"] for pass_ in run["passes"]].count("done") >= 1
+    tasks = await wait_for_tasks(modelled, thinker, run["id"])
+    arguments = tasks["dream.consolidate"]["kwargs"]
     for part in (
         f"'tenant': '{thinker.tenant}'",
         "'agent': 'support'",
         "'user': None",
         f"'run': '{run['id']}'",
     ):
-        assert part in told
-    assert shown["dream.consolidate"]["runtime"] > 0
+        assert part in arguments
+    assert tasks["dream.consolidate"]["runtime"] > 0
 
 
 async def test_dr7_the_metrics_count_runs_seconds_changes_rejections_and_tokens(
     modelled: TestStack, thinker: Agent, ids: list[str]
 ) -> None:
-    before = await counted(modelled)
-    begun = await thinker.ask("POST", "/v1/dreams", json={"agent_id": "support"}, status=HTTPStatus.CREATED)
-    await ended(thinker, begun["id"])
-    after = await counted(modelled)
-    grown = {name: after[name] - before.get(name, 0) for name in after if after[name] > before.get(name, 0)}
-    assert grown['dream_runs_total{kind="done"}'] >= 1
-    assert grown['dream_passes_total{kind="consolidate:done"}'] >= 1
-    assert grown['dream_passes_total{kind="deduplicate:skipped"}'] >= 1
-    assert grown['dream_seconds_total{kind="consolidate"}'] > 0
-    assert grown['dream_changes_total{kind="created"}'] >= 1
-    assert grown['dream_changes_total{kind="archived:merged"}'] >= 2
-    assert grown['dream_changes_total{kind="archived:ephemeral"}'] >= 1
-    assert grown['dream_rejections_total{kind="unknown_id"}'] >= 1
-    assert grown['dream_tokens_total{kind="input"}'] > grown['dream_tokens_total{kind="output"}'] > 0
+    before = await read_counters(modelled)
+    started = await thinker.ask("POST", "/v1/dreams", json={"agent_id": "support"}, status=HTTPStatus.CREATED)
+    await wait_until_ended(thinker, started["id"])
+    after = await read_counters(modelled)
+    increases = {
+        name: after[name] - before.get(name, 0) for name in after if after[name] > before.get(name, 0)
+    }
+    assert increases['dream_runs_total{kind="done"}'] >= 1
+    assert increases['dream_passes_total{kind="consolidate:done"}'] >= 1
+    assert increases['dream_passes_total{kind="deduplicate:skipped"}'] >= 1
+    assert increases['dream_seconds_total{kind="consolidate"}'] > 0
+    assert increases['dream_changes_total{kind="created"}'] >= 1
+    assert increases['dream_changes_total{kind="archived:merged"}'] >= 2
+    assert increases['dream_changes_total{kind="archived:ephemeral"}'] >= 1
+    assert increases['dream_rejections_total{kind="unknown_id"}'] >= 1
+    assert increases['dream_tokens_total{kind="input"}'] > increases['dream_tokens_total{kind="output"}'] > 0
 
 
-async def counted(house: TestStack) -> dict[str, float]:
+async def read_counters(stack: TestStack) -> dict[str, float]:
     """Return the counters of dreams by name and label."""
-    async with house.client() as anyone:
-        text = (await anyone.get("/metrics")).text
+    async with stack.client() as client:
+        text = (await client.get("/metrics")).text
     lines = [line.removeprefix("loci_") for line in text.splitlines() if line.startswith("loci_dream_")]
     return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines)}

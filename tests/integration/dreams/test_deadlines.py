@@ -12,7 +12,7 @@ from shared.foundation import config
 from shared.foundation.stages import DREAM_PASS, DreamPass
 from shared.jobs.table import job
 from tests.conftest import Gateway, serving
-from tests.integration.dreams.conftest import proposing, load_run, saved
+from tests.integration.dreams.conftest import load_run, proposing, saved
 from tests.journey.agent import until
 from tests.standins.behaviours import Hang, Slow
 from tests.standins.models import ModelServer

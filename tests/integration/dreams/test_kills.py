@@ -11,7 +11,7 @@ from shared.foundation.stages import DreamPass
 from shared.infra.postgres import Postgres
 from tests.conftest import Gateway
 from tests.draining import make_due
-from tests.integration.dreams.conftest import live, execute_run, proposing, load_run, saved
+from tests.integration.dreams.conftest import execute_run, live, load_run, proposing, saved
 from tests.standins.models import ModelServer
 from workers.dream import run_pass
 

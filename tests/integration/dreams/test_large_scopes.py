@@ -1,4 +1,4 @@
-"""DR2, issue point 4: of a large scope the model is asked about what changed and what is near it."""
+"""DR2: of a large scope the model is shown what changed and what is near it."""
 
 import asyncio
 import json
@@ -15,7 +15,7 @@ from shared.foundation import config
 from shared.infra.embedder import Vector
 from tests.conftest import Gateway, serving
 from tests.draining import drain, make_due
-from tests.integration.dreams.conftest import dreamt, live, night
+from tests.integration.dreams.conftest import dreamt, execute_run, live
 from tests.integration.dreams.test_schedule import due_at, runs
 from tests.journey.agent import Agent
 from tests.standins import vectors
@@ -37,7 +37,7 @@ def crates(count: int) -> list[str]:
 
 @pytest.fixture
 def large(make_settings: MakeSettings, models: ModelServer, tenant: str) -> Callable[..., Any]:
-    """Return a gateway whose scope holds these facts, none of which was ever looked at."""
+    """Return a gateway whose scope has these facts, none of which was reviewed before."""
 
     @asynccontextmanager
     async def make(facts: list[str], **changes: Any) -> AsyncIterator[Gateway]:
@@ -47,9 +47,9 @@ def large(make_settings: MakeSettings, models: ModelServer, tenant: str) -> Call
         models.chat_default = NOTHING
         async with serving(settings, tenant) as model_gateway:
             for start in range(0, len(facts), BATCH):
-                batch = [{"content": one, "enrich": False} for one in facts[start : start + BATCH]]
-                answer = await model_gateway.client.post("/v1/memories/batch", json={"memories": batch})
-                assert answer.status_code == HTTPStatus.CREATED, answer.text
+                batch = [{"content": fact, "enrich": False} for fact in facts[start : start + BATCH]]
+                response = await model_gateway.client.post("/v1/memories/batch", json={"memories": batch})
+                assert response.status_code == HTTPStatus.CREATED, response.text
             yield model_gateway
 
     return make
@@ -58,18 +58,18 @@ def large(make_settings: MakeSettings, models: ModelServer, tenant: str) -> Call
 Large = Callable[..., AbstractAsyncContextManager[Gateway]]
 
 
-def shown(call: Call) -> set[str]:
-    """Return the ids of the entries that the model was shown in a call."""
+def shown_ids(call: Call) -> set[str]:
+    """Return the ids of the memories that the model was shown in a call."""
     return set(re.findall(r"\[ID:([0-9a-f]{12})\]", call.prompt))
 
 
-async def consolidated(model_gateway: Gateway) -> dict[str, Any]:
+async def consolidate(model_gateway: Gateway) -> dict[str, Any]:
     run = await dreamt(model_gateway, passes=["consolidate"])
-    done: dict[str, Any] = run["passes"][0]
-    return done
+    consolidation: dict[str, Any] = run["passes"][0]
+    return consolidation
 
 
-async def saved(model_gateway: Gateway, content: str) -> str:
+async def save(model_gateway: Gateway, content: str) -> str:
     return str((await Agent(model_gateway.client, model_gateway.tenant).save(content, enrich=False))["id"])
 
 
@@ -78,68 +78,70 @@ async def test_the_model_is_shown_only_changed_memories_and_their_near_duplicate
     large: Large, models: ModelServer, size: int, limit: int
 ) -> None:
     async with large(crates(size), dream_batch_size=limit) as model_gateway:
-        known = {content: id_ for id_, content in (await _all(model_gateway)).items()}
-        assert (await consolidated(model_gateway))["state"] == "done"
-        first = [shown(call) for call in models.chat_calls]
-        assert set.union(*first) == set(known.values()), "at first everything is new"
-        assert max(map(len, first)) <= limit
-        twin = await saved(model_gateway, "Crate 3 holds lamp21, rope33 and tar39 for the shop3.")
-        lone = await saved(model_gateway, "The harbour master sings bass.")
-        edited = known[crates(size)[90]]
+        ids = {content: id_ for id_, content in (await _list_all(model_gateway)).items()}
+        assert (await consolidate(model_gateway))["state"] == "done"
+        first_batches = [shown_ids(call) for call in models.chat_calls]
+        assert set.union(*first_batches) == set(ids.values()), "at first everything is new"
+        assert max(map(len, first_batches)) <= limit
+        duplicate = await save(model_gateway, "Crate 3 holds lamp21, rope33 and tar39 for the shop3.")
+        unrelated = await save(model_gateway, "The harbour master sings bass.")
+        edited = ids[crates(size)[90]]
         await model_gateway.client.patch(
             f"/v1/memories/{edited}", json={"content": "Crate 90 was sold to Oslo."}
         )
 
-        assert (await consolidated(model_gateway))["state"] == "done"
+        assert (await consolidate(model_gateway))["state"] == "done"
 
-        [asked] = models.chat_calls[len(first) :]
-        assert shown(asked) == {twin, known[crates(size)[3]], lone, edited}
-        skipped = await consolidated(model_gateway)
+        [call] = models.chat_calls[len(first_batches) :]
+        assert shown_ids(call) == {duplicate, ids[crates(size)[3]], unrelated, edited}
+        skipped = await consolidate(model_gateway)
         assert (skipped["state"], skipped["reason"]) == (
             "skipped",
             "nothing has changed since the last consolidation",
         )
-        assert len(models.chat_calls) == len(first) + 1, "with nothing new nothing is asked"
+        assert len(models.chat_calls) == len(first_batches) + 1, "without changes the model is not asked"
 
 
-async def _all(model_gateway: Gateway) -> dict[str, str]:
-    """Return the content of every live entry by id, over as many pages as there are."""
-    found: dict[str, str] = {}
+async def _list_all(model_gateway: Gateway) -> dict[str, str]:
+    """Return the content of every live memory by id, from all pages."""
+    contents: dict[str, str] = {}
     page: dict[str, Any] = {"next_cursor": None}
-    while not found or page["next_cursor"]:
+    while not contents or page["next_cursor"]:
         cursor = {"cursor": page["next_cursor"]} if page["next_cursor"] else {}
         page = (await model_gateway.client.get("/v1/memories", params={"limit": 100, **cursor})).json()
-        found |= {one["id"]: one["content"] for one in page["results"]}
-    return found
+        contents |= {memory["id"]: memory["content"] for memory in page["results"]}
+    return contents
 
 
 async def test_planted_near_duplicates_in_a_large_scope_are_merged_and_nothing_else_is_touched(
     large: Large, models: ModelServer
 ) -> None:
     async with large(crates(1200)) as model_gateway:
-        await consolidated(model_gateway)
-        old = next(id_ for id_, content in (await _all(model_gateway)).items() if content == crates(1200)[7])
-        new = await saved(model_gateway, "For shop7, crate 7 holds lamp49, rope77 and tar91.")
+        await consolidate(model_gateway)
+        old = next(
+            id_ for id_, content in (await _list_all(model_gateway)).items() if content == crates(1200)[7]
+        )
+        new = await save(model_gateway, "For shop7, crate 7 holds lamp49, rope77 and tar91.")
         merge = {"content": "Crate 7, for shop7, holds lamp49, rope77 and tar91.", "sourceIds": [old, new]}
         models.chat_default = Reply(json.dumps({"toDelete": [], "toSave": [merge]}))
 
-        done = await consolidated(model_gateway)
+        consolidation = await consolidate(model_gateway)
 
-        assert done["applied"] == {"created": 1, "archived": 2}, done
-        assert len(await _all(model_gateway)) == 1200
-        assert set(done["inputs"]) == {old, new}
+        assert consolidation["applied"] == {"created": 1, "archived": 2}, consolidation
+        assert len(await _list_all(model_gateway)) == 1200
+        assert set(consolidation["inputs"]) == {old, new}
 
 
-SLOW, WAITS, PRAISE = "Kessler takes ages", "Long waits with Kessler", "Kessler is a friendly house"
+SLOW, LONG_WAITS, PRAISE = "Kessler takes ages", "Long waits with Kessler", "Kessler is a friendly house"
 
 
 @dataclass(frozen=True)
 class _Meaning(Vectors):
-    """Vectors of a model that knows that to take ages is to let wait."""
+    """Embeddings of a model for which two sentences have the same meaning."""
 
     def embed(self, call: Call, wire: Wire) -> list[Vector]:
-        meant = ["slow" if text in {SLOW, WAITS} else text for text in call.texts]
-        return [vectors.embed(text, wire.dimension) for text in meant]
+        texts = ["slow" if text in {SLOW, LONG_WAITS} else text for text in call.texts]
+        return [vectors.embed(text, wire.dimension) for text in texts]
 
 
 async def test_with_an_embedder_memories_of_the_same_meaning_are_shown_together(
@@ -147,38 +149,38 @@ async def test_with_an_embedder_memories_of_the_same_meaning_are_shown_together(
 ) -> None:
     models.embedding_default = _Meaning()
     embedder = {"embedding_base_url": models.url, "embedding_model": "m"}
-    async with large([*crates(60), WAITS, PRAISE], dream_batch_size=50, **embedder) as model_gateway:
-        await consolidated(model_gateway)
-        waits = next(id_ for id_, content in (await _all(model_gateway)).items() if content == WAITS)
-        slow = await saved(model_gateway, SLOW)
+    async with large([*crates(60), LONG_WAITS, PRAISE], dream_batch_size=50, **embedder) as model_gateway:
+        await consolidate(model_gateway)
+        old = next(id_ for id_, content in (await _list_all(model_gateway)).items() if content == LONG_WAITS)
+        new = await save(model_gateway, SLOW)
         await make_due(model_gateway.resources)
         await drain(model_gateway.resources)
-        asked = len(models.chat_calls)
+        call_count = len(models.chat_calls)
 
-        await consolidated(model_gateway)
+        await consolidate(model_gateway)
 
-        assert [shown(call) for call in models.chat_calls[asked:]] == [{slow, waits}]
+        assert [shown_ids(call) for call in models.chat_calls[call_count:]] == [{new, old}]
 
 
 async def test_what_a_run_has_no_time_for_is_reviewed_by_the_next_and_nothing_twice(
     large: Large, models: ModelServer
 ) -> None:
-    """A first night over thousands of entries is many calls: what was asked already is not lost."""
-    short = {"llm_timeout": 100, "dream_lease": 200, "dream_quiet_period": 0}
-    only = {"dream_disabled_passes": ["deduplicate", "evaluate_sessions"]}
-    async with large(crates(12), dream_batch_size=5, **short, **only) as model_gateway:
-        for nights in (1, 2, 3):
+    """A first run over a large scope needs many calls: the batches that were reviewed are not lost."""
+    settings = {"llm_timeout": 100, "dream_lease": 200, "dream_quiet_period": 0}
+    only_consolidate = {"dream_disabled_passes": ["deduplicate", "evaluate_sessions"]}
+    async with large(crates(12), dream_batch_size=5, **settings, **only_consolidate) as model_gateway:
+        for run_count in (1, 2, 3):
             await make_due(model_gateway.resources)
             await start_due_runs(model_gateway.resources)
-            [last, *_] = await runs(model_gateway)
-            await night(model_gateway.resources, model_gateway.tenant, last["id"])
-            assert len(models.chat_calls) == nights
-            assert (await due_at(model_gateway) is None) == (nights == 3), (
-                "while something is left, it is due again"
+            [newest, *_] = await runs(model_gateway)
+            await execute_run(model_gateway.resources, model_gateway.tenant, newest["id"])
+            assert len(models.chat_calls) == run_count
+            assert (await due_at(model_gateway) is None) == (run_count == 3), (
+                "while something is left, the scope is due again"
             )
-        lists = [shown(call) for call in models.chat_calls]
-        assert sum(map(len, lists)) == len(set.union(*lists)) == 12
-        assert set.union(*lists) == set(await live(model_gateway))
+        batches = [shown_ids(call) for call in models.chat_calls]
+        assert sum(map(len, batches)) == len(set.union(*batches)) == 12
+        assert set.union(*batches) == set(await live(model_gateway))
 
 
 async def test_over_budget_during_a_run_the_paid_batches_are_applied_and_the_rest_stays_due(
@@ -187,22 +189,28 @@ async def test_over_budget_during_a_run_the_paid_batches_are_applied_and_the_res
     loop = asyncio.get_running_loop()
     async with large(crates(12), dream_batch_size=5) as model_gateway:
 
-        def costing_all_there_is(call: Call) -> str:
-            spent = model_gateway.client.put("/v1/budgets/tenant", json={"period": "day", "limit_tokens": 1})
-            assert asyncio.run_coroutine_threadsafe(spent, loop).result(10).is_success
-            return json.dumps({"toDelete": [{"id": min(shown(call)), "reason": "ephemeral"}], "toSave": []})
+        def use_up_budget(call: Call) -> str:
+            request = model_gateway.client.put(
+                "/v1/budgets/tenant", json={"period": "day", "limit_tokens": 1}
+            )
+            assert asyncio.run_coroutine_threadsafe(request, loop).result(10).is_success
+            return json.dumps(
+                {"toDelete": [{"id": min(shown_ids(call)), "reason": "ephemeral"}], "toSave": []}
+            )
 
-        models.chat_default = Reply(costing_all_there_is)
-        done = await consolidated(model_gateway)
+        models.chat_default = Reply(use_up_budget)
+        consolidation = await consolidate(model_gateway)
 
-        [asked] = models.chat_calls
-        assert (done["state"], done["applied"]) == ("done", {"archived": 1})
-        assert set(done["inputs"]) == shown(asked)
-        assert min(shown(asked)) not in await live(model_gateway)
-        again = await consolidated(model_gateway)
-        assert again["state"] == "skipped"
-        assert "budget" in again["reason"]
+        [call] = models.chat_calls
+        assert (consolidation["state"], consolidation["applied"]) == ("done", {"archived": 1})
+        assert set(consolidation["inputs"]) == shown_ids(call)
+        assert min(shown_ids(call)) not in await live(model_gateway)
+        skipped = await consolidate(model_gateway)
+        assert skipped["state"] == "skipped"
+        assert "budget" in skipped["reason"]
         await model_gateway.client.delete("/v1/budgets/tenant")
         models.chat_default = NOTHING
-        await consolidated(model_gateway)
-        assert set.union(*map(shown, models.chat_calls[1:])) == {*await live(model_gateway)} - shown(asked)
+        await consolidate(model_gateway)
+        assert set.union(*map(shown_ids, models.chat_calls[1:])) == {*await live(model_gateway)} - shown_ids(
+            call
+        )

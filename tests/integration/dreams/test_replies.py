@@ -1,4 +1,4 @@
-"""What models really send to a consolidation: right plans in odd clothes, and what is no plan at all."""
+"""What models really reply to a consolidation: valid plans with other text around them, and no plans."""
 
 import json
 from collections.abc import Callable
@@ -14,28 +14,28 @@ from tests.standins.models import ModelServer
 from tests.standins.wire import Behaviour
 
 
-async def consolidated(model_gateway: Gateway, **more: Any) -> dict[str, Any]:
+async def consolidate(model_gateway: Gateway, **more: Any) -> dict[str, Any]:
     run = await dreamt(model_gateway, passes=["consolidate", "extract_episodes"], **more)
     assert run["state"] == "done"
     return dict(run["passes"][0])
 
 
-@pytest.mark.parametrize("clothes", [Thinking, Fenced, lambda text: Reply(f"Sure!\n{text}\nDone.")])
+@pytest.mark.parametrize("wrap", [Thinking, Fenced, lambda text: Reply(f"Sure!\n{text}\nDone.")])
 async def test_a_plan_is_applied_whatever_text_surrounds_it(
-    model_gateway: Gateway, models: ModelServer, clothes: Callable[[str], Behaviour]
+    model_gateway: Gateway, models: ModelServer, wrap: Callable[[str], Behaviour]
 ) -> None:
-    models.chat_default = clothes(str(proposing(await saved(model_gateway)).text))
-    assert (await consolidated(model_gateway))["applied"] == {"created": 1, "archived": 3}
+    models.chat_default = wrap(str(proposing(await saved(model_gateway)).text))
+    assert (await consolidate(model_gateway))["applied"] == {"created": 1, "archived": 3}
 
 
 async def test_the_complete_items_of_a_truncated_plan_are_applied_and_nothing_is_lost(
     model_gateway: Gateway, models: ModelServer
 ) -> None:
-    """The merge comes last and is cut: its sources stay, the deletion before it is done."""
+    """The merge comes last and is truncated: its sources stay, the deletion before it is applied."""
     ids = await saved(model_gateway)
     text = str(proposing(ids).text)
     models.chat_default = Truncated(text, keep=text.index("12 Rue Neuve"))
-    assert (await consolidated(model_gateway))["applied"] == {"archived": 1}
+    assert (await consolidate(model_gateway))["applied"] == {"archived": 1}
     assert set(await live(model_gateway)) == {*ids} - {ids[2]}
 
 
@@ -47,11 +47,11 @@ async def test_a_reply_that_is_no_plan_changes_nothing_and_ends_the_pass_with_it
 ) -> None:
     ids = await saved(model_gateway)
     models.chat_default = reply
-    ended = await consolidated(model_gateway)
-    assert (ended["state"], ended["applied"]) == ("failed", {})
-    assert ended["reason"]
+    result = await consolidate(model_gateway)
+    assert (result["state"], result["applied"]) == ("failed", {})
+    assert result["reason"]
     assert set(await live(model_gateway)) == set(ids)
-    assert len(models.chat_calls) == 2, "it is asked once more, and no third time"
+    assert len(models.chat_calls) == 2, "the model is asked once more and not a third time"
 
 
 async def test_a_model_that_never_answers_times_out_and_the_next_pass_begins(
@@ -63,7 +63,7 @@ async def test_a_model_that_never_answers_times_out_and_the_next_pass_begins(
     async with serving(settings, tenant) as model_gateway:
         ids = await saved(model_gateway)
         models.chat_default = Hang()
-        ended = await consolidated(model_gateway)
-        assert ended["state"] == "failed"
-        assert "no answer in time" in ended["reason"]
+        result = await consolidate(model_gateway)
+        assert result["state"] == "failed"
+        assert "no answer in time" in result["reason"]
         assert set(await live(model_gateway)) == set(ids)

@@ -1,16 +1,16 @@
-"""Dream runs end to end: plan, apply, diff, undo, gates and locks (DR1 to DR4, DR7, DR8)."""
+"""DR1 to DR4, DR7, DR8: dream runs end to end: plan, apply, diff, undo, checks and locks."""
 
 import json
 from typing import Any
 
 from tests.conftest import Gateway
-from tests.integration.dreams.conftest import dreamt, live, night, proposing, saved
+from tests.integration.dreams.conftest import dreamt, execute_run, live, proposing, saved
 from tests.standins.behaviours import Reply, Status
 from tests.standins.models import ModelServer
 
 
 def _pass(run: dict[str, Any], name: str) -> dict[str, Any]:
-    return next(one for one in run["passes"] if one["name"] == name)
+    return next(pass_ for pass_ in run["passes"] if pass_["name"] == name)
 
 
 async def test_a_run_merges_memories_that_say_the_same_and_archives_ephemeral_ones(
@@ -22,15 +22,15 @@ async def test_a_run_merges_memories_that_say_the_same_and_archives_ephemeral_on
     run = await dreamt(model_gateway, passes=["consolidate"])
 
     assert run["state"] == "done"
-    done = _pass(run, "consolidate")
-    assert done["state"] == "done", done
-    assert done["applied"] == {"created": 1, "archived": 3}
-    assert done["model"] == "m"
-    assert done["directive"].startswith("dream@")
-    assert done["input_tokens"] > 0
-    left = await live(model_gateway)
-    assert set(ids[3:]) < set(left)
-    assert "Ada lives in Lyon; her home is at 12 Rue Neuve." in left.values()
+    consolidation = _pass(run, "consolidate")
+    assert consolidation["state"] == "done", consolidation
+    assert consolidation["applied"] == {"created": 1, "archived": 3}
+    assert consolidation["model"] == "m"
+    assert consolidation["directive"].startswith("dream@")
+    assert consolidation["input_tokens"] > 0
+    contents = await live(model_gateway)
+    assert set(ids[3:]) < set(contents)
+    assert "Ada lives in Lyon; her home is at 12 Rue Neuve." in contents.values()
     merged = (await model_gateway.client.get(f"/v1/memories/{ids[0]}")).json()
     assert merged["state"] == "archived"
     successor = (await model_gateway.client.get(f"/v1/memories/{merged['superseded_by'][0]}")).json()
@@ -50,14 +50,14 @@ async def test_the_diff_names_every_change_and_undo_reverts_all_of_them(
     diff = (await model_gateway.client.get(f"/v1/dreams/{run['id']}/diff")).json()["results"]
     undone = (await model_gateway.client.post(f"/v1/dreams/{run['id']}/undo")).json()
 
-    assert sorted(one["action"] for one in diff) == ["archived", "archived", "archived", "created"]
+    assert sorted(change["action"] for change in diff) == ["archived", "archived", "archived", "created"]
     assert sorted(undone["restored"]) == sorted(ids[:3])
     assert undone["kept"] == []
     assert await live(model_gateway) == before
-    found = await model_gateway.client.post("/v1/memories/search", json={"query": "tram"})
-    assert [one["id"] for one in found.json()["results"]][:1] == [ids[2]]
-    again = await model_gateway.client.post(f"/v1/dreams/{run['id']}/undo")
-    assert again.status_code == 409
+    response = await model_gateway.client.post("/v1/memories/search", json={"query": "tram"})
+    assert [memory["id"] for memory in response.json()["results"]][:1] == [ids[2]]
+    second = await model_gateway.client.post(f"/v1/dreams/{run['id']}/undo")
+    assert second.status_code == 409
 
 
 async def test_undo_keeps_what_was_changed_since_and_reports_it(
@@ -72,7 +72,7 @@ async def test_undo_keeps_what_was_changed_since_and_reports_it(
     undone = (await model_gateway.client.post(f"/v1/dreams/{run['id']}/undo")).json()
 
     assert undone["restored"] == [ids[2]]
-    assert {one["entry_id"] for one in undone["kept"]} == {successor, *ids[:2]}
+    assert {kept["entry_id"] for kept in undone["kept"]} == {successor, *ids[:2]}
     assert "Ada moved to Nice." in (await live(model_gateway)).values()
 
 
@@ -94,13 +94,13 @@ async def test_a_scope_with_nothing_new_costs_no_model_call(
     ids = await saved(model_gateway)
     models.chat_default = proposing(ids)
     await dreamt(model_gateway, passes=["consolidate"])
-    asked = len(models.chat_calls)
+    call_count = len(models.chat_calls)
 
     run = await dreamt(model_gateway, passes=["consolidate"])
 
     assert _pass(run, "consolidate")["state"] == "skipped"
     assert "nothing has changed" in _pass(run, "consolidate")["reason"]
-    assert len(models.chat_calls) == asked
+    assert len(models.chat_calls) == call_count
 
 
 async def test_a_scope_has_one_run_at_a_time(model_gateway: Gateway) -> None:
@@ -114,21 +114,21 @@ async def test_a_scope_has_one_run_at_a_time(model_gateway: Gateway) -> None:
 
 
 async def test_no_merge_crosses_users(model_gateway: Gateway, models: ModelServer) -> None:
-    """An id of another user's look-alike is not offered, so it can't be merged or pruned."""
-    mine = await saved(model_gateway, user_id="ada")
-    theirs = await saved(model_gateway, user_id="bob")
+    """The id of another user's similar memory is not offered, so it can't be merged or pruned."""
+    ada_ids = await saved(model_gateway, user_id="ada")
+    bob_ids = await saved(model_gateway, user_id="bob")
     plan = {
-        "toDelete": [{"id": theirs[2], "reason": "ephemeral"}],
-        "toSave": [{"content": "12 Rue Neuve, Lyon: Ada's home", "sourceIds": [mine[0], theirs[1]]}],
+        "toDelete": [{"id": bob_ids[2], "reason": "ephemeral"}],
+        "toSave": [{"content": "12 Rue Neuve, Lyon: Ada's home", "sourceIds": [ada_ids[0], bob_ids[1]]}],
     }
     models.chat_default = Reply(json.dumps(plan))
 
     run = await dreamt(model_gateway, passes=["consolidate"], user_id="ada")
 
-    codes = {one["code"] for one in _pass(run, "consolidate")["rejections"]}
+    codes = {rejection["code"] for rejection in _pass(run, "consolidate")["rejections"]}
     assert "unknown_id" in codes
-    for theirs_id in theirs:
-        assert (await model_gateway.client.get(f"/v1/memories/{theirs_id}")).json()["state"] == "final"
+    for bob_id in bob_ids:
+        assert (await model_gateway.client.get(f"/v1/memories/{bob_id}")).json()["state"] == "final"
 
 
 async def test_a_memory_that_changed_while_the_model_was_asked_is_skipped(
@@ -143,11 +143,11 @@ async def test_a_memory_that_changed_while_the_model_was_asked_is_skipped(
         return reply.text
 
     models.chat_default = Reply(edit_meanwhile)
-    begun = (await model_gateway.client.post("/v1/dreams", json={"passes": ["consolidate"]})).json()
+    run = (await model_gateway.client.post("/v1/dreams", json={"passes": ["consolidate"]})).json()
     models.chat_default = proposing(ids)
     await model_gateway.client.delete(f"/v1/memories/{ids[2]}")
 
-    await night(model_gateway.resources, model_gateway.tenant, begun["id"])
+    await execute_run(model_gateway.resources, model_gateway.tenant, run["id"])
 
     assert ids[2] not in await live(model_gateway)
     assert (await model_gateway.client.get(f"/v1/memories/{ids[2]}")).status_code == 404

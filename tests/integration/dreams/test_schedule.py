@@ -1,4 +1,4 @@
-"""DR1: when a scope's run is due, by interval or by cron expression, and how one begins."""
+"""DR1: when a scope's run is due, by interval or by cron expression, and how it is started."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -23,7 +23,7 @@ Active = Callable[..., Any]
 
 @pytest.fixture
 def active(make_settings: MakeSettings, tenant: str) -> Active:
-    """Return a gateway with these settings, in whose one scope somebody has said something."""
+    """Return a gateway with these settings and one scope with a turn."""
 
     @asynccontextmanager
     async def make(**changes: Any) -> AsyncIterator[Gateway]:
@@ -36,10 +36,10 @@ def active(make_settings: MakeSettings, tenant: str) -> Active:
 
 
 async def due_at(model_gateway: Gateway) -> datetime | None:
-    mine = (job.c.tenant == model_gateway.tenant, job.c.stage == DREAM_START.name)
+    where = (job.c.tenant == model_gateway.tenant, job.c.stage == DREAM_START.name)
     async with model_gateway.resources.postgres.for_tenant(model_gateway.tenant) as connection:
-        when: datetime | None = await connection.scalar(select(job.c.run_at).where(*mine))
-    return when
+        run_at: datetime | None = await connection.scalar(select(job.c.run_at).where(*where))
+    return run_at
 
 
 async def runs(model_gateway: Gateway) -> list[dict[str, Any]]:
@@ -48,13 +48,13 @@ async def runs(model_gateway: Gateway) -> list[dict[str, Any]]:
 
 async def test_an_active_scope_is_due_five_minutes_after_its_first_activity(active: Active) -> None:
     async with active() as model_gateway:
-        when = await due_at(model_gateway)
-        assert when is not None
-        assert timedelta(minutes=4) < when - datetime.now(UTC) <= timedelta(minutes=5)
+        run_at = await due_at(model_gateway)
+        assert run_at is not None
+        assert timedelta(minutes=4) < run_at - datetime.now(UTC) <= timedelta(minutes=5)
 
 
 async def test_with_a_cron_expression_an_active_scope_is_due_at_its_next_time(active: Active) -> None:
-    """The interval and the wait after the first activity don't count then."""
+    """The interval and the initial delay don't count then."""
     before = datetime.now(UTC)
     async with active(dream_cron="17 3 * * *", dream_interval=1, dream_initial_delay=0) as model_gateway:
         assert await due_at(model_gateway) in {
@@ -68,14 +68,14 @@ async def test_activity_after_a_run_is_due_at_the_next_cron_time(active: Active)
     async with active(dream_cron="17 3 * * *", dream_quiet_period=0) as model_gateway:
         await make_due(model_gateway.resources)
         await start_due_runs(model_gateway.resources)
-        assert [(one["actor"], one["state"]) for one in await runs(model_gateway)] == [("clock", "running")]
+        assert [(run["actor"], run["state"]) for run in await runs(model_gateway)] == [("clock", "running")]
         assert await due_at(model_gateway) is None
         agent = Agent(model_gateway.client, model_gateway.tenant)
         await agent.say(await agent.session(), "And so is the pier.", role="user")
-        again = await due_at(model_gateway)
-        assert again is not None
-        assert (again.hour, again.minute) == (3, 17)
-        assert again > datetime.now(UTC)
+        next_run_at = await due_at(model_gateway)
+        assert next_run_at is not None
+        assert (next_run_at.hour, next_run_at.minute) == (3, 17)
+        assert next_run_at > datetime.now(UTC)
 
 
 async def test_an_active_scope_is_rescheduled_until_it_is_quiet(active: Active) -> None:
@@ -83,10 +83,10 @@ async def test_an_active_scope_is_rescheduled_until_it_is_quiet(active: Active) 
         await make_due(model_gateway.resources)
         await start_due_runs(model_gateway.resources)
         assert await runs(model_gateway) == []
-        when = await due_at(model_gateway)
-        assert when is not None
-        assert timedelta(seconds=900) < when - datetime.now(UTC) <= timedelta(seconds=1000)
-        async with model_gateway.resources.postgres.tenant(model_gateway.tenant) as connection:
+        run_at = await due_at(model_gateway)
+        assert run_at is not None
+        assert timedelta(seconds=900) < run_at - datetime.now(UTC) <= timedelta(seconds=1000)
+        async with model_gateway.resources.postgres.for_tenant(model_gateway.tenant) as connection:
             statement = select(job.c.reason_code).where(job.c.stage == DREAM_START.name)
             assert await connection.scalar(statement) == ReasonCode.NOT_READY
 

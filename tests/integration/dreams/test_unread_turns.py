@@ -1,4 +1,4 @@
-"""Each pass marks exactly the turns that it read; what arrives meanwhile stays due (CV2, DR6)."""
+"""CV2, DR6: each pass marks exactly the turns that it read; what arrives meanwhile stays unread."""
 
 import asyncio
 import json
@@ -8,78 +8,79 @@ from shared.dreams.runs import unread_turns
 from shared.foundation.scope import Scope
 from shared.foundation.stages import DreamPass
 from tests.conftest import Gateway
-from tests.integration.dreams.conftest import dreamt, live
+from tests.integration.dreams.conftest import dreamt, execute_run, live
 from tests.standins.behaviours import Reply, Status
 from tests.standins.models import ModelServer
+from workers.dream import run_pass
 
 NOTHING = Reply(json.dumps({"occurrences": [], "toSave": [], "toUpdate": []}))
 
 
-async def _session(model_gateway: Gateway, *said: str) -> str:
-    opened = (await model_gateway.client.post("/v1/sessions", json={})).json()["id"]
-    await _say(model_gateway, opened, *said)
-    return str(opened)
+async def _create_session(model_gateway: Gateway, *contents: str) -> str:
+    session_id = (await model_gateway.client.post("/v1/sessions", json={})).json()["id"]
+    await _say(model_gateway, session_id, *contents)
+    return str(session_id)
 
 
-async def _say(model_gateway: Gateway, session: str, *said: str) -> None:
-    turns = [{"role": "user", "content": content} for content in said]
-    answer = await model_gateway.client.post(f"/v1/sessions/{session}/turns/batch", json={"turns": turns})
-    assert answer.status_code == 201, answer.text
+async def _say(model_gateway: Gateway, session: str, *contents: str) -> None:
+    turns = [{"role": "user", "content": content} for content in contents]
+    response = await model_gateway.client.post(f"/v1/sessions/{session}/turns/batch", json={"turns": turns})
+    assert response.status_code == 201, response.text
 
 
-async def _unread(model_gateway: Gateway, name: DreamPass) -> list[str]:
+async def _list_unread(model_gateway: Gateway, name: DreamPass) -> list[str]:
     scope = Scope(model_gateway.tenant)
     async with model_gateway.resources.postgres.for_tenant(model_gateway.tenant) as connection:
         return [turn.content for turn in await unread_turns.list_unread(connection, scope, name, 1000)]
 
 
-async def test_turns_that_arrive_while_a_pass_asks_the_model_stay_unread(
+async def test_turns_that_arrive_while_a_pass_asks_the_model_stay_list_unread(
     model_gateway: Gateway, models: ModelServer
 ) -> None:
-    """A writer goes on all the while two passes read: each turn is read by each of them once."""
-    session = await _session(model_gateway, "turn 0")
-    written = 1
-    asked: list[str] = []
+    """A writer adds turns while two passes read: each pass reads each turn once."""
+    session = await _create_session(model_gateway, "turn 0")
+    written_count = 1
+    prompts: list[str] = []
     loop = asyncio.get_running_loop()
 
-    def thinking(call: Any) -> str:
-        nonlocal written
-        asked.append(call.prompt)
-        asyncio.run_coroutine_threadsafe(_say(model_gateway, session, f"turn {written}"), loop).result(10)
-        written += 1
+    def reply_slowly(call: Any) -> str:
+        nonlocal written_count
+        prompts.append(call.prompt)
+        asyncio.run_coroutine_threadsafe(_say(model_gateway, session, f"turn {written_count}"), loop).result(
+            10
+        )
+        written_count += 1
         return str(NOTHING.text)
 
-    models.chat_default = Reply(thinking)
+    models.chat_default = Reply(reply_slowly)
     for _ in range(4):
         await dreamt(model_gateway, passes=["infer_preferences", "extract_episodes"])
 
     for name in (DreamPass.INFER_PREFERENCES, DreamPass.EXTRACT_EPISODES):
-        left = await _unread(model_gateway, name)
-        assert left, "the last turn arrived while the last pass was thinking"
-        read = {f"turn {number}" for number in range(written)} - set(left)
-        for content in read:
-            assert any(content in prompt for prompt in asked)
-    assert await _unread(model_gateway, DreamPass.MINE_ANTI_PATTERNS) == [f"turn {n}" for n in range(written)]
+        unread = await _list_unread(model_gateway, name)
+        assert unread, "the last turn arrived while the last pass asked the model"
+        read_turns = {f"turn {number}" for number in range(written_count)} - set(unread)
+        for content in read_turns:
+            assert any(content in prompt for prompt in prompts)
+    assert await _list_unread(model_gateway, DreamPass.MINE_ANTI_PATTERNS) == [
+        f"turn {n}" for n in range(written_count)
+    ]
 
 
 async def test_a_skipped_or_failing_pass_marks_nothing_until_its_last_attempt(
     model_gateway: Gateway, models: ModelServer
 ) -> None:
-    await _session(model_gateway, "I like short answers.")
+    await _create_session(model_gateway, "I like short answers.")
     models.chat_default = Status(500)
     run = (await model_gateway.client.post("/v1/dreams", json={"passes": ["infer_preferences"]})).json()
-    from workers.dream import run_pass
-
     await run_pass.run_pass(
         model_gateway.resources, model_gateway.tenant, run["id"], DreamPass.INFER_PREFERENCES
     )
-    assert await _unread(model_gateway, DreamPass.INFER_PREFERENCES) == ["I like short answers."]
+    assert await _list_unread(model_gateway, DreamPass.INFER_PREFERENCES) == ["I like short answers."]
 
-    from tests.integration.dreams.conftest import night
-
-    await night(model_gateway.resources, model_gateway.tenant, run["id"])
-    assert await _unread(model_gateway, DreamPass.INFER_PREFERENCES) == []
-    assert await _unread(model_gateway, DreamPass.EXTRACT_EPISODES) == ["I like short answers."]
+    await execute_run(model_gateway.resources, model_gateway.tenant, run["id"])
+    assert await _list_unread(model_gateway, DreamPass.INFER_PREFERENCES) == []
+    assert await _list_unread(model_gateway, DreamPass.EXTRACT_EPISODES) == ["I like short answers."]
 
 
 def _marks(session: str, *levels: tuple[int, str], content: str = "Ada wants short answers.") -> Reply:
@@ -101,7 +102,7 @@ def _marks(session: str, *levels: tuple[int, str], content: str = "Ada wants sho
 async def test_a_casual_wish_is_inferred_at_its_third_occurrence_counted_across_runs(
     model_gateway: Gateway, models: ModelServer
 ) -> None:
-    session = await _session(model_gateway, "Short, please.")
+    session = await _create_session(model_gateway, "Short, please.")
     for seq in (1, 2):
         models.chat_default = _marks(session, (seq, "casual"))
         await dreamt(model_gateway, passes=["infer_preferences"])
@@ -111,27 +112,29 @@ async def test_a_casual_wish_is_inferred_at_its_third_occurrence_counted_across_
 
     await dreamt(model_gateway, passes=["infer_preferences"])
 
-    [entry] = (await model_gateway.client.get("/v1/memories")).json()["results"]
-    assert entry["content"] == "Ada wants short answers."
-    assert entry["tags"][0] == "inferred"
-    assert entry["metadata"]["source"] == "inferred"
+    [memory] = (await model_gateway.client.get("/v1/memories")).json()["results"]
+    assert memory["content"] == "Ada wants short answers."
+    assert memory["tags"][0] == "inferred"
+    assert memory["metadata"]["source"] == "inferred"
 
 
 async def test_one_very_irritated_occurrence_is_enough_and_money_needs_permission(
     model_gateway: Gateway, models: ModelServer
 ) -> None:
-    session = await _session(model_gateway, "NEVER pay invoices over 500 euros without asking me!")
+    session = await _create_session(model_gateway, "NEVER pay invoices over 500 euros without asking me!")
     content = "Ada wants to be asked before invoices over 500 euros are paid."
     models.chat_default = _marks(session, (1, "very_irritated"), content=content)
 
     await dreamt(model_gateway, passes=["infer_preferences"])
 
-    [entry] = (await model_gateway.client.get("/v1/memories")).json()["results"]
-    assert entry["metadata"]["requires_user_permission"] == "true"
+    [memory] = (await model_gateway.client.get("/v1/memories")).json()["results"]
+    assert memory["metadata"]["requires_user_permission"] == "true"
 
 
 async def test_a_correction_becomes_an_anti_pattern_once(model_gateway: Gateway, models: ModelServer) -> None:
-    session = await _session(model_gateway, "No, that's wrong: the backup runs at 2 am, never restart then.")
+    session = await _create_session(
+        model_gateway, "No, that's wrong: the backup runs at 2 am, never restart then."
+    )
     warning = "Don't restart the database at 2 am because the backup runs then — instead wait until 4 am."
     models.chat_default = Reply(
         json.dumps(
@@ -144,8 +147,8 @@ async def test_a_correction_becomes_an_anti_pattern_once(model_gateway: Gateway,
 
     assert first["passes"][0]["state"] == "done", first
     assert second["passes"][0]["state"] == "skipped"
-    [entry] = (await model_gateway.client.get("/v1/memories", params={"category": "anti-patterns"})).json()[
+    [memory] = (await model_gateway.client.get("/v1/memories", params={"category": "anti-patterns"})).json()[
         "results"
     ]
-    assert entry["content"] == warning
-    assert "anti-pattern" in entry["tags"]
+    assert memory["content"] == warning
+    assert "anti-pattern" in memory["tags"]
