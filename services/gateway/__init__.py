@@ -1,1 +1,1 @@
-"""The only HTTP door, and a thin one: a route parses, makes one call, shapes the answer."""
+"""The HTTP API. A route parses the request, makes one call and shapes the response."""

@@ -1,4 +1,4 @@
-"""What every request body has in common: no unknown fields, no text that a store can't hold."""
+"""The base of every request body: unknown fields and text that the databases can't store are refused."""
 
 from typing import Annotated, Any, ClassVar, TypeVar
 
@@ -10,7 +10,7 @@ _UNSTORABLE = "must not contain NUL or lone surrogates"
 
 
 class ApiModel(BaseModel):
-    """A JSON object of the contract."""
+    """A JSON object of the API."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid", allow_inf_nan=False, hide_input_in_errors=True
@@ -18,18 +18,18 @@ class ApiModel(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _storable(cls, data: Any) -> Any:
+    def _require_storable(cls, data: Any) -> Any:
         if not _is_storable(data):
             raise ValueError(_UNSTORABLE)
         return data
 
 
 class BatchApiModel(ApiModel):
-    """A list of items that stand on their own: what one of them holds is judged when it is parsed."""
+    """A list of independent items. Only the keys are checked here, each item when `parse` reads it."""
 
     @model_validator(mode="before")
     @classmethod
-    def _storable(cls, data: Any) -> Any:
+    def _require_storable(cls, data: Any) -> Any:
         if not _is_storable([*data] if isinstance(data, dict) else data):
             raise ValueError(_UNSTORABLE)
         return data
@@ -41,19 +41,19 @@ def example(body: dict[str, Any]) -> ConfigDict:
 
 
 def _is_storable(data: Any) -> bool:
-    waiting = [data]  # not recursive: JSON nests deeper than Python's stack
-    while waiting:
-        item = waiting.pop()
-        if isinstance(item, str) and ("\x00" in item or not (item.isascii() or _encodes(item))):
+    unchecked = [data]  # not recursive: JSON can nest deeper than Python's call stack
+    while unchecked:
+        item = unchecked.pop()
+        if isinstance(item, str) and ("\x00" in item or not (item.isascii() or _is_utf8_text(item))):
             return False
         if isinstance(item, dict):
-            waiting += [*item, *item.values()]
+            unchecked += [*item, *item.values()]
         elif isinstance(item, list):
-            waiting += item
+            unchecked += item
     return True
 
 
-def _encodes(text: str) -> bool:
+def _is_utf8_text(text: str) -> bool:
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -70,10 +70,10 @@ M = TypeVar("M", bound=ApiModel)
 
 
 def parse(model: type[M], item: Any) -> M:
-    """Read one item of a batch; raise errors.Invalid naming its first fault."""
+    """Parse one item of a batch. Raise errors.Invalid with the first rule that it breaks."""
     try:
         return model.model_validate(item)
     except ValidationError as error:
-        fault = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        field = ".".join(str(part) for part in fault["loc"]) or "body"
-        raise errors.Invalid(field, fault["msg"].removeprefix("Value error, ")) from None
+        violation = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        field = ".".join(str(part) for part in violation["loc"]) or "body"
+        raise errors.Invalid(field, violation["msg"].removeprefix("Value error, ")) from None

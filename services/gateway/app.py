@@ -17,15 +17,13 @@ from services.gateway.routes import (
     directives,
     dreams,
     feedback,
-    files,
-    kv,
     memories,
     observations,
     operations,
     scratch_stores,
+    session_state,
     sessions,
     spend,
-    transcript,
     transfer,
     turns,
     users,
@@ -39,11 +37,11 @@ from shared.lifecycle.reindex import rebuild as rebuild_index
 from shared.platform.resources import open_resources
 from shared.platform.spend import prices
 
-_ABOUT = "The memory of a fleet of agents: conversation, desk and long-term memory behind one door."
+_SUMMARY = "The memory of a fleet of agents: conversation, working memory and long-term memory in one API."
 
 
 def create_app(settings: config.Settings | None = None) -> FastAPI:
-    """Return the gateway; its stores are opened when it starts serving."""
+    """Return the gateway. It connects to its databases when it starts to serve, not here."""
     settings = settings or config.load()
     telemetry.set_up(settings, "gateway")
 
@@ -51,31 +49,29 @@ def create_app(settings: config.Settings | None = None) -> FastAPI:
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         async with open_resources(settings) as resources:
             await rebuild_index.prepare_index(resources)
-            prices.listed_prices(settings)  # a file that can't be read ends the process here
+            prices.listed_prices(settings)  # a price file that can't be read must stop the start
             app.state.resources = resources
             yield
         await asyncio.to_thread(traces.flush)
 
-    app = FastAPI(title="Loci", version="1", summary=_ABOUT, lifespan=lifespan)
+    app = FastAPI(title="Loci", version="1", summary=_SUMMARY, lifespan=lifespan)
     errors.install(app)
     app.add_middleware(LimitMiddleware)
     app.add_middleware(MetricsMiddleware)
     app.add_middleware(TracingMiddleware)
     app.add_middleware(DrainMiddleware)
-    # `transfer` first: its paths would read as ids of memories.
-    for noun in (
+    # `transfer` comes first, or `/v1/memories/export` would match `/v1/memories/{memory_id}`.
+    for routes in (
         transfer,
         memories,
         working,
         observations,
         agents,
         sessions,
-        kv,
-        transcript,
-        collections,
-        files,
-        scratch_stores,
         turns,
+        session_state,
+        collections,
+        scratch_stores,
         feedback,
         directives,
         dreams,
@@ -84,5 +80,5 @@ def create_app(settings: config.Settings | None = None) -> FastAPI:
         users,
         operations,
     ):
-        app.include_router(noun.router)
+        app.include_router(routes.router)
     return app

@@ -1,4 +1,4 @@
-"""What a route may ask for: the resources, who is calling, and the request's own key."""
+"""The dependencies of routes: the resources, the caller, the scope and the idempotency key."""
 
 import hashlib
 from collections.abc import Awaitable, Callable
@@ -14,19 +14,19 @@ from shared.platform.idempotency.queries import IdempotencyKey
 from shared.platform.resources import Resources
 
 _bearer = HTTPBearer(auto_error=False, description="A key from `loci keys create`.")
-MAX_KEY = 255
+MAX_IDEMPOTENCY_KEY_LENGTH = 255
 
 
-def resources(request: Request) -> Resources:
-    """Return what the process opened at its start."""
-    opened: Resources = request.app.state.resources
-    return opened
+def app_resources(request: Request) -> Resources:
+    """Return the resources that this process opened at its start."""
+    resources: Resources = request.app.state.resources
+    return resources
 
 
-ResourcesDep = Annotated[Resources, Depends(resources)]
+ResourcesDep = Annotated[Resources, Depends(app_resources)]
 
 
-async def _caller(
+async def _authenticate(
     resources: ResourcesDep, credentials: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)]
 ) -> Caller:
     if credentials is None:
@@ -34,49 +34,51 @@ async def _caller(
     return await api_keys.authenticate(resources.postgres, credentials.credentials)
 
 
-def _with(right: Right) -> Callable[..., Awaitable[Caller]]:
-    async def allowed(caller: Annotated[Caller, Depends(_caller)]) -> Caller:
+def _caller_with(right: Right) -> Callable[..., Awaitable[Caller]]:
+    async def require_right(caller: Annotated[Caller, Depends(_authenticate)]) -> Caller:
         caller.require_right(right)
         return caller
 
-    return allowed
+    return require_right
 
 
-ReadCaller = Annotated[Caller, Depends(_with("read"))]
-WriteCaller = Annotated[Caller, Depends(_with("write"))]
-AdminCaller = Annotated[Caller, Depends(_with("admin"))]
+ReadCaller = Annotated[Caller, Depends(_caller_with("read"))]
+WriteCaller = Annotated[Caller, Depends(_caller_with("write"))]
+AdminCaller = Annotated[Caller, Depends(_caller_with("admin"))]
 
 AgentId = Annotated[str | None, Query(description="The agent; `default` if not given.", examples=["support"])]
 UserId = Annotated[str | None, Query(description="The user, if any.", examples=["ada"])]
 
 
-def reading_scope(caller: ReadCaller, agent_id: AgentId = None, user_id: UserId = None) -> Scope:
-    """Return the scope that query parameters name."""
+def read_scope(caller: ReadCaller, agent_id: AgentId = None, user_id: UserId = None) -> Scope:
+    """Return the scope that the query names. Raise errors.Forbidden if the key is bound elsewhere."""
     return caller.scope(agent_id, user_id)
 
 
-ReadScope = Annotated[Scope, Depends(reading_scope)]
+ReadScope = Annotated[Scope, Depends(read_scope)]
 
 
-async def _request_key(
+async def _idempotency_key(
     request: Request,
-    caller: Annotated[Caller, Depends(_caller)],
+    caller: Annotated[Caller, Depends(_authenticate)],
     idempotency_key: Annotated[
         str | None,
-        Header(description="Names this request: sent again within 24 h, it is answered the same."),
+        Header(description="Identifies this request: a repetition within 24 hours gets the same response."),
     ] = None,
 ) -> IdempotencyKey | None:
     if idempotency_key is None:
         return None
-    if not 1 <= len(idempotency_key) <= MAX_KEY or not idempotency_key.isprintable():
-        raise errors.Invalid("Idempotency-Key", f"must be 1 to {MAX_KEY} printable characters")
-    # Two keys bound to different users may choose the same word: neither may be answered the other's.
-    bound = [f"{field}={value}" for field, value in caller.bindings.items()]
-    route = " ".join([request.method, request.url.path, *bound])
-    told = await request.body() + b"\x00" + request.url.query.encode()
-    return IdempotencyKey(route, idempotency_key, hashlib.sha256(told).digest())
+    if not 1 <= len(idempotency_key) <= MAX_IDEMPOTENCY_KEY_LENGTH or not idempotency_key.isprintable():
+        raise errors.Invalid(
+            "Idempotency-Key", f"must be 1 to {MAX_IDEMPOTENCY_KEY_LENGTH} printable characters"
+        )
+    # Keys bound to different users may choose the same value; neither may get the other's response.
+    bindings = [f"{field}={value}" for field, value in caller.bindings.items()]
+    route = " ".join([request.method, request.url.path, *bindings])
+    payload = await request.body() + b"\x00" + request.url.query.encode()
+    return IdempotencyKey(route, idempotency_key, hashlib.sha256(payload).digest())
 
 
-IdempotencyKeyDep = Annotated[IdempotencyKey | None, Depends(_request_key)]
+IdempotencyKeyDep = Annotated[IdempotencyKey | None, Depends(_idempotency_key)]
 Limit = Annotated[int, Query(ge=1, le=100)]
 Cursor = Annotated[str | None, Query(description="`next_cursor` of the page before.")]

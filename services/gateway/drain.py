@@ -1,9 +1,9 @@
-"""How a gateway ends without failing a request: it says so first, then refuses, then finishes.
+"""Stop the gateway without failing a request.
 
-On the first signal `/readyz` turns 503 and every answer closes its connection, while requests are
-served as ever: for LOCI_GATEWAY_DRAIN seconds, in which balancers turn elsewhere. Only then it stops
-listening, lets the requests end that still run, and closes. To stop listening at once would cut
-clients off that are about to send on a connection they have open. A second signal hurries.
+After the first signal, `/readyz` answers 503 and every response closes its connection. Requests are
+still served for LOCI_GATEWAY_DRAIN seconds, so that load balancers can send new requests elsewhere.
+Then the server stops listening, finishes the requests that still run, and exits. Stopping to listen
+at once would fail clients that are about to send on an open connection. A second signal skips the wait.
 """
 
 import sys
@@ -18,23 +18,23 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from shared.foundation.config import Settings
 
-# Longer than balancers keep an idle connection: else they send into one that is just being closed.
-_KEEP_ALIVE = 75
-_FINISH_WITHIN = 20
+# Longer than load balancers keep an idle connection. Otherwise they send into one that is being closed.
+_KEEP_ALIVE_SECONDS = 75
+_FINISH_WITHIN_SECONDS = 20
 
 
 def serve(app: FastAPI, settings: Settings) -> None:
-    """Serve until told to stop, then drain."""
+    """Serve until a signal stops the process, then drain."""
     server = _Server(
         uvicorn.Config(
             app,
             host=settings.host,
             port=settings.port,
-            # Its loggers speak through ours.
+            # None leaves uvicorn's loggers to our structlog configuration.
             log_config=None,
             access_log=False,
-            timeout_keep_alive=_KEEP_ALIVE,
-            timeout_graceful_shutdown=_FINISH_WITHIN,
+            timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+            timeout_graceful_shutdown=_FINISH_WITHIN_SECONDS,
             server_header=False,
         ),
         app,
@@ -47,32 +47,32 @@ def serve(app: FastAPI, settings: Settings) -> None:
 
 
 class _Server(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config, app: FastAPI, drain: float) -> None:
+    def __init__(self, config: uvicorn.Config, app: FastAPI, drain_seconds: float) -> None:
         super().__init__(config)
         self._app = app
-        self._drain = drain
-        self._ends_at: float | None = None
+        self._drain_seconds = drain_seconds
+        self._drained_at: float | None = None
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        if self._ends_at is not None or not self.started:
+        if self._drained_at is not None or not self.started:
             super().handle_exit(sig, frame)
             return
         self._app.state.draining = True
-        self._ends_at = time.monotonic() + self._drain
+        self._drained_at = time.monotonic() + self._drain_seconds
         self._captured_signals.append(sig)
 
     async def on_tick(self, counter: int) -> bool:
-        over = self._ends_at is not None and time.monotonic() >= self._ends_at
-        return await super().on_tick(counter) or over
+        is_drained = self._drained_at is not None and time.monotonic() >= self._drained_at
+        return await super().on_tick(counter) or is_drained
 
 
 def is_draining(app: FastAPI) -> bool:
-    """Tell whether this gateway has been told to stop."""
+    """Return whether this gateway has received a signal to stop."""
     return getattr(app.state, "draining", False)
 
 
 class DrainMiddleware:
-    """While the gateway drains, close each connection with its answer."""
+    """Close each connection with its response while the gateway drains."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -82,9 +82,9 @@ class DrainMiddleware:
             await self._app(scope, receive, send)
             return
 
-        async def closed(message: Message) -> None:
+        async def send_and_close(message: Message) -> None:
             if message["type"] == "http.response.start" and is_draining(scope["app"]):
                 MutableHeaders(scope=message)["connection"] = "close"
             await send(message)
 
-        await self._app(scope, receive, closed)
+        await self._app(scope, receive, send_and_close)

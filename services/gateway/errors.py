@@ -1,4 +1,4 @@
-"""Errors to answers: one table, RFC 9457 problem JSON, and never a stack trace."""
+"""Turn errors into problem responses (RFC 9457). One table maps error classes to statuses."""
 
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -15,7 +15,7 @@ from shared.foundation import errors
 from shared.infra.telemetry.logs import error_location
 
 log = structlog.get_logger()
-_UNREAD = errors.Violation("body", "must be JSON in UTF-8, of ordinary depth and numbers")
+_UNREADABLE_BODY = errors.Violation("body", "must be JSON in UTF-8, of ordinary depth and numbers")
 
 STATUS: dict[type[errors.LociError], HTTPStatus] = {
     errors.TooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
@@ -26,7 +26,7 @@ STATUS: dict[type[errors.LociError], HTTPStatus] = {
     errors.Busy: HTTPStatus.CONFLICT,
     errors.Conflict: HTTPStatus.CONFLICT,
     errors.LimitReached: HTTPStatus.CONFLICT,
-    # Nothing will ever change it: the request itself is unfit.
+    # Not a conflict: no change of state will ever make this request valid.
     errors.Unsupported: HTTPStatus.UNPROCESSABLE_ENTITY,
     errors.Unavailable: HTTPStatus.SERVICE_UNAVAILABLE,
     errors.InvalidModelReply: HTTPStatus.BAD_GATEWAY,
@@ -35,45 +35,47 @@ STATUS: dict[type[errors.LociError], HTTPStatus] = {
 
 
 def install(app: FastAPI) -> None:
-    """Answer every error of ours, of the framework, and any other, as a problem."""
-    app.add_exception_handler(errors.LociError, _ours)
-    app.add_exception_handler(RequestValidationError, _unfit)
-    app.add_exception_handler(HTTPException, _http)
+    """Answer our own errors, the framework's and unexpected ones with a problem."""
+    app.add_exception_handler(errors.LociError, _handle_loci_error)
+    app.add_exception_handler(RequestValidationError, _handle_validation_error)
+    app.add_exception_handler(HTTPException, _handle_http_exception)
     app.add_middleware(_UnexpectedErrorMiddleware)
 
 
 def status_of(error: errors.LociError) -> HTTPStatus:
-    """Return the status of the nearest class that the table names."""
-    return next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
+    """Return the status of the nearest base class in the table."""
+    return next(STATUS[base] for base in type(error).__mro__ if base in STATUS)
 
 
-def problem(status: HTTPStatus, detail: str, violations: Any = (), headers: Any = None) -> JsonResponse:
-    """Return a problem answer."""
-    return JsonResponse(body(status, detail, violations), status, headers, "application/problem+json")
+def problem_response(
+    status: HTTPStatus, detail: str, violations: Any = (), headers: Any = None
+) -> JsonResponse:
+    """Return a problem as a response."""
+    return JsonResponse(problem_body(status, detail, violations), status, headers, "application/problem+json")
 
 
-def body(status: HTTPStatus, detail: str, violations: Any = ()) -> dict[str, Any]:
-    """Return a problem as JSON, also where it stands for one item of a batch."""
+def problem_body(status: HTTPStatus, detail: str, violations: Any = ()) -> dict[str, Any]:
+    """Return a problem as JSON. In a batch it is the result of one item."""
     return {
         "type": "about:blank",
         "title": status.phrase,
         "status": int(status),
         "detail": detail,
-        "errors": [{"field": one.field, "rule": one.rule} for one in violations],
+        "errors": [{"field": violation.field, "rule": violation.rule} for violation in violations],
     }
 
 
-def of_error(error: errors.LociError) -> dict[str, Any]:
+def problem_from_error(error: errors.LociError) -> dict[str, Any]:
     """Return one of our errors as a problem body."""
-    return body(status_of(error), str(error), getattr(error, "violations", ()))
+    return problem_body(status_of(error), str(error), getattr(error, "violations", ()))
 
 
-async def _ours(request: Request, error: Exception) -> JsonResponse:
+async def _handle_loci_error(request: Request, error: Exception) -> JsonResponse:
     del request
     if not isinstance(error, errors.LociError):
         raise error
     status = status_of(error)
-    return problem(status, str(error), getattr(error, "violations", ()), _headers(error, status))
+    return problem_response(status, str(error), getattr(error, "violations", ()), _headers(error, status))
 
 
 def _headers(error: errors.LociError, status: HTTPStatus) -> Mapping[str, str]:
@@ -84,55 +86,57 @@ def _headers(error: errors.LociError, status: HTTPStatus) -> Mapping[str, str]:
     return {}
 
 
-async def _unfit(request: Request, error: Exception) -> JsonResponse:
+async def _handle_validation_error(request: Request, error: Exception) -> JsonResponse:
     del request
     if not isinstance(error, RequestValidationError):
         raise error
-    found = [_violation(one) for one in error.errors()]
-    detail = "; ".join(f"{one.field}: {one.rule}" for one in found)
-    return problem(HTTPStatus.UNPROCESSABLE_ENTITY, detail, found)
+    violations = [_to_violation(details) for details in error.errors()]
+    detail = "; ".join(f"{violation.field}: {violation.rule}" for violation in violations)
+    return problem_response(HTTPStatus.UNPROCESSABLE_ENTITY, detail, violations)
 
 
-def _violation(found: Mapping[str, Any]) -> errors.Violation:
-    if found["type"] == "json_invalid":  # its place is where in the text the reader gave up
-        return _UNREAD
-    field = ".".join(str(part) for part in found["loc"][1:]) or str(found["loc"][0])
-    return errors.Violation(field, found["msg"].removeprefix("Value error, "))
+def _to_violation(details: Mapping[str, Any]) -> errors.Violation:
+    if details["type"] == "json_invalid":  # its `loc` is an offset in the text and names no field
+        return _UNREADABLE_BODY
+    field = ".".join(str(part) for part in details["loc"][1:]) or str(details["loc"][0])
+    return errors.Violation(field, details["msg"].removeprefix("Value error, "))
 
 
-async def _http(request: Request, error: Exception) -> JsonResponse:
+async def _handle_http_exception(request: Request, error: Exception) -> JsonResponse:
     del request
     if not isinstance(error, HTTPException):
         raise error
-    if error.status_code == HTTPStatus.BAD_REQUEST:  # the framework's word for a body that nobody can read
-        detail = f"{_UNREAD.field}: {_UNREAD.rule}"
-        return problem(HTTPStatus.UNPROCESSABLE_ENTITY, detail, [_UNREAD])
-    return problem(HTTPStatus(error.status_code), str(error.detail), headers=error.headers)
+    if error.status_code == HTTPStatus.BAD_REQUEST:  # the framework raises it for a body that it can't read
+        detail = f"{_UNREADABLE_BODY.field}: {_UNREADABLE_BODY.rule}"
+        return problem_response(HTTPStatus.UNPROCESSABLE_ENTITY, detail, [_UNREADABLE_BODY])
+    return problem_response(HTTPStatus(error.status_code), str(error.detail), headers=error.headers)
 
 
 class _UnexpectedErrorMiddleware:
-    """Answer what nobody foresaw, and log where it happened: never its message, which may quote a memory.
+    """Answer an unexpected error with a 500, and log its type and location.
 
-    A middleware, because the framework's own handler answers and then raises again, which
-    closes the connection on the client.
+    The error's message is not logged, because it may quote a memory. This is a middleware because the
+    framework's own handler raises again after its response, which closes the client's connection.
     """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        begun = False
+        has_started = False
 
-        async def noted(message: Message) -> None:
-            nonlocal begun
-            begun = True
+        async def note_start(message: Message) -> None:
+            nonlocal has_started
+            has_started = True
             await send(message)
 
         try:
-            await self._app(scope, receive, noted)
+            await self._app(scope, receive, note_start)
         except Exception as error:
             log.error("unexpected_error", error=type(error).__name__, where=error_location(error))  # noqa: TRY400
-            if begun or scope["type"] != "http":
+            if has_started or scope["type"] != "http":
                 raise
-            told = problem(HTTPStatus.INTERNAL_SERVER_ERROR, "an unforeseen error; it has been logged")
-            await told(scope, receive, send)
+            response = problem_response(
+                HTTPStatus.INTERNAL_SERVER_ERROR, "an unexpected error; it has been logged"
+            )
+            await response(scope, receive, send)

@@ -1,7 +1,7 @@
 """Versions as entity tags (RFC 9110, 8.8 and 13.1): `"1717171717171717"`.
 
-A condition is the set of versions that may be there; `shared.conversation.state.protocol` says which numbers
-stand for "anything" and "nothing".
+A condition is the set of versions of which the stored one must be a member. The state stores' protocol
+(`shared.conversation.state.protocol`) defines EXISTS ("any version") and ABSENT ("no collection").
 """
 
 import re
@@ -18,9 +18,10 @@ _VERSION = re.compile(r'(?<!W/)"([0-9]{1,18})"')
 _RULE = 'must be entity tags such as "1717171717171717", or *'
 
 IfMatch = Annotated[
-    str | None, Header(description="Write only if this is still the version; else the answer is a 409.")
+    str | None,
+    Header(description="Write only if this is still the version; otherwise the response is a 409."),
 ]
-IfNoneMatch = Annotated[str | None, Header(description="`*` writes only what is not there yet.")]
+IfNoneMatch = Annotated[str | None, Header(description="`*` writes only if nothing is stored yet.")]
 
 
 def to_etag(version: int) -> str:
@@ -29,27 +30,30 @@ def to_etag(version: int) -> str:
 
 
 def expected_versions(if_match: str | None, if_none_match: str | None) -> frozenset[int] | None:
-    """Return the versions that a writer's headers allow to be there, None for whatever is there."""
+    """Return the versions that may be stored for a write to go on, or None if every state is allowed.
+
+    Raise errors.Invalid for headers that are no entity tags or contradict each other.
+    """
     if if_none_match is not None:
         if if_none_match.strip() != "*" or if_match is not None:
             raise errors.Invalid("If-None-Match", "of a write must be * and stand alone")
         return frozenset({ABSENT})
     if if_match is None:
         return None
-    return frozenset({EXISTS}) if if_match.strip() == "*" else _versions(if_match, "If-Match")
+    return frozenset({EXISTS}) if if_match.strip() == "*" else _parse_versions(if_match, "If-Match")
 
 
 def is_current(if_none_match: str | None, version: int) -> bool:
-    """Tell whether a reader's header says that it has this version."""
+    """Return whether a reader's If-None-Match header names this version."""
     if if_none_match is None:
         return False
-    # A reader may compare weakly.
-    told = if_none_match.replace("W/", "")
-    return told.strip() == "*" or version in _versions(told, "If-None-Match")
+    # RFC 9110 lets a read compare weakly, so weak tags count as strong ones.
+    strong_tags = if_none_match.replace("W/", "")
+    return strong_tags.strip() == "*" or version in _parse_versions(strong_tags, "If-None-Match")
 
 
-def _versions(told: str, header: str) -> frozenset[int]:
-    """Return the versions in a list of tags; of a tag that we never gave there is none."""
-    if _TAGS.fullmatch(told) is None:
+def _parse_versions(tags: str, header: str) -> frozenset[int]:
+    """Return the versions in a list of tags. Tags that are no version of ours are left out."""
+    if _TAGS.fullmatch(tags) is None:
         raise errors.Invalid(header, _RULE)
-    return frozenset(map(int, _VERSION.findall(told))) - {ABSENT}
+    return frozenset(map(int, _VERSION.findall(tags))) - {ABSENT}

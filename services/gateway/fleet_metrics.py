@@ -1,8 +1,8 @@
-"""What all processes share, as metrics: rows left to do, and the tallies that processes add up.
+"""Metrics of all processes: the jobs of each stage, and the fleet counters.
 
-Workers answer no HTTP: what they count they add to tallies in Postgres, in the transaction that it
-happens in, and every gateway tells the same of them. `TALLIES` names them all, so that a counter is
-there, without a sample, before the first time.
+Workers serve no HTTP. They add to fleet counters in Postgres, in the transaction of the work that is
+counted, and every gateway reports the same totals. `FLEET_COUNTERS` lists them all, so that a counter
+is exported, without a sample, before its first event.
 """
 
 from collections import Counter
@@ -19,7 +19,7 @@ from shared.platform.spend import budget_queries
 
 @dataclass(frozen=True, slots=True)
 class CounterSpec:
-    """A counter (or gauge) of the fleet. A tally's label holds the labels' values, joined by colons."""
+    """A fleet counter or gauge as a metric. Postgres stores the values of `labels` joined by colons."""
 
     help: str
     labels: tuple[str, ...] = ("kind",)
@@ -27,87 +27,91 @@ class CounterSpec:
 
 
 FLEET_COUNTERS: Mapping[str, CounterSpec] = {
-    "job_claims": CounterSpec("Rows claimed by workers, by stage."),
-    "job_retries": CounterSpec("Claims that were not a row's first, by stage."),
-    "job_deaths": CounterSpec("Rows given up on, by stage."),
-    "enrichments": CounterSpec("Entries whose enrichment ended, by how."),
-    "sweep_repairs": CounterSpec("What the sweep mended or deleted, by what it was."),
+    "job_claims": CounterSpec("Jobs claimed by workers, by stage."),
+    "job_retries": CounterSpec("Claims after a job's first, by stage."),
+    "job_deaths": CounterSpec("Jobs that died after their last attempt, by stage."),
+    "enrichments": CounterSpec("Memories whose enrichment ended, by outcome."),
+    "sweep_repairs": CounterSpec("Records that the sweep repaired or deleted, by step."),
     "dream_runs": CounterSpec("Dream runs that ended."),
-    "dream_passes": CounterSpec("Dream passes that ended, by pass and how."),
+    "dream_passes": CounterSpec("Dream passes that ended, by pass and outcome."),
     "dream_seconds": CounterSpec("Seconds that dream passes took, by pass."),
-    "dream_changes": CounterSpec("Entries that dreams changed, by how and why."),
-    "dream_rejections": CounterSpec("Proposals of dreams that were refused, by reason."),
+    "dream_changes": CounterSpec("Memories that dreams changed, by action and reason."),
+    "dream_rejections": CounterSpec("Proposals of dreams that were rejected, by reason."),
     "dream_tokens": CounterSpec("Tokens that dreams used, input or output."),
-    "dream_cost_usd": CounterSpec("What dreams cost in USD, by pass."),
+    "dream_cost_usd": CounterSpec("Cost of dreams in USD, by pass."),
     "spend_tokens": CounterSpec("Tokens that models used.", ("type", "purpose", "model")),
-    "spend_cost_usd": CounterSpec("What models cost in USD.", ("purpose", "model")),
-    "budget_refusals": CounterSpec("Calls of a model that a budget refused.", ("purpose",)),
-    # Budgets go by an id that was drawn for them: whoever reads metrics need not know the tenants.
+    "spend_cost_usd": CounterSpec("Cost of models in USD.", ("purpose", "model")),
+    "budget_refusals": CounterSpec("Model calls that a budget refused.", ("purpose",)),
+    # The label is a random id of the budget, so that readers of metrics don't learn the tenants' names.
     budget_queries.USED_RATIO_METRIC: CounterSpec(
-        "Part of a budget that its window has used.", ("scope", "period", "budget"), GaugeMetricFamily
+        "Part of a budget that its current window has used.",
+        ("scope", "period", "budget"),
+        GaugeMetricFamily,
     ),
 }
-_STAGES = {
-    "pending": "Rows left to do.",
-    "running": "Rows in a worker's hands.",
-    "dead": "Rows given up on.",
-    "oldest_age_seconds": "Lag of a stage: the age of its oldest row left to do.",
+_STAGE_GAUGES = {
+    "pending": "Jobs that are not done.",
+    "running": "Jobs that a worker has claimed.",
+    "dead": "Jobs that died after their last attempt.",
+    "oldest_age_seconds": "Lag of a stage: the age of its oldest pending job.",
 }
 
 
-def of_stages(rows: Iterable[RowMapping]) -> list[Metric]:
-    """Return the gauges of each stage, of those without rows too, and the backlog of each queue."""
-    found = {row["stage"]: row for row in rows}
+def stage_metrics(rows: Iterable[RowMapping]) -> list[Metric]:
+    """Return the gauges of every stage, 0 for stages without jobs, and the backlog of every queue."""
+    rows_by_stage = {row["stage"]: row for row in rows}
     families = []
-    for name, told in _STAGES.items():
-        family = GaugeMetricFamily(f"loci_jobs_{name}", told, labels=["stage"])
+    for name, help_text in _STAGE_GAUGES.items():
+        family = GaugeMetricFamily(f"loci_jobs_{name}", help_text, labels=["stage"])
         for stage in stages.STAGES:
-            family.add_metric([stage], float(found[stage][name]) if stage in found else 0.0)
+            value = rows_by_stage[stage][name] if stage in rows_by_stage else 0
+            family.add_metric([stage], float(value))
         families.append(family)
-    return [*families, _backlog(found)]
+    return [*families, _queue_backlog(rows_by_stage)]
 
 
-def _backlog(found: Mapping[str, RowMapping]) -> Metric:
-    told = "Rows of a queue that are due or in work: what its workers are scaled by."
-    family = GaugeMetricFamily("loci_queue_backlog_jobs", told, labels=["queue"])
+def _queue_backlog(rows_by_stage: Mapping[str, RowMapping]) -> Metric:
+    help_text = "Jobs of a queue that are due or running. Autoscalers use it to set the number of workers."
+    family = GaugeMetricFamily("loci_queue_backlog_jobs", help_text, labels=["queue"])
     counts: Counter[str] = Counter()
     for name, stage in stages.STAGES.items():
-        counts[stages.queue_of(stage.task)] += found[name]["backlog"] if name in found else 0
-    for queue, rows in sorted(counts.items()):
-        family.add_metric([queue], rows)
+        counts[stages.queue_of(stage.task)] += rows_by_stage[name]["backlog"] if name in rows_by_stage else 0
+    for queue, job_count in sorted(counts.items()):
+        family.add_metric([queue], job_count)
     return family
 
 
-def of_tallies(rows: Sequence[RowMapping], alert: float) -> list[Metric]:
-    """Return what processes have added up; `alert` is the part of a budget from which it counts as near."""
-    families = {name: _family(name) for name in FLEET_COUNTERS}
+def counter_metrics(rows: Sequence[RowMapping], alert_ratio: float) -> list[Metric]:
+    """Return the fleet counters as metrics. A budget used by `alert_ratio` (0 to 1) or more is an alert."""
+    families = {name: _new_family(name) for name in FLEET_COUNTERS}
     for row in rows:
         name = row["name"]
         if name in families:
             values = row["labels"].split(":", len(FLEET_COUNTERS[name].labels) - 1)
             families[name].add_metric(values, float(row["value"]))
-    return [*families.values(), _alerts(families[budget_queries.USED_RATIO_METRIC], alert), _freshness(rows)]
+    alerts = _budget_alerts(families[budget_queries.USED_RATIO_METRIC], alert_ratio)
+    return [*families.values(), alerts, _time_to_searchable(rows)]
 
 
-def _family(name: str) -> CounterMetricFamily | GaugeMetricFamily:
-    tally = FLEET_COUNTERS[name]
-    return tally.metric_type(f"loci_{name}", tally.help, labels=tally.labels)
+def _new_family(name: str) -> CounterMetricFamily | GaugeMetricFamily:
+    spec = FLEET_COUNTERS[name]
+    return spec.metric_type(f"loci_{name}", spec.help, labels=spec.labels)
 
 
-def _alerts(ratios: Metric, alert: float) -> Metric:
-    told = "Budgets whose window has used as much as LOCI_BUDGET_ALERT says, or more."
-    reached = [one for one in ratios.samples if one.value >= alert]
-    return GaugeMetricFamily("loci_budget_alerts", told, value=len(reached))
+def _budget_alerts(ratios: Metric, alert_ratio: float) -> Metric:
+    help_text = "Budgets whose window is used to the ratio of LOCI_BUDGET_ALERT or more."
+    reached = [sample for sample in ratios.samples if sample.value >= alert_ratio]
+    return GaugeMetricFamily("loci_budget_alerts", help_text, value=len(reached))
 
 
-def _freshness(rows: Iterable[RowMapping]) -> Metric:
-    told = "Seconds from a write's commit until it is found, by its keywords and by its vector."
-    family = HistogramMetricFamily(f"loci_{fleet_counters.TIME_TO_SEARCHABLE}", told, labels=["channel"])
+def _time_to_searchable(rows: Iterable[RowMapping]) -> Metric:
+    help_text = "Seconds from a write's commit until search finds it, by keyword and by vector."
+    family = HistogramMetricFamily(f"loci_{fleet_counters.TIME_TO_SEARCHABLE}", help_text, labels=["channel"])
     totals = {(row["name"], row["labels"]): float(row["value"]) for row in rows}
-    for by in ("keyword", "vector"):
-        seen, buckets = 0.0, []
+    for channel in ("keyword", "vector"):
+        cumulative, buckets = 0.0, []
         for bound in (*fleet_counters.BOUNDS, float("inf")):
-            seen += totals.get((fleet_counters.TIME_TO_SEARCHABLE, f"{by}:{bound}"), 0.0)
-            buckets.append(("+Inf" if bound == float("inf") else str(bound), seen))
-        family.add_metric([by], buckets, totals.get((fleet_counters.TOTAL, by), 0.0))
+            cumulative += totals.get((fleet_counters.TIME_TO_SEARCHABLE, f"{channel}:{bound}"), 0.0)
+            buckets.append(("+Inf" if bound == float("inf") else str(bound), cumulative))
+        family.add_metric([channel], buckets, totals.get((fleet_counters.TOTAL, channel), 0.0))
     return family

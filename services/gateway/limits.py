@@ -1,6 +1,7 @@
-"""What is refused before a route sees it: bodies that are too large, addresses that are no plain text.
+"""Refuse oversized bodies and malformed addresses before a route is matched.
 
-A line break at the end of a path would be lost in matching its route, and another thing be named.
+A line break at the end of a path would be dropped when the route is matched, so that the request
+would address another record than the one it names.
 """
 
 from http import HTTPStatus
@@ -12,17 +13,17 @@ from services.gateway import errors as problems
 from services.gateway.responses import JsonResponse
 from shared.foundation.errors import Violation
 
-MAX_BODY = 1024 * 1024
-MAX_BULK = 32 * 1024 * 1024
-_BULK = ("/v1/memories/batch", "/v1/memories/import")
+MAX_BODY_BYTES = 1024 * 1024
+MAX_BULK_BODY_BYTES = 32 * 1024 * 1024
+_BULK_PATHS = ("/v1/memories/batch", "/v1/memories/import")
 
 
 class _TooLarge(BaseException):
-    """The body went over its limit while it was read."""
+    """The body exceeded its limit while it was read."""
 
 
 class LimitMiddleware:
-    """Count a body while it streams in, whatever its headers claim."""
+    """Refuse bodies over the limit. Bytes are counted as they arrive, because headers may be wrong."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -31,45 +32,47 @@ class LimitMiddleware:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        unfit = _unfit(scope)
-        if unfit is not None:
-            told = problems.problem(HTTPStatus.UNPROCESSABLE_ENTITY, f"{unfit.field}: {unfit.rule}", [unfit])
-            await told(scope, receive, send)
+        violation = _address_violation(scope)
+        if violation is not None:
+            response = problems.problem_response(
+                HTTPStatus.UNPROCESSABLE_ENTITY, f"{violation.field}: {violation.rule}", [violation]
+            )
+            await response(scope, receive, send)
             return
-        limit = _limit(scope["method"], scope["path"])
-        if _claimed(scope) > limit:
-            await _refusal(limit)(scope, receive, send)
+        limit = _body_limit(scope["method"], scope["path"])
+        if _content_length(scope) > limit:
+            await _too_large_response(limit)(scope, receive, send)
             return
-        await self._count(scope, receive, send, limit)
+        await self._count_bytes(scope, receive, send, limit)
 
-    async def _count(self, scope: Scope, receive: Receive, send: Send, limit: int) -> None:
-        seen, begun = 0, False
+    async def _count_bytes(self, scope: Scope, receive: Receive, send: Send, limit: int) -> None:
+        received_bytes, has_started = 0, False
 
-        async def counted() -> Message:
-            nonlocal seen
+        async def receive_counted() -> Message:
+            nonlocal received_bytes
             message = await receive()
-            seen += len(message.get("body", b""))
-            if seen > limit:
+            received_bytes += len(message.get("body", b""))
+            if received_bytes > limit:
                 raise _TooLarge
             return message
 
-        async def noted(message: Message) -> None:
-            nonlocal begun
-            begun = True
+        async def note_start(message: Message) -> None:
+            nonlocal has_started
+            has_started = True
             await send(message)
 
         try:
-            await self._app(scope, counted, noted)
+            await self._app(scope, receive_counted, note_start)
         except _TooLarge:
-            if begun:
+            if has_started:
                 raise
-            await _refusal(limit)(scope, receive, send)
+            await _too_large_response(limit)(scope, receive, send)
 
 
-def _unfit(scope: Scope) -> Violation | None:
+def _address_violation(scope: Scope) -> Violation | None:
     if any(character < " " or character == "\x7f" for character in scope["path"]):
         return Violation("path", "must not hold control characters")
-    if "\ufffd" in scope["path"]:  # what the server read in place of bytes that are no text
+    if "\ufffd" in scope["path"]:  # the server puts it in place of bytes that are not UTF-8
         return Violation("path", "must be UTF-8, without replacement characters")
     if b"%00" in scope["query_string"]:
         return Violation("query", "must not hold a NUL")
@@ -84,20 +87,20 @@ def _is_utf8(quoted: bytes) -> bool:
     return True
 
 
-def _limit(method: str, path: str) -> int:
-    # By method too: a key may be called `turns/batch`.
-    bulk = method == "POST" and (path in _BULK or path.endswith("/turns/batch"))
-    return MAX_BULK if bulk else MAX_BODY
+def _body_limit(method: str, path: str) -> int:
+    # The method is checked too, because a key may be named `turns/batch`.
+    is_bulk = method == "POST" and (path in _BULK_PATHS or path.endswith("/turns/batch"))
+    return MAX_BULK_BODY_BYTES if is_bulk else MAX_BODY_BYTES
 
 
-def _claimed(scope: Scope) -> int:
+def _content_length(scope: Scope) -> int:
     for name, value in scope["headers"]:
         if name == b"content-length" and value.isdigit():
             return int(value)
     return 0
 
 
-def _refusal(limit: int) -> JsonResponse:
-    return problems.problem(
+def _too_large_response(limit: int) -> JsonResponse:
+    return problems.problem_response(
         HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body is over the limit of {limit} bytes"
     )

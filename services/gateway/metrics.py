@@ -1,4 +1,4 @@
-"""Metrics: this process's own requests, and what all processes share through Postgres."""
+"""The metrics of this process's own requests, and those that all processes share through Postgres."""
 
 import time
 from collections.abc import Iterable
@@ -26,32 +26,32 @@ CONTENT_TYPE = CONTENT_TYPE_LATEST
 disable_created_metrics()  # type: ignore[no-untyped-call]
 _registry = CollectorRegistry()
 _requests = Counter(
-    "loci_http_requests", "Requests answered.", ["method", "route", "status"], registry=_registry
+    "loci_http_requests", "Requests that were answered.", ["method", "route", "status"], registry=_registry
 )
 _seconds = Histogram(
     "loci_http_request_seconds",
-    "Time from a request's first byte to the answer's last.",
+    "Seconds from the request to the last byte of its response.",
     ["method", "route"],
     registry=_registry,
     buckets=(0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5),
 )
-_in_flight = Gauge("loci_http_requests_in_flight", "Requests being answered.", registry=_registry)
+_in_flight = Gauge("loci_http_requests_in_flight", "Requests that are running.", registry=_registry)
 _degraded = Counter(
     "loci_degraded_responses",
-    "Answers made without something, by what it was.",
+    "Responses that lack a part, by the missing part.",
     ["missing"],
     registry=_registry,
 )
 
 
-def count_degraded(without: Iterable[str]) -> None:
-    """Count an answer for each thing that it was made without."""
-    for one in without:
-        _degraded.labels(one).inc()
+def count_degraded(missing_parts: Iterable[str]) -> None:
+    """Count a degraded response once for each part that it lacks."""
+    for missing in missing_parts:
+        _degraded.labels(missing).inc()
 
 
 class MetricsMiddleware:
-    """Count and time every request under its route's template, never its path."""
+    """Count and time every request under its route's template. Its path may hold keys and ids of callers."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -62,7 +62,7 @@ class MetricsMiddleware:
             return
         started, status = time.perf_counter(), "500"
 
-        async def watched(message: Message) -> None:
+        async def note_status(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = str(message["status"])
@@ -70,7 +70,7 @@ class MetricsMiddleware:
 
         try:
             with _in_flight.track_inprogress():
-                await self._app(scope, receive, watched)
+                await self._app(scope, receive, note_status)
         finally:
             route = getattr(scope.get("route"), "path", "unknown")
             _requests.labels(scope["method"], route, status).inc()
@@ -78,23 +78,24 @@ class MetricsMiddleware:
 
 
 async def render(resources: Resources) -> bytes:
-    """Return every metric; without Postgres those of this process."""
-    own = generate_latest(_registry)
+    """Return all metrics as text. If Postgres is unavailable, return those of this process only."""
+    process_text = generate_latest(_registry)
     try:
         async with resources.postgres.across_tenants() as connection:
-            rows, counters = (
-                await backlog.backlog_by_stage(connection),
-                await fleet_counters.read_all(connection),
-            )
+            stage_rows = await backlog.backlog_by_stage(connection)
+            counter_rows = await fleet_counters.read_all(connection)
     except errors.Unavailable:
-        return own
-    shared = CollectorRegistry()
-    alert = resources.settings.budget_alert
-    shared.register(_Shared([*fleet_metrics.of_stages(rows), *fleet_metrics.of_tallies(counters, alert)]))
-    return own + generate_latest(shared)
+        return process_text
+    shared_registry = CollectorRegistry()
+    families = [
+        *fleet_metrics.stage_metrics(stage_rows),
+        *fleet_metrics.counter_metrics(counter_rows, resources.settings.budget_alert),
+    ]
+    shared_registry.register(_FixedCollector(families))
+    return process_text + generate_latest(shared_registry)
 
 
-class _Shared(Collector):
+class _FixedCollector(Collector):
     def __init__(self, families: list[Metric]) -> None:
         self._families = families
 

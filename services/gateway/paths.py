@@ -1,9 +1,9 @@
-"""Paths in which an id has `/` inside and more follows.
+"""Path converters for session and agent ids, which may contain `/` and be followed by more segments.
 
-The id of a session ends before the first segment, after its own first, that names something which
-sessions hold: `/v1/sessions/a/b/kv/c/files/d` is the key `c/files/d` of the session `a/b`. No session
-may have such an id, so every path reads in one way, in whatever order routes are asked. The same
-holds for agents.
+A session id ends before the first segment, after its own first one, that is a sub-resource of
+sessions: `/v1/sessions/a/b/kv/c/files/d` is the key `c/files/d` of the session `a/b`. No session may
+have such a segment in its id, so every path has one meaning, in whatever order routes are matched.
+The same is true of agents.
 """
 
 import re
@@ -16,14 +16,14 @@ from starlette.convertors import Convertor, register_url_convertor
 from shared.conversation.sessions.open import RESERVED_SEGMENTS
 
 
-def _id_before(held_names: Iterable[str]) -> str:
-    held = "|".join(map(re.escape, sorted(held_names)))
-    # `\Z` would not do: the end of the id is where the rest of the route begins.
-    return rf"[^/]*(?:/(?!(?:{held})(?:/|$))[^/]*)*"
+def _id_pattern(reserved_segments: Iterable[str]) -> str:
+    reserved = "|".join(map(re.escape, sorted(reserved_segments)))
+    # `(?:/|$)` ends the segment, so that `kvs` is allowed although `kv` is reserved.
+    return rf"[^/]*(?:/(?!(?:{reserved})(?:/|$))[^/]*)*"
 
 
 class _SessionId(Convertor[str]):
-    regex = _id_before(RESERVED_SEGMENTS)
+    regex = _id_pattern(RESERVED_SEGMENTS)
 
     def convert(self, value: str) -> str:
         return value
@@ -33,7 +33,7 @@ class _SessionId(Convertor[str]):
 
 
 class _AgentId(_SessionId):
-    regex = _id_before({"kv", "texts", "files"})
+    regex = _id_pattern({"kv", "texts", "files"})
 
 
 register_url_convertor("session", _SessionId())

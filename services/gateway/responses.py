@@ -1,4 +1,4 @@
-"""JSON answers, and the cursors that page through lists."""
+"""JSON responses, and the cursors of paged lists."""
 
 import base64
 import binascii
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class JsonResponse(Response):
-    """An answer that is ready: no model is validated on the way out."""
+    """A response whose content is already JSON. Skipping the validation by a model saves time."""
 
     def __init__(
         self,
@@ -31,33 +31,33 @@ class JsonResponse(Response):
 
 
 def page_response(
-    rows: Sequence[T], limit: int, shown: Callable[[T], Any], place: Callable[[T], Any]
+    rows: Sequence[T], limit: int, to_json: Callable[[T], Any], cursor_key: Callable[[T], Any]
 ) -> JsonResponse:
-    """Return one page of `limit` rows; a row more than that says that there is another page.
+    """Return one page of `limit` rows. A further row means that there is another page.
 
-    `place` gives (time, id) of a row: where the next page begins.
+    `cursor_key` returns the (time, id) of a row, after which the next page begins.
     """
-    kept = rows[:limit]
-    following = encode_cursor(*place(kept[-1])) if len(rows) > limit else None
-    return JsonResponse({"results": [shown(row) for row in kept], "next_cursor": following})
+    page_rows = rows[:limit]
+    next_cursor = encode_cursor(*cursor_key(page_rows[-1])) if len(rows) > limit else None
+    return JsonResponse({"results": [to_json(row) for row in page_rows], "next_cursor": next_cursor})
 
 
 def encode_cursor(moment: datetime, row_id: str) -> str:
-    """Return an opaque word for a place in a list."""
+    """Return an opaque cursor for a position in a list."""
     return base64.urlsafe_b64encode(f"{moment.isoformat()} {row_id}".encode()).decode()
 
 
 def decode_cursor(text: str | None) -> tuple[datetime, str] | None:
-    """Read a cursor; raise errors.Invalid for one that we did not give."""
+    """Return the (time, id) in a cursor. Raise errors.Invalid for a cursor that no list has returned."""
     if text is None:
         return None
     row_id = ""
     try:
-        moment, _, row_id = base64.urlsafe_b64decode(text.encode("ascii")).decode().partition(" ")
-        told = datetime.fromisoformat(moment)
-        place = (validation.check_time(told, "cursor"), row_id) if told.tzinfo else None
+        time_text, _, row_id = base64.urlsafe_b64decode(text.encode("ascii")).decode().partition(" ")
+        moment = datetime.fromisoformat(time_text)
+        cursor_key = (validation.check_time(moment, "cursor"), row_id) if moment.tzinfo else None
     except (ValueError, binascii.Error, errors.Invalid):
-        place = None
-    if place is None or not row_id or "\x00" in row_id:
-        raise errors.Invalid("cursor", "is not one that a list has answered")
-    return place
+        cursor_key = None
+    if cursor_key is None or not row_id or "\x00" in row_id:
+        raise errors.Invalid("cursor", "is not one that a list has returned")
+    return cursor_key

@@ -1,8 +1,8 @@
-"""Ids of a request: bound to all that is logged in it, continued from its sender, and answered.
+"""Request ids and traces: bound to every log line of a request and returned with its response.
 
-`X-Request-Id` names one request, in logs and in the answer; a sender may choose it. The trace goes
-on from the sender's `traceparent` where there is one. A span is named by the route's template: a
-path holds keys and ids that others chose.
+`X-Request-Id` identifies one request in logs and in the response; a client may choose it. The trace
+of the client's `traceparent` (W3C Trace Context) is continued if there is one. A span has the name of
+the route's template, because a path holds keys and ids of callers.
 """
 
 import re
@@ -16,11 +16,11 @@ from shared.infra.telemetry import traces
 
 _REQUEST_ID = "x-request-id"
 _PROBES = {"/healthz", "/readyz", "/metrics"}
-_PLAIN = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_VALID_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
 class TracingMiddleware:
-    """Bind and answer the ids of each request, and tell of it as one span."""
+    """Bind the ids of each request to its logs, return the request id, and record one span."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -30,24 +30,24 @@ class TracingMiddleware:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        request_id = _chosen(headers.get(_REQUEST_ID)) or uuid4().hex
+        request_id = _valid_request_id(headers.get(_REQUEST_ID)) or uuid4().hex
 
-        async def named(message: Message) -> None:
+        async def send_with_id(message: Message) -> None:
             if message["type"] == "http.response.start":
                 MutableHeaders(scope=message)[_REQUEST_ID] = request_id
                 span.set_attributes(**{"http.response.status_code": message["status"]})
             await send(message)
 
         with traces.span(scope["method"], "server", headers.get(traces.HEADER)) as span:
-            bound = {"request_id": request_id} | ({"trace_id": span.trace_id} if span.trace_id else {})
-            with structlog.contextvars.bound_contextvars(**bound):
+            log_ids = {"request_id": request_id} | ({"trace_id": span.trace_id} if span.trace_id else {})
+            with structlog.contextvars.bound_contextvars(**log_ids):
                 try:
-                    await self._app(scope, receive, named)
+                    await self._app(scope, receive, send_with_id)
                 finally:
                     route = getattr(scope.get("route"), "path", "unknown")
                     span.rename(f"{scope['method']} {route}")
                     span.set_attributes(**{"http.route": route, "loci.request_id": request_id})
 
 
-def _chosen(told: str | None) -> str | None:
-    return told if told is not None and _PLAIN.fullmatch(told) else None
+def _valid_request_id(header: str | None) -> str | None:
+    return header if header is not None and _VALID_REQUEST_ID.fullmatch(header) else None

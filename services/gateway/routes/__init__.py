@@ -1,1 +1,1 @@
-"""One file per noun of the contract."""
+"""One module per resource of the API. A route imports no other route."""

@@ -1,4 +1,4 @@
-"""Agents: the root, and what it holds: keys, texts, files."""
+"""Agents: their profiles, keys, texts and files."""
 
 from http import HTTPStatus
 from typing import Annotated, Any
@@ -19,7 +19,7 @@ from services.gateway.dependencies import (
 )
 from services.gateway.paths import AgentPathId
 from services.gateway.responses import JsonResponse
-from services.gateway.routes.kv import Key, KeyResponse, ValueBody, page_of_keys, require_key
+from services.gateway.state_keys import Key, KeyResponse, ValueBody, page_of_keys, require_key
 from shared.conversation.sessions.session import validate_store_types
 from shared.conversation.state.agent_keys import open_agent_keys
 from shared.conversation.values import json_codec
@@ -33,7 +33,7 @@ _TEXT = {"content": "Answer in the language of the question.", "metadata": {"kin
 
 
 class AgentBody(ApiModel):
-    """What to set of a root. The identity comes from key and document together, once."""
+    """Fields of an agent's profile to set. The identity is derived from key and document together, once."""
 
     model_config = example(
         {
@@ -48,27 +48,30 @@ class AgentBody(ApiModel):
     store_types: list[str] | None = None
 
     def changes(self) -> dict[str, list[str] | None]:
-        """Return what is named besides the identity, checked; null takes a default back."""
+        """Return the named fields besides the identity. Null restores a default.
+
+        Raise errors.Invalid for an unknown store type.
+        """
         if "store_types" not in self.model_fields_set:
             return {}
         return {"store_types": None if self.store_types is None else validate_store_types(self.store_types)}
 
 
 class TextBody(ApiModel):
-    """A text to keep."""
+    """A text of an agent."""
 
     model_config = example(_TEXT)
 
     content: str
     metadata: dict[str, str] = {}
 
-    def draft(self, place: str = "") -> TextDraft:
-        """Return what is to be kept, checked."""
-        return TextDraft(**self.model_dump()).validated(place)
+    def draft(self, field_prefix: str = "") -> TextDraft:
+        """Return the text to save. Raise errors.Invalid, naming `field_prefix` + field, if it breaks a rule."""
+        return TextDraft(**self.model_dump()).validated(field_prefix)
 
 
 class TextsBody(ApiModel):
-    """Texts in the place of all that there are."""
+    """The texts that replace all texts of an agent."""
 
     model_config = example({"texts": [_TEXT]})
 
@@ -83,7 +86,7 @@ async def list_keys(
     limit: Limit = 20,
     cursor: Cursor = None,
 ) -> JsonResponse:
-    """List keys with their values in the order of their last write: the first is the next to make room."""
+    """List keys with their values, least recently written first. At the limit, the first is evicted."""
     async with open_agent_keys(resources, caller, agent_id) as store:
         return await page_of_keys(store, limit, cursor)
 
@@ -92,7 +95,7 @@ async def list_keys(
 async def set_key(
     resources: ResourcesDep, caller: WriteCaller, agent_id: AgentPathId, key: Key, body: ValueBody
 ) -> JsonResponse:
-    """Write a key; over the cap, the key that was written least recently goes."""
+    """Write a key. At the limit, the key that was written least recently is evicted."""
     value = json_codec.decode(body.value)
     async with open_agent_keys(resources, caller, agent_id, write=True) as store:
         entry = await store.set_key(key, value)
@@ -112,7 +115,7 @@ async def get_key(
 async def delete_key(
     resources: ResourcesDep, caller: WriteCaller, agent_id: AgentPathId, key: Key
 ) -> JsonResponse:
-    """Delete a key; one that is not there is a no-op that says so."""
+    """Delete a key. If there is none, nothing changes and `deleted` is false."""
     async with open_agent_keys(resources, caller, agent_id) as store:
         deleted = await store.delete_key(key)
     return JsonResponse({"key": key, "deleted": deleted})
@@ -140,7 +143,7 @@ async def list_texts(
     limit: Limit = 20,
     cursor: Cursor = None,
 ) -> JsonResponse:
-    """List texts in the order they came."""
+    """List texts in the order in which they were added."""
     rows = await texts.page(resources, caller, agent_id, limit + 1, responses.decode_cursor(cursor))
     return responses.page_response(
         rows, limit, lambda row: row.model_dump(mode="json"), lambda row: (row.created_at, row.id)
@@ -151,10 +154,10 @@ async def list_texts(
 async def replace_texts(
     resources: ResourcesDep, caller: WriteCaller, agent_id: AgentPathId, body: TextsBody
 ) -> JsonResponse:
-    """Put up to 1000 texts in the place of all that there are."""
-    drafts = [one.draft(f"texts.{place}.") for place, one in enumerate(body.texts)]
-    replaced = await texts.replace(resources, caller, agent_id, drafts)
-    return JsonResponse({"results": [one.model_dump(mode="json") for one in replaced]})
+    """Replace all texts of an agent with up to 1000 new ones."""
+    drafts = [text.draft(f"texts.{position}.") for position, text in enumerate(body.texts)]
+    saved_texts = await texts.replace(resources, caller, agent_id, drafts)
+    return JsonResponse({"results": [text.model_dump(mode="json") for text in saved_texts]})
 
 
 @router.delete("/{agent_id:agent}/texts")
@@ -175,7 +178,7 @@ async def get_text(
 async def delete_text(
     resources: ResourcesDep, caller: WriteCaller, agent_id: AgentPathId, text_id: TextId
 ) -> JsonResponse:
-    """Delete a text; one that is not there is a no-op that says so."""
+    """Delete a text. If there is none, nothing changes and `deleted` is false."""
     deleted = await texts.remove(resources, caller, agent_id, text_id)
     return JsonResponse({"id": text_id, "deleted": deleted > 0})
 
@@ -183,31 +186,35 @@ async def delete_text(
 @router.get("/{agent_id:agent}/files")
 async def list_files(resources: ResourcesDep, caller: ReadCaller, agent_id: AgentPathId) -> JsonResponse:
     """List files by name."""
-    listed = await files.list_files(resources, caller, agent_id)
-    return JsonResponse({"results": [one.to_json() for one in listed], "next_cursor": None})
+    agent_files = await files.list_files(resources, caller, agent_id)
+    return JsonResponse({"results": [file.to_json() for file in agent_files], "next_cursor": None})
 
 
-_ANY = "application/octet-stream"
-_BYTES: dict[str, Any] = {"content": {_ANY: {"schema": {"type": "string", "format": "binary"}}}}
+_DEFAULT_CONTENT_TYPE = "application/octet-stream"
+_BINARY_CONTENT: dict[str, Any] = {
+    "content": {_DEFAULT_CONTENT_TYPE: {"schema": {"type": "string", "format": "binary"}}}
+}
 
 
-@router.put("/{agent_id:agent}/files/{name:path}", openapi_extra={"requestBody": _BYTES})
+@router.put("/{agent_id:agent}/files/{name:path}", openapi_extra={"requestBody": _BINARY_CONTENT})
 async def put_file(
     resources: ResourcesDep, caller: WriteCaller, agent_id: AgentPathId, name: FileName, request: Request
 ) -> JsonResponse:
-    """Write a file of up to 1 MiB; its content type is kept with it."""
-    content_type = request.headers.get("content-type", _ANY)
-    written = await files.put(resources, caller, agent_id, name, await request.body(), content_type)
-    return JsonResponse(written.to_json())
+    """Write a file of up to 1 MiB. Its content type is stored with it."""
+    content_type = request.headers.get("content-type", _DEFAULT_CONTENT_TYPE)
+    file = await files.put(resources, caller, agent_id, name, await request.body(), content_type)
+    return JsonResponse(file.to_json())
 
 
-@router.get("/{agent_id:agent}/files/{name:path}", responses={HTTPStatus.OK: _BYTES}, response_class=Response)
+@router.get(
+    "/{agent_id:agent}/files/{name:path}", responses={HTTPStatus.OK: _BINARY_CONTENT}, response_class=Response
+)
 async def get_file(
     resources: ResourcesDep, caller: ReadCaller, agent_id: AgentPathId, name: FileName
 ) -> Response:
     """Read a file: the bytes and the content type that were written."""
     content, content_type = await files.get(resources, caller, agent_id, name)
-    # As headers: as a media type, a text's would be given a character set.
+    # As a header, because Starlette adds a charset to a text `media_type`.
     headers = {"content-type": content_type, "x-content-type-options": "nosniff"}
     return Response(content, headers=headers)
 
@@ -216,7 +223,7 @@ async def get_file(
 async def delete_file(
     resources: ResourcesDep, caller: WriteCaller, agent_id: AgentPathId, name: FileName
 ) -> JsonResponse:
-    """Delete a file; one that is not there is a no-op that says so."""
+    """Delete a file. If there is none, nothing changes and `deleted` is false."""
     return JsonResponse({"name": name, "deleted": await files.remove(resources, caller, agent_id, name)})
 
 
@@ -224,13 +231,13 @@ async def delete_file(
 async def put_agent(
     resources: ResourcesDep, caller: WriteCaller, agent_id: AgentPathId, body: AgentBody
 ) -> JsonResponse:
-    """Make or change a root. Another key or document than the identity was made of is a 409."""
+    """Create or change an agent's profile. A key or document that the identity was not made of is a 409."""
     proof = IdentityProof.parse(body.public_key, body.document)
-    written = await profile.upsert(resources, caller, agent_id, proof, body.changes())
-    return JsonResponse(written.model_dump(mode="json"))
+    agent = await profile.upsert(resources, caller, agent_id, proof, body.changes())
+    return JsonResponse(agent.model_dump(mode="json"))
 
 
 @router.get("/{agent_id:agent}", response_model=Agent)
 async def get_agent(resources: ResourcesDep, caller: ReadCaller, agent_id: AgentPathId) -> JsonResponse:
-    """Read a root."""
+    """Read an agent's profile."""
     return JsonResponse((await profile.get(resources, caller, agent_id)).model_dump(mode="json"))

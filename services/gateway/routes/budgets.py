@@ -1,4 +1,4 @@
-"""Budgets: how much a tenant, an agent or a purpose may spend in a day or a month (UTC)."""
+"""Budgets: how much a tenant, an agent or a purpose may spend per day or month (UTC)."""
 
 from decimal import Decimal
 from typing import Annotated
@@ -14,7 +14,7 @@ from shared.platform.spend import budget_admin
 from shared.platform.spend.budget import Period
 
 router = APIRouter(prefix="/v1/budgets", tags=["spend"])
-MOST_USD, MOST_TOKENS = 10**9, 10**15
+MAX_USD, MAX_TOKENS = 10**9, 10**15
 BudgetScope = Annotated[
     str,
     Path(description="tenant, agent/<agent_id> or purpose/<purpose>.", examples=["tenant"]),
@@ -22,32 +22,34 @@ BudgetScope = Annotated[
 
 
 class BudgetBody(ApiModel):
-    """A budget; at least one limit. Without a price for the model no call is made under `limit_usd`."""
+    """A budget with at least one limit.
+
+    Under `limit_usd`, models without a price are not called unless `allow_unpriced` is true.
+    """
 
     model_config = example({"period": "day", "limit_usd": 5, "limit_tokens": 2_000_000})
 
     period: Period
-    limit_usd: Annotated[Decimal, Field(ge=0, le=MOST_USD, decimal_places=12)] | None = None
-    limit_tokens: Annotated[Count, Field(ge=0, le=MOST_TOKENS)] | None = None
+    limit_usd: Annotated[Decimal, Field(ge=0, le=MAX_USD, decimal_places=12)] | None = None
+    limit_tokens: Annotated[Count, Field(ge=0, le=MAX_TOKENS)] | None = None
     allow_unpriced: Flag = False
 
 
 @router.get("")
 async def list_budgets(resources: ResourcesDep, caller: ReadCaller) -> JsonResponse:
-    """List budgets with what the windows of now have used, reserved and left."""
-    found = await budget_admin.read_budgets(resources, caller)
-    return JsonResponse({"results": [one.to_json() for one in found], "next_cursor": None})
+    """List budgets with what their current windows have used, reserved and left."""
+    budgets = await budget_admin.read_budgets(resources, caller)
+    return JsonResponse({"results": [budget.to_json() for budget in budgets], "next_cursor": None})
 
 
 @router.get("/{scope:path}")
 async def get_budget(
     resources: ResourcesDep, caller: ReadCaller, scope: BudgetScope, period: Period | None = None
 ) -> JsonResponse:
-    """Read a scope's budget; of two, that of the day unless the other is asked for."""
-    found = await budget_admin.read_budgets(resources, caller, scope)
-    for one in found:
-        if period in (None, one.period):
-            return JsonResponse(one.to_json())
+    """Read the budget of a scope. If there are two and no `period` is given, return that of the day."""
+    for budget in await budget_admin.read_budgets(resources, caller, scope):
+        if period in (None, budget.period):
+            return JsonResponse(budget.to_json())
     raise errors.NotFound(f"no budget '{scope}'{f' per {period}' if period else ''}")
 
 
@@ -55,8 +57,8 @@ async def get_budget(
 async def put_budget(
     resources: ResourcesDep, caller: AdminCaller, scope: BudgetScope, body: BudgetBody
 ) -> JsonResponse:
-    """Set a scope's budget of a period; what its window has spent so far counts from the start."""
-    kept = await budget_admin.set_budget(
+    """Set the budget of a scope for a period. What its current window has already spent counts."""
+    budget = await budget_admin.set_budget(
         resources,
         caller,
         scope,
@@ -65,13 +67,13 @@ async def put_budget(
         limit_tokens=body.limit_tokens,
         allow_unpriced=body.allow_unpriced,
     )
-    return JsonResponse(kept.to_json())
+    return JsonResponse(budget.to_json())
 
 
 @router.delete("/{scope:path}")
 async def delete_budget(
     resources: ResourcesDep, caller: AdminCaller, scope: BudgetScope, period: Period | None = None
 ) -> JsonResponse:
-    """Take a scope's budgets away, of one period or both; none is no error."""
-    gone = await budget_admin.delete_budget(resources, caller, scope, period)
-    return JsonResponse({"scope": scope, "deleted": [one.period for one in gone]})
+    """Delete the budgets of a scope, of one period or both. It is no error if there is none."""
+    deleted = await budget_admin.delete_budget(resources, caller, scope, period)
+    return JsonResponse({"scope": scope, "deleted": [budget.period for budget in deleted]})

@@ -1,4 +1,4 @@
-"""Directives: what models are told to do, as the tenant has it."""
+"""Directives: the instructions that models get, which a tenant can replace."""
 
 from http import HTTPStatus
 
@@ -16,7 +16,7 @@ router = APIRouter(prefix="/v1/directives", tags=["directives"])
 
 
 class DirectiveBody(ApiModel):
-    """The tenant's own text; a blank one goes back to the operator's or the built-in file."""
+    """The tenant's own text. A blank one restores the operator's file or the built-in one."""
 
     model_config = example({"text": "# Rules for long-term memory\n\nKeep only what concerns customers."})
 
@@ -25,38 +25,38 @@ class DirectiveBody(ApiModel):
 
 @router.get("")
 async def list_directives(resources: ResourcesDep, caller: ReadCaller) -> JsonResponse:
-    """List the directives in force, without their texts."""
+    """List the effective directives, without their texts."""
     async with resources.postgres.for_tenant(caller.tenant) as connection:
-        found = [
+        directives = [
             await resolve.resolve(connection, resources.settings, caller.tenant, name)
             for name in files.names()
         ]
-    shown = [one.model_dump(mode="json", exclude={"text"}) for one in found]
-    return JsonResponse({"results": shown, "next_cursor": None})
+    results = [directive.model_dump(mode="json", exclude={"text"}) for directive in directives]
+    return JsonResponse({"results": results, "next_cursor": None})
 
 
 @router.get("/{name}", response_model=Directive)
 async def get_directive(resources: ResourcesDep, caller: ReadCaller, name: str) -> JsonResponse:
-    """Read a directive as it is in force, and where its text comes from."""
+    """Read the effective text of a directive and where it comes from."""
     async with resources.postgres.for_tenant(caller.tenant) as connection:
-        found = await resolve.resolve(connection, resources.settings, caller.tenant, name)
-    return JsonResponse(found.model_dump(mode="json"))
+        directive = await resolve.resolve(connection, resources.settings, caller.tenant, name)
+    return JsonResponse(directive.model_dump(mode="json"))
 
 
 @router.put("/{name}", response_model=Directive)
 async def put_directive(
     resources: ResourcesDep, caller: AdminCaller, name: str, body: DirectiveBody
 ) -> JsonResponse:
-    """Set the tenant's own text and return what is in force now; runs follow it from their next start."""
-    kept = await resolve.replace(resources.settings, resources.postgres, caller, name, body.text)
-    return JsonResponse(kept.model_dump(mode="json"), HTTPStatus.OK)
+    """Set the tenant's own text and return the effective directive. It applies to runs that start later."""
+    directive = await resolve.replace(resources.settings, resources.postgres, caller, name, body.text)
+    return JsonResponse(directive.model_dump(mode="json"), HTTPStatus.OK)
 
 
 @router.get("/{name}/history")
 async def list_versions(
     resources: ResourcesDep, caller: ReadCaller, name: str, limit: Limit = 20, cursor: Cursor = None
 ) -> JsonResponse:
-    """List what the tenant has set, the newest first; a blank text is where it went back to the file."""
+    """List the versions that the tenant has set, newest first. A blank text restored the file."""
     files.check_name(name)
     after = responses.decode_cursor(cursor)
     async with resources.postgres.for_tenant(caller.tenant) as connection:

@@ -1,4 +1,4 @@
-"""Dreams over HTTP: begin one, watch it, read what it did and why, undo it."""
+"""Dreams: start a run, read its progress and its changes, and undo it."""
 
 from http import HTTPStatus
 from typing import Annotated, Any
@@ -30,7 +30,7 @@ router = APIRouter(prefix="/v1/dreams", tags=["dreams"])
 
 
 class DreamBody(ApiModel):
-    """A run to begin; every pass that is switched on, if none is named."""
+    """A run to start. Without `passes` it has all passes that are enabled."""
 
     model_config = example({"agent_id": "support", "user_id": "ada", "dry_run": True})
 
@@ -44,12 +44,12 @@ class DreamBody(ApiModel):
 async def begin_dream(
     resources: ResourcesDep, caller: WriteCaller, body: DreamBody, idempotency_key: IdempotencyKeyDep
 ) -> JsonResponse:
-    """Begin a run over exactly one scope: an agent's common memory, or one user's."""
+    """Start a run over exactly one scope: an agent's common memory, or that of one user."""
     scope = caller.scope(body.agent_id, body.user_id)
-    begun = await start.start_on_demand(
+    run = await start.start_on_demand(
         resources, scope, caller.key_id, body.passes, dry_run=body.dry_run, key=idempotency_key
     )
-    return JsonResponse(begun, HTTPStatus.CREATED)
+    return JsonResponse(run, HTTPStatus.CREATED)
 
 
 @router.get("")
@@ -61,31 +61,31 @@ async def list_dreams(
     limit: Limit = 20,
     cursor: Cursor = None,
 ) -> JsonResponse:
-    """List runs, the newest first."""
+    """List runs, newest first."""
     caller.scope(agent_id, user_id)
-    asked = {"agent_id": agent_id, "user_id": user_id}
-    wanted = {name: value for name, value in asked.items() if value is not None}
+    parameters = {"agent_id": agent_id, "user_id": user_id}
+    filters = {name: value for name, value in parameters.items() if value is not None}
     async with resources.postgres.for_tenant(caller.tenant) as connection:
         rows = await dream_queries.page(
-            connection, caller, wanted, limit + 1, responses.decode_cursor(cursor)
+            connection, caller, filters, limit + 1, responses.decode_cursor(cursor)
         )
-    return responses.page_response(rows, limit, _brief, lambda row: (row.created_at, row.id))
+    return responses.page_response(rows, limit, _to_summary, lambda row: (row.created_at, row.id))
 
 
-def _brief(run: Run) -> dict[str, Any]:
+def _to_summary(run: Run) -> dict[str, Any]:
     return run.model_dump(mode="json", exclude={"passes"})
 
 
 @router.get("/{run_id}", response_model=Run)
 async def get_dream(resources: ResourcesDep, caller: ReadCaller, run_id: str) -> JsonResponse:
-    """Read a run: what each pass read, proposed, was refused and did."""
-    return JsonResponse((await _found(resources, caller, run_id)).model_dump(mode="json"))
+    """Read a run: for each pass what it read, proposed, had rejected and changed."""
+    return JsonResponse((await _get_visible_run(resources, caller, run_id)).model_dump(mode="json"))
 
 
 @router.get("/{run_id}/diff")
 async def get_diff(resources: ResourcesDep, caller: ReadCaller, run_id: str) -> JsonResponse:
-    """Read what a run changed, entry by entry."""
-    await _found(resources, caller, run_id)
+    """Read what a run changed, memory by memory."""
+    await _get_visible_run(resources, caller, run_id)
     async with resources.postgres.for_tenant(caller.tenant) as connection:
         changes = await dream_queries.changes(connection, caller.tenant, run_id)
     return JsonResponse({"results": changes, "next_cursor": None})
@@ -93,11 +93,11 @@ async def get_diff(resources: ResourcesDep, caller: ReadCaller, run_id: str) -> 
 
 @router.post("/{run_id}/undo")
 async def undo_dream(resources: ResourcesDep, caller: WriteCaller, run_id: str) -> JsonResponse:
-    """Undo a run, and say what could not be undone."""
+    """Undo a run, and return what could not be undone."""
     return JsonResponse(await undo_run.undo(resources, caller, run_id))
 
 
-async def _found(resources: ResourcesDep, caller: ReadCaller, run_id: str) -> Run:
+async def _get_visible_run(resources: ResourcesDep, caller: ReadCaller, run_id: str) -> Run:
     async with resources.postgres.for_tenant(caller.tenant) as connection:
         run = await dream_queries.get(connection, caller.tenant, run_id)
     if run is None or not caller.may_see(run.agent_id, run.user_id):

@@ -1,4 +1,4 @@
-"""Feedback: report what went well or wrong in a session, and read it back."""
+"""Feedback: report signals of what went well or wrong in a session, and list them."""
 
 from http import HTTPStatus
 from typing import Annotated
@@ -28,7 +28,7 @@ _EXAMPLE = {"type": "UserThumbsDown", "summary": "The invoice went to the old ad
 
 
 class SignalBody(ApiModel):
-    """A signal of the session in the path."""
+    """A feedback signal of the session in the path."""
 
     model_config = example(_EXAMPLE)
 
@@ -37,12 +37,12 @@ class SignalBody(ApiModel):
     detail: str | None = None
 
     def draft(self) -> FeedbackSignalDraft:
-        """Return what is to be kept, checked."""
+        """Return the signal to save. Raise errors.Invalid if it breaks a rule."""
         return FeedbackSignalDraft(type=self.type, summary=self.summary, detail=self.detail).validated()
 
 
 class SessionSignalBody(SignalBody):
-    """A signal of the session that it names."""
+    """A feedback signal that names its session."""
 
     model_config = example({"session_id": "support-42", **_EXAMPLE})
 
@@ -59,7 +59,7 @@ async def report_in_session(
     body: SignalBody,
     idempotency_key: IdempotencyKeyDep,
 ) -> JsonResponse:
-    """Report a signal of a session."""
+    """Report a feedback signal of a session."""
     return JsonResponse(
         await feedback_report.report(resources, caller, session_id, body.draft(), idempotency_key),
         HTTPStatus.CREATED,
@@ -70,7 +70,7 @@ async def report_in_session(
 async def report(
     resources: ResourcesDep, caller: WriteCaller, body: SessionSignalBody, idempotency_key: IdempotencyKeyDep
 ) -> JsonResponse:
-    """Report a signal, its session named in the body."""
+    """Report a feedback signal of the session that the body names."""
     session_id = validation.check_identifier(body.session_id, "session_id")
     return JsonResponse(
         await feedback_report.report(resources, caller, session_id, body.draft(), idempotency_key),
@@ -90,13 +90,13 @@ async def list_signals(  # noqa: PLR0913
     limit: Limit = feedback_report.LIMIT,
     cursor: Cursor = None,
 ) -> JsonResponse:
-    """List the signals of the last days, the newest first."""
+    """List the feedback signals of the last `days` days, newest first."""
     caller.scope(agent_id, user_id)
-    asked = {"session_id": session_id, "type": type, "agent_id": agent_id, "user_id": user_id}
-    wanted = {name: value for name, value in asked.items() if value is not None}
+    parameters = {"session_id": session_id, "type": type, "agent_id": agent_id, "user_id": user_id}
+    filters = {name: value for name, value in parameters.items() if value is not None}
     after = responses.decode_cursor(cursor)
     async with resources.postgres.for_tenant(caller.tenant) as connection:
-        rows = await feedback_queries.page(connection, caller, wanted, days, limit + 1, after)
+        rows = await feedback_queries.page(connection, caller, filters, days, limit + 1, after)
     return responses.page_response(
         rows, limit, lambda row: row.model_dump(mode="json"), lambda row: (row.created_at, row.id)
     )

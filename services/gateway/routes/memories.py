@@ -1,4 +1,4 @@
-"""Long-term memory over HTTP."""
+"""Long-term memories: save, list, search, read, update and delete them."""
 
 from datetime import datetime
 from http import HTTPStatus
@@ -24,8 +24,8 @@ from services.gateway.routes.memory_models import (
     MemoryBody,
     MemoryPatch,
     SearchBody,
-    SearchResponse,
 )
+from services.gateway.search_response import SearchResponse, search_response
 from shared.foundation import errors
 from shared.foundation.stages import MemoryState
 from shared.lifecycle import delete_memory as delete_memory_everywhere
@@ -43,7 +43,7 @@ router = APIRouter(prefix="/v1/memories", tags=["memories"])
 async def save_memory(
     resources: ResourcesDep, caller: WriteCaller, body: MemoryBody, idempotency_key: IdempotencyKeyDep
 ) -> JsonResponse:
-    """Keep a memory: durable, and found by keyword, when this answers."""
+    """Save a memory. It is durable and keyword search finds it before the response is sent."""
     scope = caller.scope(body.agent_id, body.user_id)
     return JsonResponse(
         await save.save(resources, scope, caller.key_id, body.draft(), idempotency_key), HTTPStatus.CREATED
@@ -54,19 +54,20 @@ async def save_memory(
 async def save_memories(
     resources: ResourcesDep, caller: WriteCaller, body: BatchBody, idempotency_key: IdempotencyKeyDep
 ) -> JsonResponse:
-    """Keep up to 1000 memories; each result is the entry, or the problem with that item."""
-    offers: list[save.SaveItem] = []
-    refused: dict[int, dict[str, Any]] = {}
-    for place, item in enumerate(body.memories):
+    """Save up to 1000 memories. Each result is the memory, or the problem with that item."""
+    items: list[save.SaveItem] = []
+    problems_by_position: dict[int, dict[str, Any]] = {}
+    for position, item in enumerate(body.memories):
         try:
             memory = parse(MemoryBody, item)
-            offers.append((caller.scope(memory.agent_id, memory.user_id), memory.draft()))
+            items.append((caller.scope(memory.agent_id, memory.user_id), memory.draft()))
         except errors.LociError as error:
-            refused[place] = problems.of_error(error)
-    results = await save.save_all(resources, caller.tenant, caller.key_id, offers, idempotency_key, refused)
-    return JsonResponse(
-        {"results": results}, HTTPStatus.CREATED if offers else HTTPStatus.UNPROCESSABLE_ENTITY
+            problems_by_position[position] = problems.problem_from_error(error)
+    results = await save.save_all(
+        resources, caller.tenant, caller.key_id, items, idempotency_key, problems_by_position
     )
+    status = HTTPStatus.CREATED if items else HTTPStatus.UNPROCESSABLE_ENTITY
+    return JsonResponse({"results": results}, status)
 
 
 @router.get("")
@@ -81,8 +82,8 @@ async def list_memories(  # noqa: PLR0913
     limit: Limit = 20,
     cursor: Cursor = None,
 ) -> JsonResponse:
-    """List memories, the last seen first."""
-    criteria = MemoryFilters(
+    """List memories, the most recently seen first."""
+    filters = MemoryFilters(
         category=category,
         tags=tuple(tag or ()),
         created_after=created_after,
@@ -90,7 +91,7 @@ async def list_memories(  # noqa: PLR0913
         state=state,
     )
     rows = await memory_search.list_newest(
-        resources, scope, criteria, limit + 1, responses.decode_cursor(cursor)
+        resources, scope, filters, limit + 1, responses.decode_cursor(cursor)
     )
     return responses.page_response(
         rows, limit, lambda row: row.model_dump(mode="json"), lambda row: (row.last_seen_at, row.id)
@@ -99,26 +100,21 @@ async def list_memories(  # noqa: PLR0913
 
 @router.post("/search", response_model=SearchResponse)
 async def search_memories(resources: ResourcesDep, caller: ReadCaller, body: SearchBody) -> JsonResponse:
-    """Find memories by what they say."""
-    scope, criteria = caller.scope(body.agent_id, body.user_id), body.criteria()
+    """Search the contents of memories. Without a query, return the most recently seen."""
+    scope, filters = caller.scope(body.agent_id, body.user_id), body.filters()
     if not body.query or not body.query.strip():
-        rows = await memory_search.list_newest(resources, scope, criteria, body.limit)
+        rows = await memory_search.list_newest(resources, scope, filters, body.limit)
         results = [row.model_dump(mode="json") | {"score": 0.0} for row in rows]
         return JsonResponse({"results": results, "stages": ["newest"], "degraded": []})
-    wanted = SearchOptions(body.limit, body.strategy, body.min_similarity)
-    found = await memory_search.search(resources, scope, body.query, criteria, wanted)
-    results = [
-        one.memory.model_dump(mode="json")
-        | {"score": one.scored.score}
-        | ({"scores": one.scored.scores} if body.explain else {})
-        for one in found.results
-    ]
-    return JsonResponse({"results": results, "stages": found.stages, "degraded": found.degraded})
+    options = SearchOptions(body.limit, body.strategy, body.min_similarity)
+    hits = await memory_search.search(resources, scope, body.query, filters, options)
+    pairs = [(hit.memory, hit.scored) for hit in hits.results]
+    return search_response(pairs, hits.stages, hits.degraded, explain=body.explain)
 
 
 @router.get("/categories")
 async def list_categories(resources: ResourcesDep, scope: ReadScope) -> JsonResponse:
-    """List categories with counts; `total` counts what lies beneath too."""
+    """List categories with counts. `total` includes the categories beneath."""
     return JsonResponse(
         {"results": await scope_queries.count_categories(resources, scope), "next_cursor": None}
     )
@@ -133,24 +129,24 @@ async def list_tags(resources: ResourcesDep, scope: ReadScope) -> JsonResponse:
 @router.get("/{memory_id}", response_model=Memory)
 async def get_memory(resources: ResourcesDep, caller: ReadCaller, memory_id: str) -> JsonResponse:
     """Read one memory, archived or not."""
-    return JsonResponse((await _found(resources, caller, memory_id)).model_dump(mode="json"))
+    return JsonResponse((await _get_visible_memory(resources, caller, memory_id)).model_dump(mode="json"))
 
 
 @router.get("/{memory_id}/history")
 async def get_history(resources: ResourcesDep, caller: ReadCaller, memory_id: str) -> JsonResponse:
     """Read what happened to a memory, oldest first."""
-    await _found(resources, caller, memory_id)
+    await _get_visible_memory(resources, caller, memory_id)
     async with resources.postgres.for_tenant(caller.tenant) as connection:
-        notes = await history.list_for_memory(connection, caller.tenant, memory_id)
-    return JsonResponse({"results": notes, "next_cursor": None})
+        changes = await history.list_for_memory(connection, caller.tenant, memory_id)
+    return JsonResponse({"results": changes, "next_cursor": None})
 
 
-async def _found(resources: ResourcesDep, caller: ReadCaller, memory_id: str) -> Memory:
+async def _get_visible_memory(resources: ResourcesDep, caller: ReadCaller, memory_id: str) -> Memory:
     async with resources.postgres.for_tenant(caller.tenant) as connection:
-        entry = await memory_queries.get(connection, caller, memory_id)
-    if entry is None:
+        memory = await memory_queries.get(connection, caller, memory_id)
+    if memory is None:
         raise errors.NotFound(f"no memory '{memory_id}'")
-    return entry
+    return memory
 
 
 @router.patch("/{memory_id}", response_model=Memory)
@@ -158,14 +154,13 @@ async def change_memory(
     resources: ResourcesDep, caller: WriteCaller, memory_id: str, body: MemoryPatch
 ) -> JsonResponse:
     """Change fields of a memory."""
-    changed = await update.update(resources, caller, memory_id, body.changes())
-    return JsonResponse(changed.model_dump(mode="json"))
+    memory = await update.update(resources, caller, memory_id, body.changes())
+    return JsonResponse(memory.model_dump(mode="json"))
 
 
 @router.delete("/{memory_id}")
 async def delete_memory(resources: ResourcesDep, caller: WriteCaller, memory_id: str) -> JsonResponse:
-    """Forget a memory for good and say what it was; an unknown id is a no-op that says so."""
-    gone = await delete_memory_everywhere.delete_memory(resources, caller, memory_id)
-    return JsonResponse(
-        {"id": memory_id, "deleted": gone is not None, "content": gone.content if gone else None}
-    )
+    """Delete every copy of a memory and return its content. If there is none, `deleted` is false."""
+    memory = await delete_memory_everywhere.delete_memory(resources, caller, memory_id)
+    content = None if memory is None else memory.content
+    return JsonResponse({"id": memory_id, "deleted": memory is not None, "content": content})

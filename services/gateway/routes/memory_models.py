@@ -21,7 +21,7 @@ _EXAMPLE = {
 
 
 class SourceBody(ApiModel):
-    """Where a fact was said."""
+    """The turn that a memory comes from."""
 
     session_id: str
     seq: Annotated[Count, Field(ge=0, le=2**31 - 1)] | None = None
@@ -30,7 +30,7 @@ class SourceBody(ApiModel):
 
 
 class MemoryBody(ApiModel):
-    """A memory to keep."""
+    """A memory to save."""
 
     model_config = example(_EXAMPLE)
 
@@ -46,14 +46,14 @@ class MemoryBody(ApiModel):
     user_id: str | None = None
 
     def draft(self) -> MemoryDraft:
-        """Return what is to be saved, checked."""
+        """Return the memory to save. Raise errors.Invalid if it breaks a rule."""
         source = None if self.source is None else Source(**self.source.model_dump())
         fields = self.model_dump(exclude={"agent_id", "user_id", "source", "tags"})
         return MemoryDraft(**fields, tags=tuple(self.tags), source=source).validated()
 
 
 class BatchBody(BatchApiModel):
-    """Memories to keep; each stands on its own."""
+    """Memories to save. Each is accepted or refused on its own."""
 
     model_config = example({"memories": [_EXAMPLE]})
 
@@ -61,7 +61,7 @@ class BatchBody(BatchApiModel):
 
 
 class MemoryPatch(ApiModel):
-    """Fields to change; what is not named stays."""
+    """Fields to change. Fields that are not named stay as they are."""
 
     model_config = example({"importance": 0.9})
 
@@ -73,16 +73,16 @@ class MemoryPatch(ApiModel):
     occurred_at: datetime | None = None
 
     def changes(self) -> dict[str, Any]:
-        """Return the named fields; only category and occurred_at may be set to nothing."""
-        named = {name: getattr(self, name) for name in self.model_fields_set}
-        for name, value in named.items():
+        """Return the named fields. Raise errors.Invalid for a null that is not in category or occurred_at."""
+        changes = {name: getattr(self, name) for name in self.model_fields_set}
+        for name, value in changes.items():
             if value is None and name not in {"category", "occurred_at"}:
                 raise errors.Invalid(name, "must not be null")
-        return named
+        return changes
 
 
 class SearchBody(ApiModel):
-    """A search; without a query the newest come first."""
+    """A search. Without a query, the most recently seen memories come first."""
 
     model_config = example({"query": "how does Ada like to travel?", "user_id": "ada"})
 
@@ -102,16 +102,8 @@ class SearchBody(ApiModel):
     agent_id: str | None = None
     user_id: str | None = None
 
-    def criteria(self) -> MemoryFilters:
-        """Return the filters."""
+    def filters(self) -> MemoryFilters:
+        """Return the filters that a memory must match."""
         names = ("category", "created_after", "created_before", "occurred_after", "occurred_before")
         ranges = {name: getattr(self, name) for name in names}
         return MemoryFilters(**ranges, tags=tuple(self.tags), metadata=self.metadata, state=self.state)
-
-
-class SearchResponse(ApiModel):
-    """Search results."""
-
-    results: list[dict[str, Any]]
-    stages: list[str]
-    degraded: list[str]

@@ -1,4 +1,4 @@
-"""Observations of sessions: report them, list them, find them across sessions."""
+"""Observations of sessions: add them, list them, and search them across sessions."""
 
 from datetime import datetime
 from http import HTTPStatus
@@ -19,7 +19,7 @@ from services.gateway.dependencies import (
 )
 from services.gateway.paths import SessionId
 from services.gateway.responses import JsonResponse
-from services.gateway.routes.memory_models import SearchResponse
+from services.gateway.search_response import SearchResponse, search_response
 from shared.conversation.observations import add
 from shared.conversation.observations import queries as observation_queries
 from shared.conversation.observations import search as observation_search
@@ -31,7 +31,7 @@ router = APIRouter(prefix="/v1", tags=["observations"])
 
 
 class ObservationBody(ApiModel):
-    """Something observed in a session."""
+    """An observation to attach to a session."""
 
     model_config = example(
         {
@@ -50,7 +50,7 @@ class ObservationBody(ApiModel):
     observed_at: datetime | None = None
 
     def draft(self) -> ObservationDraft:
-        """Return what is to be kept, checked."""
+        """Return the observation to save. Raise errors.Invalid if it breaks a rule."""
         return ObservationDraft(**self.model_dump(exclude={"tags"}), tags=tuple(self.tags)).validated()
 
 
@@ -79,8 +79,8 @@ async def add_observation(
     idempotency_key: IdempotencyKeyDep,
 ) -> JsonResponse:
     """Attach an observation to a session."""
-    observed = await add.add_observation(resources, caller, session_id, body.draft(), idempotency_key)
-    return JsonResponse(observed, HTTPStatus.CREATED)
+    observation = await add.add_observation(resources, caller, session_id, body.draft(), idempotency_key)
+    return JsonResponse(observation, HTTPStatus.CREATED)
 
 
 @router.get("/sessions/{session_id:session}/observations")
@@ -93,9 +93,9 @@ async def list_observations(
     cursor: Cursor = None,
 ) -> JsonResponse:
     """List the observations of a session, the newest first."""
-    after, idle = responses.decode_cursor(cursor), resources.settings.window_ttl
+    after = responses.decode_cursor(cursor)
     async with resources.postgres.for_tenant(caller.tenant) as connection:
-        session = await get_session(connection, caller, session_id, idle)
+        session = await get_session(connection, caller, session_id, resources.settings.window_ttl)
         rows = await observation_queries.page(connection, session, limit + 1, after, kind)
     return responses.page_response(
         rows, limit, lambda row: row.model_dump(mode="json"), lambda row: (row.created_at, row.id)
@@ -106,14 +106,8 @@ async def list_observations(
 async def search_observations(
     resources: ResourcesDep, caller: ReadCaller, body: ObservationSearchBody
 ) -> JsonResponse:
-    """Find observations by what they say, across sessions."""
-    criteria = ObservationFilters(body.kind, body.session_id)
+    """Search the contents of observations across sessions."""
+    filters = ObservationFilters(body.kind, body.session_id)
     scope = caller.scope(body.agent_id, body.user_id)
-    found = await observation_search.search(resources, scope, body.query, criteria, body.limit)
-    results: list[dict[str, Any]] = [
-        observed.model_dump(mode="json")
-        | {"score": scored.score}
-        | ({"scores": scored.scores} if body.explain else {})
-        for observed, scored in found.results
-    ]
-    return JsonResponse({"results": results, "stages": found.stages, "degraded": found.degraded})
+    hits = await observation_search.search(resources, scope, body.query, filters, body.limit)
+    return search_response(hits.results, hits.stages, hits.degraded, explain=body.explain)

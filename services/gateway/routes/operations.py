@@ -1,4 +1,4 @@
-"""Health, readiness, metrics, and what is behind."""
+"""Health, readiness, metrics and pending work."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -21,23 +21,24 @@ router = APIRouter(tags=["operations"])
 
 @router.get("/healthz")
 async def healthz() -> JsonResponse:
-    """Tell that the process answers; nothing else is asked."""
+    """Answer as long as the process runs. No database is asked."""
     return JsonResponse({"status": "ok"})
 
 
 @router.get("/readyz")
 async def readyz(request: Request, resources: ResourcesDep) -> JsonResponse:
-    """Tell the state of each store; ready as long as Postgres answers, for then most things work.
+    """Read the state of each database. The gateway is ready while Postgres answers.
 
-    A gateway that has been told to stop is no longer ready, while it still serves.
+    Without Redis or Qdrant most requests still succeed. A gateway that has received a signal to stop
+    is not ready, although it still serves.
     """
     names = ("postgres", "redis", "qdrant")
     probes = (resources.postgres.ping(), _ping_redis(resources), resources.qdrant.ping())
-    states = dict(zip(names, await asyncio.gather(*map(_state, probes)), strict=True))
+    states = dict(zip(names, await asyncio.gather(*map(_probe_state, probes)), strict=True))
     state = "draining" if is_draining(request.app) else "ready" if states["postgres"] == "ok" else "not ready"
     ready = state == "ready"
-    told = {"status": state, "stores": states}
-    return JsonResponse(told, HTTPStatus.OK if ready else HTTPStatus.SERVICE_UNAVAILABLE)
+    content = {"status": state, "stores": states}
+    return JsonResponse(content, HTTPStatus.OK if ready else HTTPStatus.SERVICE_UNAVAILABLE)
 
 
 async def _ping_redis(resources: ResourcesDep) -> None:
@@ -45,7 +46,7 @@ async def _ping_redis(resources: ResourcesDep) -> None:
         await resources.redis.ping()
 
 
-async def _state(probe: Awaitable[Any]) -> str:
+async def _probe_state(probe: Awaitable[Any]) -> str:
     try:
         async with asyncio.timeout(3):
             await probe
@@ -56,11 +57,11 @@ async def _state(probe: Awaitable[Any]) -> str:
 
 @router.get("/metrics", response_class=Response)
 async def read_metrics(resources: ResourcesDep) -> Response:
-    """Metrics in Prometheus's text format; names begin with `loci_`."""
+    """Read metrics in Prometheus's text format. Their names begin with `loci_`."""
     return Response(await metrics.render(resources), media_type=metrics.CONTENT_TYPE)
 
 
 @router.get("/v1/status")
 async def read_status(resources: ResourcesDep, caller: ReadCaller) -> JsonResponse:
-    """Tell what is still to be done for the caller's tenant: all 0 means enriched, embedded, searchable."""
+    """Count the tenant's pending jobs. All 0 means that everything is enriched, embedded and searchable."""
     return JsonResponse(await status.tenant_status(resources.postgres, caller.tenant))

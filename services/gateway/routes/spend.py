@@ -1,4 +1,4 @@
-"""Spend: report what an agent's own calls used, read what was spent on what, set prices."""
+"""Spend: report the usage of an agent's own model calls, read spend reports, and set prices."""
 
 from datetime import datetime
 from decimal import Decimal
@@ -29,11 +29,11 @@ from shared.platform.spend.report import Criteria
 router = APIRouter(prefix="/v1", tags=["spend"])
 Price = Annotated[Decimal, Field(ge=0, le=MAX_PRICE, decimal_places=DECIMALS)]
 Model = Annotated[str, Path(examples=["gpt-4o-mini"])]
-Asked = Annotated[str | None, Query()]
+OptionalFilter = Annotated[str | None, Query()]
 
 
 class UsageBody(ApiModel):
-    """What one call to a model used: the provider's own usage object, under a name of the caller's."""
+    """The usage of one model call: the provider's usage object, under an id that the caller chooses."""
 
     model_config = example(
         {
@@ -52,12 +52,12 @@ class UsageBody(ApiModel):
     usage: dict[str, Any]
 
     def reported(self) -> ReportedUsage:
-        """Return what is to be booked, checked."""
+        """Return the usage to record. Raise errors.Invalid if it breaks a rule."""
         return parse_reported_usage(self.usage_id, self.model, self.usage)
 
 
 class PriceBody(ApiModel):
-    """A price in USD per million tokens; cached tokens cost as much as input if not told."""
+    """A price in USD per million tokens. Without `cached`, cached tokens cost as much as input."""
 
     model_config = example({"input": 0.15, "output": 0.6, "cached": 0.075})
 
@@ -66,7 +66,7 @@ class PriceBody(ApiModel):
     cached: Price | None = None
 
     def rates(self) -> Rates:
-        """Return the price."""
+        """Return the price as rates of the tenant."""
         cached = self.input if self.cached is None else self.cached
         return Rates(self.input, self.output, cached, "tenant")
 
@@ -79,14 +79,14 @@ async def report_usage(
     body: UsageBody,
     idempotency_key: IdempotencyKeyDep,
 ) -> JsonResponse:
-    """Add a usage to a session's totals; the same usage_id again adds nothing."""
-    told = await session_usage.report_usage(resources, caller, session_id, body.reported(), idempotency_key)
-    return JsonResponse(told, HTTPStatus.CREATED)
+    """Add a usage to the totals of a session. A repeated `usage_id` adds nothing."""
+    totals = await session_usage.report_usage(resources, caller, session_id, body.reported(), idempotency_key)
+    return JsonResponse(totals, HTTPStatus.CREATED)
 
 
 @router.get("/sessions/{session_id:session}/spend")
 async def read_totals(resources: ResourcesDep, caller: ReadCaller, session_id: SessionId) -> JsonResponse:
-    """Read the totals of what was reported of a session."""
+    """Read the totals of the usage that was reported for a session."""
     return JsonResponse(await session_usage.session_totals(resources, caller, session_id))
 
 
@@ -100,22 +100,22 @@ async def read_report(  # noqa: PLR0913
     ] = None,
     since: datetime | None = None,
     until: datetime | None = None,
-    agent_id: Asked = None,
-    user_id: Asked = None,
-    session_id: Asked = None,
-    purpose: Asked = None,
-    model: Asked = None,
+    agent_id: OptionalFilter = None,
+    user_id: OptionalFilter = None,
+    session_id: OptionalFilter = None,
+    purpose: OptionalFilter = None,
+    model: OptionalFilter = None,
     format: Literal["json", "csv"] = "json",  # noqa: A002
 ) -> Response:
-    """Read what was spent, by Loci itself and by those that agents reported, added up."""
+    """Read the sums of what Loci itself spent and of the usage that agents reported."""
     caller.scope(agent_id, user_id)
-    asked = {"agent_id": agent_id, "user_id": user_id, "session_id": session_id}
-    asked |= {"purpose": purpose, "model": model}
-    wanted = {name: value for name, value in asked.items() if value is not None}
+    parameters = {"agent_id": agent_id, "user_id": user_id, "session_id": session_id}
+    parameters |= {"purpose": purpose, "model": model}
+    filters = {name: value for name, value in parameters.items() if value is not None}
     since = since and validation.check_time(since, "since")
     until = until and validation.check_time(until, "until")
     groups = report.check_groups(group_by)
-    rows = await report.report(resources, caller, groups, Criteria(wanted, since, until))
+    rows = await report.report(resources, caller, groups, Criteria(filters, since, until))
     if format == "csv":
         return Response(report.as_csv(groups, rows), media_type="text/csv; charset=utf-8")
     return JsonResponse({"results": report.as_json(rows), "next_cursor": None})
@@ -123,7 +123,7 @@ async def read_report(  # noqa: PLR0913
 
 @router.get("/prices")
 async def list_prices(resources: ResourcesDep, caller: ReadCaller) -> JsonResponse:
-    """List the prices that count, and where each is from: the tenant, the operator's file, or built in."""
+    """List the effective prices and the source of each: the tenant, the operator's file, or built in."""
     return JsonResponse({"results": await budget_admin.read_prices(resources, caller), "next_cursor": None})
 
 
@@ -131,14 +131,14 @@ async def list_prices(resources: ResourcesDep, caller: ReadCaller) -> JsonRespon
 async def put_price(
     resources: ResourcesDep, caller: AdminCaller, model: Model, body: PriceBody
 ) -> JsonResponse:
-    """Set the tenant's own price of a model; what was booked before keeps its cost."""
+    """Set the tenant's own price of a model. Earlier charges keep their cost."""
     rates = await budget_admin.set_price(resources, caller, model, body.rates())
     return JsonResponse(rates.to_json(model))
 
 
 @router.delete("/prices/{model:path}")
 async def delete_price(resources: ResourcesDep, caller: AdminCaller, model: Model) -> JsonResponse:
-    """Go back to the listed price of a model, if it has one."""
+    """Delete the tenant's own price of a model. Its listed price applies, if there is one."""
     return JsonResponse(
         {"model": model, "deleted": await budget_admin.delete_price(resources, caller, model)}
     )

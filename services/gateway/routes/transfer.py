@@ -1,4 +1,4 @@
-"""Long-term memory in and out, as lines of JSON."""
+"""Export and import of long-term memories as NDJSON."""
 
 from collections.abc import AsyncIterator
 from typing import Annotated
@@ -17,21 +17,21 @@ router = APIRouter(prefix="/v1/memories", tags=["memories"])
 async def export_memories(
     resources: ResourcesDep, caller: ReadCaller, agent_id: AgentId = None, user_id: UserId = None
 ) -> StreamingResponse:
-    """Stream a scope as NDJSON, archived entries too."""
+    """Stream the memories of a scope as NDJSON, including archived ones."""
     lines = transfer.export(resources, caller.scope(agent_id, user_id))
-    return StreamingResponse(await _begun(lines), media_type="application/x-ndjson")
+    return StreamingResponse(await _with_first_line_read(lines), media_type="application/x-ndjson")
 
 
-async def _begun(lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Read the first line before the answer begins, so that an error is still a status."""
-    first = await anext(lines, b"")
+async def _with_first_line_read(lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Read the first line before the response starts, so that an error can still set its status."""
+    first_line = await anext(lines, b"")
 
-    async def whole() -> AsyncIterator[bytes]:
-        yield first
+    async def all_lines() -> AsyncIterator[bytes]:
+        yield first_line
         async for line in lines:
             yield line
 
-    return whole()
+    return all_lines()
 
 
 @router.post("/import")
@@ -41,9 +41,9 @@ async def import_memories(
     request: Request,
     agent_id: AgentId = None,
     user_id: UserId = None,
-    restore: Annotated[bool, Query(description="Bring back what was deleted on purpose, too.")] = False,  # noqa: FBT002
+    restore: Annotated[bool, Query(description="Also import memories that were deleted on purpose.")] = False,  # noqa: FBT002
 ) -> JsonResponse:
-    """Take NDJSON lines as `export` gives them; the same id is skipped or updated, never doubled."""
+    """Import the NDJSON lines of an export. A memory whose id exists is skipped or updated."""
     scope = caller.scope(agent_id, user_id)
     report = await transfer.import_stream(resources, scope, caller.key_id, request.stream(), restore=restore)
     return JsonResponse(report)

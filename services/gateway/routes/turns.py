@@ -1,19 +1,53 @@
-"""Search over what was said, across sessions."""
+"""Turns: append them, read the conversation window, and search turns across sessions."""
 
 from datetime import datetime
+from http import HTTPStatus
 from typing import Annotated, Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 from pydantic import Field
 
-from services.gateway.api_model import ApiModel, Count, Flag, example
-from services.gateway.dependencies import ReadCaller, ResourcesDep
+from services.gateway import errors as problems
+from services.gateway.api_model import ApiModel, BatchApiModel, Count, Flag, example, parse
+from services.gateway.dependencies import IdempotencyKeyDep, ReadCaller, ResourcesDep, WriteCaller
+from services.gateway.paths import SessionId
 from services.gateway.responses import JsonResponse
-from services.gateway.routes.memory_models import SearchResponse
+from services.gateway.search_response import SearchResponse, search_response
+from shared.conversation.turns import append, window
 from shared.conversation.turns import search as turn_search
 from shared.conversation.turns.search import TurnFilters
+from shared.conversation.turns.turn import TurnDraft
+from shared.foundation import errors
+from shared.foundation.roles import Role
+from shared.platform.spend.charge import parse_turn_usage
 
-router = APIRouter(prefix="/v1/turns", tags=["sessions"])
+router = APIRouter(prefix="/v1", tags=["sessions"])
+
+
+class TurnBody(ApiModel):
+    """A turn to append."""
+
+    model_config = example({"role": "assistant", "content": "Noted: no flights on Fridays."})
+
+    role: Role
+    content: str
+    speaker: str | None = None
+    created_at: datetime | None = None
+    metadata: dict[str, str] = {}
+    usage: dict[str, Any] | None = None
+
+    def draft(self) -> TurnDraft:
+        """Return the turn to append, with its usage. Raise errors.Invalid if it breaks a rule."""
+        draft = TurnDraft(**self.model_dump(exclude={"usage"})).validated()
+        return draft.model_copy(update={"usage": parse_turn_usage(self.usage)})
+
+
+class TurnsBody(BatchApiModel):
+    """Turns to append, in order. Each is accepted or refused on its own."""
+
+    model_config = example({"turns": [{"role": "user", "content": "Hello"}]})
+
+    turns: Annotated[list[dict[str, Any]], Field(min_length=1, max_length=1000)]
 
 
 class TurnSearchBody(ApiModel):
@@ -31,16 +65,58 @@ class TurnSearchBody(ApiModel):
     explain: Flag = False
 
 
-@router.post("/search", response_model=SearchResponse)
+@router.post("/sessions/{session_id:session}/turns/batch", status_code=HTTPStatus.CREATED)
+async def append_turns(
+    resources: ResourcesDep,
+    caller: WriteCaller,
+    session_id: SessionId,
+    body: TurnsBody,
+    idempotency_key: IdempotencyKeyDep,
+) -> JsonResponse:
+    """Append up to 1000 turns. Each result is the turn's `seq`, or the problem with that turn."""
+    drafts: list[TurnDraft] = []
+    problems_by_position: dict[int, dict[str, Any]] = {}
+    for position, item in enumerate(body.turns):
+        try:
+            drafts.append(parse(TurnBody, item).draft())
+        except errors.LociError as error:
+            problems_by_position[position] = problems.problem_from_error(error)
+    results = await append.append(
+        resources, caller, session_id, drafts, idempotency_key, problems_by_position
+    )
+    status = HTTPStatus.CREATED if drafts else HTTPStatus.UNPROCESSABLE_ENTITY
+    return JsonResponse({"results": results}, status)
+
+
+@router.post("/sessions/{session_id:session}/turns", status_code=HTTPStatus.CREATED)
+async def append_turn(
+    resources: ResourcesDep,
+    caller: WriteCaller,
+    session_id: SessionId,
+    body: TurnBody,
+    idempotency_key: IdempotencyKeyDep,
+) -> JsonResponse:
+    """Append a turn."""
+    results = await append.append(resources, caller, session_id, [body.draft()], idempotency_key)
+    return JsonResponse(results[0], HTTPStatus.CREATED)
+
+
+@router.get("/sessions/{session_id:session}/turns")
+async def list_turns(
+    resources: ResourcesDep,
+    caller: ReadCaller,
+    session_id: SessionId,
+    last: Annotated[int, Query(ge=1, le=100)] = 20,
+) -> JsonResponse:
+    """Read the conversation window: the last turns, or none if the session has been idle too long."""
+    turns = await window.read_window(resources, caller, session_id, last)
+    return JsonResponse({"results": [turn.model_dump(mode="json") for turn in turns], "next_cursor": None})
+
+
+@router.post("/turns/search", response_model=SearchResponse)
 async def search_turns(resources: ResourcesDep, caller: ReadCaller, body: TurnSearchBody) -> JsonResponse:
-    """Find turns by what was said, who said it and when."""
-    criteria = TurnFilters(body.session_id, None, body.created_after, body.created_before)
+    """Search turns by content, across sessions; filter them by session and time."""
+    filters = TurnFilters(body.session_id, None, body.created_after, body.created_before)
     scope = caller.scope(body.agent_id, body.user_id)
-    found = await turn_search.search(resources, scope, body.query, criteria, body.limit)
-    results: list[dict[str, Any]] = [
-        turn.model_dump(mode="json")
-        | {"score": scored.score}
-        | ({"scores": scored.scores} if body.explain else {})
-        for turn, scored in found.results
-    ]
-    return JsonResponse({"results": results, "stages": found.stages, "degraded": found.degraded})
+    hits = await turn_search.search(resources, scope, body.query, filters, body.limit)
+    return search_response(hits.results, hits.stages, hits.degraded, explain=body.explain)

@@ -1,4 +1,4 @@
-"""Working memory over HTTP. Keys are full paths, with `/` inside."""
+"""Working memory: short-lived entries that sessions share. Keys are full paths and may contain `/`."""
 
 from typing import Annotated, Any
 
@@ -18,12 +18,16 @@ from shared.memory.working.working_entry import WorkingEntry
 
 router = APIRouter(prefix="/v1/working", tags=["working memory"])
 Namespace = Annotated[
-    str | None, Query(description="Binds this call: relative keys resolve in it.", examples=["session/abc"])
+    str | None,
+    Query(
+        description="The namespace in which this request's relative keys are resolved.",
+        examples=["session/abc"],
+    ),
 ]
 
 
-class EntryBody(ApiModel):
-    """What to put on the desk."""
+class WorkingEntryBody(ApiModel):
+    """A working-memory entry to write."""
 
     model_config = ApiModel.model_config | {
         "json_schema_extra": {
@@ -38,7 +42,7 @@ class EntryBody(ApiModel):
 
 
 class WorkingSearchBody(ApiModel):
-    """A search over desks; without a query the newest come first."""
+    """A search over working memory. Without a query, the newest entries come first."""
 
     model_config = example({"query": "unread mails", "prefix": "session/abc"})
 
@@ -54,20 +58,22 @@ async def list_entries(
     resources: ResourcesDep, caller: ReadCaller, prefix: str = "", namespace: Namespace = None
 ) -> JsonResponse:
     """List entries under a prefix, without their values."""
-    bound = access.bound_namespace(caller, namespace)
-    desk = WorkingMemory(resources.redis, resources.settings, caller.tenant)
+    path = keys.resolve_prefix(prefix, access.bound_namespace(caller, namespace))
+    working_memory = WorkingMemory(resources.redis, resources.settings, caller.tenant)
     with redis_client.failures_as_unavailable():
-        listed = await working_queries.list_entries(desk, keys.resolve_prefix(prefix, bound))
-    seen = await access.visible(resources.postgres, caller, [one.key for one in listed])
-    shown = [one.model_dump(mode="json") for one in listed if keys.namespace_of(one.key) in seen]
-    return JsonResponse({"results": shown, "next_cursor": None})
+        entries = await working_queries.list_entries(working_memory, path)
+    namespaces = await access.visible(resources.postgres, caller, [entry.key for entry in entries])
+    results = [
+        entry.model_dump(mode="json") for entry in entries if keys.namespace_of(entry.key) in namespaces
+    ]
+    return JsonResponse({"results": results, "next_cursor": None})
 
 
 @router.delete("")
 async def clear_entries(
     resources: ResourcesDep, caller: WriteCaller, prefix: str, namespace: Namespace = None
 ) -> JsonResponse:
-    """Delete everything at and beneath a prefix."""
+    """Delete all entries at and beneath a prefix."""
     path = keys.resolve_prefix(prefix, access.bound_namespace(caller, namespace), write=True)
     await access.require_clearable(resources.postgres, caller, path)
     return JsonResponse({"prefix": path, "deleted": await write.clear(resources, caller.tenant, path)})
@@ -77,23 +83,27 @@ async def clear_entries(
 async def search_entries(
     resources: ResourcesDep, caller: ReadCaller, body: WorkingSearchBody, namespace: Namespace = None
 ) -> JsonResponse:
-    """Find entries by their words, tags and category; values are shortened."""
+    """Search entries by words, tags and category. Values are shortened."""
     prefix = keys.resolve_prefix(body.prefix, access.bound_namespace(caller, namespace))
-    criteria = WorkingFilters(prefix, body.category, tuple(body.tags))
-    found = await working_search.search(resources, caller, body.query, criteria, body.limit)
-    results = [_previewed(one) | {"score": score} for one, score in found.results]
-    return JsonResponse({"results": results, "stages": found.stages, "degraded": found.degraded})
+    filters = WorkingFilters(prefix, body.category, tuple(body.tags))
+    hits = await working_search.search(resources, caller, body.query, filters, body.limit)
+    results = [_to_preview(entry) | {"score": score} for entry, score in hits.results]
+    return JsonResponse({"results": results, "stages": hits.stages, "degraded": hits.degraded})
 
 
-def _previewed(entry: WorkingEntry) -> dict[str, Any]:
+def _to_preview(entry: WorkingEntry) -> dict[str, Any]:
     return entry.model_dump(mode="json") | {"value": render.preview(entry.value)}
 
 
 @router.put("/{key:path}", response_model=WorkingEntry)
 async def put_entry(
-    resources: ResourcesDep, caller: WriteCaller, key: str, body: EntryBody, namespace: Namespace = None
+    resources: ResourcesDep,
+    caller: WriteCaller,
+    key: str,
+    body: WorkingEntryBody,
+    namespace: Namespace = None,
 ) -> JsonResponse:
-    """Write an entry; overwriting keeps its slot and starts its time anew."""
+    """Write an entry. Overwriting one restarts its time to live and does not count against the limit."""
     path = keys.resolve(key, access.bound_namespace(caller, namespace), write=True)
     await access.require_visible(resources.postgres, caller, path)
     fields: dict[str, Any] = {"ttl_seconds": body.ttl_seconds, "category": body.category, "tags": body.tags}
@@ -107,9 +117,9 @@ async def get_entry(
     caller: ReadCaller,
     key: str,
     namespace: Namespace = None,
-    full: Annotated[bool, Query(description="The whole of a large value, not its outline.")] = False,  # noqa: FBT002
+    full: Annotated[bool, Query(description="Return the whole of a large value, not its outline.")] = False,  # noqa: FBT002
 ) -> JsonResponse:
-    """Read an entry, the outline of a large one, or a part of it."""
+    """Read an entry, the outline of a large one, or one chunk of it."""
     path = keys.resolve(key, access.bound_namespace(caller, namespace))
     await access.require_visible(resources.postgres, caller, path)
     with redis_client.failures_as_unavailable():
@@ -123,7 +133,7 @@ async def get_entry(
 async def delete_entry(
     resources: ResourcesDep, caller: WriteCaller, key: str, namespace: Namespace = None
 ) -> JsonResponse:
-    """Delete an entry with its parts; one that is not there is a no-op that says so."""
+    """Delete an entry with its chunks. If there is none, nothing changes and `deleted` is false."""
     path = keys.resolve(key, access.bound_namespace(caller, namespace), write=True)
     await access.require_visible(resources.postgres, caller, path)
     return JsonResponse({"key": path, "deleted": await write.delete(resources, caller.tenant, path)})
