@@ -1,1 +1,1 @@
-"""Processes that answer: the gateway, the command line, and the stack on one machine."""
+"""The processes that serve requests: the gateway, the command line, and the local stack."""

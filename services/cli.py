@@ -1,7 +1,7 @@
-"""The `loci` command. It starts things and asks things; it holds no rule about memory.
+"""The `loci` command: its subcommands with their options. `services.commands` implements them.
 
-Every command imports what it needs when it runs, so that `loci --help` is quick and `migrate`
-needs no web framework.
+Every command imports what it needs when it runs, so that `loci --help` is fast and `migrate` loads
+no web framework.
 """
 
 from datetime import datetime
@@ -12,10 +12,10 @@ import typer
 
 from services.commands import entry_point
 from services.commands.dreams_group import dreams
+from services.commands.keys_group import keys
 from services.commands.options import Agent, Tenant, User
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
-keys = typer.Typer(no_args_is_help=True, help="Make, list and revoke keys.")
 app.add_typer(keys, name="keys")
 app.add_typer(dreams, name="dreams")
 
@@ -23,7 +23,7 @@ app.add_typer(dreams, name="dreams")
 @app.command()
 @entry_point
 def up() -> None:
-    """Run the whole of Loci on this machine until Ctrl-C."""
+    """Run all of Loci on this machine until Ctrl-C."""
     from services.local.stack import Stack
     from shared.foundation import config
 
@@ -34,10 +34,11 @@ def up() -> None:
 @entry_point
 def demo(
     conversation: Annotated[
-        Path | None, typer.Option("--conversation", exists=True, help="A transcript to play instead.")
+        Path | None,
+        typer.Option("--conversation", exists=True, help="A transcript to replay instead of the example."),
     ] = None,
 ) -> None:
-    """Play a conversation of two sessions and show what the second one remembers."""
+    """Replay a conversation of two sessions and show what the second one recalls of the first."""
     from services.commands.demo import play
 
     play(conversation)
@@ -46,7 +47,7 @@ def demo(
 @app.command()
 @entry_point
 def serve() -> None:
-    """Run the gateway."""
+    """Run the gateway, which serves the HTTP API."""
     from services.commands.run import gateway
 
     gateway()
@@ -56,11 +57,13 @@ def serve() -> None:
 @entry_point
 def work(
     queues: Annotated[
-        str, typer.Option("--queues", help="Comma-separated queues; all if not given.")
+        str, typer.Option("--queues", help="Comma-separated queues; all by default.")
     ] = "enrichment,embedding,dream,sweep",
-    concurrency: Annotated[int, typer.Option("--concurrency", min=1, help="Tasks at once.")] = 4,
+    concurrency: Annotated[
+        int, typer.Option("--concurrency", min=1, help="Number of tasks that run at the same time.")
+    ] = 4,
 ) -> None:
-    """Run a worker."""
+    """Run a worker, which consumes tasks from the queues."""
     from services.commands.run import worker
 
     worker(queues, concurrency)
@@ -69,7 +72,7 @@ def work(
 @app.command()
 @entry_point
 def beat() -> None:
-    """Run the clock that rings for sweeps."""
+    """Run Celery beat, which publishes the periodic tasks."""
     from services.commands.run import beat
 
     beat()
@@ -78,7 +81,7 @@ def beat() -> None:
 @app.command()
 @entry_point
 def flower() -> None:
-    """Run Flower, behind its password."""
+    """Run Flower, the web interface of the workers. It asks for a password."""
     from services.commands.run import flower
 
     flower()
@@ -87,9 +90,11 @@ def flower() -> None:
 @app.command()
 @entry_point
 def migrate(
-    wait: Annotated[float, typer.Option("--wait", min=0, help="Seconds to wait for Postgres.")] = 0,
+    wait: Annotated[
+        float, typer.Option("--wait", min=0, help="Wait up to this many seconds for Postgres.")
+    ] = 0,
 ) -> None:
-    """Bring the schema of Postgres up to date, as its owner."""
+    """Bring the schema of Postgres up to date. This needs the rights of the schema's owner."""
     from services.commands.migrate import upgrade
     from services.commands.wait import wait_for_postgres
 
@@ -101,9 +106,9 @@ def migrate(
 @app.command(name="wait-for-schema")
 @entry_point
 def wait_for_schema(
-    timeout: Annotated[float, typer.Option("--timeout", min=0, help="Seconds to wait at most.")] = 300,
+    timeout: Annotated[float, typer.Option("--timeout", min=0, help="Wait at most this many seconds.")] = 300,
 ) -> None:
-    """Wait until the schema of Postgres is this release's or newer."""
+    """Wait until the schema of Postgres is that of this release or newer."""
     from services.commands.wait import wait_for_schema
 
     wait_for_schema(timeout)
@@ -112,9 +117,11 @@ def wait_for_schema(
 @app.command()
 @entry_point
 def alive(
-    max_age: Annotated[float, typer.Option("--max-age", min=0, help="Seconds a heartbeat counts.")] = 300,
+    max_age: Annotated[
+        float, typer.Option("--max-age", min=0, help="Maximum age of a heartbeat in seconds.")
+    ] = 300,
 ) -> None:
-    """Tell by the exit code whether the process beside this one lives: a probe for containers."""
+    """Exit with 0 if the process of this container is alive, otherwise with 1. Use it as a probe."""
     from services.commands.alive import check_alive
 
     check_alive(max_age)
@@ -124,11 +131,11 @@ def alive(
 @entry_point
 def reindex(
     kind: Annotated[
-        str | None, typer.Option("--kind", help="memory, turn, desk or observation; all if not given.")
+        str | None, typer.Option("--kind", help="memory, turn, working or observation; all by default.")
     ] = None,
-    wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until it is in use.")] = True,  # noqa: FBT002
+    wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until the swap.")] = True,  # noqa: FBT002
 ) -> None:
-    """Rebuild the index beside the one in use and swap, while searches and saves go on."""
+    """Rebuild the search index while the current one stays in use, then swap them."""
     from services.commands.reindex import rebuild
 
     rebuild(kind, wait=wait)
@@ -137,7 +144,7 @@ def reindex(
 @app.command()
 @entry_point
 def doctor() -> None:
-    """Tell what is configured, what answers, which model is used and what is behind."""
+    """Check what is configured, what answers, which models are in use, and how many jobs are pending."""
     from services.commands.doctor import run_checks
 
     raise typer.Exit(run_checks())
@@ -150,10 +157,10 @@ def export(
     agent: Agent = None,
     user: User = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="A file; else standard output.")
+        Path | None, typer.Option("--output", "-o", help="The file to write; standard output by default.")
     ] = None,
 ) -> None:
-    """Write a scope's long-term memory as NDJSON."""
+    """Export the long-term memories of an agent or user as NDJSON."""
     from services.commands.transfer import export_memories
 
     export_memories(tenant, agent, user, output)
@@ -163,14 +170,15 @@ def export(
 @entry_point
 def import_(
     path: Annotated[
-        Path, typer.Argument(exists=True, help="NDJSON, a RockBot memory folder, or turns.jsonl.")
+        Path,
+        typer.Argument(exists=True, help="An NDJSON file, a RockBot memory folder, or a turns.jsonl file."),
     ],
     tenant: Tenant = "default",
     agent: Agent = None,
     user: User = None,
-    restore: Annotated[bool, typer.Option("--restore", help="Bring back what was deleted, too.")] = False,  # noqa: FBT002
+    restore: Annotated[bool, typer.Option("--restore", help="Also import deleted memories.")] = False,  # noqa: FBT002
 ) -> None:
-    """Take in long-term memory or conversations."""
+    """Import long-term memories or conversations."""
     from services.commands.transfer import import_memories
 
     import_memories(path, tenant, agent, user, restore=restore)
@@ -179,10 +187,12 @@ def import_(
 @app.command(name="serve-embeddings")
 @entry_point
 def serve_embeddings(
-    port: Annotated[int, typer.Option("--port", min=0, max=65535)] = 8701,
-    model: Annotated[Path | None, typer.Option("--model", exists=True, help="A model's folder.")] = None,
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65535, help="The port to listen on; 0 picks a free one.")
+    ] = 8701,
+    model: Annotated[Path | None, typer.Option("--model", exists=True, help="The folder of a model.")] = None,
 ) -> None:
-    """Serve a small local embedding model, OpenAI-compatible (extra `local-embeddings`)."""
+    """Serve a small embedding model with an OpenAI-compatible API. Needs the extra `local-embeddings`."""
     from services.local.embeddings.serve import run
 
     run(port, model)
@@ -193,64 +203,21 @@ def serve_embeddings(
 def spend(
     tenant: Tenant = "default",
     by: Annotated[
-        str, typer.Option("--by", help="Some of agent, session, user, purpose, model, day.")
+        str, typer.Option("--by", help="Comma-separated groups: agent, session, user, purpose, model, day.")
     ] = "purpose,model",
     agent: Agent = None,
     user: User = None,
-    since: Annotated[datetime | None, typer.Option("--since", help="From this day or time on, UTC.")] = None,
-    until: Annotated[datetime | None, typer.Option("--until", help="Before this day or time, UTC.")] = None,
+    since: Annotated[
+        datetime | None, typer.Option("--since", help="Only charges since this day or time, in UTC.")
+    ] = None,
+    until: Annotated[
+        datetime | None, typer.Option("--until", help="Only charges before this day or time, in UTC.")
+    ] = None,
 ) -> None:
-    """Print what was spent as a table, and the budgets of today and of this month."""
+    """Print the spend of a tenant as a table, and its budgets of today and of this month."""
     from services.commands.spend import show
 
     show(tenant, by, {"agent_id": agent, "user_id": user}, since, until)
-
-
-@keys.command("create")
-@entry_point
-def create_key(
-    tenant: Annotated[str, typer.Option("--tenant", help="The tenant; it exists from its first key on.")],
-    agent: Annotated[str | None, typer.Option("--agent", help="Bind the key to an agent.")] = None,
-    user: Annotated[str | None, typer.Option("--user", help="Bind the key to a user.")] = None,
-    namespace: Annotated[str | None, typer.Option("--namespace", help="Bind its desk writes.")] = None,
-    scope: Annotated[
-        str, typer.Option("--scope", help="Comma-separated: read, write, admin.")
-    ] = "read,write",
-    days: Annotated[float | None, typer.Option("--expires-in-days", help="Days it is valid.")] = None,
-) -> None:
-    """Make a key and print it, once, alone on standard output."""
-    from services.commands.keys import create
-
-    create(tenant, agent, user, namespace, scope, days)
-
-
-@keys.command("list")
-@entry_point
-def list_keys(
-    tenant: Annotated[str | None, typer.Option("--tenant", help="One tenant only.")] = None,
-) -> None:
-    """List keys, without their secrets."""
-    from services.commands.keys import show
-
-    show(tenant)
-
-
-@keys.command("revoke")
-@entry_point
-def revoke_key(key_id: Annotated[str, typer.Argument(help="The id of a key, or the key itself.")]) -> None:
-    """Revoke a key: the next request with it is refused."""
-    from services.commands.keys import revoke
-
-    revoke(key_id)
-
-
-@keys.command("ensure-dev", hidden=True)
-@entry_point
-def ensure_dev_key() -> None:
-    """Write a working development key to the data directory, unless one is there."""
-    from services.commands.keys import ensure_dev
-
-    ensure_dev()
 
 
 if __name__ == "__main__":

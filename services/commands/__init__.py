@@ -1,4 +1,4 @@
-"""What the commands of `loci` do, one file each."""
+"""The implementation of the `loci` commands, one module per command or group."""
 
 import sys
 from collections.abc import Callable
@@ -12,14 +12,14 @@ R = TypeVar("R")
 
 
 def entry_point(command: Callable[P, R]) -> Callable[P, R]:
-    """End a command with one clear sentence where it fails on purpose."""
+    """Print an error of ours as one line and exit with 1. Other errors keep their stack trace."""
 
     @wraps(command)
-    def ended(*args: P.args, **kwargs: P.kwargs) -> R:
+    def run(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return command(*args, **kwargs)
         except errors.LociError as error:
             sys.stderr.write(f"loci: {error}\n")
             raise SystemExit(1) from None
 
-    return ended
+    return run

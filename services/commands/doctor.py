@@ -1,4 +1,4 @@
-"""Say what is configured, what answers, which model is in use, and what is behind."""
+"""Check what is configured, what answers, which models are in use, and how many jobs are pending."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -15,88 +15,89 @@ from shared.jobs import status
 from shared.platform.resources import Resources
 from shared.search.index import generations
 
-_LIMIT = 10.0
+_TIMEOUT_SECONDS = 10.0
 
 
 def run_checks() -> int:
-    """Print the findings; return 0 if everything configured answers, else 1."""
-    return with_resources(_examine)
+    """Print the results. Return the exit code: 0 if everything configured answers, otherwise 1."""
+    return with_resources(_run_checks)
 
 
-async def _examine(resources: Resources) -> int:
+async def _run_checks(resources: Resources) -> int:
     checks = {
-        "postgres": _postgres(resources),
-        "redis": _redis(resources),
-        "qdrant": _qdrant(resources),
-        "language model": _language_model(resources),
-        "embeddings": _embeddings(resources),
+        "postgres": _check_postgres(resources),
+        "redis": _check_redis(resources),
+        "qdrant": _check_qdrant(resources),
+        "language model": _check_language_model(resources),
+        "embeddings": _check_embeddings(resources),
     }
-    found = dict(zip(checks, await asyncio.gather(*map(_told, checks.values())), strict=True))
-    _print(found)
-    if found["postgres"][0]:
+    outcomes = await asyncio.gather(*map(_outcome, checks.values()))
+    outcome_by_part = dict(zip(checks, outcomes, strict=True))
+    _print_outcomes(outcome_by_part)
+    if outcome_by_part["postgres"][0]:
         await _print_index(resources)
-    return 0 if all(well for well, _ in found.values()) else 1
+    return 0 if all(is_ok for is_ok, _ in outcomes) else 1
 
 
-async def _told(check: Awaitable[Any]) -> tuple[bool, str]:
+async def _outcome(check: Awaitable[Any]) -> tuple[bool, str]:
     try:
-        async with asyncio.timeout(_LIMIT):
+        async with asyncio.timeout(_TIMEOUT_SECONDS):
             return True, str(await check or "answers")
     except (errors.LociError, TimeoutError) as error:
         return False, str(error) or "no answer in time"
 
 
-async def _postgres(resources: Resources) -> str:
+async def _check_postgres(resources: Resources) -> str:
     async with resources.postgres.autocommit() as connection:
         await connection.run_sync(refuse_earlier_schema)
     return "answers"
 
 
-async def _redis(resources: Resources) -> str:
+async def _check_redis(resources: Resources) -> str:
     with redis_client.failures_as_unavailable():
         info = await resources.redis.info("server")
         policy = await resources.redis.config_get("appendonly")
-    kept = (
+    durability = (
         "append-only file"
         if policy.get("appendonly") == "yes"
-        else "NO append-only file: desks are lost with it"
+        else "NO append-only file: a restart loses working memory"
     )
-    return f"answers, version {info.get('valkey_version') or info.get('redis_version')}, {kept}"
+    return f"answers, version {info.get('valkey_version') or info.get('redis_version')}, {durability}"
 
 
-async def _qdrant(resources: Resources) -> str:
+async def _check_qdrant(resources: Resources) -> str:
     return f"answers, version {await resources.qdrant.version()}"
 
 
-async def _language_model(resources: Resources) -> str:
+async def _check_language_model(resources: Resources) -> str:
     if resources.language_model is None:
-        return "not configured: entries stay as they are written"
+        return "not configured: memories stay as they are written"
     await resources.language_model.complete("Answer with the word ok.", "ok?")
     return f"answers, model {resources.language_model.model}"
 
 
-async def _embeddings(resources: Resources) -> str:
+async def _check_embeddings(resources: Resources) -> str:
     if resources.embedder is None:
         return "not configured: search is by keyword"
     vectors = await resources.embedder.embed(["doctor"])
     return f"answers, model {resources.embedder.model}, {len(vectors[0])} dimensions"
 
 
-def _print(found: dict[str, tuple[bool, str]]) -> None:
+def _print_outcomes(outcome_by_part: dict[str, tuple[bool, str]]) -> None:
     table = Table("part", "state", "details")
-    for name, (well, details) in found.items():
-        table.add_row(name, "[green]ok[/]" if well else "[red]trouble[/]", details)
+    for part, (is_ok, details) in outcome_by_part.items():
+        table.add_row(part, "[green]ok[/]" if is_ok else "[red]failed[/]", details)
     Console().print(table)
 
 
 async def _print_index(resources: Resources) -> None:
     async with resources.postgres.across_tenants() as connection:
-        known = await generations.list_generations(connection)
+        all_generations = await generations.list_generations(connection)
     table = Table("collection", "state", "model", "dimension")
-    for generation in known:
+    for generation in all_generations:
         model, dimension = generation.model or "keywords only", str(generation.dimension or "")
         table.add_row(generation.collection, generation.state, model, dimension)
-    behind = await status.fleet_status(resources.postgres)
+    job_counts = await status.fleet_status(resources.postgres)
     console = Console()
     console.print(table)
-    console.print(f"left to do: {behind['pending']}, given up: {behind['dead']}")
+    console.print(f"pending jobs: {job_counts['pending']}, dead jobs: {job_counts['dead']}")

@@ -1,17 +1,16 @@
-"""Make, list and revoke keys."""
+"""Create, list and revoke API keys."""
 
 import asyncio
-import os
 import sys
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any, TypeVar
 
 from rich.console import Console
 from rich.table import Table
 
 from shared.foundation import config, errors
+from shared.foundation.atomic_file import write_atomically
 from shared.infra.postgres import Postgres
 from shared.platform.auth import api_keys
 from shared.platform.auth import queries as auth_queries
@@ -23,25 +22,27 @@ DEV_TENANT = "default"
 def create(
     tenant: str, agent: str | None, user: str | None, namespace: str | None, scope: str, days: float | None
 ) -> None:
-    """Print a new key alone on standard output."""
-    expires = None if days is None else datetime.now(UTC) + timedelta(days=days)
+    """Create a key and print it, and nothing else, to standard output."""
+    expires_at = None if days is None else datetime.now(UTC) + timedelta(days=days)
     rights = [right.strip() for right in scope.split(",") if right.strip()]
-    bound: dict[str, Any] = {"agent_id": agent, "user_id": user, "namespace": namespace}
-    key = _ask(lambda postgres: api_keys.issue(postgres, tenant, rights=rights, expires_at=expires, **bound))
+    bindings: dict[str, Any] = {"agent_id": agent, "user_id": user, "namespace": namespace}
+    key = _with_postgres(
+        lambda postgres: api_keys.issue(postgres, tenant, rights=rights, expires_at=expires_at, **bindings)
+    )
     sys.stderr.write(f"tenant {tenant}; rights {', '.join(rights)}. This key is shown once:\n")
     sys.stdout.write(key + "\n")
 
 
 def show(tenant: str | None) -> None:
-    """Print a table of keys."""
-    rows = _ask(lambda postgres: _keys(postgres, tenant))
+    """Print a table of keys, without their secrets."""
+    rows = _with_postgres(lambda postgres: _list_keys(postgres, tenant))
     table = Table("id", "tenant", "rights", "agent", "user", "namespace", "created", "ends", "revoked")
     for row in rows:
-        table.add_row(*(_cell(row[name]) for name in _SHOWN))
+        table.add_row(*(_format_cell(row[name]) for name in _COLUMNS))
     Console().print(table)
 
 
-_SHOWN = (
+_COLUMNS = (
     "id",
     "tenant",
     "rights",
@@ -54,7 +55,7 @@ _SHOWN = (
 )
 
 
-def _cell(value: Any) -> str:
+def _format_cell(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, datetime):
@@ -62,24 +63,24 @@ def _cell(value: Any) -> str:
     return ",".join(value) if isinstance(value, list) else str(value)
 
 
-async def _keys(postgres: Postgres, tenant: str | None) -> list[Any]:
-    found: list[Any] = []
-    for name in [tenant] if tenant else await _tenants(postgres):
+async def _list_keys(postgres: Postgres, tenant: str | None) -> list[Any]:
+    keys: list[Any] = []
+    for name in [tenant] if tenant else await _list_tenants(postgres):
         async with postgres.for_tenant(name) as connection:
-            found += await auth_queries.list_keys(connection, name)
-    return found
+            keys += await auth_queries.list_keys(connection, name)
+    return keys
 
 
-async def _tenants(postgres: Postgres) -> list[str]:
+async def _list_tenants(postgres: Postgres) -> list[str]:
     async with postgres.across_tenants() as connection:
         return await auth_queries.list_tenants(connection)
 
 
 def revoke(key: str) -> None:
-    """Revoke a key by its id, or by the key itself."""
+    """Revoke a key, given its id or the key itself. Raise errors.NotFound if it is unknown or revoked."""
     parts = key.split("_", 2)
     key_id = parts[1] if key.startswith("loci_") and len(parts) > 1 else key
-    if not _ask(lambda postgres: _revoke(postgres, key_id)):
+    if not _with_postgres(lambda postgres: _revoke(postgres, key_id)):
         raise errors.NotFound(f"no valid key '{key_id}'")
     sys.stderr.write(f"revoked {key_id}\n")
 
@@ -94,15 +95,15 @@ async def _revoke(postgres: Postgres, key_id: str) -> bool:
 
 
 def ensure_dev() -> None:
-    """Write a development key with all rights, mode 0600, unless a working one is there."""
+    """Write a development key with all rights, with mode 0600, unless the file holds a valid one."""
     path = config.load().data_dir / "dev-key"
-    if path.exists() and _ask(lambda postgres: _works(postgres, path.read_text().strip())):
+    if path.exists() and _with_postgres(lambda postgres: _is_valid(postgres, path.read_text().strip())):
         return
-    key = _ask(lambda postgres: api_keys.issue(postgres, DEV_TENANT, rights=api_keys.RIGHTS))
-    _write_private(path, key + "\n")
+    key = _with_postgres(lambda postgres: api_keys.issue(postgres, DEV_TENANT, rights=api_keys.RIGHTS))
+    write_atomically(path, f"{key}\n".encode(), mode=0o600)
 
 
-async def _works(postgres: Postgres, key: str) -> bool:
+async def _is_valid(postgres: Postgres, key: str) -> bool:
     try:
         await api_keys.authenticate(postgres, key)
     except errors.Unauthenticated:
@@ -110,21 +111,12 @@ async def _works(postgres: Postgres, key: str) -> bool:
     return True
 
 
-def _write_private(path: Path, text: str) -> None:
-    fresh = path.with_suffix(".new")
-    fresh.unlink(missing_ok=True)
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        file.write(text)
-    fresh.replace(path)
-
-
-def _ask(ask: Callable[[Postgres], Awaitable[T]]) -> T:
-    async def whole() -> T:
+def _with_postgres(use: Callable[[Postgres], Awaitable[T]]) -> T:
+    async def open_and_use() -> T:
         postgres = Postgres(config.load())
         try:
-            return await ask(postgres)
+            return await use(postgres)
         finally:
             await postgres.close()
 
-    return asyncio.run(whole())
+    return asyncio.run(open_and_use())

@@ -1,9 +1,12 @@
-"""Options that several commands share."""
+"""Options that several commands share. They import no database client, so that `loci --help` is fast."""
 
 from typing import Annotated
 
 import typer
 
-Agent = Annotated[str | None, typer.Option("--agent", help="The agent whose memory is meant.")]
-User = Annotated[str | None, typer.Option("--user", help="The user whose memory is meant.")]
+Agent = Annotated[str | None, typer.Option("--agent", help="The agent whose memory to use.")]
+User = Annotated[
+    str | None,
+    typer.Option("--user", help="The user whose memory to use."),
+]
 Tenant = Annotated[str, typer.Option("--tenant", help="The tenant.")]

@@ -1,4 +1,4 @@
-"""Rebuild the index from the stores, beside the one in use."""
+"""Rebuild the search index from the databases, while the current one stays in use."""
 
 import asyncio
 import sys
@@ -12,40 +12,47 @@ from shared.platform.resources import Resources
 from shared.search.index import generations
 from shared.search.index.generations import Generation
 
-_POLL = 0.5
+_POLL_SECONDS = 0.5
 
 
 def rebuild(kind: str | None, *, wait: bool) -> None:
-    """Begin new generations; workers fill them, and each is swapped in when nothing of it is behind."""
-    kinds = list(SEARCHABLE_KINDS) if kind is None else [_kind(kind)]
+    """Start a new index generation of `kind`, or of every kind.
+
+    Workers fill a generation, and it goes live when it lacks no record. Raise errors.Invalid for an
+    unknown kind.
+    """
+    kinds = list(SEARCHABLE_KINDS) if kind is None else [_parse_kind(kind)]
     with_resources(lambda resources: _rebuild(resources, kinds, wait=wait))
 
 
-def _kind(name: str) -> RecordKind:
+def _parse_kind(name: str) -> RecordKind:
     if name not in SEARCHABLE_KINDS:
         raise errors.Invalid("kind", f"must be one of {', '.join(SEARCHABLE_KINDS)}")
     return RecordKind(name)
 
 
 async def _rebuild(resources: Resources, kinds: Sequence[RecordKind], *, wait: bool) -> None:
-    begun = await rebuild_index.start_reindex(resources, kinds)
+    started = await rebuild_index.start_reindex(resources, kinds)
     await rebuild_index.create_collections(resources)
-    for generation in begun:
+    for generation in started:
         sys.stderr.write(f"building {generation.collection} (model {generation.model or 'none'})\n")
-    while wait and (left := await _not_live(resources, begun)):
+    while wait and (missing_by_id := await _count_missing(resources, started)):
         await rebuild_index.promote_ready(resources)
-        behind = sum(left.values())
-        sys.stderr.write(f"\r{behind} records behind   ")
+        sys.stderr.write(f"\r{sum(missing_by_id.values())} records to index   ")
         sys.stderr.flush()
-        await asyncio.sleep(_POLL)
+        await asyncio.sleep(_POLL_SECONDS)
     if wait:
         sys.stderr.write("\ndone: the new index is in use\n")
 
 
-async def _not_live(resources: Resources, begun: Sequence[Generation]) -> dict[int, int]:
-    """Return, for each generation that is still being built, how many records it lacks."""
+async def _count_missing(resources: Resources, started: Sequence[Generation]) -> dict[int, int]:
+    """Return how many records each started generation lacks that is not live yet, by generation id."""
     async with resources.postgres.across_tenants() as connection:
-        known = await generations.list_generations(connection)
-        building = [g for g in known if g.state == "building" and g.id in {b.id for b in begun}]
-        live = {g.kind: g for g in known if g.state == "live"}
-        return {g.id: await generations.count_missing(connection, g, live[g.kind]) for g in building}
+        all_generations = await generations.list_generations(connection)
+        started_ids = {generation.id for generation in started}
+        live = {generation.kind: generation for generation in all_generations if generation.state == "live"}
+        return {
+            generation.id: await generations.count_missing(connection, generation, live[generation.kind])
+            for generation in all_generations
+            if generation.state == "building" and generation.id in started_ids
+        }

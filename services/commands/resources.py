@@ -1,4 +1,4 @@
-"""Run a coroutine with the resources open: what commands that ask the stores do."""
+"""Open the resources for a command that asks the databases."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -11,13 +11,13 @@ from shared.platform.resources import Resources, open_resources
 T = TypeVar("T")
 
 
-def with_resources(ask: Callable[[Resources], Awaitable[T]]) -> T:
-    """Open the resources, await what is asked, close them again."""
+def with_resources(use: Callable[[Resources], Awaitable[T]]) -> T:
+    """Open the resources, return what `use` returns, and close them. Only warnings are logged."""
 
-    async def whole() -> T:
+    async def open_and_use() -> T:
         settings = config.load(log_level="WARNING")
         logs.set_up(settings)
         async with open_resources(settings) as resources:
-            return await ask(resources)
+            return await use(resources)
 
-    return asyncio.run(whole())
+    return asyncio.run(open_and_use())

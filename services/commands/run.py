@@ -1,10 +1,10 @@
-"""Become one of Loci's processes."""
+"""Run one of Loci's processes in the current process."""
 
 from shared.foundation import config
 
 
 def gateway() -> None:
-    """Serve HTTP until told to stop, then let running requests end."""
+    """Serve HTTP until a signal stops the process, then finish the running requests."""
     from services.gateway import drain
     from services.gateway.app import create_app
 
@@ -13,23 +13,23 @@ def gateway() -> None:
 
 
 def worker(queues: str, concurrency: int) -> None:
-    """Consume queues in threads; gossip and mingle off, they only add ways to fail."""
+    """Consume queues in threads. Gossip and mingle are off: Loci does not use them, and they can fail."""
     from workers.app import app
 
     argv = ["worker", "--pool", "threads", "--concurrency", str(concurrency), "--queues", queues]
-    quiet = ["--without-gossip", "--without-mingle", "--loglevel", config.load().log_level, "-E"]
-    app.worker_main([*argv, *quiet])
+    options = ["--without-gossip", "--without-mingle", "--loglevel", config.load().log_level, "-E"]
+    app.worker_main([*argv, *options])
 
 
 def beat() -> None:
-    """Ring for sweeps."""
+    """Run Celery beat, which publishes the periodic tasks."""
     from workers.app import app
 
     app.start(["beat", "--loglevel", config.load().log_level, "--pidfile="])
 
 
 def flower() -> None:
-    """Show the workers in a browser, to those who have the password."""
+    """Serve Flower. Raise errors.Misconfigured if no password is set, because it must not be open to all."""
     settings = config.load()
     password = config.require_setting(settings.flower_password, "LOCI_FLOWER_PASSWORD")
     from workers.app import app

@@ -1,4 +1,4 @@
-"""What was spent, in the terminal."""
+"""Print spend reports and budgets in the terminal."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -16,21 +16,31 @@ from shared.platform.spend import budget_admin, money, report
 from shared.platform.spend.budget import Budget
 from shared.platform.spend.report import Criteria, Row
 
-_SUMS = ("charges", "input_tokens", "output_tokens", "cached_tokens", "cost_usd", "unpriced", "estimated")
+_SUM_COLUMNS = (
+    "charges",
+    "input_tokens",
+    "output_tokens",
+    "cached_tokens",
+    "cost_usd",
+    "unpriced",
+    "estimated",
+)
 
 
 def show(
     tenant: str,
     by: str,
-    asked: Mapping[str, str | None],
+    parameters: Mapping[str, str | None],
     since: datetime | None,
     until: datetime | None,
 ) -> None:
-    """Print a table of sums, and one of the budgets if there are any."""
+    """Print a table of sums, and a table of the budgets if there are any.
+
+    Raise errors.Invalid for an unknown group.
+    """
     groups = report.check_groups(by)
-    wanted = {name: value for name, value in asked.items() if value is not None}
     criteria = Criteria(
-        wanted,
+        {name: value for name, value in parameters.items() if value is not None},
         since and validation.check_time(since, "since"),
         until and validation.check_time(until, "until"),
     )
@@ -47,37 +57,37 @@ async def _read(
 
 
 def print_report(groups: Sequence[str], rows: Sequence[Row], budgets: Sequence[Budget]) -> None:
-    """Print what was read."""
+    """Print a spend report and the budgets."""
     console = Console()
-    console.print(_sums(groups, rows))
+    console.print(_sums_table(groups, rows))
     if budgets:
-        console.print(_limits(budgets))
+        console.print(_budgets_table(budgets))
 
 
-def _sums(groups: Sequence[str], rows: Sequence[Row]) -> Table:
-    sums = (_column(name.replace("_", " "), "right") for name in _SUMS)
+def _sums_table(groups: Sequence[str], rows: Sequence[Row]) -> Table:
+    sums = (_column(name.replace("_", " "), "right") for name in _SUM_COLUMNS)
     table = Table(*map(_column, groups), *sums)
-    columns = [*(report.GROUPS[name].key or name for name in groups), *_SUMS]
+    columns = [*(report.GROUPS[name].key or name for name in groups), *_SUM_COLUMNS]
     for row in rows:
-        table.add_row(*(_cell(row[name]) for name in columns))
+        table.add_row(*(_format_cell(row[name]) for name in columns))
     return table
 
 
-def _limits(budgets: Sequence[Budget]) -> Table:
+def _budgets_table(budgets: Sequence[Budget]) -> Table:
     names = ("budget", "per", "used USD", "of", "used tokens", "of", "used")
     table = Table(*map(_column, names))
-    for one in budgets:
-        spent = (one.used_usd, one.limit_usd, one.used_tokens, one.limit_tokens)
-        table.add_row(one.scope, one.period, *map(_cell, spent), f"{one.ratio:.0%}")
+    for budget in budgets:
+        amounts = (budget.used_usd, budget.limit_usd, budget.used_tokens, budget.limit_tokens)
+        table.add_row(budget.scope, budget.period, *map(_format_cell, amounts), f"{budget.ratio:.0%}")
     return table
 
 
 def _column(name: str, justify: JustifyMethod = "left") -> Column:
-    """Return a column that breaks what is too wide for the terminal: a cut amount would be another."""
+    """Return a column that wraps values that are too wide. A truncated amount would be a wrong amount."""
     return Column(name, justify=justify, overflow="fold")
 
 
-def _cell(value: Any) -> str:
+def _format_cell(value: Any) -> str:
     if value is None:
         return ""
     return money.to_text(value) if isinstance(value, Decimal) else str(value)

@@ -1,4 +1,4 @@
-"""Take long-term memory out and in."""
+"""Export and import long-term memories and conversations."""
 
 import sys
 from pathlib import Path
@@ -14,29 +14,29 @@ from shared.platform.resources import Resources
 
 
 def export_memories(tenant: str, agent: str | None, user: str | None, output: Path | None) -> None:
-    """Write a scope as NDJSON to a file or to standard output."""
+    """Write the memories of a scope as NDJSON to a file, or to standard output."""
     scope = Scope(tenant, agent or DEFAULT_AGENT, user)
     if output is None:
-        with_resources(lambda resources: _write(resources, scope, sys.stdout.buffer))
+        with_resources(lambda resources: _write_lines(resources, scope, sys.stdout.buffer))
         return
     with output.open("wb") as file:
-        with_resources(lambda resources: _write(resources, scope, file))
+        with_resources(lambda resources: _write_lines(resources, scope, file))
 
 
-async def _write(resources: Resources, scope: Scope, file: BinaryIO) -> None:
+async def _write_lines(resources: Resources, scope: Scope, file: BinaryIO) -> None:
     async for line in transfer.export(resources, scope):
         file.write(line)
 
 
 def import_memories(path: Path, tenant: str, agent: str | None, user: str | None, *, restore: bool) -> None:
-    """Import a file or folder and print the report as JSON."""
+    """Import a file or folder, and print the report as JSON. The tenant is created if it does not exist."""
     scope = Scope(tenant, agent or DEFAULT_AGENT, user)
     caller = Caller("command-line", tenant, frozenset({"read", "write", "admin"}))
-    report = with_resources(lambda resources: _take(resources, caller, scope, path, restore=restore))
+    report = with_resources(lambda resources: _import(resources, caller, scope, path, restore=restore))
     sys.stdout.write(orjson.dumps(report, option=orjson.OPT_INDENT_2).decode() + "\n")
 
 
-async def _take(
+async def _import(
     resources: Resources, caller: Caller, scope: Scope, path: Path, *, restore: bool
 ) -> dict[str, Any]:
     async with resources.postgres.for_tenant(scope.tenant) as connection:

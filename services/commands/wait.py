@@ -1,8 +1,8 @@
 """Wait for Postgres, and for the schema that this release needs.
 
-A pod that starts before the migration waits here, in an init container, instead of failing over and
-over. A schema newer than this release is good enough: during an upgrade the old release's pods must
-still be able to start, and a migration only makes changes that the previous release tolerates.
+A pod that starts before the migration waits in an init container instead of failing repeatedly. A
+schema that is newer than this release is accepted: during an upgrade, pods of the old release must
+still start, and a migration makes only changes that the previous release tolerates.
 """
 
 import asyncio
@@ -19,39 +19,41 @@ from services.commands.migrate import configuration
 from shared.foundation import config, errors
 from shared.infra.postgres import Postgres, create_engine
 
-_PAUSE = 1.0
-_NOT_YET = (errors.Unavailable, DBAPIError, asyncpg.PostgresError, OSError)
+_POLL_SECONDS = 1.0
+_RETRYABLE_ERRORS = (errors.Unavailable, DBAPIError, asyncpg.PostgresError, OSError)
 
 
-def wait_for_schema(within: float) -> None:
-    """Return once the schema is at least this release's.
+def wait_for_schema(timeout_seconds: float) -> None:
+    """Return once the schema is this release's or newer.
 
-    Raises errors.Unavailable after `within` seconds, and errors.Misconfigured at once if an earlier
-    development version made the database, because waiting does not help there.
+    Raise errors.Unavailable after `timeout_seconds`. Raise errors.Misconfigured at once if an earlier
+    development version made the database, because waiting does not help then.
     """
-    asyncio.run(_until(_schema, within))
+    asyncio.run(_poll(_check_schema, timeout_seconds))
 
 
-def wait_for_postgres(within: float) -> None:
-    """Return once Postgres answers as the schema's owner; raise errors.Unavailable after `within` seconds."""
-    asyncio.run(_until(_owner, within))
+def wait_for_postgres(timeout_seconds: float) -> None:
+    """Return once the schema's owner can connect. Raise errors.Unavailable after `timeout_seconds`."""
+    asyncio.run(_poll(_check_owner, timeout_seconds))
 
 
-async def _until(check: Callable[[config.Settings], Awaitable[None]], within: float) -> None:
-    settings, end = config.load(), time.monotonic() + within
+async def _poll(check: Callable[[config.Settings], Awaitable[None]], timeout_seconds: float) -> None:
+    settings, deadline = config.load(), time.monotonic() + timeout_seconds
     while True:
         try:
             await check(settings)
-        except _NOT_YET as error:
-            if time.monotonic() + _PAUSE > end:
+        except _RETRYABLE_ERRORS as error:
+            if time.monotonic() + _POLL_SECONDS > deadline:
                 reason = str(error) if isinstance(error, errors.Unavailable) else type(error).__name__
-                raise errors.Unavailable("postgres", f"not in {within:.0f} seconds: {reason}") from None
-            await asyncio.sleep(_PAUSE)
+                raise errors.Unavailable(
+                    "postgres", f"not ready within {timeout_seconds:.0f} seconds: {reason}"
+                ) from None
+            await asyncio.sleep(_POLL_SECONDS)
         else:
             return
 
 
-async def _schema(settings: config.Settings) -> None:
+async def _check_schema(settings: config.Settings) -> None:
     migrations = ScriptDirectory.from_config(configuration())
     postgres = Postgres(settings)
     try:
@@ -60,13 +62,13 @@ async def _schema(settings: config.Settings) -> None:
             current = await connection.scalar(text("SELECT version_num FROM alembic_version"))
     finally:
         await postgres.close()
-    needed = migrations.get_current_head()
-    older = {migration.revision for migration in migrations.walk_revisions()} - {needed} | {None}
-    if current in older:
-        raise errors.Unavailable("the schema", f"it is at {current}, this release needs {needed}")
+    newest = migrations.get_current_head()
+    outdated = {migration.revision for migration in migrations.walk_revisions()} - {newest} | {None}
+    if current in outdated:
+        raise errors.Unavailable("the schema", f"it is at {current}, this release needs {newest}")
 
 
-async def _owner(settings: config.Settings) -> None:
+async def _check_owner(settings: config.Settings) -> None:
     url = config.require_setting(settings.postgres_url, "LOCI_POSTGRES_URL")
     engine = create_engine(url, role="", pool_size=1)
     try:

@@ -66,7 +66,7 @@ class TextBody(ApiModel):
     metadata: dict[str, str] = {}
 
     def draft(self, field_prefix: str = "") -> TextDraft:
-        """Return the text to save. Raise errors.Invalid, naming `field_prefix` + field, if it breaks a rule."""
+        """Return the text to save. Raise errors.Invalid if it breaks a rule; its field follows the prefix."""
         return TextDraft(**self.model_dump()).validated(field_prefix)
 
 
