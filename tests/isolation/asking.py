@@ -1,4 +1,4 @@
-"""Ask a route, as a case says, and see what the answer tells."""
+"""Send the request of a case, and inspect its response."""
 
 import re
 from typing import Any
@@ -8,10 +8,10 @@ import httpx
 
 from tests.isolation.cases import Call
 from tests.isolation.ids import Ids
-from tests.isolation.planted import CANARY
+from tests.isolation.sample_tenant import SECRET
 
-# What differs between any two answers and tells nothing: moments, drawn ids, scores, seconds, and
-# versions of collections, which are moments too.
+# These differ between any two responses and reveal nothing: times, random ids, scores, durations, and
+# versions of collections, which are times too.
 _VARYING = re.compile(
     r"\d{4}-\d\d-\d\dT[\d:.]+(?:Z|\+00:00)?"
     r"|\b[0-9a-f]{8}-[0-9a-f-]{27}\b"
@@ -27,22 +27,22 @@ async def ask(client: httpx.AsyncClient, route: str, call: Call) -> httpx.Respon
     path = template
     for name, value in call.path.items():
         path = path.replace(f"{{{name}}}", quote(value))
-    sent: dict[str, Any] = {"params": dict(call.query), "headers": dict(call.headers)}
+    options: dict[str, Any] = {"params": dict(call.query), "headers": dict(call.headers)}
     if call.content is not None:
-        sent["content"] = call.content
+        options["content"] = call.content
     elif call.body is not None:
-        sent["json"] = call.body
-    return await client.request(method, path, **sent)
+        options["json"] = call.body
+    return await client.request(method, path, **options)
 
 
-def told(answer: httpx.Response, ids: Ids) -> str:
-    """Return an answer without what always varies and without the ids that were asked for."""
-    if answer.headers["content-type"].startswith("text/plain"):
-        return str(answer.status_code)  # metrics count everybody's requests
-    return f"{answer.status_code} {_VARYING.sub('…', ids.masked(answer.text))}"
+def comparable_text(response: httpx.Response, ids: Ids) -> str:
+    """Return a response without the parts that always vary and without the ids of its request."""
+    if response.headers["content-type"].startswith("text/plain"):
+        return str(response.status_code)  # metrics count the requests of all tenants
+    return f"{response.status_code} {_VARYING.sub('…', ids.masked(response.text))}"
 
 
-def betrays(answer: httpx.Response) -> bool:
-    """Tell whether the canary stands anywhere in an answer, in whatever case."""
-    whole = [answer.text, *(f"{name}: {value}" for name, value in answer.headers.items())]
-    return CANARY in "\n".join(whole).lower()
+def contains_secret(response: httpx.Response) -> bool:
+    """Return whether the secret is anywhere in a response or its headers, in lower or upper case."""
+    lines = [response.text, *(f"{name}: {value}" for name, value in response.headers.items())]
+    return SECRET in "\n".join(lines).lower()

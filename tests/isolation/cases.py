@@ -1,7 +1,7 @@
-"""What a stranger asks of each route with somebody else's ids: one case per route of the OpenAPI document.
+"""The requests that another tenant sends with foreign ids: one case per route of the OpenAPI document.
 
-A call says which status it expects of a tenant that has nothing. `CASES` must name every route:
-a route without a case fails the build.
+A call names the status that it expects for a tenant without records. `CASES` must name every route,
+or a test fails.
 """
 
 import json
@@ -14,7 +14,7 @@ from tests.isolation.ids import Ids
 
 @dataclass(frozen=True)
 class Call:
-    """One request to a case's route."""
+    """One request to the route of a case."""
 
     status: int
     path: Mapping[str, str] = field(default_factory=dict)
@@ -24,7 +24,7 @@ class Call:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-# Sent by the owner with the request key, and then by whoever asks with the same.
+# The owner sends it with an idempotency key; then other tenants send it with the same key.
 MESSAGE = {"message": "the gate", "explain": True}
 
 Case = Callable[[Ids], list[Call]]
@@ -35,11 +35,11 @@ def _scope(ids: Ids) -> dict[str, str]:
 
 
 def _key(ids: Ids) -> dict[str, str]:
-    return {"idempotency-key": ids.request_key}
+    return {"idempotency-key": ids.idempotency_key}
 
 
 def _of_memory(status: int) -> Case:
-    return lambda ids: [Call(status, {"memory_id": one}) for one in (ids.memory, ids.archived)]
+    return lambda ids: [Call(status, {"memory_id": memory_id}) for memory_id in (ids.memory, ids.archived)]
 
 
 def _of_scope(ids: Ids) -> list[Call]:
@@ -58,11 +58,11 @@ def _list_memories(ids: Ids) -> list[Call]:
 
 
 def _save(ids: Ids) -> list[Call]:
-    fact = {"content": ids.content, **_scope(ids)}
+    memory = {"content": ids.content, **_scope(ids)}
     source = {"session_id": ids.session, "seq": 1}
     return [
-        Call(201, body=fact, headers=_key(ids)),
-        Call(201, body=fact | {"tags": ["mine"], "source": source}),
+        Call(201, body=memory, headers=_key(ids)),
+        Call(201, body=memory | {"tags": ["mine"], "source": source}),
     ]
 
 
@@ -82,47 +82,53 @@ def _search_memories(ids: Ids) -> list[Call]:
     return [Call(200, body=_scope(ids) | body) for body in bodies]
 
 
-def _import(ids: Ids) -> list[Call]:
+def _import_lines(ids: Ids) -> list[Call]:
     lines = [
         {"id": ids.memory, "content": "a line of mine", "superseded_by": [ids.archived]},
         {"id": ids.archived, "content": ids.content, "derived_from": [ids.memory]},
     ]
     content = "\n".join(json.dumps(line) for line in lines).encode()
-    restored = _scope(ids) | {"restore": "true"}
-    return [Call(200, query=_scope(ids), content=content), Call(200, query=restored, content=content)]
+    restore = _scope(ids) | {"restore": "true"}
+    return [Call(200, query=_scope(ids), content=content), Call(200, query=restore, content=content)]
 
 
-def _change(ids: Ids) -> list[Call]:
+def _update(ids: Ids) -> list[Call]:
     bodies = ({"content": "taken over"}, {"importance": 0.1}, {"content": ids.content, "tags": ["taken"]})
-    return [Call(404, {"memory_id": one}, body=body) for one in (ids.memory, ids.archived) for body in bodies]
+    return [
+        Call(404, {"memory_id": memory_id}, body=body)
+        for memory_id in (ids.memory, ids.archived)
+        for body in bodies
+    ]
 
 
-def _desk(status: int, body: Any = None) -> Case:
+def _working_entry(status: int, body: Any = None) -> Case:
     def calls(ids: Ids) -> list[Call]:
-        keys = (ids.desk_key, f"patrol/{ids.patrol}/findings", f"subagent/{ids.patrol}/report")
-        full = [Call(status, {"key": key}, body=body) for key in keys]
-        bound = Call(status, {"key": "letters"}, {"namespace": ids.namespace}, body=body)
-        return [*full, bound]
+        keys = (ids.working_key, f"patrol/{ids.patrol}/findings", f"subagent/{ids.patrol}/report")
+        full_keys = [Call(status, {"key": key}, body=body) for key in keys]
+        relative_key = Call(status, {"key": "letters"}, {"namespace": ids.namespace}, body=body)
+        return [*full_keys, relative_key]
 
     return calls
 
 
-def _read_desk(ids: Ids) -> list[Call]:
-    parts = [f"subagent/{ids.patrol}/report-index", f"subagent/{ids.patrol}/report-chunk0"]
-    whole = Call(404, {"key": ids.desk_key}, {"full": "true"})
-    return [*_desk(404)(ids), whole, *(Call(404, {"key": part}) for part in parts)]
+def _read_working_entry(ids: Ids) -> list[Call]:
+    chunk_keys = [f"subagent/{ids.patrol}/report-index", f"subagent/{ids.patrol}/report-chunk0"]
+    full_value = Call(404, {"key": ids.working_key}, {"full": "true"})
+    return [*_working_entry(404)(ids), full_value, *(Call(404, {"key": key}) for key in chunk_keys)]
 
 
-def _prefixes(ids: Ids) -> list[Call]:
-    queries = ({"prefix": one} for one in (ids.namespace, ids.desk_key, "session", "patrol", "subagent"))
+def _each_prefix(ids: Ids) -> list[Call]:
+    queries = (
+        {"prefix": prefix} for prefix in (ids.namespace, ids.working_key, "session", "patrol", "subagent")
+    )
     return [Call(200, query=query) for query in queries]
 
 
-def _list_desk(ids: Ids) -> list[Call]:
-    return [Call(200), Call(200, query={"namespace": ids.namespace}), *_prefixes(ids)]
+def _list_working_entries(ids: Ids) -> list[Call]:
+    return [Call(200), Call(200, query={"namespace": ids.namespace}), *_each_prefix(ids)]
 
 
-def _search_desk(ids: Ids) -> list[Call]:
+def _search_working_entries(ids: Ids) -> list[Call]:
     bodies: list[dict[str, str]] = [
         {"query": "letters"},
         {"query": "letters", "prefix": ids.namespace},
@@ -132,10 +138,10 @@ def _search_desk(ids: Ids) -> list[Call]:
     return [Call(200, body=body) for body in bodies]
 
 
-def _open(ids: Ids) -> list[Call]:
-    opened = {"id": ids.session, **_scope(ids)}
+def _open_session(ids: Ids) -> list[Call]:
+    session = {"id": ids.session, **_scope(ids)}
     patrol = {"id": f"patrol-{ids.session}", "kind": "patrol", "name": ids.patrol, **_scope(ids)}
-    return [Call(201, body=opened, headers=_key(ids)), Call(201, body=opened), Call(201, body=patrol)]
+    return [Call(201, body=session, headers=_key(ids)), Call(201, body=session), Call(201, body=patrol)]
 
 
 def _list_sessions(ids: Ids) -> list[Call]:
@@ -176,7 +182,7 @@ def _list_signals(ids: Ids) -> list[Call]:
 
 
 def _of_directive(ids: Ids) -> list[Call]:
-    del ids  # its names are everybody's
+    del ids  # directives have the same names for every tenant
     return [Call(200, {"name": "memory-rules"})]
 
 
@@ -190,11 +196,13 @@ def _search_observations(ids: Ids) -> list[Call]:
 
 
 def _of_agent(status: int, body: Any = None, *, keyed: bool = False, **path: str) -> Case:
-    """Ask for an agent's; in `path` stand names of ids, or what is the same for everybody."""
+    """Ask for records of an agent. A value in `path` is the name of a field of `Ids`, or taken as it is."""
 
     def calls(ids: Ids) -> list[Call]:
-        named = {name: getattr(ids, value, value) for name, value in path.items()}
-        return [Call(status, {"agent_id": ids.agent, **named}, body=body, headers=_key(ids) if keyed else {})]
+        parameters = {name: getattr(ids, value, value) for name, value in path.items()}
+        return [
+            Call(status, {"agent_id": ids.agent, **parameters}, body=body, headers=_key(ids) if keyed else {})
+        ]
 
     return calls
 
@@ -204,28 +212,30 @@ def _put_file(ids: Ids) -> list[Call]:
 
 
 def _of_state(status: int, body: Any = None, **path: str) -> Case:
-    """Ask what sessions hold, durable and fleeting; in `path` stand words with `patrol` for the name."""
+    """Ask for the state of a `basic_session` and a `tmp` session. In `path`, `patrol` stands for the name."""
 
     def calls(ids: Ids) -> list[Call]:
-        named = {name: word.replace("patrol", ids.patrol) for name, word in path.items()}
-        sessions = (ids.session, f"patrol-{ids.session}")
-        return [Call(status, {"session_id": one, **named}, body=body) for one in sessions]
+        parameters = {name: word.replace("patrol", ids.patrol) for name, word in path.items()}
+        session_ids = (ids.session, f"patrol-{ids.session}")
+        return [
+            Call(status, {"session_id": session_id, **parameters}, body=body) for session_id in session_ids
+        ]
 
     return calls
 
 
 def _of_scratch(status: int, body: Any = None, **path: str) -> Case:
     def calls(ids: Ids) -> list[Call]:
-        named = {
+        parameters = {
             "name": ids.patrol,
             **{name: word.replace("patrol", ids.patrol) for name, word in path.items()},
         }
-        return [Call(status, named, query, body) for query in (_scope(ids), {"agent_id": ids.agent}, {})]
+        return [Call(status, parameters, query, body) for query in (_scope(ids), {"agent_id": ids.agent}, {})]
 
     return calls
 
 
-def _plain(_: Ids) -> list[Call]:
+def _without_ids(_: Ids) -> list[Call]:
     return [Call(200)]
 
 
@@ -235,11 +245,11 @@ def _report_spend(ids: Ids) -> list[Call]:
 
 
 def _spend(ids: Ids) -> list[Call]:
-    grouped = {"group_by": "agent,session,user,purpose,model,day"}
+    by_all = {"group_by": "agent,session,user,purpose,model,day"}
     queries: tuple[dict[str, str], ...] = (
         {},
-        grouped,
-        grouped | {"format": "csv"},
+        by_all,
+        by_all | {"format": "csv"},
         {"session_id": ids.session},
         _scope(ids),
     )
@@ -259,11 +269,11 @@ _TURN = {"role": "user", "content": "slipped in"}
 _ENTRY = {"role": "user", "content": "slipped in"}
 _VALUE = {"value": "slipped in"}
 _DOC = {"type": "doc", "value": {"slipped": "in"}}
-_LIKE = {"vector": [1.0, 0.0]}
+_VECTOR = {"vector": [1.0, 0.0]}
 _OBSERVATION = {"kind": "fact", "content": "slipped in"}
-# What answers of the whole tenant, or of the product itself: a stranger's is not empty, and a bound
-# key of the same tenant may read it.
-EVERYBODYS = {
+# These responses belong to the whole tenant or to the product. They are not empty for another tenant,
+# and a bound key of the same tenant may read them.
+SHARED_RESPONSES = {
     "GET /v1/prices",
     "GET /v1/directives",
     "GET /v1/directives/{name}",
@@ -272,7 +282,7 @@ EVERYBODYS = {
 
 CASES: dict[str, Case] = {
     "GET /v1/memories/export": _of_scope,
-    "POST /v1/memories/import": _import,
+    "POST /v1/memories/import": _import_lines,
     "POST /v1/memories": _save,
     "GET /v1/memories": _list_memories,
     "POST /v1/memories/batch": _save_batch,
@@ -280,17 +290,17 @@ CASES: dict[str, Case] = {
     "GET /v1/memories/categories": _of_scope,
     "GET /v1/memories/tags": _of_scope,
     "GET /v1/memories/{memory_id}": _of_memory(404),
-    "PATCH /v1/memories/{memory_id}": _change,
-    # An unknown id is a no-op that says so.
+    "PATCH /v1/memories/{memory_id}": _update,
+    # Deleting an unknown id is no error.
     "DELETE /v1/memories/{memory_id}": _of_memory(200),
     "GET /v1/memories/{memory_id}/history": _of_memory(404),
-    "GET /v1/working": _list_desk,
-    "DELETE /v1/working": _prefixes,
-    "POST /v1/working/search": _search_desk,
-    "PUT /v1/working/{key}": _desk(200, {"value": "mine"}),
-    "GET /v1/working/{key}": _read_desk,
-    "DELETE /v1/working/{key}": _desk(200),
-    "POST /v1/sessions": _open,
+    "GET /v1/working": _list_working_entries,
+    "DELETE /v1/working": _each_prefix,
+    "POST /v1/working/search": _search_working_entries,
+    "PUT /v1/working/{key}": _working_entry(200, {"value": "mine"}),
+    "GET /v1/working/{key}": _read_working_entry,
+    "DELETE /v1/working/{key}": _working_entry(200),
+    "POST /v1/sessions": _open_session,
     "GET /v1/sessions": _list_sessions,
     "POST /v1/sessions/{session_id}/turns/batch": _in_session(404, {"turns": [_TURN]}, keyed=True),
     "POST /v1/sessions/{session_id}/turns": _in_session(404, _TURN, keyed=True),
@@ -313,7 +323,7 @@ CASES: dict[str, Case] = {
     "PUT /v1/sessions/{session_id}/collections/{label}": _of_state(404, _DOC, label="patrol"),
     "GET /v1/sessions/{session_id}/collections/{label}": _of_state(404, label="patrol"),
     "DELETE /v1/sessions/{session_id}/collections/{label}": _of_state(404, label="patrol"),
-    "POST /v1/sessions/{session_id}/collections/{label}/search": _of_state(404, _LIKE, label="patrol"),
+    "POST /v1/sessions/{session_id}/collections/{label}/search": _of_state(404, _VECTOR, label="patrol"),
     "GET /v1/sessions/{session_id}/files": _of_state(404),
     "GET /v1/sessions/{session_id}/files/{name}": _of_state(404, name="collections/patrol.json"),
     "GET /v1/stores/{name}": _of_scratch(200),
@@ -326,7 +336,7 @@ CASES: dict[str, Case] = {
     "PUT /v1/stores/{name}/collections/{label}": _of_scratch(200, _DOC, label="patrol"),
     "GET /v1/stores/{name}/collections/{label}": _of_scratch(404, label="patrol"),
     "DELETE /v1/stores/{name}/collections/{label}": _of_scratch(200, label="patrol"),
-    "POST /v1/stores/{name}/collections/{label}/search": _of_scratch(404, _LIKE, label="patrol"),
+    "POST /v1/stores/{name}/collections/{label}/search": _of_scratch(404, _VECTOR, label="patrol"),
     "POST /v1/sessions/{session_id}/observations": _in_session(404, _OBSERVATION, keyed=True),
     "GET /v1/sessions/{session_id}/observations": _in_session(404),
     "POST /v1/observations/search": _search_observations,
@@ -346,7 +356,7 @@ CASES: dict[str, Case] = {
     "PUT /v1/agents/{agent_id}/files/{name}": _put_file,
     "GET /v1/agents/{agent_id}/files/{name}": _of_agent(404, name="patrol"),
     "DELETE /v1/agents/{agent_id}/files/{name}": _of_agent(200, name="patrol"),
-    "GET /v1/directives": _plain,
+    "GET /v1/directives": _without_ids,
     "GET /v1/directives/{name}": _of_directive,
     "PUT /v1/directives/{name}": lambda _: [Call(200, {"name": "memory-rules"}, body={"text": "mine"})],
     "GET /v1/directives/{name}/history": _of_directive,
@@ -358,16 +368,16 @@ CASES: dict[str, Case] = {
     "POST /v1/sessions/{session_id}/spend": _report_spend,
     "GET /v1/sessions/{session_id}/spend": _in_session(404),
     "GET /v1/spend": _spend,
-    "GET /v1/prices": _plain,
+    "GET /v1/prices": _without_ids,
     "PUT /v1/prices/{model}": lambda _: [Call(200, {"model": "m"}, body={"input": 1})],
     "DELETE /v1/prices/{model}": lambda _: [Call(200, {"model": "m"})],
-    "GET /v1/budgets": _plain,
+    "GET /v1/budgets": _without_ids,
     "GET /v1/budgets/{scope}": _of_budget(404),
     "PUT /v1/budgets/{scope}": _of_budget(200, _LIMIT),
     "DELETE /v1/budgets/{scope}": _of_budget(200),
     "DELETE /v1/users/{user_id}": lambda ids: [Call(200, {"user_id": ids.user})],
-    "GET /healthz": _plain,
-    "GET /readyz": _plain,
-    "GET /metrics": _plain,
-    "GET /v1/status": _plain,
+    "GET /healthz": _without_ids,
+    "GET /readyz": _without_ids,
+    "GET /metrics": _without_ids,
+    "GET /v1/status": _without_ids,
 }

@@ -1,4 +1,4 @@
-"""One house for all of these tests: a tenant that owns something of everything, and its models."""
+"""One stack for all of these tests: a tenant that owns a record of every kind, and its models."""
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
@@ -12,7 +12,7 @@ import pytest_asyncio
 from shared.foundation import config
 from tests import state
 from tests.conftest import Gateway, serving
-from tests.isolation import by_hand, planted, tenant_filter
+from tests.isolation import raw_rows, sample_tenant, tenant_filter
 from tests.isolation.ids import Ids
 from tests.standins.models import ModelServer
 from tests.state import State, StateInspector
@@ -20,21 +20,21 @@ from tests.state import State, StateInspector
 
 @dataclass(frozen=True)
 class IsolationStack:
-    """A served gateway, the ids of what its tenant owns, and all that as it was planted."""
+    """A served gateway, the ids of its tenant's records, and the initial state of these records."""
 
     gateway: Gateway
     ids: Ids
     settings: config.Settings
-    eye: StateInspector
-    planted: State
+    inspector: StateInspector
+    initial_state: State
 
     async def state(self) -> State:
-        """Return what the stores hold of the owner now."""
+        """Return what the databases hold of the owner now."""
         await self.gateway.resources.index_writer.close()
-        return await self.eye.of_tenant(self.gateway.tenant)
+        return await self.inspector.of_tenant(self.gateway.tenant)
 
     def stranger(self) -> str:
-        """Return the name of a tenant that has nothing; it begins like the owner's, which must not matter."""
+        """Return a new tenant's name. It begins with the owner's name, which must not give it any access."""
         return f"{self.gateway.tenant}/{uuid4().hex[:8]}"
 
 
@@ -45,10 +45,10 @@ def module_models() -> Iterator[ModelServer]:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def house(
+async def stack(
     make_settings: Callable[..., config.Settings], module_models: ModelServer
 ) -> AsyncIterator[IsolationStack]:
-    """Serve a gateway with models, on a database of its own, and plant a tenant."""
+    """Serve a gateway with models on a database of its own, and give a tenant a record of every kind."""
     url = module_models.url
     endpoints: dict[str, Any] = {
         "llm_base_url": url,
@@ -59,15 +59,15 @@ async def house(
     }
     settings = make_settings(apart=True, recall_past_turns=5, **endpoints)
     async with serving(settings, f"t-{uuid4().hex[:12]}") as gateway:
-        ids = await planted.plant(gateway, module_models)
-        async with state.watching(settings) as eye:
-            await by_hand.fill(eye, gateway.tenant, ids, planted.CANARY)
-            yield IsolationStack(gateway, ids, settings, eye, await eye.of_tenant(gateway.tenant))
+        ids = await sample_tenant.fill(gateway, module_models)
+        async with state.watching(settings) as inspector:
+            await raw_rows.fill(inspector, gateway.tenant, ids, sample_tenant.SECRET)
+            yield IsolationStack(gateway, ids, settings, inspector, await inspector.of_tenant(gateway.tenant))
 
 
-@pytest.fixture(params=["both locks", "row-level security alone"])
-def locks(request: pytest.FixtureRequest, house: IsolationStack) -> AbstractContextManager[Any]:
-    """Return what runs a block with the application's tenant filter, and without it."""
-    if request.param == "both locks":
+@pytest.fixture(params=["filter and row-level security", "row-level security alone"])
+def protection(request: pytest.FixtureRequest, stack: IsolationStack) -> AbstractContextManager[Any]:
+    """Return a context that runs a block with the application's tenant filter, or without it."""
+    if request.param == "filter and row-level security":
         return nullcontext()
-    return tenant_filter.switched_off(house.gateway.resources.postgres.engine)
+    return tenant_filter.disabled(stack.gateway.resources.postgres.engine)

@@ -1,7 +1,7 @@
-"""The names by which a tenant's things are asked for: those that are there, and such as nobody has.
+"""The ids that requests name: those of existing records, and valid ones that no record has.
 
-Everything that another tenant may come to know or guess. None of them holds the canary: an answer
-may repeat what it was asked for.
+They are all that another tenant may learn or guess. None contains the secret, because a response may
+repeat the ids of its request.
 """
 
 import base64
@@ -13,7 +13,7 @@ import uuid_utils
 
 @dataclass(frozen=True)
 class Ids:
-    """One value for everything that a route can be given."""
+    """One value for each kind of id that a route takes."""
 
     memory: str
     archived: str
@@ -22,39 +22,39 @@ class Ids:
     patrol: str
     user: str
     agent: str
-    desk_key: str
+    working_key: str
     namespace: str
     cursor: str
     session_cursor: str
-    request_key: str
+    idempotency_key: str
     run: str
     text: str
 
     def masked(self, text: str) -> str:
-        """Return a text with these values replaced by their names."""
-        named = [(getattr(self, field.name), field.name) for field in fields(self)]
-        for value, name in sorted(named, key=lambda pair: len(pair[0]), reverse=True):
+        """Return a text in which these ids are replaced by their field names."""
+        values = [(getattr(self, field.name), field.name) for field in fields(self)]
+        for value, name in sorted(values, key=lambda pair: len(pair[0]), reverse=True):
             text = text.replace(value, f"<{name}>")
         return text
 
 
 def made_up() -> Ids:
-    """Return ids of the right form that name nothing."""
-    mark = secrets.token_hex(4)
-    session = f"s-{mark}"
+    """Return valid ids that no record has."""
+    suffix = secrets.token_hex(4)
+    session = f"s-{suffix}"
     return Ids(
         memory=secrets.token_hex(6),
         archived=secrets.token_hex(6),
-        content=f"The gate opens at seven, says {mark}.",
+        content=f"The gate opens at seven, says {suffix}.",
         session=session,
-        patrol=f"patrol-{mark}",
-        user=f"u-{mark}",
-        agent=f"a-{mark}",
-        desk_key=f"session/{session}/letters",
+        patrol=f"patrol-{suffix}",
+        user=f"u-{suffix}",
+        agent=f"a-{suffix}",
+        working_key=f"session/{session}/letters",
         namespace=f"session/{session}",
         cursor=_cursor(secrets.token_hex(6)),
         session_cursor=_cursor(session),
-        request_key=f"order-{mark}",
+        idempotency_key=f"order-{suffix}",
         run=str(uuid_utils.uuid7()),
         text=str(uuid_utils.uuid7()),
     )

@@ -1,8 +1,8 @@
-"""The application's own tenant filter, switched off where no statement can slip past: at the driver.
+"""Disable the application's own tenant filter at the driver, which every statement passes.
 
-`shared.infra.postgres.owned_by` builds the filter, and a few statements of text write it out.
-All of them reach the driver as `tenant = $n`; there the comparison is replaced by one that always
-holds. What still keeps tenants apart is row-level security alone.
+`shared.infra.postgres.tenant_filter` builds the filter, and a few textual statements contain it. All
+of them reach the driver as `tenant = $n`; this comparison is replaced by one that is always true. Then
+only row-level security keeps tenants apart.
 """
 
 import re
@@ -18,28 +18,28 @@ _FILTER = re.compile(r"(?<!\w)(?:\w+\.)?tenant = (\$\d+(?:::\w+)?)")
 
 
 @dataclass
-class Seen:
-    """The statements that ran while the filter was off, as they would have run and as they did."""
+class RewrittenStatements:
+    """The statements that ran without the filter: the original text, and the text that ran instead."""
 
     unfiltered: dict[str, str] = field(default_factory=dict)
 
 
 @contextmanager
-def switched_off(engine: AsyncEngine) -> Iterator[Seen]:
+def disabled(engine: AsyncEngine) -> Iterator[RewrittenStatements]:
     """Run every statement of an engine without its tenant filter."""
-    seen = Seen()
+    statements = RewrittenStatements()
 
     def unfilter(
         _connection: Any, _cursor: Any, statement: str, parameters: Any, _context: Any, _many: Any
     ) -> tuple[str, Any]:
-        # The parameter stays, or the driver would miss it.
+        # The parameter must stay in the text, because the driver still sends its value.
         rewritten = _FILTER.sub(r"\1::text IS NOT NULL", statement)
         if rewritten != statement:
-            seen.unfiltered[statement] = rewritten
+            statements.unfiltered[statement] = rewritten
         return rewritten, parameters
 
     event.listen(engine.sync_engine, "before_cursor_execute", unfilter, retval=True)
     try:
-        yield seen
+        yield statements
     finally:
         event.remove(engine.sync_engine, "before_cursor_execute", unfilter)

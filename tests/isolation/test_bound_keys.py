@@ -1,17 +1,17 @@
-"""A key that is bound to an agent, a user or a namespace reaches nothing beyond, inside its own tenant.
+"""A key that is bound to an agent, a user or a namespace reaches nothing else of its own tenant.
 
-Every route is asked with the ids of what the planted agent and user own, by keys of the same
-tenant that are bound to somebody else.
+Keys of the same tenant that are bound to another agent or user send the requests of every route, with
+the ids of the sample agent's and user's records.
 """
 
 from dataclasses import replace
 
 import pytest
 
-from tests.isolation.asking import ask, betrays
-from tests.isolation.cases import CASES, EVERYBODYS, MESSAGE
+from tests.isolation.asking import ask, contains_secret
+from tests.isolation.cases import CASES, MESSAGE, SHARED_RESPONSES
 from tests.isolation.conftest import IsolationStack
-from tests.isolation.planted import CANARY, scope
+from tests.isolation.sample_tenant import SECRET, scope
 from tests.state import State
 
 OTHER = "somebody-else"
@@ -22,162 +22,164 @@ bindings = pytest.mark.parametrize("bound", BINDINGS, ids="+".join)
 @bindings
 @pytest.mark.parametrize("route", CASES)
 async def test_a_bound_key_reaches_nothing_of_another_agent_or_user(
-    house: IsolationStack, bound: dict[str, str], route: str
+    stack: IsolationStack, bound: dict[str, str], route: str
 ) -> None:
-    """Asked under the victim's names, and under the key's own."""
-    own = replace(house.ids, agent=bound.get("agent_id", house.ids.agent))
-    own = replace(own, user=bound.get("user_id", house.ids.user))
-    async with await house.gateway.another(**bound) as client:
-        for ids in (house.ids, own):
+    """Send the requests under the owner's agent and user, and under those of the key."""
+    own = replace(stack.ids, agent=bound.get("agent_id", stack.ids.agent))
+    own = replace(own, user=bound.get("user_id", stack.ids.user))
+    async with await stack.gateway.another(**bound) as client:
+        for ids in (stack.ids, own):
             for call in CASES[route](ids):
-                answer = await ask(client, route, call)
-                assert answer.status_code < 500, answer.text
-                assert route in EVERYBODYS or not betrays(answer), answer.text
-    _assert_untouched(house, await house.state())
+                response = await ask(client, route, call)
+                assert response.status_code < 500, response.text
+                assert route in SHARED_RESPONSES or not contains_secret(response), response.text
+    _assert_unchanged(stack, await stack.state())
 
 
-def _assert_untouched(house: IsolationStack, now: State) -> None:
-    """All that was planted is there; the lists of namespaces and of scratch stores, hints, may have grown."""
-    tag = f"{{{house.gateway.tenant}}}"
-    hints = (f"{tag}:namespaces", f"{tag}:expiries", f":scratch:{tag}:")
-    changed = {name for name, value in house.planted.items() if now.get(name) != value}
-    assert not {name for name in changed if not any(hint in name for hint in hints)}
+def _assert_unchanged(stack: IsolationStack, state: State) -> None:
+    """Assert that all records are unchanged. The lists of namespaces and of scratch stores may have grown."""
+    tag = f"{{{stack.gateway.tenant}}}"
+    name_lists = (f"{tag}:names", f"{tag}:until", f":scratch:{tag}:")
+    changed = {name for name, value in stack.initial_state.items() if state.get(name) != value}
+    assert not {name for name in changed if not any(name_list in name for name_list in name_lists)}
 
 
 @bindings
 async def test_naming_another_agent_or_user_is_forbidden_and_names_the_binding(
-    house: IsolationStack, bound: dict[str, str]
+    stack: IsolationStack, bound: dict[str, str]
 ) -> None:
-    async with await house.gateway.another(**bound) as client:
-        answers = [
-            await client.get("/v1/memories", params=scope(house.ids)),
-            await client.get("/v1/sessions", params=scope(house.ids)),
-            await client.get("/v1/memories/export", params=scope(house.ids)),
-            await client.post("/v1/memories", json={"content": "x", **scope(house.ids)}),
-            await client.post("/v1/memories/search", json={"query": "x", **scope(house.ids)}),
-            await client.post("/v1/turns/search", json={"query": "x", **scope(house.ids)}),
-            await client.post("/v1/sessions", json=scope(house.ids)),
+    async with await stack.gateway.another(**bound) as client:
+        responses = [
+            await client.get("/v1/memories", params=scope(stack.ids)),
+            await client.get("/v1/sessions", params=scope(stack.ids)),
+            await client.get("/v1/memories/export", params=scope(stack.ids)),
+            await client.post("/v1/memories", json={"content": "x", **scope(stack.ids)}),
+            await client.post("/v1/memories/search", json={"query": "x", **scope(stack.ids)}),
+            await client.post("/v1/turns/search", json={"query": "x", **scope(stack.ids)}),
+            await client.post("/v1/sessions", json=scope(stack.ids)),
         ]
     field = next(iter(bound))
-    assert [one.status_code for one in answers] == [403] * len(answers)
-    assert {one.json()["detail"] for one in answers} == {f"this key is bound to {field} '{OTHER}'"}
+    assert [response.status_code for response in responses] == [403] * len(responses)
+    assert {response.json()["detail"] for response in responses} == {
+        f"this key is bound to {field} '{OTHER}'"
+    }
 
 
 @bindings
-async def test_another_agents_or_users_things_are_not_found(
-    house: IsolationStack, bound: dict[str, str]
+async def test_records_of_another_agent_or_user_are_not_found(
+    stack: IsolationStack, bound: dict[str, str]
 ) -> None:
-    ids = house.ids
+    ids = stack.ids
     paths = [
         f"/v1/memories/{ids.memory}",
         f"/v1/memories/{ids.memory}/history",
         f"/v1/sessions/{ids.session}",
         f"/v1/sessions/{ids.session}/turns",
-        f"/v1/working/{ids.desk_key}",
-        f"/v1/working/patrol/{ids.patrol}/{CANARY}",
+        f"/v1/working/{ids.working_key}",
+        f"/v1/working/patrol/{ids.patrol}/{SECRET}",
         f"/v1/working/subagent/{ids.patrol}/report-index",
     ]
-    async with await house.gateway.another(**bound) as client:
+    async with await stack.gateway.another(**bound) as client:
         assert [(await client.get(path)).status_code for path in paths] == [404] * len(paths)
-        told = await client.post(f"/v1/sessions/{ids.session}/context", json=MESSAGE)
-        assert told.status_code == 404
+        context = await client.post(f"/v1/sessions/{ids.session}/context", json=MESSAGE)
+        assert context.status_code == 404
 
 
 @pytest.mark.parametrize("kind", ["patrol", "subagent", "session"])
 @bindings
-async def test_a_bound_key_clears_one_namespace_of_its_own_and_no_whole_kind_of_desks(
-    house: IsolationStack, bound: dict[str, str], kind: str
+async def test_a_bound_key_clears_its_own_namespace_and_no_whole_kind_of_namespaces(
+    stack: IsolationStack, bound: dict[str, str], kind: str
 ) -> None:
-    async with await house.gateway.another(**bound) as client:
-        opened = {"kind": kind, "id": f"clearing-{kind}-{'-'.join(bound)}"}
-        mine = (await client.post("/v1/sessions", json=opened)).json()["namespace"]
-        await client.put(f"/v1/working/{mine}/note", json={"value": "mine"})
-        whole = await client.delete("/v1/working", params={"prefix": kind})
-        assert whole.status_code == 403
-        assert OTHER in whole.json()["detail"]
-        assert (await client.delete("/v1/working", params={"prefix": mine})).json()["deleted"] == 1
-    _assert_untouched(house, await house.state())
+    async with await stack.gateway.another(**bound) as client:
+        session = {"kind": kind, "id": f"clearing-{kind}-{'-'.join(bound)}"}
+        namespace = (await client.post("/v1/sessions", json=session)).json()["namespace"]
+        await client.put(f"/v1/working/{namespace}/note", json={"value": "mine"})
+        whole_kind = await client.delete("/v1/working", params={"prefix": kind})
+        assert whole_kind.status_code == 403
+        assert OTHER in whole_kind.json()["detail"]
+        assert (await client.delete("/v1/working", params={"prefix": namespace})).json()["deleted"] == 1
+    _assert_unchanged(stack, await stack.state())
 
 
-async def test_an_agents_key_erases_no_user_because_an_erasure_covers_every_agent(
-    house: IsolationStack,
+async def test_a_key_bound_to_an_agent_erases_no_user_because_an_erasure_covers_every_agent(
+    stack: IsolationStack,
 ) -> None:
-    async with await house.gateway.another(agent_id=OTHER) as client:
-        answer = await client.delete(f"/v1/users/{house.ids.user}")
-    assert answer.status_code == 403
-    assert OTHER in answer.json()["detail"]
-    _assert_untouched(house, await house.state())
+    async with await stack.gateway.another(agent_id=OTHER) as client:
+        response = await client.delete(f"/v1/users/{stack.ids.user}")
+    assert response.status_code == 403
+    assert OTHER in response.json()["detail"]
+    _assert_unchanged(stack, await stack.state())
 
 
-async def test_the_same_request_key_of_two_bound_keys_is_two_requests(house: IsolationStack) -> None:
+async def test_the_same_idempotency_key_of_two_bound_keys_means_two_requests(stack: IsolationStack) -> None:
     body, headers = {"content": "the same words"}, {"idempotency-key": "both-chose-this"}
     owners = []
     for user in ("ada", "bob", "ada"):
-        async with await house.gateway.another(user_id=user) as client:
+        async with await stack.gateway.another(user_id=user) as client:
             saved = await client.post("/v1/memories", json=body, headers=headers)
             assert saved.status_code == 201, saved.text
             owners.append((saved.json()["user_id"], saved.json()["reinforcement_count"]))
     assert owners == [("ada", 1), ("bob", 1), ("ada", 1)]
 
 
-async def test_a_users_key_sees_what_is_common_and_its_own(house: IsolationStack) -> None:
+async def test_a_users_key_sees_the_common_memories_and_its_own(stack: IsolationStack) -> None:
     for user in (None, "carol", "dave"):
-        fact = {"content": f"a lantern, told by {user}", "agent_id": "inn", "user_id": user}
-        assert (await house.gateway.client.post("/v1/memories", json=fact)).status_code == 201
-    async with await house.gateway.another(agent_id="inn", user_id="carol") as client:
-        found = await client.post("/v1/memories/search", json={"query": "lantern"})
+        memory = {"content": f"a lantern, told by {user}", "agent_id": "inn", "user_id": user}
+        assert (await stack.gateway.client.post("/v1/memories", json=memory)).status_code == 201
+    async with await stack.gateway.another(agent_id="inn", user_id="carol") as client:
+        hits = await client.post("/v1/memories/search", json={"query": "lantern"})
         listed = await client.get("/v1/memories")
-    for answer in (found, listed):
-        assert {one["user_id"] for one in answer.json()["results"]} == {None, "carol"}
+    for response in (hits, listed):
+        assert {memory["user_id"] for memory in response.json()["results"]} == {None, "carol"}
 
 
-async def test_others_desks_take_no_place_among_the_best_that_a_key_is_shown(house: IsolationStack) -> None:
+async def test_entries_that_a_key_may_not_see_take_no_place_among_its_hits(stack: IsolationStack) -> None:
     body = {"id": "harbour/night", "agent_id": "harbour"}
-    assert (await house.gateway.client.post("/v1/sessions", json=body)).status_code == 201
+    assert (await stack.gateway.client.post("/v1/sessions", json=body)).status_code == 201
     for key in ("session/harbour:night/mine", *(f"session/else{n}/theirs" for n in range(5))):
-        written = await house.gateway.client.put(f"/v1/working/{key}", json={"value": "the harbour lamp"})
+        written = await stack.gateway.client.put(f"/v1/working/{key}", json={"value": "the harbour lamp"})
         assert written.status_code == 200, written.text
-    async with await house.gateway.another(agent_id="harbour") as client:
+    async with await stack.gateway.another(agent_id="harbour") as client:
         for query in ("harbour lamp", None):
-            found = await client.post("/v1/working/search", json={"query": query, "limit": 1})
-            assert [one["key"] for one in found.json()["results"]] == ["session/harbour:night/mine"]
+            hits = await client.post("/v1/working/search", json={"query": query, "limit": 1})
+            assert [entry["key"] for entry in hits.json()["results"]] == ["session/harbour:night/mine"]
 
 
-async def test_a_key_can_be_bound_to_the_desk_of_a_session_with_a_path_for_an_id(
-    house: IsolationStack,
+async def test_a_key_can_be_bound_to_the_namespace_of_a_session_whose_id_is_a_path(
+    stack: IsolationStack,
 ) -> None:
-    async with await house.gateway.another(namespace="session/quay:1") as client:
+    async with await stack.gateway.another(namespace="session/quay:1") as client:
         assert (await client.put("/v1/working/note", json={"value": "x"})).json()[
             "key"
         ] == "session/quay:1/note"
 
 
-async def test_a_namespaces_key_writes_there_and_nowhere_else(house: IsolationStack) -> None:
-    async with await house.gateway.another(namespace="session/mine") as client:
+async def test_a_key_bound_to_a_namespace_writes_only_there(stack: IsolationStack) -> None:
+    async with await stack.gateway.another(namespace="session/mine") as client:
         written = await client.put("/v1/working/note", json={"value": "mine"})
         assert written.json()["key"] == "session/mine/note"
-        refused = [
-            await client.put(f"/v1/working/{house.ids.desk_key}", json={"value": "x"}),
-            await client.delete(f"/v1/working/{house.ids.desk_key}"),
-            await client.delete("/v1/working", params={"prefix": house.ids.namespace}),
+        responses = [
+            await client.put(f"/v1/working/{stack.ids.working_key}", json={"value": "x"}),
+            await client.delete(f"/v1/working/{stack.ids.working_key}"),
+            await client.delete("/v1/working", params={"prefix": stack.ids.namespace}),
             await client.delete("/v1/working", params={"prefix": "session"}),
-            await client.put("/v1/working/x", json={"value": "x"}, params={"namespace": house.ids.namespace}),
+            await client.put("/v1/working/x", json={"value": "x"}, params={"namespace": stack.ids.namespace}),
         ]
-    assert [one.status_code for one in refused] == [403] * len(refused)
-    assert all("session/mine" in one.json()["detail"] for one in refused)
-    _assert_untouched(house, await house.state())
+    assert [response.status_code for response in responses] == [403] * len(responses)
+    assert all("session/mine" in response.json()["detail"] for response in responses)
+    _assert_unchanged(stack, await stack.state())
 
 
 @pytest.mark.parametrize("route", [route for route in CASES if not route.startswith("GET")])
-async def test_a_key_does_only_what_its_rights_say(house: IsolationStack, route: str) -> None:
-    """`read` alone searches; whatever writes asks for `write`, erasing a user for `admin`."""
-    searches, erases = route.endswith("/search"), "/v1/users/" in route
-    assert await _status(house, route, ["read"]) == (200 if searches else 403)
-    assert not searches or await _status(house, route, ["write"]) == 403
-    assert not erases or await _status(house, route, ["read", "write"]) == 403
-    _assert_untouched(house, await house.state())
+async def test_a_key_does_only_what_its_rights_allow(stack: IsolationStack, route: str) -> None:
+    """Require `read` for searches, `write` for all that writes, and `admin` for erasing a user."""
+    is_search, is_erasure = route.endswith("/search"), "/v1/users/" in route
+    assert await _send_with_rights(stack, route, ["read"]) == (200 if is_search else 403)
+    assert not is_search or await _send_with_rights(stack, route, ["write"]) == 403
+    assert not is_erasure or await _send_with_rights(stack, route, ["read", "write"]) == 403
+    _assert_unchanged(stack, await stack.state())
 
 
-async def _status(house: IsolationStack, route: str, rights: list[str]) -> int:
-    async with await house.gateway.another(rights=rights) as client:
-        return (await ask(client, route, CASES[route](house.ids)[0])).status_code
+async def _send_with_rights(stack: IsolationStack, route: str, rights: list[str]) -> int:
+    async with await stack.gateway.another(rights=rights) as client:
+        return (await ask(client, route, CASES[route](stack.ids)[0])).status_code

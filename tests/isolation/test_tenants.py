@@ -1,9 +1,9 @@
-"""Decision 7, I6, Errors: a tenant sees and changes nothing of another's, route by route.
+"""A tenant sees and changes no record of another tenant, on every route.
 
-Each route is asked twice by a tenant that has nothing: with the ids of another tenant's things and
-with ids that nobody has. The answers must be the same, or they would tell what exists. Then a
-tenant that has things of its own under all of those ids asks. All of it with both locks, and with
-row-level security alone.
+A tenant without records sends the requests of each route twice: with the ids of another tenant's
+records, and with ids that no record has. The responses must be equal, or they would reveal what
+exists. Then a tenant sends them that has its own records under the same ids. All this is done with the
+tenant filter and row-level security, and with row-level security alone.
 """
 
 from contextlib import AbstractContextManager
@@ -13,121 +13,129 @@ import httpx
 import pytest
 
 from tests.conftest import Gateway, serving
-from tests.isolation import planted, tenant_filter
-from tests.isolation.asking import ask, betrays, told
-from tests.isolation.cases import CASES, EVERYBODYS
+from tests.isolation import sample_tenant, tenant_filter
+from tests.isolation.asking import ask, comparable_text, contains_secret
+from tests.isolation.cases import CASES, SHARED_RESPONSES
 from tests.isolation.conftest import IsolationStack
 from tests.isolation.ids import Ids, made_up
-from tests.isolation.planted import CANARY
+from tests.isolation.sample_tenant import SECRET
 
-Locks = AbstractContextManager[Any]
+Protection = AbstractContextManager[Any]
 
 
-async def test_every_route_of_the_openapi_document_has_a_case_here(house: IsolationStack) -> None:
-    document = (await house.gateway.client.get("/openapi.json")).json()
+async def test_every_route_of_the_openapi_document_has_a_case(stack: IsolationStack) -> None:
+    document = (await stack.gateway.client.get("/openapi.json")).json()
     routes = {f"{verb.upper()} {path}" for path, verbs in document["paths"].items() for verb in verbs}
     assert routes == set(CASES), "give a new route a case in tests/isolation/cases.py"
 
 
-async def test_the_owner_has_something_in_every_table_a_tenant_has_and_in_every_store(
-    house: IsolationStack,
+async def test_the_owner_has_a_record_in_every_table_with_a_tenant_and_in_every_database(
+    stack: IsolationStack,
 ) -> None:
-    kinds = {name.split(" ")[0] for name in house.planted}
-    assert kinds >= set(await house.eye.tables()), "what is not planted can't be seen to leak"
+    kinds = {name.split(" ")[0] for name in stack.initial_state}
+    assert kinds >= set(await stack.inspector.tables()), (
+        "a leak of a kind that the owner lacks would go unnoticed"
+    )
     assert "redis" in kinds
-    assert len([kind for kind in kinds if kind.startswith(house.settings.prefix)]) == 4
+    assert len([kind for kind in kinds if kind.startswith(stack.settings.prefix)]) == 4
 
 
 @pytest.mark.parametrize("route", CASES)
-async def test_a_stranger_sees_and_changes_nothing_and_learns_not_even_what_exists(
-    house: IsolationStack, locks: Locks, route: str
+async def test_another_tenant_sees_and_changes_nothing_and_learns_not_what_exists(
+    stack: IsolationStack, protection: Protection, route: str
 ) -> None:
-    with locks:
-        foreign = await _answers(house, route, house.ids)
-        nowhere = await _answers(house, route, made_up())
-    assert foreign == nowhere, "an answer tells whether the id exists"
-    assert await house.state() == house.planted
+    with protection:
+        for_foreign_ids = await _responses(stack, route, stack.ids)
+        for_unused_ids = await _responses(stack, route, made_up())
+    assert for_foreign_ids == for_unused_ids, "a response reveals whether the id exists"
+    assert await stack.state() == stack.initial_state
 
 
-async def _answers(house: IsolationStack, route: str, ids: Ids) -> list[str]:
-    async with await house.gateway.another(house.stranger()) as client:
+async def _responses(stack: IsolationStack, route: str, ids: Ids) -> list[str]:
+    async with await stack.gateway.another(stack.stranger()) as client:
         calls = CASES[route](ids)
-        answers = [await ask(client, route, call) for call in calls]
-    for call, answer in zip(calls, answers, strict=True):
-        assert answer.status_code == call.status, answer.text
-        assert not betrays(answer), answer.text
-        if (route.startswith("GET") or route.endswith("/search")) and route not in EVERYBODYS:
-            assert _is_empty(answer), answer.text
-    return [told(answer, ids) for answer in answers]
+        responses = [await ask(client, route, call) for call in calls]
+    for call, response in zip(calls, responses, strict=True):
+        assert response.status_code == call.status, response.text
+        assert not contains_secret(response), response.text
+        if (route.startswith("GET") or route.endswith("/search")) and route not in SHARED_RESPONSES:
+            assert _is_empty(response), response.text
+    return [comparable_text(response, ids) for response in responses]
 
 
-def _is_empty(answer: httpx.Response) -> bool:
-    if answer.headers["content-type"] == "application/x-ndjson":
-        return answer.content == b""
-    listed = answer.json() if answer.headers["content-type"] == "application/json" else {}
-    return not listed.get("results") and not listed.get("next_cursor")
+def _is_empty(response: httpx.Response) -> bool:
+    if response.headers["content-type"] == "application/x-ndjson":
+        return response.content == b""
+    content = response.json() if response.headers["content-type"] == "application/json" else {}
+    return not content.get("results") and not content.get("next_cursor")
 
 
-async def test_a_twin_with_the_same_ids_reaches_only_its_own(house: IsolationStack, locks: Locks) -> None:
-    async with await house.gateway.another(house.stranger()) as client:
-        with locks:
-            await planted.make_twin(client, house.ids)
-            for route in sorted(CASES, key=_ends_something):
-                await _ask_as_twin(house, client, route)
+async def test_a_tenant_with_the_same_ids_reaches_only_its_own_records(
+    stack: IsolationStack, protection: Protection
+) -> None:
+    async with await stack.gateway.another(stack.stranger()) as client:
+        with protection:
+            await sample_tenant.fill_with_same_ids(client, stack.ids)
+            for route in sorted(CASES, key=_is_delete):
+                await _ask_with_own_records(stack, client, route)
 
 
-def _ends_something(route: str) -> bool:
+def _is_delete(route: str) -> bool:
     return route.startswith("DELETE")
 
 
-async def _ask_as_twin(house: IsolationStack, client: httpx.AsyncClient, route: str) -> None:
-    for call in CASES[route](house.ids):
-        answer = await ask(client, route, call)
-        assert answer.status_code < 500, f"{route}: {answer.text}"
-        assert not betrays(answer), f"{route}: {answer.text}"
+async def _ask_with_own_records(stack: IsolationStack, client: httpx.AsyncClient, route: str) -> None:
+    for call in CASES[route](stack.ids):
+        response = await ask(client, route, call)
+        assert response.status_code < 500, f"{route}: {response.text}"
+        assert not contains_secret(response), f"{route}: {response.text}"
     if not route.startswith("GET"):
-        assert await house.state() == house.planted, route
+        assert await stack.state() == stack.initial_state, route
 
 
-async def test_what_a_twin_recalls_and_forgets_is_its_own(house: IsolationStack, locks: Locks) -> None:
-    """The statements of text that write out their own filter: tags, links, lines recalled with turns."""
-    async with await house.gateway.another(house.stranger()) as client:
-        with locks as seen:
-            await planted.make_twin(client, house.ids)
-            await _recall_and_forget(client, house.ids)
-    assert await house.state() == house.planted
-    if seen is not None:
-        _assert_reached(seen)
+async def test_a_tenant_with_the_same_ids_recalls_and_deletes_only_its_own_records(
+    stack: IsolationStack, protection: Protection
+) -> None:
+    """Reach the textual statements that contain their own filter: on tags, links and recalled lines."""
+    async with await stack.gateway.another(stack.stranger()) as client:
+        with protection as statements:
+            await sample_tenant.fill_with_same_ids(client, stack.ids)
+            await _recall_and_delete(client, stack.ids)
+    assert await stack.state() == stack.initial_state
+    if statements is not None:
+        _assert_reached(statements)
 
 
-async def _recall_and_forget(client: httpx.AsyncClient, ids: Ids) -> None:
+async def _recall_and_delete(client: httpx.AsyncClient, ids: Ids) -> None:
     turns = (await client.get(f"/v1/sessions/{ids.session}/turns")).json()
     assert len(turns["results"]) == 1
     for tags in (["mine"], ["mine", "too"]):
-        body = {"content": ids.content, "tags": tags, **planted.scope(ids)}
+        body = {"content": ids.content, "tags": tags, **sample_tenant.scope(ids)}
         saved = await client.post("/v1/memories", json=body)
         assert saved.json()["id"] == ids.memory, saved.text
-        assert not betrays(saved)
+        assert not contains_secret(saved)
     for path in (f"/v1/memories/{ids.memory}", f"/v1/memories/{ids.archived}", f"/v1/users/{ids.user}"):
-        gone = await client.delete(path)
-        assert gone.status_code == 200, gone.text
-        assert not betrays(gone)
+        deleted = await client.delete(path)
+        assert deleted.status_code == 200, deleted.text
+        assert not contains_secret(deleted)
 
 
-def _assert_reached(seen: tenant_filter.Seen) -> None:
-    for words in ("NOT tags @>", "superseded_by &&", "recalled_ids &&"):
-        assert any(words in statement for statement in seen.unfiltered), f"never ran: {words}"
+def _assert_reached(statements: tenant_filter.RewrittenStatements) -> None:
+    for fragment in ("NOT tags @>", "superseded_by &&", "recalled_ids &&"):
+        assert any(fragment in sql for sql in statements.unfiltered), f"never ran: {fragment}"
 
 
-async def test_each_lock_holds_alone_and_without_both_a_stranger_would_see(house: IsolationStack) -> None:
-    """The other tests can fail: with neither filter nor policies, the canary comes through."""
-    settings = house.settings.model_copy(update={"postgres_role": ""})
-    async with serving(settings, house.stranger()) as unlocked:
-        assert not await _sees(unlocked, house.ids)
-        with tenant_filter.switched_off(unlocked.resources.postgres.engine):
-            assert await _sees(unlocked, house.ids)
+async def test_filter_and_row_level_security_each_suffice_and_without_both_a_tenant_would_see_all(
+    stack: IsolationStack,
+) -> None:
+    """The other tests can fail: with neither filter nor policies, the secret is exported."""
+    settings = stack.settings.model_copy(update={"postgres_role": ""})
+    async with serving(settings, stack.stranger()) as unprotected:
+        assert not await _exports_secret(unprotected, stack.ids)
+        with tenant_filter.disabled(unprotected.resources.postgres.engine):
+            assert await _exports_secret(unprotected, stack.ids)
 
 
-async def _sees(gateway: Gateway, ids: Ids) -> bool:
-    answer = await gateway.client.get("/v1/memories/export", params=planted.scope(ids))
-    return CANARY in answer.text
+async def _exports_secret(gateway: Gateway, ids: Ids) -> bool:
+    response = await gateway.client.get("/v1/memories/export", params=sample_tenant.scope(ids))
+    return SECRET in response.text

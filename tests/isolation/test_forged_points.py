@@ -1,0 +1,95 @@
+"""The index is never trusted (IX5): a forged point does not reveal another tenant's record.
+
+Every hit is read again from its own table, as the asking tenant. The forged points are copies of the
+owner's points with another tenant's name. A bug in indexing could write such points, or somebody with
+access to Qdrant.
+"""
+
+from contextlib import AbstractContextManager
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+from qdrant_client import models
+
+from tests.isolation import sample_tenant
+from tests.isolation.asking import contains_secret
+from tests.isolation.conftest import IsolationStack
+from tests.isolation.sample_tenant import SECRET
+
+Protection = AbstractContextManager[Any]
+SEARCHES = {
+    "memory": ("/v1/memories/search", {"query": f"{SECRET} gate enriched pending"}),
+    "turn": ("/v1/turns/search", {"query": f"{SECRET} gate said"}),
+    "working": ("/v1/working/search", {"query": f"{SECRET} letters"}),
+    "observation": ("/v1/observations/search", {"query": f"{SECRET} was observed"}),
+}
+
+
+@pytest.mark.parametrize("kind", SEARCHES)
+async def test_a_point_copied_from_another_tenant_yields_nothing(
+    stack: IsolationStack, protection: Protection, kind: str
+) -> None:
+    tenant = stack.stranger()
+    assert await _forge(stack, kind, tenant) > 0
+    async with await stack.gateway.another(tenant) as client:
+        with protection:
+            response = await _search(stack, client, kind)
+            context = await _build_context(client, stack)
+    assert response.json()["results"] == []
+    assert response.json()["degraded"] == []
+    assert not contains_secret(response)
+    assert not contains_secret(context)
+    assert context.json()["recalled"] == []
+    assert context.json()["blocks"] == []
+
+
+@pytest.mark.parametrize("kind", SEARCHES)
+async def test_the_owner_finds_the_points_that_were_copied(stack: IsolationStack, kind: str) -> None:
+    """The test above can fail: for the owner, the same points are hits."""
+    response = await _search(stack, stack.gateway.client, kind)
+    assert response.json()["results"]
+    assert contains_secret(response)
+
+
+async def _forge(stack: IsolationStack, kind: str, tenant: str) -> int:
+    """Copy the owner's points under another tenant's name, and return their number."""
+    collection = await _collection_name(stack, kind)
+    tenant_condition = models.FieldCondition(
+        key="tenant", match=models.MatchValue(value=stack.gateway.tenant)
+    )
+    records, _ = await stack.inspector.qdrant.scroll(
+        collection, models.Filter(must=[tenant_condition]), limit=1000, with_vectors=True
+    )
+    points = [_copy_for_tenant(record, tenant) for record in records]
+    await stack.inspector.qdrant.upsert(collection, points, wait=True)
+    return len(points)
+
+
+def _copy_for_tenant(record: models.Record, tenant: str) -> models.PointStruct:
+    payload = (record.payload or {}) | {"tenant": tenant}
+    vector: Any = record.vector or {}
+    return models.PointStruct(id=str(uuid4()), vector=vector, payload=payload)
+
+
+async def _collection_name(stack: IsolationStack, kind: str) -> str:
+    collections = (await stack.inspector.qdrant.get_collections()).collections
+    prefix = f"{stack.settings.prefix}_{kind}_"
+    (name,) = [collection.name for collection in collections if collection.name.startswith(prefix)]
+    return name
+
+
+async def _search(stack: IsolationStack, client: httpx.AsyncClient, kind: str) -> httpx.Response:
+    path, body = SEARCHES[kind]
+    scope = {} if kind == "working" else sample_tenant.scope(stack.ids)
+    response = await client.post(path, json=body | scope)
+    assert response.status_code == 200, response.text
+    return response
+
+
+async def _build_context(client: httpx.AsyncClient, stack: IsolationStack) -> httpx.Response:
+    """Build a context, because its past turns and recalled memories come from the index too."""
+    session = await client.post("/v1/sessions", json=sample_tenant.scope(stack.ids))
+    path = f"/v1/sessions/{session.json()['id']}/context"
+    return await client.post(path, json={"message": "the gate, the letters and what was said"})
