@@ -1,4 +1,4 @@
-"""A gateway whose stores are compared around each refused request: nothing may have been stored."""
+"""A gateway whose databases are compared before and after refused requests: nothing may be stored."""
 
 import json
 from collections.abc import AsyncIterator, Callable
@@ -19,19 +19,19 @@ SESSION = "talk"
 
 
 @dataclass(frozen=True)
-class Door:
-    """A gateway to send nonsense to."""
+class CheckedGateway:
+    """A served gateway, with an inspector of its databases."""
 
-    gateway: Gateway
-    eye: StateInspector
+    served: Gateway
+    inspector: StateInspector
 
     @property
     def client(self) -> httpx.AsyncClient:
-        """A client with a key of all rights."""
-        return self.gateway.client
+        """A client whose key has all rights."""
+        return self.served.client
 
     async def send(self, method: str, path: str, body: Any = None, **options: Any) -> httpx.Response:
-        """Send a body as JSON in ASCII: so that lone surrogates travel, too."""
+        """Send a body as JSON in ASCII, so that it can contain lone surrogates."""
         if body is not None:
             options["content"] = json.dumps(body).encode()
             options["headers"] = {"content-type": "application/json"} | options.get("headers", {})
@@ -39,19 +39,19 @@ class Door:
 
     @asynccontextmanager
     async def unchanged(self) -> AsyncIterator[None]:
-        """Fail unless the block leaves rows, desks, windows and points as they are."""
+        """Fail unless the block leaves all rows, working memory, windows and points unchanged."""
         before = await self._state()
         yield
         assert await self._state() == before
 
     async def _state(self) -> state.State:
-        await self.gateway.resources.index_writer.close()
-        return await self.eye.of_tenant(self.gateway.tenant)
+        await self.served.resources.index_writer.close()
+        return await self.inspector.of_tenant(self.served.tenant)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def door(make_settings: Callable[..., config.Settings]) -> AsyncIterator[Door]:
+async def gateway(make_settings: Callable[..., config.Settings]) -> AsyncIterator[CheckedGateway]:
     settings = make_settings(apart=True)
-    async with serving(settings, f"t-{uuid4().hex[:12]}") as gateway, state.watching(settings) as eye:
-        await gateway.client.post("/v1/sessions", json={"id": SESSION})
-        yield Door(gateway, eye)
+    async with serving(settings, f"t-{uuid4().hex[:12]}") as served, state.watching(settings) as inspector:
+        await served.client.post("/v1/sessions", json={"id": SESSION})
+        yield CheckedGateway(served, inspector)

@@ -1,4 +1,4 @@
-"""API conventions: an Idempotency-Key makes a request happen once and be answered the same."""
+"""With an Idempotency-Key, a request is executed once and its repetitions get the same response."""
 
 import asyncio
 from typing import Any
@@ -8,9 +8,9 @@ import httpx
 import pytest
 
 from tests.badinput import problem
-from tests.badinput.conftest import SESSION, Door
+from tests.badinput.conftest import SESSION, CheckedGateway
 
-CREATING: dict[str, dict[str, Any]] = {
+BODIES: dict[str, dict[str, Any]] = {
     "/v1/memories": {"content": "kept once"},
     "/v1/memories/batch": {"memories": [{"content": "kept once, too"}, {"content": ""}]},
     "/v1/sessions": {},
@@ -25,45 +25,49 @@ CREATING: dict[str, dict[str, Any]] = {
     "/v1/feedback": {"session_id": SESSION, "type": "Correction", "summary": "put right once"},
     "/v1/dreams": {"dry_run": True},
 }
-creating = pytest.mark.parametrize("path", CREATING)
+every_creating_route = pytest.mark.parametrize("path", BODIES)
 
 
 def _body(path: str) -> dict[str, Any]:
-    """Return a body for a route; a scope has one dream at a time, so each is of another."""
-    return CREATING[path] | ({"agent_id": uuid4().hex} if path == "/v1/dreams" else {})
+    """Return a body for a route. Each dream gets its own scope, because a scope has one run at a time."""
+    return BODIES[path] | ({"agent_id": uuid4().hex} if path == "/v1/dreams" else {})
 
 
-async def _post(door: Door, path: str, body: Any, key: str) -> httpx.Response:
-    return await door.client.post(path, json=body, headers={"idempotency-key": key})
+async def _post(gateway: CheckedGateway, path: str, body: Any, key: str) -> httpx.Response:
+    return await gateway.client.post(path, json=body, headers={"idempotency-key": key})
 
 
-async def test_every_route_that_takes_a_request_key_is_tried_here(door: Door) -> None:
-    document = (await door.client.get("/openapi.json")).json()
-    taking = {
+async def test_every_route_that_takes_an_idempotency_key_is_tested(gateway: CheckedGateway) -> None:
+    document = (await gateway.client.get("/openapi.json")).json()
+    routes = {
         path.replace("{session_id}", SESSION).replace("{agent_id}", "support")
         for path, verbs in document["paths"].items()
         for operation in verbs.values()
-        if any(one["name"] == "idempotency-key" for one in operation.get("parameters", []))
+        if any(parameter["name"] == "idempotency-key" for parameter in operation.get("parameters", []))
     }
-    assert taking == set(CREATING)
+    assert routes == set(BODIES)
 
 
-@creating
-async def test_a_replay_is_answered_the_same_and_does_nothing(door: Door, path: str) -> None:
+@every_creating_route
+async def test_a_repeated_request_gets_the_same_response_and_does_nothing(
+    gateway: CheckedGateway, path: str
+) -> None:
     key = uuid4().hex
     body = _body(path)
-    first = await _post(door, path, body, key)
+    first = await _post(gateway, path, body, key)
     assert first.is_success, first.text
-    async with door.unchanged():
-        again = await _post(door, path, body, key)
-    assert (again.status_code, again.json()) == (first.status_code, first.json())
+    async with gateway.unchanged():
+        repeated = await _post(gateway, path, body, key)
+    assert (repeated.status_code, repeated.json()) == (first.status_code, first.json())
 
 
-@creating
-async def test_the_same_key_with_another_body_is_a_409_and_does_nothing(door: Door, path: str) -> None:
+@every_creating_route
+async def test_the_same_key_with_another_body_is_a_409_and_does_nothing(
+    gateway: CheckedGateway, path: str
+) -> None:
     key = uuid4().hex
-    await _post(door, path, _body(path), key)
-    others: dict[str, Any] = {
+    await _post(gateway, path, _body(path), key)
+    other_bodies: dict[str, Any] = {
         "/v1/memories": {"content": "something else"},
         "/v1/memories/batch": {"memories": [{"content": "something else"}]},
         "/v1/sessions": {"agent_id": "another"},
@@ -78,54 +82,56 @@ async def test_the_same_key_with_another_body_is_a_409_and_does_nothing(door: Do
         "/v1/feedback": {"session_id": SESSION, "type": "ToolFailure", "summary": "something else"},
         "/v1/dreams": {"dry_run": False},
     }
-    async with door.unchanged():
-        other = await _post(door, path, others[path], key)
-    assert other.status_code == 409
-    assert "another body" in problem.read(other)["detail"]
+    async with gateway.unchanged():
+        response = await _post(gateway, path, other_bodies[path], key)
+    assert response.status_code == 409
+    assert "another body" in problem.read(response)["detail"]
 
 
-@creating
-async def test_twins_at_the_same_time_do_it_once(door: Door, path: str) -> None:
-    """Each twin is answered the one result, or a 409 that says when to come back."""
+@every_creating_route
+async def test_identical_requests_at_the_same_time_are_executed_once(
+    gateway: CheckedGateway, path: str
+) -> None:
+    """Each gets the same result, or a 409 that says when to retry."""
     key, body = uuid4().hex, _body(path)
-    answers = await asyncio.gather(*[_post(door, path, body, key) for _ in range(12)])
-    done = [answer for answer in answers if answer.is_success]
-    waiting = [answer for answer in answers if not answer.is_success]
-    assert done
-    assert all(answer.json() == done[0].json() for answer in done)
-    assert {answer.status_code for answer in waiting} <= {409}
-    assert all(int(answer.headers["retry-after"]) >= 1 for answer in waiting)
-    after = await _post(door, path, body, key)
-    assert after.json() == done[0].json()
+    responses = await asyncio.gather(*[_post(gateway, path, body, key) for _ in range(12)])
+    successes = [response for response in responses if response.is_success]
+    conflicts = [response for response in responses if not response.is_success]
+    assert successes
+    assert all(response.json() == successes[0].json() for response in successes)
+    assert {response.status_code for response in conflicts} <= {409}
+    assert all(int(response.headers["retry-after"]) >= 1 for response in conflicts)
+    after = await _post(gateway, path, body, key)
+    assert after.json() == successes[0].json()
 
 
-async def test_twins_without_a_key_of_the_same_turn_are_two_turns(door: Door) -> None:
-    """The test above can fail: it is the key that makes the twins one."""
+async def test_identical_requests_without_a_key_make_two_turns(gateway: CheckedGateway) -> None:
+    """The test above can fail: without a key, both requests are executed."""
     path = f"/v1/sessions/{SESSION}/turns"
-    answers = [await door.client.post(path, json=CREATING[path]) for _ in range(2)]
-    assert answers[0].json() != answers[1].json()
+    responses = [await gateway.client.post(path, json=BODIES[path]) for _ in range(2)]
+    assert responses[0].json() != responses[1].json()
 
 
-async def test_a_key_belongs_to_its_route_and_tenant(door: Door) -> None:
+async def test_a_key_belongs_to_its_route_and_tenant(gateway: CheckedGateway) -> None:
     key = uuid4().hex
-    one = await _post(door, "/v1/memories", {"content": "the same key"}, key)
-    two = await _post(door, "/v1/sessions", {}, key)
-    assert (one.status_code, two.status_code) == (201, 201)
-    async with await door.gateway.another(f"t-{uuid4().hex[:8]}") as client:
+    saved = await _post(gateway, "/v1/memories", {"content": "the same key"}, key)
+    opened = await _post(gateway, "/v1/sessions", {}, key)
+    assert (saved.status_code, opened.status_code) == (201, 201)
+    async with await gateway.served.another(f"t-{uuid4().hex[:8]}") as client:
         headers = {"idempotency-key": key}
         other = await client.post("/v1/memories", json={"content": "another body"}, headers=headers)
     assert other.status_code == 201
-    assert other.json()["id"] != one.json()["id"]
+    assert other.json()["id"] != saved.json()["id"]
 
 
 @pytest.mark.parametrize("key", ["", "k" * 256, "a\tb", "\x7f"])
-async def test_a_key_is_1_to_255_printable_characters(door: Door, key: str) -> None:
-    async with door.unchanged():
-        answer = await _post(door, "/v1/memories", {"content": "not with this key"}, key)
-    assert problem.names(answer, "Idempotency-Key", "1 to 255 printable"), answer.text
+async def test_a_key_is_1_to_255_printable_characters(gateway: CheckedGateway, key: str) -> None:
+    async with gateway.unchanged():
+        response = await _post(gateway, "/v1/memories", {"content": "not with this key"}, key)
+    assert problem.names(response, "Idempotency-Key", "1 to 255 printable"), response.text
 
 
-async def test_a_refused_request_leaves_its_key_free(door: Door) -> None:
+async def test_a_refused_request_leaves_its_key_free(gateway: CheckedGateway) -> None:
     key = uuid4().hex
-    assert (await _post(door, "/v1/memories", {"content": ""}, key)).status_code == 422
-    assert (await _post(door, "/v1/memories", {"content": "now it is right"}, key)).status_code == 201
+    assert (await _post(gateway, "/v1/memories", {"content": ""}, key)).status_code == 422
+    assert (await _post(gateway, "/v1/memories", {"content": "now it is right"}, key)).status_code == 201

@@ -1,22 +1,23 @@
-"""Errors, LT2, WM1, WM5, SE1: each broken rule is a 422 naming field and rule, and stores nothing."""
+"""Each broken rule is a 422 that names field and rule, and stores nothing (LT2, WM1, WM5, SE1)."""
 
 from typing import Any
 
 import pytest
 
 from tests.badinput import problem
-from tests.badinput.conftest import SESSION, Door
+from tests.badinput.conftest import SESSION, CheckedGateway
 
-MEMORIES, TURNS, DESK = "/v1/memories", f"/v1/sessions/{SESSION}/turns", "/v1/working/session/talk/note"
+MEMORIES, TURNS = "/v1/memories", f"/v1/sessions/{SESSION}/turns"
+ENTRY = "/v1/working/session/talk/note"
 CONTEXT = f"/v1/sessions/{SESSION}/context"
-Refused = tuple[str, str, dict[str, Any], str, str]
+RefusedRequest = tuple[str, str, dict[str, Any], str, str]
 
 
-def _memory(field: str, rule: str, **fields: Any) -> Refused:
+def _memory(field: str, rule: str, **fields: Any) -> RefusedRequest:
     return "POST", MEMORIES, {"content": "a fact", **fields}, field, rule
 
 
-def _turn(field: str, rule: str, **fields: Any) -> Refused:
+def _turn(field: str, rule: str, **fields: Any) -> RefusedRequest:
     return "POST", TURNS, {"role": "user", "content": "said", **fields}, field, rule
 
 
@@ -93,7 +94,7 @@ _SEARCHES: list[tuple[dict[str, Any], str, str]] = [
     ({"occurred_before": "9999-12-31T23:59:59-14:00"}, "occurred_before", "years"),
     ({"order": "asc"}, "order", "Extra inputs"),
 ]
-SEARCH: list[Refused] = [("POST", f"{MEMORIES}/search", *search) for search in _SEARCHES]
+SEARCH: list[RefusedRequest] = [("POST", f"{MEMORIES}/search", *search) for search in _SEARCHES]
 
 CONVERSATION = [
     _turn("role", "user", role="robot"),
@@ -135,16 +136,16 @@ WORKING = [
     ("PUT", f"/v1/working/session/talk/{'k' * 513}", {"value": "v"}, "key", "at most 512"),
     ("PUT", "/v1/working/session/talk/big-index", {"value": "v"}, "key", "read-only"),
     ("PUT", "/v1/working/session/talk/big-chunk0", {"value": "v"}, "key", "read-only"),
-    ("PUT", DESK, {"value": 1}, "value", "string"),
-    ("PUT", DESK, {}, "value", "Field required"),
-    ("PUT", DESK, {"value": "v", "ttl_seconds": 0}, "ttl_seconds", "greater than 0"),
-    ("PUT", DESK, {"value": "v", "ttl_seconds": -1}, "ttl_seconds", "greater than 0"),
-    ("PUT", DESK, {"value": "v", "ttl_seconds": 1e12}, "ttl_seconds", "at most"),
-    ("PUT", DESK, {"value": "v", "ttl_seconds": float("inf")}, "ttl_seconds", "finite"),
-    ("PUT", DESK, {"value": "v", "category": "/abs"}, "category", "absolute"),
-    ("PUT", DESK, {"value": "v", "tags": ["a\nb"]}, "tags.0", "line breaks"),
-    ("PUT", DESK, {"value": "v", "ttl": 5}, "ttl", "Extra inputs"),
-    ("PUT", f"{DESK}?namespace=alone", {"value": "v"}, "namespace", "two segments"),
+    ("PUT", ENTRY, {"value": 1}, "value", "string"),
+    ("PUT", ENTRY, {}, "value", "Field required"),
+    ("PUT", ENTRY, {"value": "v", "ttl_seconds": 0}, "ttl_seconds", "greater than 0"),
+    ("PUT", ENTRY, {"value": "v", "ttl_seconds": -1}, "ttl_seconds", "greater than 0"),
+    ("PUT", ENTRY, {"value": "v", "ttl_seconds": 1e12}, "ttl_seconds", "at most"),
+    ("PUT", ENTRY, {"value": "v", "ttl_seconds": float("inf")}, "ttl_seconds", "finite"),
+    ("PUT", ENTRY, {"value": "v", "category": "/abs"}, "category", "absolute"),
+    ("PUT", ENTRY, {"value": "v", "tags": ["a\nb"]}, "tags.0", "line breaks"),
+    ("PUT", ENTRY, {"value": "v", "ttl": 5}, "ttl", "Extra inputs"),
+    ("PUT", f"{ENTRY}?namespace=alone", {"value": "v"}, "namespace", "two segments"),
     ("POST", "/v1/working/search", {"limit": 0}, "limit", "greater than or equal to 1"),
     ("POST", "/v1/working/search", {"prefix": "/abs"}, "prefix", "absolute"),
     ("POST", "/v1/working/search", {"category": "../x"}, "category", "'..' segment"),
@@ -152,33 +153,33 @@ WORKING = [
 
 
 _SIGNAL = {"type": "Correction", "summary": "it was Paris"}
-RULE = "/v1/directives/memory-rules"
-LATER: list[Refused] = [
+DIRECTIVE = "/v1/directives/memory-rules"
+FEEDBACK_AND_DREAMS: list[RefusedRequest] = [
     ("POST", f"/v1/sessions/{SESSION}/feedback", {**_SIGNAL, "type": "Applause"}, "type", "Correction"),
     ("POST", f"/v1/sessions/{SESSION}/feedback", {**_SIGNAL, "summary": " "}, "summary", "blank"),
     ("POST", f"/v1/sessions/{SESSION}/feedback", {**_SIGNAL, "summary": "s" * 501}, "summary", "at most 500"),
     ("POST", f"/v1/sessions/{SESSION}/feedback", {**_SIGNAL, "detail": "d" * 4001}, "detail", "at most 4000"),
     ("POST", "/v1/feedback", _SIGNAL, "session_id", "required"),
     ("POST", "/v1/feedback", {**_SIGNAL, "session_id": "/abs"}, "session_id", "absolute"),
-    ("PUT", RULE, {}, "text", "required"),
-    ("PUT", RULE, {"text": "t" * 100_001}, "text", "at most 100000"),
-    ("POST", "/v1/dreams", {"passes": ["nightmare"]}, "passes.0", "consolidat"),
+    ("PUT", DIRECTIVE, {}, "text", "required"),
+    ("PUT", DIRECTIVE, {"text": "t" * 100_001}, "text", "at most 100000"),
+    ("POST", "/v1/dreams", {"passes": ["sleepwalking"]}, "passes.0", "consolidat"),
     ("POST", "/v1/dreams", {"dry_run": "yes"}, "dry_run", "boolean"),
 ]
 
 
 @pytest.mark.parametrize(
     ("method", "path", "body", "field", "rule"),
-    [*MEMORY, *SEARCH, *CONVERSATION, *WORKING, *LATER],
+    [*MEMORY, *SEARCH, *CONVERSATION, *WORKING, *FEEDBACK_AND_DREAMS],
     ids=lambda value: None if isinstance(value, dict) else str(value)[:40],
 )
 async def test_a_broken_rule_is_a_422_that_names_it_and_stores_nothing(
-    door: Door, method: str, path: str, body: dict[str, Any], field: str, rule: str
+    gateway: CheckedGateway, method: str, path: str, body: dict[str, Any], field: str, rule: str
 ) -> None:
-    async with door.unchanged():
-        answer = await door.send(method, path, body)
-    assert answer.status_code in (413, 422), answer.text
-    assert problem.names(answer, field, rule), answer.text
+    async with gateway.unchanged():
+        response = await gateway.send(method, path, body)
+    assert response.status_code in (413, 422), response.text
+    assert problem.names(response, field, rule), response.text
 
 
 QUERIES = [
@@ -207,10 +208,10 @@ QUERIES = [
 
 @pytest.mark.parametrize(("path", "field", "value", "rule"), QUERIES)
 async def test_a_bad_query_parameter_is_a_422_that_names_it(
-    door: Door, path: str, field: str, value: str, rule: str
+    gateway: CheckedGateway, path: str, field: str, value: str, rule: str
 ) -> None:
-    answer = await door.client.get(path, params={field: value})
-    assert problem.names(answer, field, rule), answer.text
+    response = await gateway.client.get(path, params={field: value})
+    assert problem.names(response, field, rule), response.text
 
 
 CURSORS = [
@@ -222,53 +223,56 @@ CURSORS = [
     "MjAyNi0wMS0wMVQwMDowMDowMCBhYmM=",  # a time without a zone
     "MjAyNi0wMS0wMVQwMDowMDowMCswMDowMCA=",  # no id
     "MjAyNi0wMS0wMVQwMDowMDowMCswMDowMCBhAGI=",  # an id with a NUL
-    "MDAwMS0wMS0wMVQwMDowMDowMCsxNDowMCBhYmM=",  # before the first year there is
-    "OTk5OS0xMi0zMVQyMzo1OTo1OS0xNDowMCBhYmM=",  # after the last
+    "MDAwMS0wMS0wMVQwMDowMDowMCsxNDowMCBhYmM=",  # before the first year
+    "OTk5OS0xMi0zMVQyMzo1OTo1OS0xNDowMCBhYmM=",  # after the last year
 ]
 
 
 @pytest.mark.parametrize("cursor", CURSORS)
 @pytest.mark.parametrize("path", [MEMORIES, "/v1/sessions", f"/v1/sessions/{SESSION}/kv"])
-async def test_a_cursor_that_no_list_has_answered_is_refused(door: Door, path: str, cursor: str) -> None:
-    answer = await door.client.get(path, params={"cursor": cursor})
-    assert problem.names(answer, "cursor", "not one that a list has answered"), answer.text
+async def test_a_cursor_that_no_list_has_returned_is_refused(
+    gateway: CheckedGateway, path: str, cursor: str
+) -> None:
+    response = await gateway.client.get(path, params={"cursor": cursor})
+    assert problem.names(response, "cursor", "not one that a list has returned"), response.text
 
 
-async def test_clearing_an_empty_prefix_is_refused(door: Door) -> None:
-    """WM5."""
-    async with door.unchanged():
-        empty = await door.client.delete("/v1/working", params={"prefix": ""})
-        missing = await door.client.delete("/v1/working")
+async def test_wm5_clearing_an_empty_prefix_is_refused(gateway: CheckedGateway) -> None:
+    async with gateway.unchanged():
+        empty = await gateway.client.delete("/v1/working", params={"prefix": ""})
+        missing = await gateway.client.delete("/v1/working")
     assert problem.names(empty, "prefix", "empty")
     assert problem.names(missing, "prefix", "required")
 
 
-async def test_a_change_to_nothing_is_refused_and_changes_nothing(door: Door) -> None:
-    saved = (await door.client.post(MEMORIES, json={"content": "stays as it is"})).json()
-    async with door.unchanged():
+async def test_an_update_to_null_is_refused_and_changes_nothing(gateway: CheckedGateway) -> None:
+    saved = (await gateway.client.post(MEMORIES, json={"content": "stays as it is"})).json()
+    async with gateway.unchanged():
         for body, field in [({"content": None}, "content"), ({"tags": None}, "tags"), ({"id": "x"}, "id")]:
-            answer = await door.client.patch(f"{MEMORIES}/{saved['id']}", json=body)
-            assert problem.names(answer, field), answer.text
+            response = await gateway.client.patch(f"{MEMORIES}/{saved['id']}", json=body)
+            assert problem.names(response, field), response.text
 
 
-async def test_a_bad_item_of_a_batch_is_told_in_its_place_and_the_others_are_stored(door: Door) -> None:
+async def test_a_bad_item_of_a_batch_is_reported_at_its_position_and_the_others_are_stored(
+    gateway: CheckedGateway,
+) -> None:
     items: list[Any] = [{"content": "good one"}, {"content": ""}, {"content": "x", "category": "../x"}, {}]
-    mixed = await door.client.post(f"{MEMORIES}/batch", json={"memories": items})
+    mixed = await gateway.client.post(f"{MEMORIES}/batch", json={"memories": items})
     assert mixed.status_code == 201
     results = mixed.json()["results"]
     assert results[0]["content"] == "good one"
-    assert [one["errors"][0]["field"] for one in results[1:]] == ["content", "category", "content"]
-    assert [one["status"] for one in results[1:]] == [422, 422, 422]
-    async with door.unchanged():
-        bad = await door.client.post(f"{MEMORIES}/batch", json={"memories": items[1:]})
+    assert [result["errors"][0]["field"] for result in results[1:]] == ["content", "category", "content"]
+    assert [result["status"] for result in results[1:]] == [422, 422, 422]
+    async with gateway.unchanged():
+        bad = await gateway.client.post(f"{MEMORIES}/batch", json={"memories": items[1:]})
     assert bad.status_code == 422
-    assert [one["status"] for one in bad.json()["results"]] == [422, 422, 422]
+    assert [result["status"] for result in bad.json()["results"]] == [422, 422, 422]
 
 
 @pytest.mark.parametrize("path", [f"{MEMORIES}/batch", f"{TURNS}/batch"])
-async def test_a_batch_holds_one_to_a_thousand_items(door: Door, path: str) -> None:
+async def test_a_batch_holds_one_to_a_thousand_items(gateway: CheckedGateway, path: str) -> None:
     name = "memories" if path.startswith(MEMORIES) else "turns"
-    async with door.unchanged():
+    async with gateway.unchanged():
         for count, rule in [(0, "at least 1"), (1001, "at most 1000")]:
-            answer = await door.client.post(path, json={name: [{}] * count})
-            assert problem.names(answer, name, rule), answer.text
+            response = await gateway.client.post(path, json={name: [{}] * count})
+            assert problem.names(response, name, rule), response.text

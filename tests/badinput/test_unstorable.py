@@ -1,7 +1,7 @@
-"""Errors: NUL and lone surrogates in every string of every body, in every path and query parameter.
+"""NUL and lone surrogates are refused in every string of every body, path and query parameter.
 
-Generated from the OpenAPI document: each place where a string can stand is tried, also as the key
-of an object, so a new field is covered from its first day.
+The requests are generated from the OpenAPI document. Every position of a string is tried, including
+the keys of objects, so that a new field is covered at once.
 """
 
 import copy
@@ -13,29 +13,31 @@ from urllib.parse import quote
 import pytest
 
 from tests.badinput import problem
-from tests.badinput.conftest import Door
+from tests.badinput.conftest import CheckedGateway
 
 BAD = {"NUL": "a\x00b", "lone surrogate": "a\ud800b"}
 Step = str | int
 
 
-async def test_no_string_of_any_body_may_hold_what_a_store_cannot(door: Door) -> None:
-    document = (await door.client.get("/openapi.json")).json()
-    tried = 0
-    async with door.unchanged():
-        for method, path, schema in _bodies(document):
-            for body in _spoilt(document, schema):
-                answer = await door.send(method, _filled(path), body)
-                assert answer.status_code == 422, f"{method} {path} {body!r}: {answer.text}"
-                if path.endswith("/batch") and "results" in answer.json():
-                    assert all(one["status"] == 422 for one in answer.json()["results"])
+async def test_no_string_of_any_body_may_hold_text_that_a_database_cannot_store(
+    gateway: CheckedGateway,
+) -> None:
+    document = (await gateway.client.get("/openapi.json")).json()
+    request_count = 0
+    async with gateway.unchanged():
+        for method, path, schema in _json_bodies(document):
+            for body in _spoilt_bodies(document, schema):
+                response = await gateway.send(method, _fill_path(path), body)
+                assert response.status_code == 422, f"{method} {path} {body!r}: {response.text}"
+                if path.endswith("/batch") and "results" in response.json():
+                    assert all(result["status"] == 422 for result in response.json()["results"])
                 else:
-                    problem.read(answer)
-                tried += 1
-    assert tried > 60
+                    problem.read(response)
+                request_count += 1
+    assert request_count > 60
 
 
-def _bodies(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+def _json_bodies(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
     for path, verbs in document["paths"].items():
         for method, operation in verbs.items():
             content = operation.get("requestBody", {}).get("content", {})
@@ -46,20 +48,20 @@ def _bodies(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]
 _IDS = {"session_id": "talk", "key": "session/talk/k", "name": "memory-rules"}
 
 
-def _filled(path: str) -> str:
-    return re.sub(r"{(\w+)}", lambda found: _IDS.get(found[1], "0" * 12), path)
+def _fill_path(path: str) -> str:
+    return re.sub(r"{(\w+)}", lambda match: _IDS.get(match[1], "0" * 12), path)
 
 
-def _spoilt(document: dict[str, Any], schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the example body with one string spoilt, for each place and each way."""
-    model = _resolved(document, schema)
+def _spoilt_bodies(document: dict[str, Any], schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the example body with one string replaced by a bad one, for each string and each bad text."""
+    model = _resolve(document, schema)
     (example,) = model["examples"]
-    for place in _places(document, model):
+    for path in _string_paths(document, model):
         for bad in BAD.values():
-            yield _set(copy.deepcopy(example), place, bad)
+            yield _replace_at(copy.deepcopy(example), path, bad)
 
 
-def _resolved(document: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
+def _resolve(document: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
         model: dict[str, Any] = document["components"]["schemas"][name]
@@ -67,45 +69,45 @@ def _resolved(document: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any
     return schema
 
 
-def _places(document: dict[str, Any], schema: dict[str, Any]) -> Iterator[list[Step]]:
-    """Yield the way to each place where a string can stand; '*' is a key of an object itself."""
-    model = _resolved(document, schema)
+def _string_paths(document: dict[str, Any], schema: dict[str, Any]) -> Iterator[list[Step]]:
+    """Yield the path to each string in a schema. A step '*' means the key of an object itself."""
+    model = _resolve(document, schema)
     for option in model.get("anyOf", []):
-        yield from _places(document, option)
+        yield from _string_paths(document, option)
     if model.get("type") == "string":
         yield []
     for name, inner in model.get("properties", {}).items():
-        yield from ([name, *rest] for rest in _places(document, inner))
+        yield from ([name, *rest] for rest in _string_paths(document, inner))
     if model.get("type") == "array":
-        yield from ([0, *rest] for rest in _places(document, model["items"]))
+        yield from ([0, *rest] for rest in _string_paths(document, model["items"]))
     if model.get("type") == "object" and "properties" not in model:
         yield ["*"]
         yield ["key"]
 
 
-def _set(body: Any, place: list[Step], bad: str) -> Any:
-    if not place:
+def _replace_at(body: Any, path: list[Step], bad: str) -> Any:
+    if not path:
         return bad
-    step, *rest = place
+    step, *rest = path
     if step == "*":
         return {bad: "value"}
     if step == 0:
-        return [_set(body[0] if body else None, rest, bad)]
+        return [_replace_at(body[0] if body else None, rest, bad)]
     body = dict(body) if isinstance(body, dict) else {}
-    return body | {str(step): _set(body.get(str(step)), rest, bad)}
+    return body | {str(step): _replace_at(body.get(str(step)), rest, bad)}
 
 
 @pytest.mark.parametrize("bad", ["%00", "a%00b", "%ED%A0%80", "%FF", "a%0Ab"])
-async def test_no_path_or_query_may_carry_it_either(door: Door, bad: str) -> None:
-    document = (await door.client.get("/openapi.json")).json()
-    async with door.unchanged():
+async def test_no_path_or_query_parameter_may_hold_it(gateway: CheckedGateway, bad: str) -> None:
+    document = (await gateway.client.get("/openapi.json")).json()
+    async with gateway.unchanged():
         for method, path, parameter in _parameters(document):
             for url in _urls(path, parameter, bad):
-                answer = await door.client.request(method.upper(), url)
-                assert answer.status_code < 500, f"{method} {url}: {answer.text}"
+                response = await gateway.client.request(method.upper(), url)
+                assert response.status_code < 500, f"{method} {url}: {response.text}"
                 if "%00" in bad:
-                    assert answer.status_code == 422, f"{method} {url}: {answer.text}"
-                    problem.read(answer)
+                    assert response.status_code == 422, f"{method} {url}: {response.text}"
+                    problem.read(response)
 
 
 def _parameters(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, str]]]:
@@ -118,13 +120,13 @@ def _parameters(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, 
 
 def _urls(path: str, parameter: dict[str, str], bad: str) -> Iterator[str]:
     if parameter["in"] == "path":
-        yield _filled(path.replace(f"{{{parameter['name']}}}", bad))
+        yield _fill_path(path.replace(f"{{{parameter['name']}}}", bad))
     else:
-        yield f"{_filled(path)}?{quote(parameter['name'])}={bad}"
+        yield f"{_fill_path(path)}?{quote(parameter['name'])}={bad}"
 
 
-async def test_a_problem_never_repeats_what_was_refused(door: Door) -> None:
-    answer = await door.send(
+async def test_a_problem_never_repeats_the_refused_text(gateway: CheckedGateway) -> None:
+    response = await gateway.send(
         "POST", "/v1/memories", {"content": "my secret \x00", "metadata": {"\ud800": "x"}}
     )
-    assert "my secret" not in answer.text
+    assert "my secret" not in response.text

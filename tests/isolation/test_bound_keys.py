@@ -39,7 +39,7 @@ async def test_a_bound_key_reaches_nothing_of_another_agent_or_user(
 def _assert_unchanged(stack: IsolationStack, state: State) -> None:
     """Assert that all records are unchanged. The lists of namespaces and of scratch stores may have grown."""
     tag = f"{{{stack.gateway.tenant}}}"
-    name_lists = (f"{tag}:names", f"{tag}:until", f":scratch:{tag}:")
+    name_lists = (f"{tag}:namespaces", f"{tag}:expiries", f":scratch:{tag}:")
     changed = {name for name, value in stack.initial_state.items() if state.get(name) != value}
     assert not {name for name in changed if not any(name_list in name for name_list in name_lists)}
 
