@@ -1,1 +1,1 @@
-"""Whole stacks of real processes and real stores, seen from outside, over HTTP."""
+"""End-to-end tests: a whole stack of real processes and databases, used over HTTP and the command line."""

@@ -1,8 +1,7 @@
-"""Two stacks, started when the first journey asks for them: one without models, one with stand-ins.
+"""Two stacks, started by the first test that uses them: one without models, one with stand-ins for models.
 
-Every journey has a tenant of its own, so none has to clean up and none sees another's rows. What a
-stack is told at its start (the window, past turns) is small, so that a journey of a few turns gets
-to the end of it.
+Every test has its own tenant, so that none has to clean up and none sees the records of another. The
+stacks have small limits (context window, past turns), so that a test of a few turns reaches them.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -12,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.journey.agent import Agent
-from tests.journey.house import TestStack, standing
+from tests.journey.stack import TestStack, standing
 from tests.journey.rewriting import Understanding, by_sentence
 from tests.standins.behaviours import Reply
 from tests.standins.models import ModelServer
@@ -21,23 +20,23 @@ NewAgent = Callable[..., Awaitable[Agent]]
 
 
 @pytest.fixture(scope="session")
-def plain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestStack]:
-    """A stack without models: keyword search, raw entries; the window replays four turns."""
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestStack]:
+    """A stack without models: keyword search, raw memories, and a context window of four turns."""
     data_dir = tmp_path_factory.mktemp("plain") / "data"
-    with standing(data_dir, without=["flower"], context_max_turns=4) as house:
-        yield house
+    with standing(data_dir, without=["flower"], context_max_turns=4) as running_stack:
+        yield running_stack
 
 
 @pytest.fixture(scope="session")
 def model() -> Iterator[ModelServer]:
-    """The model endpoints of the stack that has some."""
+    """The stand-in for the model endpoints of `stack_with_models`."""
     with ModelServer(chat_default=Reply(by_sentence)) as server:
         server.embedding_default = Understanding()
         yield server
 
 
 @pytest.fixture(scope="session")
-def modelled(tmp_path_factory: pytest.TempPathFactory, model: ModelServer) -> Iterator[TestStack]:
+def stack_with_models(tmp_path_factory: pytest.TempPathFactory, model: ModelServer) -> Iterator[TestStack]:
     """A stack with a language model, an embedding model and the block of past turns."""
     models: dict[str, Any] = {
         "llm_base_url": model.url,
@@ -45,30 +44,30 @@ def modelled(tmp_path_factory: pytest.TempPathFactory, model: ModelServer) -> It
         "embedding_base_url": model.url,
         "embedding_model": "words",
     }
-    with standing(tmp_path_factory.mktemp("modelled") / "data", recall_past_turns=5, **models) as house:
-        yield house
+    with standing(tmp_path_factory.mktemp("modelled") / "data", recall_past_turns=5, **models) as running_stack:
+        yield running_stack
 
 
 @pytest.fixture
-async def agent(plain: TestStack) -> AsyncIterator[Agent]:
-    """An agent with all rights on a fresh tenant of the stack without models."""
-    async with plain.agent() as one:
-        yield one
+async def agent(stack: TestStack) -> AsyncIterator[Agent]:
+    """An agent with all rights, of a new tenant on the stack without models."""
+    async with stack.agent() as tenant_agent:
+        yield tenant_agent
 
 
 @pytest.fixture
-async def another(plain: TestStack) -> AsyncIterator[NewAgent]:
-    """Make more agents on the stack without models, with the rights and bounds that are told."""
-    async with AsyncExitStack() as closing:
+async def new_agent(stack: TestStack) -> AsyncIterator[NewAgent]:
+    """Return a function that makes agents on the stack without models, with the given rights and bindings."""
+    async with AsyncExitStack() as exit_stack:
 
-        async def make(tenant: str | None = None, **bound: Any) -> Agent:
-            return await closing.enter_async_context(plain.agent(tenant, **bound))
+        async def make(tenant: str | None = None, **options: Any) -> Agent:
+            return await exit_stack.enter_async_context(stack.agent(tenant, **options))
 
         yield make
 
 
 @pytest.fixture
-async def thinker(modelled: TestStack) -> AsyncIterator[Agent]:
-    """An agent with all rights on a fresh tenant of the stack with models."""
-    async with modelled.agent() as one:
-        yield one
+async def agent_with_model(stack_with_models: TestStack) -> AsyncIterator[Agent]:
+    """An agent with all rights, of a new tenant on the stack with models."""
+    async with stack_with_models.agent() as tenant_agent:
+        yield tenant_agent

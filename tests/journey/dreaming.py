@@ -1,33 +1,34 @@
-"""What the stand-in dreams: entries about one thing are merged, what is so "right now" goes."""
+"""Replies of the stand-in model to dream passes: merge memories per category, delete those of 'right now'."""
 
 import json
 import re
 from collections.abc import Callable
 from itertools import groupby
+from operator import itemgetter
 
 from tests.standins.wire import Call
 
-UNKNOWN = "0123456789ab"
-_OFFERED = re.compile(r"^\d+\. \[ID:([0-9a-f]{12})\] category=(\S+) .*\n {3}(.*)$", re.MULTILINE)
-NOTHING = json.dumps({"toDelete": [], "toSave": [], "toUpdate": [], "occurrences": []})
+UNKNOWN_ID = "0123456789ab"
+_LISTED_MEMORY = re.compile(r"^\d+\. \[ID:([0-9a-f]{12})\] category=(\S+) .*\n {3}(.*)$", re.MULTILINE)
+EMPTY_PLAN = json.dumps({"toDelete": [], "toSave": [], "toUpdate": [], "occurrences": []})
 
 
 def by_night(otherwise: Callable[[Call], str]) -> Callable[[Call], str]:
-    """Return what a model would answer a pass; what is no question of a pass goes to `otherwise`."""
+    """Return a reply to the prompt of a pass. Other prompts are answered by `otherwise`."""
 
-    def answer(call: Call) -> str:
-        if offered := _OFFERED.findall(call.prompt):
-            return plan(offered)
-        return otherwise(call) if call.prompt.rstrip().endswith("}") else NOTHING
+    def reply(call: Call) -> str:
+        if memories := _LISTED_MEMORY.findall(call.prompt):
+            return plan(memories)
+        return otherwise(call) if call.prompt.rstrip().endswith("}") else EMPTY_PLAN
 
-    return answer
+    return reply
 
 
-def plan(offered: list[tuple[str, str, str]]) -> str:
-    """Merge the entries of each category that say the longest of them in part; name one that isn't there."""
-    fleeting = [id_ for id_, _, content in offered if "right now" in content]
-    lasting = sorted((one for one in offered if one[0] not in fleeting), key=lambda one: one[1])
-    groups = [list(group) for _, group in groupby(lasting, key=lambda one: one[1])]
+def plan(memories: list[tuple[str, str, str]]) -> str:
+    """Merge the memories of each category into the longest, and name an unknown id to delete."""
+    ephemeral_ids = [id_ for id_, _, content in memories if "right now" in content]
+    durable = sorted((memory for memory in memories if memory[0] not in ephemeral_ids), key=itemgetter(1))
+    groups = [list(group) for _, group in groupby(durable, key=itemgetter(1))]
     merged = [
         {
             "content": max((content for _, _, content in group), key=len),
@@ -38,5 +39,5 @@ def plan(offered: list[tuple[str, str, str]]) -> str:
         for group in groups
         if len(group) > 1
     ]
-    gone = [{"id": one, "reason": "ephemeral"} for one in [*fleeting, UNKNOWN]]
-    return json.dumps({"toDelete": gone, "toSave": merged})
+    deletions = [{"id": id_, "reason": "ephemeral"} for id_ in [*ephemeral_ids, UNKNOWN_ID]]
+    return json.dumps({"toDelete": deletions, "toSave": merged})

@@ -1,4 +1,4 @@
-"""What the stand-in knows: an entry of every sentence, nothing of small talk, and what a car is."""
+"""Replies of the stand-in models: a memory per sentence without small talk, and a vector for synonyms."""
 
 import json
 from dataclasses import dataclass
@@ -12,18 +12,20 @@ _SMALL_TALK = "Hello"
 
 
 def by_sentence(call: Call) -> str:
-    """Return what a model would answer for the note in the call."""
+    """Return the reply of an enrichment model: one memory per sentence that is no small talk."""
     note = json.loads(call.body["messages"][-1]["content"])["content"]
-    sentences = [one.strip(" .") for one in note.split(". ")]
-    kept = [one for one in sentences if not one.startswith(_SMALL_TALK)]
-    return json.dumps([{"content": one, "category": CATEGORY, "tags": ["rewritten"]} for one in kept])
+    sentences = [sentence.strip(" .") for sentence in note.split(". ")]
+    contents = [sentence for sentence in sentences if not sentence.startswith(_SMALL_TALK)]
+    return json.dumps(
+        [{"content": content, "category": CATEGORY, "tags": ["rewritten"]} for content in contents]
+    )
 
 
 @dataclass(frozen=True)
 class Understanding(Vectors):
-    """Vectors of a model to which an automobile is a car."""
+    """Vectors of a model that treats `automobile` and `car` as the same word."""
 
     def embed(self, call: Call, wire: Wire) -> list[list[float]]:
         """Return one vector per text."""
-        meant = [text.lower().replace("automobile", "car") for text in call.texts]
-        return [vectors.embed(text, wire.dimension) for text in meant]
+        texts = [text.lower().replace("automobile", "car") for text in call.texts]
+        return [vectors.embed(text, wire.dimension) for text in texts]

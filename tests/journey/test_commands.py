@@ -8,30 +8,30 @@ from pathlib import Path
 from subprocess import run
 
 from tests.journey.conftest import NewAgent
-from tests.journey.house import TestStack
+from tests.journey.stack import TestStack
 from tests.standins.models import ModelServer
 
 
 async def test_keys_create_prints_the_key_alone_and_a_revoked_one_is_refused_by_the_next_request(
-    plain: TestStack,
+    stack: TestStack,
 ) -> None:
-    created = await plain.loci("keys", "create", "--tenant", "acme", "--user", "ada")
+    created = await stack.loci("keys", "create", "--tenant", "acme", "--user", "ada")
     assert created.code == 0
     key = created.stdout.removesuffix("\n")
     assert key.startswith("loci_")
     assert not set(key) & set(" \n")
     assert key not in created.stderr
-    async with plain.client(key) as client:
+    async with stack.client(key) as client:
         assert (await client.get("/v1/memories")).status_code == HTTPStatus.OK
         foreign = await client.get("/v1/memories", params={"user_id": "bob"})
         assert foreign.status_code == HTTPStatus.FORBIDDEN
         not_admin = await client.delete("/v1/users/ada")
         assert not_admin.status_code == HTTPStatus.FORBIDDEN
         key_id = key.split("_")[1]
-        listed = await plain.loci("keys", "list", "--tenant", "acme", COLUMNS="200")
+        listed = await stack.loci("keys", "list", "--tenant", "acme", COLUMNS="200")
         assert key_id in listed.stdout
         assert key not in listed.stdout
-        revoked = await plain.loci("keys", "revoke", key_id)
+        revoked = await stack.loci("keys", "revoke", key_id)
         assert revoked.code == 0
         refused = await client.get("/v1/memories")
     assert refused.status_code == HTTPStatus.UNAUTHORIZED
@@ -39,37 +39,37 @@ async def test_keys_create_prints_the_key_alone_and_a_revoked_one_is_refused_by_
     assert refused.headers["www-authenticate"] == "Bearer"
 
 
-async def test_a_key_to_read_may_not_write(another: NewAgent) -> None:
-    reader = await another(rights=["read"])
+async def test_a_key_to_read_may_not_write(new_agent: NewAgent) -> None:
+    reader = await new_agent(rights=["read"])
     await reader.ask("GET", "/v1/memories")
     await reader.ask("POST", "/v1/memories", json={"content": "No."}, status=HTTPStatus.FORBIDDEN)
 
 
-async def test_an_expired_key_is_refused(another: NewAgent) -> None:
-    late = await another(expires_at=datetime.now(UTC) - timedelta(seconds=1))
+async def test_an_expired_key_is_refused(new_agent: NewAgent) -> None:
+    late = await new_agent(expires_at=datetime.now(UTC) - timedelta(seconds=1))
     await late.ask("GET", "/v1/memories", status=HTTPStatus.UNAUTHORIZED)
 
 
-async def test_the_development_key_is_the_owners_alone_and_has_all_rights(plain: TestStack) -> None:
-    assert plain.running.key_file.stat().st_mode & 0o777 == 0o600
-    async with plain.client(plain.running.key) as client:
+async def test_the_development_key_is_the_owners_alone_and_has_all_rights(stack: TestStack) -> None:
+    assert stack.running.key_file.stat().st_mode & 0o777 == 0o600
+    async with stack.client(stack.running.key) as client:
         assert (await client.delete("/v1/users/nobody")).is_success
 
 
-async def test_doctor_ends_with_0_where_all_answers_and_tells_what_is_configured(plain: TestStack) -> None:
+async def test_doctor_ends_with_0_where_all_answers_and_tells_what_is_configured(stack: TestStack) -> None:
     with ModelServer() as model:
         settings = {"LOCI_EMBEDDING_BASE_URL": model.url, "LOCI_EMBEDDING_MODEL": "words", "COLUMNS": "200"}
-        ended = await plain.loci("doctor", **settings)
+        ended = await stack.loci("doctor", **settings)
     assert ended.code == 0, ended.stdout + ended.stderr
-    entries, vectors = "not configured: entries stay", "answers, model words, 64 dimensions"
+    entries, vectors = "not configured: entries stay", "responses, model words, 64 dimensions"
     for told in ("postgres", "append-only file", entries, vectors, "keywords only", "left to do"):
         assert told in ended.stdout
 
 
-async def test_doctor_ends_with_1_and_names_the_part_that_does_not_answer(plain: TestStack) -> None:
+async def test_doctor_ends_with_1_and_names_the_part_that_does_not_answer(stack: TestStack) -> None:
     with ModelServer() as gone:
         address = gone.url
-    ended = await plain.loci("doctor", LOCI_LLM_BASE_URL=address, LOCI_LLM_MODEL="m", COLUMNS="200")
+    ended = await stack.loci("doctor", LOCI_LLM_BASE_URL=address, LOCI_LLM_MODEL="m", COLUMNS="200")
     assert ended.code == 1
     [line] = [line for line in ended.stdout.splitlines() if "trouble" in line]
     assert "language model" in line

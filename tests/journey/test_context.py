@@ -5,7 +5,7 @@ from http import HTTPStatus
 
 from tests.journey.agent import Agent, block, recalled, shown, word
 from tests.journey.conftest import NewAgent
-from tests.journey.house import TestStack
+from tests.journey.stack import TestStack
 
 REPLAYED = 4  # the window of this stack
 
@@ -180,21 +180,21 @@ async def test_cx5_an_entry_cannot_pose_as_another_or_close_its_fence(agent: Age
     assert (lines[1], lines[-1], len(lines)) == ("<memory-data>", "</memory-data>", 4)
 
 
-async def test_cv1_the_window_of_an_unknown_session_is_404(agent: Agent, another: NewAgent) -> None:
+async def test_cv1_the_window_of_an_unknown_session_is_404(agent: Agent, new_agent: NewAgent) -> None:
     session = await agent.session()
-    stranger = await another()
+    stranger = await new_agent()
     for path in (f"/v1/sessions/{session}/turns", "/v1/sessions/nobody/turns"):
         problem = await stranger.ask("GET", path, status=HTTPStatus.NOT_FOUND)
         assert problem["detail"].startswith("session not found: ")
 
 
 async def test_cv1_the_window_is_rebuilt_from_the_log_when_redis_lost_it(
-    plain: TestStack, agent: Agent
+    stack: TestStack, agent: Agent
 ) -> None:
     session = await agent.session()
     for place in range(3):
         await agent.say(session, f"Turn {place}.")
-    await plain.forget_windows()
+    await stack.forget_windows()
     turns = await agent.ask("GET", f"/v1/sessions/{session}/turns")
     assert [(turn["seq"], turn["content"]) for turn in turns["results"]] == [
         (place + 1, f"Turn {place}.") for place in range(3)

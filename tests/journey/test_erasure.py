@@ -19,9 +19,9 @@ async def _live(agent: Agent, user: str, agent_id: str, secret: str) -> Json:
 
 
 async def _everything(agent: Agent, life: Json, secret: str) -> list[str]:
-    """Return every answer that could show what a user left."""
+    """Return every response that could show what a user left."""
     scope = {"user_id": life["user"], "agent_id": life["agent_id"]}
-    answers = [
+    responses = [
         await agent.client.post("/v1/memories/search", json={"query": secret, **scope}),
         await agent.client.post("/v1/memories/search", json={"query": secret, "state": "archived", **scope}),
         await agent.client.post("/v1/turns/search", json={"query": secret, **scope}),
@@ -42,7 +42,7 @@ async def _everything(agent: Agent, life: Json, secret: str) -> list[str]:
             headers={"idempotency-key": life["once"]},
         ),
     ]
-    return [answer.text for answer in answers]
+    return [response.text for response in responses]
 
 
 async def test_lt13_erasing_a_user_leaves_nothing_and_counts_what_went(agent: Agent) -> None:
@@ -56,31 +56,31 @@ async def test_lt13_erasing_a_user_leaves_nothing_and_counts_what_went(agent: Ag
     assert receipt["erased"].items() >= (expected | {"stored_responses": 2}).items()
     for life in gone:
         secret = secrets[life["agent_id"]]
-        assert not any(secret in answer for answer in await _everything(agent, life, secret))
-    assert any(secrets["kept"] in answer for answer in await _everything(agent, kept, secrets["kept"]))
+        assert not any(secret in response for response in await _everything(agent, life, secret))
+    assert any(secrets["kept"] in response for response in await _everything(agent, kept, secrets["kept"]))
     again = await agent.ask("DELETE", "/v1/users/ada")
     assert not any(again["erased"].values())
 
 
-async def test_lt13_what_enrichment_made_of_a_users_words_is_erased_too(thinker: Agent) -> None:
+async def test_lt13_what_enrichment_made_of_a_users_words_is_erased_too(agent_with_model: Agent) -> None:
     secret = word()
-    raw = await thinker.save(f"Hello. Ada collects {secret}. Ada lives at {secret} road.", user_id="ada")
-    await thinker.settled()
-    successors = (await thinker.memory(raw["id"]))["superseded_by"]
+    raw = await agent_with_model.save(f"Hello. Ada collects {secret}. Ada lives at {secret} road.", user_id="ada")
+    await agent_with_model.settled()
+    successors = (await agent_with_model.memory(raw["id"]))["superseded_by"]
     assert len(successors) == 2
-    receipt = await thinker.ask("DELETE", "/v1/users/ada")
+    receipt = await agent_with_model.ask("DELETE", "/v1/users/ada")
     assert (receipt["erased"]["memories"], receipt["erased"]["archived"]) == (3, 1)
     for one in (raw["id"], *successors):
-        await thinker.ask("GET", f"/v1/memories/{one}", status=HTTPStatus.NOT_FOUND)
-    assert json.dumps(await thinker.search(secret, user_id="ada")).count(secret) == 0
+        await agent_with_model.ask("GET", f"/v1/memories/{one}", status=HTTPStatus.NOT_FOUND)
+    assert json.dumps(await agent_with_model.search(secret, user_id="ada")).count(secret) == 0
 
 
-async def test_lt13_erasing_a_user_overtakes_the_enrichment_of_their_words(thinker: Agent) -> None:
+async def test_lt13_erasing_a_user_overtakes_the_enrichment_of_their_words(agent_with_model: Agent) -> None:
     secret = word()
     for place in range(20):
-        await thinker.save(f"Hello {place}. The {secret} number is {place}.", user_id="ada")
-    await thinker.ask("DELETE", "/v1/users/ada")
-    await thinker.settled()
-    assert (await thinker.search(secret, user_id="ada"))["results"] == []
-    listed = await thinker.ask("GET", "/v1/memories", params={"user_id": "ada"})
+        await agent_with_model.save(f"Hello {place}. The {secret} number is {place}.", user_id="ada")
+    await agent_with_model.ask("DELETE", "/v1/users/ada")
+    await agent_with_model.settled()
+    assert (await agent_with_model.search(secret, user_id="ada"))["results"] == []
+    listed = await agent_with_model.ask("GET", "/v1/memories", params={"user_id": "ada"})
     assert listed["results"] == []

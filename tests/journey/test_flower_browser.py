@@ -16,7 +16,7 @@ from tests.journey import chromium
 from tests.journey.agent import Agent, until, word
 from tests.journey.chromium import Unobtainable
 from tests.journey.dreaming import by_night
-from tests.journey.house import TestStack
+from tests.journey.stack import TestStack
 from tests.journey.rewriting import by_sentence
 from tests.standins.behaviours import Reply
 from tests.standins.models import ModelServer
@@ -57,12 +57,12 @@ _ROWS = """() => {
 
 
 @pytest.fixture
-async def flower(modelled: TestStack) -> AsyncIterator[Flower]:
+async def flower(stack_with_models: TestStack) -> AsyncIterator[Flower]:
     try:
         browser = chromium.obtain()
-    except Unobtainable as error:
-        pytest.skip(str(error))
-    file = modelled.running.flower_password_file
+    except Unobtainable as why:
+        pytest.skip(str(why))
+    file = stack_with_models.running.flower_password_file
     assert file is not None
     async with async_playwright() as playwright:
         # Without a sandbox, because root has none. Only a page of this stack is opened.
@@ -71,13 +71,13 @@ async def flower(modelled: TestStack) -> AsyncIterator[Flower]:
         )
         page = await chromium_browser.new_page(
             http_credentials={
-                "username": modelled.running.flower_user,
+                "username": stack_with_models.running.flower_user,
                 "password": file.read_text().strip(),
             },
             viewport={"width": 1600, "height": 1000},
         )
-        yield Flower(page, modelled.running.flower_url)
-        await chromium_browser.close()
+        yield Flower(page, stack_with_models.running.flower_url)
+        await opened.close()
 
 
 @pytest.fixture
@@ -88,13 +88,13 @@ def dream_replies(model: ModelServer) -> Iterator[None]:
     model.chat_default = Reply(by_sentence)
 
 
-async def test_a_run_started_over_http_is_found_in_flower_by_its_id(
-    flower: Flower, thinker: Agent, dream_replies: None, tmp_path: Path
+async def test_a_night_begun_over_http_is_found_in_flower_by_its_run(
+    flower: Flower, agent_with_model: Agent, asleep: None, tmp_path: Path
 ) -> None:
     for place in ("shed", "yard"):
-        await thinker.save(f"Ada's bicycle stands in the {place}.", agent_id="support", enrich=False)
+        await agent_with_model.save(f"Ada's bicycle stands in the {place}.", agent_id="support", enrich=False)
     body = {"agent_id": "support"}
-    run_id = (await thinker.ask("POST", "/v1/dreams", json=body, status=HTTPStatus.CREATED))["id"]
+    run = (await agent_with_model.ask("POST", "/v1/dreams", json=body, status=HTTPStatus.CREATED))["id"]
 
     async def ended_in_flower() -> dict[str, dict[str, str]] | None:
         tasks = await flower.tasks(run_id)
@@ -103,11 +103,11 @@ async def test_a_run_started_over_http_is_found_in_flower_by_its_id(
 
     tasks = await until(ended_in_flower)
 
-    assert tasks is not None
-    assert set(tasks) == _PASSES
-    for row in tasks.values():
-        for part in (
-            f"'tenant': '{thinker.tenant}'",
+    assert shown is not None
+    assert set(shown) == _PASSES
+    for row in shown.values():
+        for told in (
+            f"'tenant': '{agent_with_model.tenant}'",
             "'agent': 'support'",
             "'user': None",
             f"'run': '{run_id}'",
@@ -118,36 +118,36 @@ async def test_a_run_started_over_http_is_found_in_flower_by_its_id(
     assert len(_lines(picture.read_bytes())) > _MIN_DIFFERENT_LINES
 
 
-async def test_batches_show_how_many_jobs_were_due_and_claimed_per_tenant(
-    flower: Flower, thinker: Agent
+async def test_batches_say_how_many_rows_they_were_rung_for_and_claimed_of_whom(
+    flower: Flower, agent_with_model: Agent
 ) -> None:
     for _ in range(3):
-        await thinker.save(f"Hello. The {word()} is green.")
-    await thinker.settled()
+        await agent_with_model.save(f"Hello. The {word()} is green.")
+    await agent_with_model.settled()
 
-    async def are_listed() -> bool:
-        tasks = await flower.tasks(thinker.tenant)
-        return {"enrichment.enrich_pending", "embedding.embed_pending"} <= set(tasks)
+    async def told() -> bool:
+        found = await flower.tasks(agent_with_model.tenant)
+        return {"enrichment.enrich_pending", "embedding.embed_pending"} <= set(found)
 
-    await until(are_listed)
-    for row in (await flower.tasks(thinker.tenant)).values():
+    await until(told)
+    for row in (await flower.tasks(agent_with_model.tenant)).values():
         assert "'due_jobs': " in row["kwargs"]
         result = json.loads(row["result"].replace("'", '"'))
-        assert 0 < result["tenants"][thinker.tenant] <= result["claimed"]
+        assert 0 < result["tenants"][agent_with_model.tenant] <= result["claimed"]
 
 
-async def test_the_workers_page_shows_who_is_online_and_how_much_they_did(
-    flower: Flower, thinker: Agent
+async def test_the_page_of_workers_says_who_is_there_and_how_much_they_did(
+    flower: Flower, agent_with_model: Agent
 ) -> None:
-    await thinker.save(f"Hello. The {word()} is green.")
-    await thinker.settled()
+    await agent_with_model.save(f"Hello. The {word()} is green.")
+    await agent_with_model.settled()
     [worker] = await flower.workers()
     assert "Online" in worker
     assert max(int(figure) for figure in worker.split() if figure.isdigit()) > 0
 
 
-async def test_flower_shows_nothing_without_its_password(flower: Flower, modelled: TestStack) -> None:
-    async with modelled.client() as client:
+async def test_flower_shows_nothing_without_its_password(flower: Flower, stack_with_models: TestStack) -> None:
+    async with stack_with_models.client() as anyone:
         for page in ("/", "/tasks", "/api/tasks", "/broker"):
             response = await client.get(f"{flower.url}{page}")
             assert response.status_code == HTTPStatus.UNAUTHORIZED

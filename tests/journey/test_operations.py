@@ -6,11 +6,11 @@ from typing import Any
 import httpx
 
 from tests.journey.agent import Agent, until
-from tests.journey.house import TestStack
+from tests.journey.stack import TestStack
 
 
-async def test_health_and_readiness_need_no_key_and_name_each_store(plain: TestStack) -> None:
-    async with plain.client() as anyone:
+async def test_health_and_readiness_need_no_key_and_name_each_store(stack: TestStack) -> None:
+    async with stack.client() as anyone:
         assert (await anyone.get("/healthz")).json() == {"status": "ok"}
         ready = await anyone.get("/readyz")
         assert (await anyone.get("/v1/status")).status_code == HTTPStatus.UNAUTHORIZED
@@ -18,10 +18,10 @@ async def test_health_and_readiness_need_no_key_and_name_each_store(plain: TestS
     assert ready.json() == {"status": "ready", "stores": stores}
 
 
-async def test_every_metric_is_ours_by_name_and_none_tells_a_path(plain: TestStack, agent: Agent) -> None:
+async def test_every_metric_is_ours_by_name_and_none_tells_a_path(stack: TestStack, agent: Agent) -> None:
     saved = await agent.save("Something to count.")
     await agent.memory(saved["id"])
-    async with plain.client() as anyone:
+    async with stack.client() as anyone:
         text = (await anyone.get("/metrics")).text
     names = {line.split("{")[0].split(" ")[0] for line in text.splitlines() if not line.startswith("#")}
     assert names
@@ -31,8 +31,8 @@ async def test_every_metric_is_ours_by_name_and_none_tells_a_path(plain: TestSta
     assert agent.tenant not in text
 
 
-async def test_the_contract_is_served_with_an_example_for_every_body(plain: TestStack) -> None:
-    async with plain.client() as anyone:
+async def test_the_contract_is_served_with_an_example_for_every_body(stack: TestStack) -> None:
+    async with stack.client() as anyone:
         contract = (await anyone.get("/openapi.json")).json()
         assert (await anyone.get("/docs")).is_success
     bodies = [
@@ -47,11 +47,11 @@ async def test_the_contract_is_served_with_an_example_for_every_body(plain: Test
 
 
 async def test_flower_asks_for_its_password_and_shows_tasks_by_names_a_person_understands(
-    modelled: TestStack, thinker: Agent
+    stack_with_models: TestStack, agent_with_model: Agent
 ) -> None:
-    await thinker.save("Hello. The bridge is closed.")
-    await thinker.settled()
-    running = modelled.running
+    await agent_with_model.save("Hello. The bridge is closed.")
+    await agent_with_model.settled()
+    running = stack_with_models.running
     assert running.flower_password_file is not None
     password = running.flower_password_file.read_text().strip()
     async with httpx.AsyncClient(base_url=running.flower_url, trust_env=False) as client:
@@ -61,9 +61,9 @@ async def test_flower_asks_for_its_password_and_shows_tasks_by_names_a_person_un
         assert wrong.status_code == HTTPStatus.UNAUTHORIZED
 
         async def shown() -> bool:
-            answer = await client.get("/api/tasks", auth=(running.flower_user, password))
-            assert answer.status_code == HTTPStatus.OK
-            tasks: dict[str, dict[str, Any]] = answer.json()
+            response = await client.get("/api/tasks", auth=(running.flower_user, password))
+            assert response.status_code == HTTPStatus.OK
+            tasks: dict[str, dict[str, Any]] = response.json()
             names = {task["name"] for task in tasks.values()}
             return {
                 "enrichment.enrich_pending",

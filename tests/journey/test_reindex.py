@@ -4,18 +4,18 @@ import asyncio
 from http import HTTPStatus
 
 from tests.journey.agent import Agent, word
-from tests.journey.house import Ended, TestStack
+from tests.journey.stack import Ended, TestStack
 
 SAVED_BEFORE = 200
 
 
-async def test_ix2_a_reindex_loses_no_search_no_save_and_no_delete(plain: TestStack, agent: Agent) -> None:
+async def test_ix2_a_reindex_loses_no_search_no_save_and_no_delete(stack: TestStack, agent: Agent) -> None:
     secret = word()
     before = [f"The {secret} stone {n} lies in row {word()}." for n in range(SAVED_BEFORE)]
     drafts = [{"content": text} for text in before]
     await agent.ask("POST", "/v1/memories/batch", json={"memories": drafts}, status=HTTPStatus.CREATED)
     doomed = await agent.save(f"The {secret} pebble is to go.")
-    rebuilding = asyncio.create_task(plain.loci("reindex", "--kind", "memory"))
+    rebuilding = asyncio.create_task(stack.loci("reindex", "--kind", "memory"))
     meanwhile = await _go_on(agent, rebuilding, before, doomed["id"])
     ended = await rebuilding
     assert ended.code == 0, ended.stderr
@@ -23,9 +23,9 @@ async def test_ix2_a_reindex_loses_no_search_no_save_and_no_delete(plain: TestSt
     assert len(meanwhile) >= 5
     await agent.settled()
     for text in [*before[::20], *meanwhile]:
-        answer = await agent.search(text.split()[-1])
-        assert [one["content"] for one in answer["results"]] == [text]
-        assert (answer["stages"], answer["degraded"]) == (["bm25"], [])
+        response = await agent.search(text.split()[-1])
+        assert [one["content"] for one in response["results"]] == [text]
+        assert (response["stages"], response["degraded"]) == (["bm25"], [])
     assert await agent.found("pebble") == []
 
 
@@ -34,8 +34,8 @@ async def _go_on(agent: Agent, rebuilding: asyncio.Task[Ended], before: list[str
     saved: list[str] = []
     while not rebuilding.done():
         known = before[len(saved) % len(before)]
-        answer = await agent.search(known.split()[-1])
-        assert ([one["content"] for one in answer["results"]], answer["degraded"]) == ([known], [])
+        response = await agent.search(known.split()[-1])
+        assert ([one["content"] for one in response["results"]], response["degraded"]) == ([known], [])
         name = word()
         fresh = f"Meanwhile there was {name}"
         await agent.save(fresh)
@@ -46,11 +46,11 @@ async def _go_on(agent: Agent, rebuilding: asyncio.Task[Ended], before: list[str
     return saved
 
 
-async def test_ix2_turns_and_desks_are_rebuilt_too(plain: TestStack, agent: Agent) -> None:
+async def test_ix2_turns_and_desks_are_rebuilt_too(stack: TestStack, agent: Agent) -> None:
     secret, session = word(), await agent.session()
     await agent.say(session, f"We spoke of {secret}.")
     await agent.put(f"session/{session}/note", f"mind the {secret}", ttl_seconds=600)
-    ended = await plain.loci("reindex")
+    ended = await stack.loci("reindex")
     assert ended.code == 0, ended.stderr
     assert await agent.turns_found(secret) == [f"We spoke of {secret}."]
     desk = await agent.ask("POST", "/v1/working/search", json={"query": secret})
