@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from tests.journey.agent import Agent
-from tests.journey.stack import TestStack, standing
 from tests.journey.rewriting import Understanding, by_sentence
+from tests.journey.stack import TestStack, standing
 from tests.standins.behaviours import Reply
 from tests.standins.models import ModelServer
 
@@ -44,7 +44,9 @@ def stack_with_models(tmp_path_factory: pytest.TempPathFactory, model: ModelServ
         "embedding_base_url": model.url,
         "embedding_model": "words",
     }
-    with standing(tmp_path_factory.mktemp("modelled") / "data", recall_past_turns=5, **models) as running_stack:
+    with standing(
+        tmp_path_factory.mktemp("modelled") / "data", recall_past_turns=5, **models
+    ) as running_stack:
         yield running_stack
 
 

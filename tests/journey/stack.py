@@ -108,7 +108,9 @@ def standing(data_dir: Path, *, without: Container[str] = (), **settings: Any) -
         flower_port=ports.pick_free_port(),
         **(_SHORT_INTERVALS | settings),
     )
-    with Stack(stack_settings, commands=replace(LOCI, background=background), say=_ignore).running() as running:
+    with Stack(
+        stack_settings, commands=replace(LOCI, background=background), say=_ignore
+    ).running() as running:
         yield TestStack(running)
 
 

@@ -1,4 +1,4 @@
-"""`loci keys` and `loci doctor`, as an operator runs them beside a running stack."""
+"""`loci keys` and `loci doctor`, run against a running stack as an operator would."""
 
 import os
 import sys
@@ -12,7 +12,7 @@ from tests.journey.stack import TestStack
 from tests.standins.models import ModelServer
 
 
-async def test_keys_create_prints_the_key_alone_and_a_revoked_one_is_refused_by_the_next_request(
+async def test_keys_create_prints_only_the_key_and_the_first_request_after_a_revocation_is_refused(
     stack: TestStack,
 ) -> None:
     created = await stack.loci("keys", "create", "--tenant", "acme", "--user", "ada")
@@ -23,8 +23,8 @@ async def test_keys_create_prints_the_key_alone_and_a_revoked_one_is_refused_by_
     assert key not in created.stderr
     async with stack.client(key) as client:
         assert (await client.get("/v1/memories")).status_code == HTTPStatus.OK
-        foreign = await client.get("/v1/memories", params={"user_id": "bob"})
-        assert foreign.status_code == HTTPStatus.FORBIDDEN
+        other_user = await client.get("/v1/memories", params={"user_id": "bob"})
+        assert other_user.status_code == HTTPStatus.FORBIDDEN
         not_admin = await client.delete("/v1/users/ada")
         assert not_admin.status_code == HTTPStatus.FORBIDDEN
         key_id = key.split("_")[1]
@@ -39,46 +39,49 @@ async def test_keys_create_prints_the_key_alone_and_a_revoked_one_is_refused_by_
     assert refused.headers["www-authenticate"] == "Bearer"
 
 
-async def test_a_key_to_read_may_not_write(new_agent: NewAgent) -> None:
+async def test_a_key_with_the_right_to_read_may_not_write(new_agent: NewAgent) -> None:
     reader = await new_agent(rights=["read"])
     await reader.ask("GET", "/v1/memories")
     await reader.ask("POST", "/v1/memories", json={"content": "No."}, status=HTTPStatus.FORBIDDEN)
 
 
 async def test_an_expired_key_is_refused(new_agent: NewAgent) -> None:
-    late = await new_agent(expires_at=datetime.now(UTC) - timedelta(seconds=1))
-    await late.ask("GET", "/v1/memories", status=HTTPStatus.UNAUTHORIZED)
+    expired = await new_agent(expires_at=datetime.now(UTC) - timedelta(seconds=1))
+    await expired.ask("GET", "/v1/memories", status=HTTPStatus.UNAUTHORIZED)
 
 
-async def test_the_development_key_is_the_owners_alone_and_has_all_rights(stack: TestStack) -> None:
+async def test_the_development_key_is_readable_only_by_its_owner_and_has_all_rights(stack: TestStack) -> None:
     assert stack.running.key_file.stat().st_mode & 0o777 == 0o600
     async with stack.client(stack.running.key) as client:
         assert (await client.delete("/v1/users/nobody")).is_success
 
 
-async def test_doctor_ends_with_0_where_all_answers_and_tells_what_is_configured(stack: TestStack) -> None:
+async def test_doctor_exits_with_0_if_everything_answers_and_prints_what_is_configured(
+    stack: TestStack,
+) -> None:
     with ModelServer() as model:
         settings = {"LOCI_EMBEDDING_BASE_URL": model.url, "LOCI_EMBEDDING_MODEL": "words", "COLUMNS": "200"}
-        ended = await stack.loci("doctor", **settings)
-    assert ended.code == 0, ended.stdout + ended.stderr
-    entries, vectors = "not configured: entries stay", "responses, model words, 64 dimensions"
-    for told in ("postgres", "append-only file", entries, vectors, "keywords only", "left to do"):
-        assert told in ended.stdout
+        result = await stack.loci("doctor", **settings)
+    assert result.code == 0, result.stdout + result.stderr
+    language_model, embeddings = "not configured: memories stay", "answers, model words, 64 dimensions"
+    parts = ("postgres", "append-only file", language_model, embeddings, "keywords only", "pending jobs")
+    for text in parts:
+        assert text in result.stdout
 
 
-async def test_doctor_ends_with_1_and_names_the_part_that_does_not_answer(stack: TestStack) -> None:
-    with ModelServer() as gone:
-        address = gone.url
-    ended = await stack.loci("doctor", LOCI_LLM_BASE_URL=address, LOCI_LLM_MODEL="m", COLUMNS="200")
-    assert ended.code == 1
-    [line] = [line for line in ended.stdout.splitlines() if "trouble" in line]
+async def test_doctor_exits_with_1_and_names_the_part_that_does_not_answer(stack: TestStack) -> None:
+    with ModelServer() as stopped_server:
+        url = stopped_server.url
+    result = await stack.loci("doctor", LOCI_LLM_BASE_URL=url, LOCI_LLM_MODEL="m", COLUMNS="200")
+    assert result.code == 1
+    [line] = [line for line in result.stdout.splitlines() if "failed" in line]
     assert "language model" in line
 
 
-def test_a_command_without_a_stack_says_so_in_one_sentence(tmp_path: Path) -> None:
+def test_a_command_without_a_running_stack_says_so_in_one_sentence(tmp_path: Path) -> None:
     settings = {"LOCI_DATA_DIR": str(tmp_path)}
     command = [sys.executable, "-m", "services.cli", "keys", "list"]
-    ended = run(command, env=os.environ | settings, capture_output=True, text=True, check=False)
-    assert (ended.returncode, ended.stdout) == (1, "")
-    assert "is `loci up` running?" in ended.stderr
-    assert len(ended.stderr.splitlines()) == 1
+    result = run(command, env=os.environ | settings, capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stdout) == (1, "")
+    assert "is `loci up` running?" in result.stderr
+    assert len(result.stderr.splitlines()) == 1

@@ -12,8 +12,8 @@ import pytest
 from shared.foundation.stages import DreamPass
 from tests.journey.agent import Agent, Json, until
 from tests.journey.dreaming import by_night
-from tests.journey.stack import TestStack
 from tests.journey.rewriting import by_sentence
+from tests.journey.stack import TestStack
 from tests.standins.behaviours import Reply
 from tests.standins.models import ModelServer
 
@@ -104,7 +104,9 @@ async def test_dr7_a_run_is_begun_followed_read_and_undone_in_the_terminal(
 
     listed = await stack_with_models.loci("dreams", "list", *tenant, COLUMNS="200")
     assert run_id in listed.stdout
-    shown: dict[str, Any] = json.loads((await stack_with_models.loci("dreams", "show", run_id, *tenant)).stdout)
+    shown: dict[str, Any] = json.loads(
+        (await stack_with_models.loci("dreams", "show", run_id, *tenant)).stdout
+    )
     assert [one["name"] for one in shown["passes"]] == PASSES
     actions = sorted((one["action"], one["entry_id"]) for one in shown["diff"] if one["action"] == "archived")
     assert actions == sorted(("archived", one) for one in ids[:3])
@@ -141,7 +143,9 @@ async def test_dr7_the_metrics_count_runs_seconds_entries_refusals_and_tokens(
     stack_with_models: TestStack, agent_with_model: Agent, ids: list[str]
 ) -> None:
     before = await counted(stack_with_models)
-    begun = await agent_with_model.ask("POST", "/v1/dreams", json={"agent_id": "support"}, status=HTTPStatus.CREATED)
+    begun = await agent_with_model.ask(
+        "POST", "/v1/dreams", json={"agent_id": "support"}, status=HTTPStatus.CREATED
+    )
     await ended(agent_with_model, begun["id"])
     after = await counted(stack_with_models)
     grown = {name: after[name] - before.get(name, 0) for name in after if after[name] > before.get(name, 0)}

@@ -16,8 +16,8 @@ from tests.journey import chromium
 from tests.journey.agent import Agent, until, word
 from tests.journey.chromium import Unobtainable
 from tests.journey.dreaming import by_night
-from tests.journey.stack import TestStack
 from tests.journey.rewriting import by_sentence
+from tests.journey.stack import TestStack
 from tests.standins.behaviours import Reply
 from tests.standins.models import ModelServer
 
@@ -146,7 +146,9 @@ async def test_the_page_of_workers_says_who_is_there_and_how_much_they_did(
     assert max(int(figure) for figure in worker.split() if figure.isdigit()) > 0
 
 
-async def test_flower_shows_nothing_without_its_password(flower: Flower, stack_with_models: TestStack) -> None:
+async def test_flower_shows_nothing_without_its_password(
+    flower: Flower, stack_with_models: TestStack
+) -> None:
     async with stack_with_models.client() as anyone:
         for page in ("/", "/tasks", "/api/tasks", "/broker"):
             response = await client.get(f"{flower.url}{page}")

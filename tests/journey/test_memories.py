@@ -26,7 +26,9 @@ async def test_ix4_without_models_nothing_is_ever_pending(agent: Agent) -> None:
     assert status["oldest_pending_seconds"] == 0
 
 
-async def test_lt9_twenty_concurrent_saves_of_one_fact_make_one_memory_reinforced_twenty_times(agent: Agent) -> None:
+async def test_lt9_twenty_concurrent_saves_of_one_fact_make_one_memory_reinforced_twenty_times(
+    agent: Agent,
+) -> None:
     texts = ["The gate code is 4711.", "the  GATE code\nis 4711."] * 10
     saves = [agent.save(text, tags=[f"tag-{number}"]) for number, text in enumerate(texts)]
     saved = await asyncio.gather(*saves)
@@ -59,7 +61,9 @@ async def test_lt9_an_update_into_a_duplicate_is_refused_and_changes_nothing(age
     assert (await agent.memory(existing["id"]))["reinforcement_count"] == 1
 
 
-async def test_lt4_an_updated_memory_is_found_at_once_by_its_new_words_only_and_history_has_the_old(agent: Agent) -> None:
+async def test_lt4_an_updated_memory_is_found_at_once_by_its_new_words_only_and_history_has_the_old(
+    agent: Agent,
+) -> None:
     before, after = word(), word()
     saved = await agent.save(f"The password hint is {before}.")
     await agent.ask("PATCH", f"/v1/memories/{saved['id']}", json={"content": f"The hint is {after}."})

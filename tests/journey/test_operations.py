@@ -1,4 +1,4 @@
-"""What an operator looks at: health, metrics, the contract, and Flower."""
+"""What an operator uses: health, metrics, the OpenAPI document, and Flower."""
 
 from http import HTTPStatus
 from typing import Any
@@ -9,20 +9,20 @@ from tests.journey.agent import Agent, until
 from tests.journey.stack import TestStack
 
 
-async def test_health_and_readiness_need_no_key_and_name_each_store(stack: TestStack) -> None:
-    async with stack.client() as anyone:
-        assert (await anyone.get("/healthz")).json() == {"status": "ok"}
-        ready = await anyone.get("/readyz")
-        assert (await anyone.get("/v1/status")).status_code == HTTPStatus.UNAUTHORIZED
+async def test_health_and_readiness_need_no_key_and_name_each_database(stack: TestStack) -> None:
+    async with stack.client() as client:
+        assert (await client.get("/healthz")).json() == {"status": "ok"}
+        ready = await client.get("/readyz")
+        assert (await client.get("/v1/status")).status_code == HTTPStatus.UNAUTHORIZED
     stores = {"postgres": "ok", "redis": "ok", "qdrant": "ok"}
     assert ready.json() == {"status": "ready", "stores": stores}
 
 
-async def test_every_metric_is_ours_by_name_and_none_tells_a_path(stack: TestStack, agent: Agent) -> None:
+async def test_every_metric_has_our_prefix_and_none_contains_a_path(stack: TestStack, agent: Agent) -> None:
     saved = await agent.save("Something to count.")
     await agent.memory(saved["id"])
-    async with stack.client() as anyone:
-        text = (await anyone.get("/metrics")).text
+    async with stack.client() as client:
+        text = (await client.get("/metrics")).text
     names = {line.split("{")[0].split(" ")[0] for line in text.splitlines() if not line.startswith("#")}
     assert names
     assert all(name.startswith("loci_") for name in names)
@@ -31,22 +31,22 @@ async def test_every_metric_is_ours_by_name_and_none_tells_a_path(stack: TestSta
     assert agent.tenant not in text
 
 
-async def test_the_contract_is_served_with_an_example_for_every_body(stack: TestStack) -> None:
-    async with stack.client() as anyone:
-        contract = (await anyone.get("/openapi.json")).json()
-        assert (await anyone.get("/docs")).is_success
-    bodies = [
+async def test_the_openapi_document_is_served_with_an_example_for_every_body(stack: TestStack) -> None:
+    async with stack.client() as client:
+        document = (await client.get("/openapi.json")).json()
+        assert (await client.get("/docs")).is_success
+    body_names = [
         operation["requestBody"]["content"]["application/json"]["schema"]["$ref"].rsplit("/", 1)[1]
-        for operations in contract["paths"].values()
+        for operations in document["paths"].values()
         for operation in operations.values()
         if "application/json" in operation.get("requestBody", {}).get("content", {})
     ]
-    assert len(bodies) >= 8
-    for name in bodies:
-        assert contract["components"]["schemas"][name].get("examples"), name
+    assert len(body_names) >= 8
+    for name in body_names:
+        assert document["components"]["schemas"][name].get("examples"), name
 
 
-async def test_flower_asks_for_its_password_and_shows_tasks_by_names_a_person_understands(
+async def test_flower_asks_for_its_password_and_shows_tasks_by_readable_names(
     stack_with_models: TestStack, agent_with_model: Agent
 ) -> None:
     await agent_with_model.save("Hello. The bridge is closed.")
@@ -57,10 +57,10 @@ async def test_flower_asks_for_its_password_and_shows_tasks_by_names_a_person_un
     async with httpx.AsyncClient(base_url=running.flower_url, trust_env=False) as client:
         for path in ("/", "/api/tasks", "/api/workers"):
             assert (await client.get(path)).status_code == HTTPStatus.UNAUTHORIZED
-        wrong = await client.get("/api/tasks", auth=(running.flower_user, "wrong"))
-        assert wrong.status_code == HTTPStatus.UNAUTHORIZED
+        refused = await client.get("/api/tasks", auth=(running.flower_user, "wrong"))
+        assert refused.status_code == HTTPStatus.UNAUTHORIZED
 
-        async def shown() -> bool:
+        async def are_tasks_shown() -> bool:
             response = await client.get("/api/tasks", auth=(running.flower_user, password))
             assert response.status_code == HTTPStatus.OK
             tasks: dict[str, dict[str, Any]] = response.json()
@@ -71,4 +71,4 @@ async def test_flower_asks_for_its_password_and_shows_tasks_by_names_a_person_un
                 "sweep.dispatch_due_jobs",
             } <= names
 
-        await until(shown)
+        await until(are_tasks_shown)

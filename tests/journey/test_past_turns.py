@@ -1,42 +1,45 @@
-"""Past turns, and what gives way when a context must be short."""
+"""Past turns, and the order in which blocks are shortened to fit a token budget."""
 
 import pytest
 
 from tests.journey.agent import Agent, Json, block, shown, word
 from tests.journey.test_working_memory import LARGE
 
-GIVES_WAY = ["past_turns", "episodes", "subagents", "patrol", "working_memory", "turns", "recalled"]
+SHORTENING_ORDER = ["past_turns", "episodes", "subagents", "patrol", "working_memory", "turns", "recalled"]
 MESSAGE = "What did we say about the lighthouse?"
 
 
-async def test_cx6_turns_of_other_sessions_come_back_when_that_is_switched_on(agent_with_model: Agent) -> None:
+async def test_cx6_turns_of_other_sessions_are_recalled_if_enabled(agent_with_model: Agent) -> None:
     secret = word()
-    before, now = await agent_with_model.session(), await agent_with_model.session()
-    await agent_with_model.say(before, f"The lighthouse keeper is {secret}.", role="user")
-    context = await agent_with_model.context(now, MESSAGE)
+    earlier, current = await agent_with_model.session(), await agent_with_model.session()
+    await agent_with_model.say(earlier, f"The lighthouse keeper is {secret}.", role="user")
+    context = await agent_with_model.context(current, MESSAGE)
     past = block(context, "past_turns")
     assert past is not None
     assert past["text"].splitlines()[0] == "Related past conversation:"
-    assert past["ids"] == [f"{before}#1"]
+    assert past["ids"] == [f"{earlier}#1"]
     assert shown(context, secret) == 1
 
 
-async def test_cx6_the_running_session_and_other_users_are_left_out(agent_with_model: Agent) -> None:
-    mine, theirs = await agent_with_model.session(user_id="ada"), await agent_with_model.session(user_id="bob")
-    await agent_with_model.say(mine, "The lighthouse is white.")
-    await agent_with_model.say(theirs, "The lighthouse is red.")
-    assert block(await agent_with_model.context(mine, MESSAGE), "past_turns") is None
+async def test_cx6_the_current_session_and_other_users_are_left_out(agent_with_model: Agent) -> None:
+    own = await agent_with_model.session(user_id="ada")
+    other = await agent_with_model.session(user_id="bob")
+    await agent_with_model.say(own, "The lighthouse is white.")
+    await agent_with_model.say(other, "The lighthouse is red.")
+    assert block(await agent_with_model.context(own, MESSAGE), "past_turns") is None
 
 
-async def test_cx6_past_turns_are_off_unless_switched_on(agent: Agent) -> None:
+async def test_cx6_past_turns_are_off_by_default(agent: Agent) -> None:
     await agent.say(await agent.session(), "The lighthouse is white.")
     assert block(await agent.context(await agent.session(), MESSAGE), "past_turns") is None
 
 
 @pytest.fixture
-async def full(agent_with_model: Agent) -> str:
-    """A session with something of every kind in its context."""
-    await agent_with_model.say(await agent_with_model.session(), "The lighthouse is white, we said.", role="user")
+async def full_session(agent_with_model: Agent) -> str:
+    """A session with a block of every kind in its context."""
+    await agent_with_model.say(
+        await agent_with_model.session(), "The lighthouse is white, we said.", role="user"
+    )
     session = await agent_with_model.session()
     for role in ("user", "assistant") * 3:
         await agent_with_model.say(session, f"Some older words, {word()}.", role=role)
@@ -49,32 +52,34 @@ async def full(agent_with_model: Agent) -> str:
     return session
 
 
-async def test_cx1_under_a_budget_blocks_give_way_in_their_order_and_the_message_never(
-    agent_with_model: Agent, full: str
+async def test_cx1_blocks_are_shortened_in_order_to_fit_a_budget_and_the_message_never_is(
+    agent_with_model: Agent, full_session: str
 ) -> None:
-    async def asked(budget: int) -> Json:
-        more = {"max_tokens": budget, "record_turn": False, "explain": True, "system": "Be brief."}
-        return await agent_with_model.context(full, MESSAGE, **more)
+    async def build(budget: int) -> Json:
+        options = {"max_tokens": budget, "record_turn": False, "explain": True, "system": "Be brief."}
+        return await agent_with_model.context(full_session, MESSAGE, **options)
 
-    whole = await asked(100_000)
-    assert {one["kind"] for one in whole["blocks"]} == {*GIVES_WAY} - {"turns"}
-    assert whole["explain"]["shortened"] == []
-    seen: set[int] = set()
-    for budget in range(whole["tokens"], 0, -max(1, whole["tokens"] // 60)):
-        context = await asked(budget)
-        cut = context["explain"]["shortened"]
-        seen.add(len(cut))
-        assert cut == GIVES_WAY[: len(cut)], "nothing gives way before what comes earlier is cut"
-        assert context["tokens"] <= budget or len(context["messages"]) == 2, "within the budget if it can be"
-        assert _gone(context) >= set(cut[:-1]), "nothing gives way while anything earlier is left"
+    full_context = await build(100_000)
+    assert {shown_block["kind"] for shown_block in full_context["blocks"]} == {*SHORTENING_ORDER} - {"turns"}
+    assert full_context["explain"]["shortened"] == []
+    shortened_counts: set[int] = set()
+    for budget in range(full_context["tokens"], 0, -max(1, full_context["tokens"] // 60)):
+        context = await build(budget)
+        shortened = context["explain"]["shortened"]
+        shortened_counts.add(len(shortened))
+        assert shortened == SHORTENING_ORDER[: len(shortened)], "a block was shortened before an earlier one"
+        assert context["tokens"] <= budget or len(context["messages"]) == 2, (
+            "over a budget that could be kept"
+        )
+        assert _absent_kinds(context) >= set(shortened[:-1]), "an earlier block is not yet empty"
         assert context["messages"][0] == {"role": "system", "content": "Be brief."}
         assert context["messages"][-1] == {"role": "user", "content": MESSAGE}
-    assert seen == set(range(len(GIVES_WAY) + 1))
+    assert shortened_counts == set(range(len(SHORTENING_ORDER) + 1))
 
 
-def _gone(context: Json) -> set[str]:
-    """Return the kinds that a context has nothing of."""
-    left = {one["kind"] for one in context["blocks"]}
+def _absent_kinds(context: Json) -> set[str]:
+    """Return the kinds of which a context has no block."""
+    present = {shown_block["kind"] for shown_block in context["blocks"]}
     if any("Some older words" in message["content"] for message in context["messages"]):
-        left.add("turns")
-    return set(GIVES_WAY) - left
+        present.add("turns")
+    return set(SHORTENING_ORDER) - present

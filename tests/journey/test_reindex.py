@@ -1,58 +1,61 @@
-"""`loci reindex` while an agent goes on searching, saving and deleting."""
+"""`loci reindex` while an agent searches, saves and deletes."""
 
 import asyncio
 from http import HTTPStatus
 
 from tests.journey.agent import Agent, word
-from tests.journey.stack import Ended, TestStack
+from tests.journey.stack import CommandResult, TestStack
 
 SAVED_BEFORE = 200
 
 
 async def test_ix2_a_reindex_loses_no_search_no_save_and_no_delete(stack: TestStack, agent: Agent) -> None:
     secret = word()
-    before = [f"The {secret} stone {n} lies in row {word()}." for n in range(SAVED_BEFORE)]
-    drafts = [{"content": text} for text in before]
+    contents = [f"The {secret} stone {n} lies in row {word()}." for n in range(SAVED_BEFORE)]
+    drafts = [{"content": text} for text in contents]
     await agent.ask("POST", "/v1/memories/batch", json={"memories": drafts}, status=HTTPStatus.CREATED)
-    doomed = await agent.save(f"The {secret} pebble is to go.")
+    to_delete = await agent.save(f"The {secret} pebble is to go.")
     rebuilding = asyncio.create_task(stack.loci("reindex", "--kind", "memory"))
-    meanwhile = await _go_on(agent, rebuilding, before, doomed["id"])
-    ended = await rebuilding
-    assert ended.code == 0, ended.stderr
-    assert "the new index is in use" in ended.stderr
-    assert len(meanwhile) >= 5
+    saved_meanwhile = await _search_and_save(agent, rebuilding, contents, to_delete["id"])
+    result = await rebuilding
+    assert result.code == 0, result.stderr
+    assert "the new index is in use" in result.stderr
+    assert len(saved_meanwhile) >= 5
     await agent.settled()
-    for text in [*before[::20], *meanwhile]:
+    for text in [*contents[::20], *saved_meanwhile]:
         response = await agent.search(text.split()[-1])
-        assert [one["content"] for one in response["results"]] == [text]
+        assert [memory["content"] for memory in response["results"]] == [text]
         assert (response["stages"], response["degraded"]) == (["bm25"], [])
     assert await agent.found("pebble") == []
 
 
-async def _go_on(agent: Agent, rebuilding: asyncio.Task[Ended], before: list[str], doomed: str) -> list[str]:
-    """Search and save until the index is rebuilt, and delete one entry; return what was saved."""
+async def _search_and_save(
+    agent: Agent, rebuilding: asyncio.Task[CommandResult], contents: list[str], to_delete: str
+) -> list[str]:
+    """Search and save until the index is rebuilt, and delete one memory. Return the saved contents."""
     saved: list[str] = []
     while not rebuilding.done():
-        known = before[len(saved) % len(before)]
-        response = await agent.search(known.split()[-1])
-        assert ([one["content"] for one in response["results"]], response["degraded"]) == ([known], [])
+        expected = contents[len(saved) % len(contents)]
+        response = await agent.search(expected.split()[-1])
+        found_contents = [memory["content"] for memory in response["results"]]
+        assert (found_contents, response["degraded"]) == ([expected], [])
         name = word()
-        fresh = f"Meanwhile there was {name}"
-        await agent.save(fresh)
-        assert await agent.found(name) == [fresh]
-        saved.append(fresh)
+        content = f"Meanwhile there was {name}"
+        await agent.save(content)
+        assert await agent.found(name) == [content]
+        saved.append(content)
         if len(saved) == 3:
-            await agent.ask("DELETE", f"/v1/memories/{doomed}")
+            await agent.ask("DELETE", f"/v1/memories/{to_delete}")
     return saved
 
 
-async def test_ix2_turns_and_desks_are_rebuilt_too(stack: TestStack, agent: Agent) -> None:
+async def test_ix2_turns_and_working_memory_are_rebuilt_too(stack: TestStack, agent: Agent) -> None:
     secret, session = word(), await agent.session()
     await agent.say(session, f"We spoke of {secret}.")
     await agent.put(f"session/{session}/note", f"mind the {secret}", ttl_seconds=600)
-    ended = await stack.loci("reindex")
-    assert ended.code == 0, ended.stderr
+    result = await stack.loci("reindex")
+    assert result.code == 0, result.stderr
     assert await agent.turns_found(secret) == [f"We spoke of {secret}."]
-    desk = await agent.ask("POST", "/v1/working/search", json={"query": secret})
-    assert [one["key"] for one in desk["results"]] == [f"session/{session}/note"]
-    assert desk["stages"] == ["bm25"]
+    response = await agent.ask("POST", "/v1/working/search", json={"query": secret})
+    assert [entry["key"] for entry in response["results"]] == [f"session/{session}/note"]
+    assert response["stages"] == ["bm25"]

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.journey.agent import Agent, Json, recalled, shown, until, word
-from tests.journey.stack import TestStack, standing
 from tests.journey.rewriting import Understanding
+from tests.journey.stack import TestStack, standing
 from tests.standins.behaviours import Status
 from tests.standins.models import ModelServer
 
@@ -58,7 +58,11 @@ def embedding_server() -> Iterator[ModelServer]:
 @pytest.fixture(scope="module")
 async def second_stack(first_run: FirstRun, embedding_server: ModelServer) -> AsyncIterator[TestStack]:
     """The second run: the same data, and now an embedding model is configured."""
-    model = {"embedding_base_url": embedding_server.url, "embedding_model": "words", "embedding_dimension": 64}
+    model = {
+        "embedding_base_url": embedding_server.url,
+        "embedding_model": "words",
+        "embedding_dimension": 64,
+    }
     with standing(first_run.data_dir, without=["flower"], **model) as running_stack:
         yield running_stack
 

@@ -99,7 +99,9 @@ async def test_wm3_twenty_concurrent_writers_fill_a_namespace_to_its_limit_of_fi
     await agent.put(keys[0], "overwritten")
     await agent.ask("DELETE", f"/v1/working/{keys[1]}")
     await agent.put(f"{path}/one-more", "after a delete")
-    await agent.ask("PUT", f"/v1/working/{path}/over-the-limit", json={"value": ""}, status=HTTPStatus.CONFLICT)
+    await agent.ask(
+        "PUT", f"/v1/working/{path}/over-the-limit", json={"value": ""}, status=HTTPStatus.CONFLICT
+    )
 
 
 async def test_wm6_a_written_entry_is_found_by_the_next_request(agent: Agent) -> None:
