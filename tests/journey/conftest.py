@@ -21,7 +21,7 @@ NewAgent = Callable[..., Awaitable[Agent]]
 
 @pytest.fixture(scope="session")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestStack]:
-    """A stack without models: keyword search, raw memories, and a context window of four turns."""
+    """Run a stack without models: keyword search, raw memories, and a context window of four turns."""
     data_dir = tmp_path_factory.mktemp("plain") / "data"
     with standing(data_dir, without=["flower"], context_max_turns=4) as running_stack:
         yield running_stack
@@ -29,7 +29,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestStack]:
 
 @pytest.fixture(scope="session")
 def model() -> Iterator[ModelServer]:
-    """The stand-in for the model endpoints of `stack_with_models`."""
+    """Run the stand-in for the model endpoints of `stack_with_models`."""
     with ModelServer(chat_default=Reply(by_sentence)) as server:
         server.embedding_default = Understanding()
         yield server
@@ -37,7 +37,7 @@ def model() -> Iterator[ModelServer]:
 
 @pytest.fixture(scope="session")
 def stack_with_models(tmp_path_factory: pytest.TempPathFactory, model: ModelServer) -> Iterator[TestStack]:
-    """A stack with a language model, an embedding model and the block of past turns."""
+    """Run a stack with a language model, an embedding model and the block of past turns."""
     models: dict[str, Any] = {
         "llm_base_url": model.url,
         "llm_model": "rewriter",
@@ -52,7 +52,7 @@ def stack_with_models(tmp_path_factory: pytest.TempPathFactory, model: ModelServ
 
 @pytest.fixture
 async def agent(stack: TestStack) -> AsyncIterator[Agent]:
-    """An agent with all rights, of a new tenant on the stack without models."""
+    """Yield an agent with all rights, of a new tenant on the stack without models."""
     async with stack.agent() as tenant_agent:
         yield tenant_agent
 
@@ -70,6 +70,6 @@ async def new_agent(stack: TestStack) -> AsyncIterator[NewAgent]:
 
 @pytest.fixture
 async def agent_with_model(stack_with_models: TestStack) -> AsyncIterator[Agent]:
-    """An agent with all rights, of a new tenant on the stack with models."""
+    """Yield an agent with all rights, of a new tenant on the stack with models."""
     async with stack_with_models.agent() as tenant_agent:
         yield tenant_agent

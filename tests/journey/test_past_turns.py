@@ -1,5 +1,7 @@
 """Past turns, and the order in which blocks are shortened to fit a token budget."""
 
+from typing import Any
+
 import pytest
 
 from tests.journey.agent import Agent, Json, block, shown, word
@@ -36,7 +38,7 @@ async def test_cx6_past_turns_are_off_by_default(agent: Agent) -> None:
 
 @pytest.fixture
 async def full_session(agent_with_model: Agent) -> str:
-    """A session with a block of every kind in its context."""
+    """Make a session with a block of every kind in its context."""
     await agent_with_model.say(
         await agent_with_model.session(), "The lighthouse is white, we said.", role="user"
     )
@@ -56,7 +58,12 @@ async def test_cx1_blocks_are_shortened_in_order_to_fit_a_budget_and_the_message
     agent_with_model: Agent, full_session: str
 ) -> None:
     async def build(budget: int) -> Json:
-        options = {"max_tokens": budget, "record_turn": False, "explain": True, "system": "Be brief."}
+        options: dict[str, Any] = {
+            "max_tokens": budget,
+            "record_turn": False,
+            "explain": True,
+            "system": "Be brief.",
+        }
         return await agent_with_model.context(full_session, MESSAGE, **options)
 
     full_context = await build(100_000)

@@ -49,7 +49,7 @@ async def first_run(tmp_path_factory: pytest.TempPathFactory) -> FirstRun:
 
 @pytest.fixture(scope="module")
 def embedding_server() -> Iterator[ModelServer]:
-    """An embedding endpoint that fails until a test repairs it."""
+    """Run an embedding endpoint that fails until a test repairs it."""
     with ModelServer() as server:
         server.embedding_default = Status(500)
         yield server
@@ -57,7 +57,7 @@ def embedding_server() -> Iterator[ModelServer]:
 
 @pytest.fixture(scope="module")
 async def second_stack(first_run: FirstRun, embedding_server: ModelServer) -> AsyncIterator[TestStack]:
-    """The second run: the same data, and now an embedding model is configured."""
+    """Run a stack on the same data, now with an embedding model."""
     model = {
         "embedding_base_url": embedding_server.url,
         "embedding_model": "words",
@@ -69,7 +69,7 @@ async def second_stack(first_run: FirstRun, embedding_server: ModelServer) -> As
 
 @pytest.fixture
 async def agent(first_run: FirstRun, second_stack: TestStack) -> AsyncIterator[Agent]:
-    """The agent of the first run, with the same key."""
+    """Yield the agent of the first run, with the same key."""
     async with second_stack.client(first_run.key) as client:
         yield Agent(client, "default")
 
