@@ -75,8 +75,8 @@ async def test_an_agent_or_user_id_may_be_an_address_in_any_script(gateway: Chec
     memory = {"content": "an account of any script", "agent_id": "помощник", "user_id": "アダ@例え.jp"}
     assert (await gateway.client.post("/v1/memories", json=memory)).status_code == 201
     scope = {"agent_id": memory["agent_id"], "user_id": memory["user_id"]}
-    listed = await gateway.client.get("/v1/memories", params=scope)
-    assert [result["content"] for result in listed.json()["results"]] == [memory["content"]]
+    listing = await gateway.client.get("/v1/memories", params=scope)
+    assert [result["content"] for result in listing.json()["results"]] == [memory["content"]]
 
 
 async def test_a_query_of_nothing_but_symbols_is_answered(gateway: CheckedGateway) -> None:

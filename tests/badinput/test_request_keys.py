@@ -115,8 +115,8 @@ async def test_identical_requests_without_a_key_make_two_turns(gateway: CheckedG
 async def test_a_key_belongs_to_its_route_and_tenant(gateway: CheckedGateway) -> None:
     key = uuid4().hex
     saved = await _post(gateway, "/v1/memories", {"content": "the same key"}, key)
-    opened = await _post(gateway, "/v1/sessions", {}, key)
-    assert (saved.status_code, opened.status_code) == (201, 201)
+    session = await _post(gateway, "/v1/sessions", {}, key)
+    assert (saved.status_code, session.status_code) == (201, 201)
     async with await gateway.served.another(f"t-{uuid4().hex[:8]}") as client:
         headers = {"idempotency-key": key}
         other = await client.post("/v1/memories", json={"content": "another body"}, headers=headers)

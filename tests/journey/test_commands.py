@@ -28,15 +28,15 @@ async def test_keys_create_prints_only_the_key_and_the_first_request_after_a_rev
         not_admin = await client.delete("/v1/users/ada")
         assert not_admin.status_code == HTTPStatus.FORBIDDEN
         key_id = key.split("_")[1]
-        listed = await stack.loci("keys", "list", "--tenant", "acme", COLUMNS="200")
-        assert key_id in listed.stdout
-        assert key not in listed.stdout
+        listing = await stack.loci("keys", "list", "--tenant", "acme", COLUMNS="200")
+        assert key_id in listing.stdout
+        assert key not in listing.stdout
         revoked = await stack.loci("keys", "revoke", key_id)
         assert revoked.code == 0
-        refused = await client.get("/v1/memories")
-    assert refused.status_code == HTTPStatus.UNAUTHORIZED
-    assert refused.headers["content-type"] == "application/problem+json"
-    assert refused.headers["www-authenticate"] == "Bearer"
+        response = await client.get("/v1/memories")
+    assert response.status_code == HTTPStatus.UNAUTHORIZED
+    assert response.headers["content-type"] == "application/problem+json"
+    assert response.headers["www-authenticate"] == "Bearer"
 
 
 async def test_a_key_with_the_right_to_read_may_not_write(new_agent: NewAgent) -> None:

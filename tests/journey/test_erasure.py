@@ -48,7 +48,7 @@ async def _read_all(agent: Agent, records: Json, secret: str) -> list[str]:
 async def test_lt13_erasing_a_user_leaves_nothing_and_counts_what_was_erased(agent: Agent) -> None:
     secrets = {"one": word(), "two": word(), "kept": word()}
     erased = [await _store_records(agent, "ada", name, secrets[name]) for name in ("one", "two")]
-    kept = await _store_records(agent, "bob", "one", secrets["kept"])
+    other_records = await _store_records(agent, "bob", "one", secrets["kept"])
     receipt = await agent.ask("DELETE", "/v1/users/ada")
     assert receipt["user_id"] == "ada"
     assert receipt["stores"] == {"postgres": "done", "redis": "done", "qdrant": "done"}
@@ -57,7 +57,9 @@ async def test_lt13_erasing_a_user_leaves_nothing_and_counts_what_was_erased(age
     for records in erased:
         secret = secrets[records["agent_id"]]
         assert not any(secret in response for response in await _read_all(agent, records, secret))
-    assert any(secrets["kept"] in response for response in await _read_all(agent, kept, secrets["kept"]))
+    assert any(
+        secrets["kept"] in response for response in await _read_all(agent, other_records, secrets["kept"])
+    )
     repeated = await agent.ask("DELETE", "/v1/users/ada")
     assert not any(repeated["erased"].values())
 
@@ -88,5 +90,5 @@ async def test_lt13_no_enrichment_that_is_pending_at_an_erasure_stores_anything(
     await agent_with_model.ask("DELETE", "/v1/users/ada")
     await agent_with_model.settled()
     assert (await agent_with_model.search(secret, user_id="ada"))["results"] == []
-    listed = await agent_with_model.ask("GET", "/v1/memories", params={"user_id": "ada"})
-    assert listed["results"] == []
+    listing = await agent_with_model.ask("GET", "/v1/memories", params={"user_id": "ada"})
+    assert listing["results"] == []

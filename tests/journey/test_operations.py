@@ -57,8 +57,8 @@ async def test_flower_asks_for_its_password_and_shows_tasks_by_readable_names(
     async with httpx.AsyncClient(base_url=running.flower_url, trust_env=False) as client:
         for path in ("/", "/api/tasks", "/api/workers"):
             assert (await client.get(path)).status_code == HTTPStatus.UNAUTHORIZED
-        refused = await client.get("/api/tasks", auth=(running.flower_user, "wrong"))
-        assert refused.status_code == HTTPStatus.UNAUTHORIZED
+        response = await client.get("/api/tasks", auth=(running.flower_user, "wrong"))
+        assert response.status_code == HTTPStatus.UNAUTHORIZED
 
         async def are_tasks_shown() -> bool:
             response = await client.get("/api/tasks", auth=(running.flower_user, password))
