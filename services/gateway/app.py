@@ -38,6 +38,26 @@ from shared.platform.resources import open_resources
 from shared.platform.spend import prices
 
 _SUMMARY = "The memory of a fleet of agents: conversation, working memory and long-term memory in one API."
+# `transfer` comes first, or `/v1/memories/export` would match `/v1/memories/{memory_id}`.
+_ROUTES = (
+    transfer,
+    memories,
+    working,
+    observations,
+    agents,
+    sessions,
+    turns,
+    session_state,
+    collections,
+    scratch_stores,
+    feedback,
+    directives,
+    dreams,
+    spend,
+    budgets,
+    users,
+    operations,
+)
 
 
 def create_app(settings: config.Settings | None = None) -> FastAPI:
@@ -60,25 +80,6 @@ def create_app(settings: config.Settings | None = None) -> FastAPI:
     app.add_middleware(MetricsMiddleware)
     app.add_middleware(TracingMiddleware)
     app.add_middleware(DrainMiddleware)
-    # `transfer` comes first, or `/v1/memories/export` would match `/v1/memories/{memory_id}`.
-    for routes in (
-        transfer,
-        memories,
-        working,
-        observations,
-        agents,
-        sessions,
-        turns,
-        session_state,
-        collections,
-        scratch_stores,
-        feedback,
-        directives,
-        dreams,
-        spend,
-        budgets,
-        users,
-        operations,
-    ):
+    for routes in _ROUTES:
         app.include_router(routes.router)
     return app
