@@ -48,6 +48,8 @@ class CommandResult:
 class TestStack:
     """A running stack."""
 
+    __test__ = False  # the name begins with `Test`, but pytest must not collect it
+
     running: Running
 
     @asynccontextmanager
