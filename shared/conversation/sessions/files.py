@@ -13,7 +13,7 @@ from shared.conversation.sessions.session import Session
 from shared.conversation.sessions.state import store_of
 from shared.conversation.state import markdown
 from shared.conversation.state.protocol import StateStore
-from shared.conversation.state.types import CollectionSnapshot, shown_time, version_to_time
+from shared.conversation.state.types import CollectionSnapshot, to_json_time, version_to_time
 from shared.conversation.values import collection_codec, json_codec
 from shared.foundation import errors
 from shared.foundation.scope import Caller
@@ -34,7 +34,7 @@ class File:
     def to_json(self) -> dict[str, Any]:
         """Return what is listed of it, as JSON."""
         size = len(self.content)
-        return {"name": self.name, "size_bytes": size, "modified": shown_time(self.modified)}
+        return {"name": self.name, "size_bytes": size, "modified": to_json_time(self.modified)}
 
 
 async def list_files(resources: Resources, caller: Caller, session_id: str) -> list[dict[str, Any]]:

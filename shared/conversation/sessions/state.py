@@ -16,7 +16,7 @@ from shared.conversation.sessions.open import get_session
 from shared.conversation.sessions.session import Session
 from shared.conversation.state.basic_session import PostgresStateStore
 from shared.conversation.state.protocol import StateStore
-from shared.conversation.state.tmp import open_tmp
+from shared.conversation.state.tmp import open_redis_store
 from shared.conversation.state.types import Caps, Owner, OwnerKind, TranscriptDraft
 from shared.conversation.values import json_codec
 from shared.conversation.values.value import Str
@@ -51,7 +51,7 @@ def store_of(resources: Resources, connection: AsyncConnection, session: Session
     """Return the store of a session that was found in this transaction."""
     owner = Owner(session.tenant, OwnerKind.SESSION, session.id)
     if session.store_types[0] == "tmp":
-        return open_tmp(resources, owner, session.ttl_seconds)
+        return open_redis_store(resources, owner, session.ttl_seconds)
     return PostgresStateStore(connection, owner, Caps.from_settings(resources.settings, owner.kind))
 
 

@@ -1,1 +1,1 @@
-"""What a session, an agent or a scratch store holds: keys, a transcript, labelled collections."""
+"""The state of a session, an agent or a scratch store: keys, a transcript and labelled collections."""

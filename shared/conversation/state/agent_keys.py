@@ -1,4 +1,4 @@
-"""What an agent keeps under keys: the store that sessions have, always durable, with a cap of its own."""
+"""Keys of an agent: the durable state store that sessions use too, with its own maximum of keys."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -16,10 +16,13 @@ from shared.platform.resources import Resources
 async def open_agent_keys(
     resources: Resources, caller: Caller, agent_id: str, *, write: bool = False
 ) -> AsyncIterator[StateStore]:
-    """Open an agent's store for one step, which ends well with the block; `write` makes the root."""
-    whose = agent_scope(caller, agent_id)
-    holder = Owner(whose.tenant, OwnerKind.AGENT, whose.agent_id)
-    async with resources.postgres.for_tenant(whose.tenant) as connection:
+    """Open an agent's state store for one transaction, which commits when the block ends without an error.
+
+    With `write` the agent's profile is created if necessary and locked.
+    """
+    scope = agent_scope(caller, agent_id)
+    owner = Owner(scope.tenant, OwnerKind.AGENT, scope.agent_id)
+    async with resources.postgres.for_tenant(scope.tenant) as connection:
         if write:
-            await agent_queries.lock(connection, whose.tenant, whose.agent_id)
-        yield PostgresStateStore(connection, holder, Caps.from_settings(resources.settings, OwnerKind.AGENT))
+            await agent_queries.lock(connection, scope.tenant, scope.agent_id)
+        yield PostgresStateStore(connection, owner, Caps.from_settings(resources.settings, OwnerKind.AGENT))

@@ -1,6 +1,6 @@
-"""`basic_session`: the durable store, in Postgres, within the transaction it was opened in."""
+"""`basic_session`: the durable state store in Postgres. It works within the transaction it was opened in."""
 
-from collections.abc import Collection as Several
+from collections import abc
 from dataclasses import dataclass
 
 import orjson
@@ -26,9 +26,10 @@ from shared.foundation.roles import Role
 
 @dataclass(frozen=True, slots=True)
 class PostgresStateStore:
-    """The durable store of one owner: see `protocol.Store`.
+    """The durable state store of one owner: see `protocol.StateStore`.
 
-    A session's row must be held by the transaction that writes, or it could go meanwhile.
+    A transaction that writes to a session's store must hold the lock of the session's row. Without
+    the lock, the session could be deleted during the write.
     """
 
     connection: AsyncConnection
@@ -38,15 +39,15 @@ class PostgresStateStore:
 
     async def set_key(self, key: str, value: Value) -> KeyEntry:  # noqa: D102  (see the protocol)
         rules.check_key(self, key)
-        written = await queries.next_version(self.connection, self.owner)
-        await queries.set_key(self.connection, self.owner, key, json_codec.dumps(value), written)
+        version = await queries.next_version(self.connection, self.owner)
+        await queries.set_key(self.connection, self.owner, key, json_codec.dumps(value), version)
         await queries.evict_keys(self.connection, self.owner, self.caps.keys)
-        return KeyEntry(key, value, written)
+        return KeyEntry(key, value, version)
 
     async def get_key(self, key: str) -> KeyEntry | None:  # noqa: D102
         rules.check_key(self, key)
         row = await queries.get_key(self.connection, self.owner, key)
-        return None if row is None else _key_entry(row)
+        return None if row is None else _key_entry_from_row(row)
 
     async def delete_key(self, key: str) -> bool:  # noqa: D102
         rules.check_key(self, key)
@@ -55,15 +56,15 @@ class PostgresStateStore:
     async def list_keys(self, limit: int, after: int = 0) -> list[KeyEntry]:  # noqa: D102
         rules.check_operation(self, "kv")
         rows = await queries.list_keys(self.connection, self.owner, limit, after)
-        return [_key_entry(row) for row in rows]
+        return [_key_entry_from_row(row) for row in rows]
 
     async def append(self, draft: TranscriptDraft) -> TranscriptEntry:  # noqa: D102
         rules.check_operation(self, "transcript")
-        said = draft.validated()
-        written = await queries.next_version(self.connection, self.owner)
-        await queries.add_entry(self.connection, self.owner, said, written)
+        entry = draft.validated()
+        version = await queries.next_version(self.connection, self.owner)
+        await queries.add_entry(self.connection, self.owner, entry, version)
         await queries.evict_entries(self.connection, self.owner, self.caps.entries)
-        return TranscriptEntry(said.role, said.content, said.metadata, version_to_time(written))
+        return TranscriptEntry(entry.role, entry.content, entry.metadata, version_to_time(version))
 
     async def transcript(self, last: int) -> list[TranscriptEntry]:  # noqa: D102
         rules.check_operation(self, "transcript")
@@ -80,43 +81,44 @@ class PostgresStateStore:
         row = await queries.get_collection(self.connection, self.owner, label)
         if row is None:
             return None
-        held = collection_codec.decode_collection(row["type"], orjson.loads(row["value"]), row["data"])
-        return CollectionSnapshot(_listing(row), held)
+        collection = collection_codec.decode_collection(row["type"], orjson.loads(row["value"]), row["data"])
+        return CollectionSnapshot(_info_from_row(row), collection)
 
     async def put_collection(  # noqa: D102
-        self, label: str, collection: Collection, *, index: bool, expected: Several[int] | None = None
+        self, label: str, collection: Collection, *, index: bool, expected: abc.Collection[int] | None = None
     ) -> CollectionInfo:
         rules.check_label(self, label)
-        written = await queries.next_version(self.connection, self.owner)
-        found = await queries.version_of(self.connection, self.owner, label)
-        rules.check_version(label, found, expected)
+        version = await queries.next_version(self.connection, self.owner)
+        stored_version = await queries.version_of(self.connection, self.owner, label)
+        rules.check_version(label, stored_version, expected)
         value, data = collection_codec.dump_parts(collection)
         size = collection_codec.size_of(value, data)
-        listing = CollectionInfo(label, collection_codec.collection_type(collection), index, size, written)
-        columns = {"type": listing.type, "index": index, "size_bytes": size, "version": written}
-        changed = columns | {"value": value, "data": data}
-        await queries.put_collection(self.connection, self.owner, label, changed)
-        return listing
+        info = CollectionInfo(label, collection_codec.collection_type(collection), index, size, version)
+        columns = {"type": info.type, "index": index, "size_bytes": size, "version": version}
+        columns |= {"value": value, "data": data}
+        await queries.put_collection(self.connection, self.owner, label, columns)
+        return info
 
-    async def remove_collection(self, label: str, *, expected: Several[int] | None = None) -> bool:  # noqa: D102
+    async def remove_collection(self, label: str, *, expected: abc.Collection[int] | None = None) -> bool:  # noqa: D102
         rules.check_label(self, label)
-        if await queries.version_of(self.connection, self.owner, label):  # or nothing is written
+        # Taking a version creates the state store, so a collection that doesn't exist must take none.
+        if await queries.version_of(self.connection, self.owner, label):
             await queries.next_version(self.connection, self.owner)
-        found = await queries.version_of(self.connection, self.owner, label)
-        rules.check_version(label, found, expected)
+        stored_version = await queries.version_of(self.connection, self.owner, label)
+        rules.check_version(label, stored_version, expected)
         return await queries.remove_collection(self.connection, self.owner, label)
 
     async def list_collections(self) -> list[CollectionInfo]:  # noqa: D102
         rules.check_operation(self, "collections")
-        return [_listing(row) for row in await queries.list_collections(self.connection, self.owner)]
+        return [_info_from_row(row) for row in await queries.list_collections(self.connection, self.owner)]
 
     async def drop(self) -> bool:  # noqa: D102
         return await queries.drop(self.connection, self.owner)
 
 
-def _key_entry(row: RowMapping) -> KeyEntry:
+def _key_entry_from_row(row: RowMapping) -> KeyEntry:
     return KeyEntry(row["key"], json_codec.loads(row["value"]), row["version"])
 
 
-def _listing(row: RowMapping) -> CollectionInfo:
+def _info_from_row(row: RowMapping) -> CollectionInfo:
     return CollectionInfo(row["label"], row["type"], row["index"], row["size_bytes"], row["version"])

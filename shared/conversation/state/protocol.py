@@ -1,11 +1,11 @@
-"""What every store can do, whatever keeps it: one behaviour, and one suite of tests for all.
+"""The interface of a state store. Both implementations behave alike, and the same tests run on both.
 
-A store is opened for one owner and asked within one step. `basic_session` works in the transaction
-it is given; `tmp` has one script for each operation. Either way an operation is atomic, and what it
-answers is a snapshot.
+A state store is opened for one owner and used within one transaction. `basic_session` works in the
+Postgres transaction it is given; `tmp` runs one Redis script per operation. In both, an operation
+is atomic and returns a snapshot.
 """
 
-from collections.abc import Collection as Several
+from collections import abc
 from typing import Protocol
 
 from shared.conversation.state.types import (
@@ -20,7 +20,7 @@ from shared.conversation.state.types import (
 from shared.conversation.values.collection import Collection
 from shared.conversation.values.value import Value
 
-# Versions that a writer may expect besides those it has read.
+# Values that a writer may expect in place of a version: no collection, and a collection of any version.
 ABSENT = 0
 EXISTS = -1
 
@@ -28,56 +28,57 @@ EXISTS = -1
 class StateStore(Protocol):
     """Keys, a transcript and labelled collections of one owner.
 
-    Raises errors.Unsupported, naming store and operation, for what this owner has no use for.
+    Methods raise errors.Unsupported, naming the store type and the operation, when this kind of
+    owner does not have the operation.
     """
 
     @property
     def name(self) -> str:
-        """The store's type."""
+        """The store type."""
 
     @property
     def owner(self) -> Owner:
-        """Who holds it."""
+        """The session, agent or scratch store whose state this is."""
 
     @property
     def caps(self) -> Caps:
-        """What it holds at most."""
+        """The maximum numbers of keys and transcript entries."""
 
     async def set_key(self, key: str, value: Value) -> KeyEntry:
-        """Write a key; over the cap, the keys that were written least recently go."""
+        """Write a key. Over the maximum, the keys that were written least recently are deleted."""
 
     async def get_key(self, key: str) -> KeyEntry | None:
-        """Return a key with its value."""
+        """Return a key with its value, or None."""
 
     async def delete_key(self, key: str) -> bool:
-        """Delete a key; tell whether it was there."""
+        """Delete a key; return whether it existed."""
 
     async def list_keys(self, limit: int, after: int = 0) -> list[KeyEntry]:
-        """Return keys in the order of their last write, those written after `after`."""
+        """Return up to `limit` keys in the order of their last write, from those after version `after`."""
 
     async def append(self, draft: TranscriptDraft) -> TranscriptEntry:
-        """Add to the transcript; over the cap, its oldest entries go."""
+        """Add an entry to the transcript. Over the maximum, the oldest entries are deleted."""
 
     async def transcript(self, last: int) -> list[TranscriptEntry]:
-        """Return the last entries, oldest first."""
+        """Return the last entries of the transcript, oldest first."""
 
     async def get_collection(self, label: str) -> CollectionSnapshot | None:
-        """Return a snapshot of a collection."""
+        """Return a snapshot of a collection, or None."""
 
     async def put_collection(
-        self, label: str, collection: Collection, *, index: bool, expected: Several[int] | None = None
+        self, label: str, collection: Collection, *, index: bool, expected: abc.Collection[int] | None = None
     ) -> CollectionInfo:
         """Write a collection as a whole.
 
-        `expected` are the versions that may be there, ABSENT and EXISTS among them; another one is
-        errors.Conflict. None writes whatever is there.
+        `expected` lists the acceptable stored versions, among them perhaps ABSENT and EXISTS; None
+        accepts any. Raises errors.Conflict for another stored version.
         """
 
-    async def remove_collection(self, label: str, *, expected: Several[int] | None = None) -> bool:
-        """Remove a collection, under the same condition; tell whether it was there."""
+    async def remove_collection(self, label: str, *, expected: abc.Collection[int] | None = None) -> bool:
+        """Remove a collection under the condition of `put_collection`; return whether it existed."""
 
     async def list_collections(self) -> list[CollectionInfo]:
-        """Return what collections there are, by label."""
+        """Return the infos of all collections, ordered by label."""
 
     async def drop(self) -> bool:
-        """Delete everything that this store holds; tell whether that was anything."""
+        """Delete the whole state; return whether there was any."""

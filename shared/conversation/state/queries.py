@@ -1,7 +1,7 @@
-"""Every statement on what `basic_session` keeps. Functions take the caller's transaction and never commit.
+"""Every statement on the tables of `basic_session`.
 
-Whoever writes takes a number first: that locks the store's row, so caps and versions hold whatever
-else is going on.
+Functions take the caller's transaction and never commit. A writer calls `next_version` first. That
+locks the row of the state store, so concurrent writers can't exceed the maximums or repeat a version.
 """
 
 from typing import Any
@@ -17,118 +17,122 @@ from shared.infra.postgres import tenant_filter
 
 
 async def next_version(connection: AsyncConnection, owner: Owner) -> int:
-    """Lock a store, made if it is new, and return the number of the write that follows."""
+    """Lock the row of a state store, creating it if necessary, and return the version of the next write."""
     now = cast(extract("epoch", func.clock_timestamp()) * 1_000_000, BigInteger)
-    statement = insert(state_store).values(_named(owner) | {"version": now})
-    later = {"version": func.greatest(state_store.c.version + 1, now)}
-    numbered = statement.on_conflict_do_update(index_elements=list(state_store.primary_key), set_=later)
-    return int(await connection.scalar(numbered.returning(state_store.c.version)) or 0)
+    statement = insert(state_store).values(_owner_columns(owner) | {"version": now})
+    update = {"version": func.greatest(state_store.c.version + 1, now)}
+    upsert = statement.on_conflict_do_update(index_elements=list(state_store.primary_key), set_=update)
+    return int(await connection.scalar(upsert.returning(state_store.c.version)) or 0)
 
 
-def _named(owner: Owner) -> dict[str, Any]:
+def _owner_columns(owner: Owner) -> dict[str, Any]:
     return {"tenant": owner.tenant, "owner_kind": owner.kind, "owner_id": owner.id}
 
 
-def _of(table: Table, owner: Owner) -> ColumnElement[bool]:
-    return and_(
-        tenant_filter(table, owner.tenant), table.c.owner_kind == owner.kind, table.c.owner_id == owner.id
-    )
+def _owner_filter(table: Table, owner: Owner) -> ColumnElement[bool]:
+    is_owner = and_(table.c.owner_kind == owner.kind, table.c.owner_id == owner.id)
+    return and_(tenant_filter(table, owner.tenant), is_owner)
 
 
-async def set_key(connection: AsyncConnection, owner: Owner, key: str, value: str, written: int) -> None:
-    """Write a key."""
-    changed = {"value": value, "version": written}
-    statement = insert(state_key).values(_named(owner) | {"key": key} | changed)
+async def set_key(connection: AsyncConnection, owner: Owner, key: str, value: str, version: int) -> None:
+    """Insert or update a key."""
+    columns = {"value": value, "version": version}
+    statement = insert(state_key).values(_owner_columns(owner) | {"key": key} | columns)
     await connection.execute(
-        statement.on_conflict_do_update(index_elements=list(state_key.primary_key), set_=changed)
+        statement.on_conflict_do_update(index_elements=list(state_key.primary_key), set_=columns)
     )
 
 
-async def evict_keys(connection: AsyncConnection, owner: Owner, kept: int) -> None:
-    """Delete all but the `kept` keys that were written last."""
-    mine = _of(state_key, owner)
+async def evict_keys(connection: AsyncConnection, owner: Owner, keep: int) -> None:
+    """Delete all keys except the `keep` that were written last."""
+    where = _owner_filter(state_key, owner)
     order = state_key.c.version.desc()
-    surplus = select(state_key.c.key).where(mine).order_by(order).offset(kept).scalar_subquery()
-    await connection.execute(delete(state_key).where(mine, state_key.c.key.in_(surplus)))
+    surplus = select(state_key.c.key).where(where).order_by(order).offset(keep).scalar_subquery()
+    await connection.execute(delete(state_key).where(where, state_key.c.key.in_(surplus)))
 
 
 async def get_key(connection: AsyncConnection, owner: Owner, key: str) -> RowMapping | None:
-    """Return the row of a key."""
-    statement = select(state_key).where(_of(state_key, owner), state_key.c.key == key)
+    """Return the row of a key, or None."""
+    statement = select(state_key).where(_owner_filter(state_key, owner), state_key.c.key == key)
     return (await connection.execute(statement)).mappings().one_or_none()
 
 
 async def delete_key(connection: AsyncConnection, owner: Owner, key: str) -> bool:
-    """Delete a key; tell whether it was there."""
-    mine = (_of(state_key, owner), state_key.c.key == key)
-    return (await connection.execute(delete(state_key).where(*mine))).rowcount > 0
+    """Delete a key; return whether it existed."""
+    where = (_owner_filter(state_key, owner), state_key.c.key == key)
+    return (await connection.execute(delete(state_key).where(*where))).rowcount > 0
 
 
 async def list_keys(connection: AsyncConnection, owner: Owner, limit: int, after: int) -> list[RowMapping]:
-    """Return rows of keys in the order of their last write."""
-    statement = select(state_key).where(_of(state_key, owner), state_key.c.version > after)
+    """Return up to `limit` rows of keys written after version `after`, in the order of their last write."""
+    statement = select(state_key).where(_owner_filter(state_key, owner), state_key.c.version > after)
     rows = await connection.execute(statement.order_by(state_key.c.version).limit(limit))
     return list(rows.mappings())
 
 
-async def add_entry(connection: AsyncConnection, owner: Owner, draft: TranscriptDraft, written: int) -> None:
-    """Add to a transcript."""
-    said = {"role": draft.role, "content": draft.content, "metadata": dict(draft.metadata)}
-    await connection.execute(insert(transcript_entry).values(_named(owner) | said | {"version": written}))
+async def add_entry(connection: AsyncConnection, owner: Owner, draft: TranscriptDraft, version: int) -> None:
+    """Insert a transcript entry."""
+    columns = {"role": draft.role, "content": draft.content, "metadata": dict(draft.metadata)}
+    values = _owner_columns(owner) | columns | {"version": version}
+    await connection.execute(insert(transcript_entry).values(values))
 
 
-async def evict_entries(connection: AsyncConnection, owner: Owner, kept: int) -> None:
-    """Delete all but the last `kept` entries of a transcript."""
-    mine = _of(transcript_entry, owner)
+async def evict_entries(connection: AsyncConnection, owner: Owner, keep: int) -> None:
+    """Delete all entries of a transcript except the last `keep`."""
+    where = _owner_filter(transcript_entry, owner)
     order = transcript_entry.c.version.desc()
-    oldest = select(transcript_entry.c.version).where(mine).order_by(order).offset(kept).scalar_subquery()
-    await connection.execute(delete(transcript_entry).where(mine, transcript_entry.c.version.in_(oldest)))
+    oldest = select(transcript_entry.c.version).where(where).order_by(order).offset(keep).scalar_subquery()
+    await connection.execute(delete(transcript_entry).where(where, transcript_entry.c.version.in_(oldest)))
 
 
 async def last_entries(connection: AsyncConnection, owner: Owner, last: int) -> list[RowMapping]:
-    """Return the rows of the last entries, oldest first."""
-    statement = select(transcript_entry).where(_of(transcript_entry, owner))
+    """Return the rows of the last transcript entries, oldest first."""
+    statement = select(transcript_entry).where(_owner_filter(transcript_entry, owner))
     rows = await connection.execute(statement.order_by(transcript_entry.c.version.desc()).limit(last))
     return list(rows.mappings())[::-1]
 
 
 async def get_collection(connection: AsyncConnection, owner: Owner, label: str) -> RowMapping | None:
-    """Return the row of a collection."""
+    """Return the row of a collection, or None."""
     statement = select(state_collection).where(
-        _of(state_collection, owner), state_collection.c.label == label
+        _owner_filter(state_collection, owner), state_collection.c.label == label
     )
     return (await connection.execute(statement)).mappings().one_or_none()
 
 
 async def version_of(connection: AsyncConnection, owner: Owner, label: str) -> int:
-    """Return the version of a collection, 0 if there is none."""
-    mine = (_of(state_collection, owner), state_collection.c.label == label)
-    return int(await connection.scalar(select(state_collection.c.version).where(*mine)) or 0)
+    """Return the version of a collection, or 0 if there is none."""
+    where = (_owner_filter(state_collection, owner), state_collection.c.label == label)
+    return int(await connection.scalar(select(state_collection.c.version).where(*where)) or 0)
 
 
 async def put_collection(
-    connection: AsyncConnection, owner: Owner, label: str, changed: dict[str, Any]
+    connection: AsyncConnection, owner: Owner, label: str, columns: dict[str, Any]
 ) -> None:
-    """Write a collection; `changed` holds the columns beside its name."""
-    statement = insert(state_collection).values(_named(owner) | {"label": label} | changed)
+    """Insert or update a collection; `columns` are its values except the owner and the label."""
+    statement = insert(state_collection).values(_owner_columns(owner) | {"label": label} | columns)
     await connection.execute(
-        statement.on_conflict_do_update(index_elements=list(state_collection.primary_key), set_=changed)
+        statement.on_conflict_do_update(index_elements=list(state_collection.primary_key), set_=columns)
     )
 
 
 async def remove_collection(connection: AsyncConnection, owner: Owner, label: str) -> bool:
-    """Remove a collection; tell whether it was there."""
-    mine = (_of(state_collection, owner), state_collection.c.label == label)
-    return (await connection.execute(delete(state_collection).where(*mine))).rowcount > 0
+    """Delete a collection; return whether it existed."""
+    where = (_owner_filter(state_collection, owner), state_collection.c.label == label)
+    return (await connection.execute(delete(state_collection).where(*where))).rowcount > 0
 
 
 async def list_collections(connection: AsyncConnection, owner: Owner) -> list[RowMapping]:
-    """Return the rows of collections by label, without their values."""
-    kept = (column for column in state_collection.c if column.name not in ("value", "data"))
-    statement = select(*kept).where(_of(state_collection, owner)).order_by(state_collection.c.label)
+    """Return the rows of all collections, ordered by label and without their values."""
+    columns = (column for column in state_collection.c if column.name not in ("value", "data"))
+    statement = (
+        select(*columns).where(_owner_filter(state_collection, owner)).order_by(state_collection.c.label)
+    )
     return list((await connection.execute(statement)).mappings())
 
 
 async def drop(connection: AsyncConnection, owner: Owner) -> bool:
-    """Delete a store with all that it holds; tell whether it was there."""
-    return (await connection.execute(delete(state_store).where(_of(state_store, owner)))).rowcount > 0
+    """Delete a state store with its keys, transcript and collections; return whether it existed."""
+    return (
+        await connection.execute(delete(state_store).where(_owner_filter(state_store, owner)))
+    ).rowcount > 0

@@ -1,7 +1,8 @@
-"""Scratch stores: `tmp` stores of an agent, or of one of its users, that belong to no session.
+"""Scratch stores: `tmp` state stores of an agent, or of one of its users, that belong to no session.
 
-They are found by name within their scope. Which of them a user has is noted in Redis before
-anything is written, so that erasing the user finds them all: Redis keys can't be searched for.
+A scratch store is identified by its name within its scope. Redis keys can't be searched, so a
+registry in Redis lists the scratch stores of each user. A store is registered before the first
+write to it. Therefore erasing the user finds every store.
 """
 
 import hashlib
@@ -10,73 +11,78 @@ from typing import Any
 
 import orjson
 
-from shared.conversation.state.tmp import RedisStateStore, open_tmp
-from shared.conversation.state.types import Owner, OwnerKind, shown_time
+from shared.conversation.state.tmp import RedisStateStore, open_redis_store
+from shared.conversation.state.types import Owner, OwnerKind, to_json_time
 from shared.foundation import errors, validation
 from shared.foundation.scope import Scope
 from shared.infra import redis as redis_client
 from shared.platform.resources import Resources
 
-# A note outlives the store that it names, whatever the clocks and the settings do.
-_GRACE = 24 * 3600
+# The registry must outlive the stores it lists, even if clocks differ or the TTL setting was changed.
+_REGISTRY_GRACE_SECONDS = 24 * 3600
 
 
 async def open_scratch(
     resources: Resources, scope: Scope, name: str, *, write: bool = False
 ) -> RedisStateStore:
-    """Open a scratch store; one that was never written to is empty."""
+    """Open a scratch store by its name; a store that was never written to is empty.
+
+    Raises errors.Invalid for a name that is no identifier of one segment.
+    """
     validation.check_identifier(name, "name")
     if "/" in name:
         raise errors.Invalid("name", "must not contain '/'")
-    store = _store(resources, scope.tenant, _digest(scope.agent_id, scope.user_id, name))
+    store = _open_store(resources, scope.tenant, _digest(scope.agent_id, scope.user_id, name))
     if write and scope.user_id is not None:
-        await _note(resources, scope.tenant, scope.user_id, store)
+        await _register(resources, scope.tenant, scope.user_id, store)
     return store
 
 
-def _store(resources: Resources, tenant: str, owner_id: str) -> RedisStateStore:
-    return open_tmp(resources, Owner(tenant, OwnerKind.SCRATCH, owner_id))
+def _open_store(resources: Resources, tenant: str, owner_id: str) -> RedisStateStore:
+    return open_redis_store(resources, Owner(tenant, OwnerKind.SCRATCH, owner_id))
 
 
 def _digest(*names: str | None) -> str:
-    """Return one word for names that may hold any character."""
+    """Return a fixed-length key for names of any characters."""
     return hashlib.sha256(orjson.dumps(names)).hexdigest()
 
 
-async def _note(resources: Resources, tenant: str, user_id: str, store: RedisStateStore) -> None:
-    key, now, life = _notes(resources, tenant, user_id), time.time(), store.ttl + _GRACE
+async def _register(resources: Resources, tenant: str, user_id: str, store: RedisStateStore) -> None:
+    key, now = _registry_key(resources, tenant, user_id), time.time()
+    registered_seconds = store.ttl + _REGISTRY_GRACE_SECONDS
     with redis_client.failures_as_unavailable():
         async with resources.redis.pipeline(transaction=True) as pipe:
             pipe.zremrangebyscore(key, "-inf", now)
-            pipe.zadd(key, {store.owner.id: now + life})
-            pipe.expire(key, int(life))
+            pipe.zadd(key, {store.owner.id: now + registered_seconds})
+            pipe.expire(key, int(registered_seconds))
             await pipe.execute()
 
 
-def _notes(resources: Resources, tenant: str, user_id: str) -> str:
+def _registry_key(resources: Resources, tenant: str, user_id: str) -> str:
     return f"{resources.settings.prefix}:scratch:{{{tenant}}}:{_digest(user_id)}"
 
 
 async def describe(store: RedisStateStore, name: str) -> dict[str, Any]:
-    """Return what a scratch store holds, without the values."""
+    """Return the name, keys, collections and expiry of a scratch store as JSON, without the values."""
     keys = await store.list_keys(store.caps.keys)
     expires_at = await store.expires_at()
     return {
         "name": name,
         "keys": [entry.key for entry in keys],
-        "collections": [listing.to_json() for listing in await store.list_collections()],
-        "expires_at": None if expires_at is None else shown_time(expires_at),
+        "collections": [info.to_json() for info in await store.list_collections()],
+        "expires_at": None if expires_at is None else to_json_time(expires_at),
     }
 
 
 async def erase(resources: Resources, tenant: str, user_id: str) -> int:
-    """Drop every scratch store of a user, of whatever agent; return how many there were.
+    """Delete every scratch store of a user, for all agents; return the number of stores that had content.
 
-    The notes, which are digests, stay until their time is over: whoever has noted a store and not
-    yet written to it leaves something behind that a next erasure must find.
+    The registry, which contains only digests, expires by itself. Deleting it here would be wrong: a
+    concurrent writer may have registered a store and not written to it yet, and the next erasure
+    must find that store.
     """
-    notes = _notes(resources, tenant, user_id)
+    registry = _registry_key(resources, tenant, user_id)
     with redis_client.failures_as_unavailable():
-        noted = [str(one) for one in await resources.redis.zrange(notes, 0, -1)]
-        dropped = [await _store(resources, tenant, owner_id).drop() for owner_id in noted]
+        owner_ids = [str(member) for member in await resources.redis.zrange(registry, 0, -1)]
+        dropped = [await _open_store(resources, tenant, owner_id).drop() for owner_id in owner_ids]
     return sum(dropped)

@@ -1,118 +1,120 @@
-"""The Lua scripts of `tmp`: one script is one operation, so one operation is atomic.
+"""The Lua scripts of `tmp`: each operation is one script, which makes the operation atomic.
 
-A store is six Redis keys of one hash tag, so that every script runs on Redis Cluster: `written`
-(the number of the last write), `keys` (hash), `order` (zset: key -> write), `transcript` (list),
-`labels` (hash: label -> version and what is listed, one line each) and `values` (hash). Numbers of
-writes are made as in Postgres: microseconds of the server's clock, or one more than the last. Every
-write gives all six the same end, so that a store is gone as a whole.
+A state store consists of six Redis keys with one hash tag, so that every script runs on Redis
+Cluster: `version` (of the last write), `keys` (hash), `order` (sorted set: key -> version),
+`transcript` (list), `labels` (hash: label -> version and collection info, one line each) and
+`values` (hash). Versions are assigned as in Postgres: the server's time in microseconds, or the
+last version plus one if that is greater. Every write sets the same expiry on all six keys, so that
+a state store expires as a whole.
 
-KEYS are always all six; ARGV[1] of what writes is the time to live in ms.
+KEYS are always all six keys. ARGV[1] of every script that writes is the time to live in ms.
 """
 
-# Numbers of 16 digits: Lua would write them with an exponent.
+# Lua would write numbers of 16 digits with an exponent.
 _NAMES = """
-local written, keys, order, transcript, labels, values = unpack(KEYS)
+local last_version, keys, order, transcript, labels, values = unpack(KEYS)
 local function whole(number) return string.format('%.0f', number) end
 """
 
 _WRITE = f"""{_NAMES}
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
-local number = math.max(now, tonumber(redis.call('GET', written) or 0) + 1)
-local function done(answer)
-  redis.call('SET', written, whole(number))
-  local ends = whole(math.floor(now / 1000) + ARGV[1])
-  for _, key in ipairs(KEYS) do redis.call('PEXPIREAT', key, ends) end
-  return answer
+local version = math.max(now, tonumber(redis.call('GET', last_version) or 0) + 1)
+local function finish(result)
+  redis.call('SET', last_version, whole(version))
+  local expires_at = whole(math.floor(now / 1000) + ARGV[1])
+  for _, key in ipairs(KEYS) do redis.call('PEXPIREAT', key, expires_at) end
+  return result
 end
 """
 
-# ARGV: ttl, key, value, how many keys stay -> the number of the write.
+# ARGV: ttl, key, value, maximum of keys -> version.
 SET_KEY = f"""{_WRITE}
 redis.call('HSET', keys, ARGV[2], ARGV[3])
-redis.call('ZADD', order, whole(number), ARGV[2])
-for _, gone in ipairs(redis.call('ZRANGE', order, 0, -1 - ARGV[4])) do
-  redis.call('ZREM', order, gone)
-  redis.call('HDEL', keys, gone)
+redis.call('ZADD', order, whole(version), ARGV[2])
+for _, evicted in ipairs(redis.call('ZRANGE', order, 0, -1 - ARGV[4])) do
+  redis.call('ZREM', order, evicted)
+  redis.call('HDEL', keys, evicted)
 end
-return done(whole(number))
+return finish(whole(version))
 """
 
-# ARGV: key -> {value, write}, each nil where there is none.
+# ARGV: key -> {value, version}, both nil if the key doesn't exist.
 GET_KEY = f"""{_NAMES}
 return {{redis.call('HGET', keys, ARGV[1]), redis.call('ZSCORE', order, ARGV[1])}}
 """
 
-# ARGV: ttl, key -> 1, or 0 where there is none; that is no write.
+# ARGV: ttl, key -> 1, or 0 if the key doesn't exist. The latter is no write and takes no version.
 DELETE_KEY = f"""{_WRITE}
 if redis.call('HDEL', keys, ARGV[2]) == 0 then return 0 end
 redis.call('ZREM', order, ARGV[2])
-return done(1)
+return finish(1)
 """
 
-# ARGV: how many, after which write -> {key, value, write} by write.
+# ARGV: limit, version -> {key, value, version} of keys after that version, ordered by version.
 LIST_KEYS = f"""{_NAMES}
-local found = redis.call('ZRANGEBYSCORE', order, '(' .. ARGV[2], '+inf', 'WITHSCORES', 'LIMIT', 0, ARGV[1])
-local listed = {{}}
-for at = 1, #found, 2 do
-  local value = redis.call('HGET', keys, found[at])
-  -- A Redis that evicts may have taken one of the six.
-  if value then listed[#listed + 1] = {{found[at], value, found[at + 1]}} end
+local scored = redis.call('ZRANGEBYSCORE', order, '(' .. ARGV[2], '+inf', 'WITHSCORES', 'LIMIT', 0, ARGV[1])
+local results = {{}}
+for position = 1, #scored, 2 do
+  local value = redis.call('HGET', keys, scored[position])
+  -- Redis may have evicted one of the six keys if it is configured to.
+  if value then results[#results + 1] = {{scored[position], value, scored[position + 1]}} end
 end
-return listed
+return results
 """
 
-# ARGV: ttl, entry, how many entries stay -> the number of the write.
+# ARGV: ttl, entry, maximum of entries -> version.
 APPEND = f"""{_WRITE}
-redis.call('RPUSH', transcript, whole(number) .. '\\n' .. ARGV[2])
+redis.call('RPUSH', transcript, whole(version) .. '\\n' .. ARGV[2])
 redis.call('LTRIM', transcript, -ARGV[3], -1)
-return done(whole(number))
+return finish(whole(version))
 """
 
-# ARGV: how many -> entries, oldest first.
+# ARGV: limit -> the last entries, oldest first.
 TRANSCRIPT = f"""{_NAMES}
 return redis.call('LRANGE', transcript, -ARGV[1], -1)
 """
 
-# ARGV: label -> {version and listing, value}, each nil where there is none.
+# ARGV: label -> {version and info, value}, both nil if the collection doesn't exist.
 GET_COLLECTION = f"""{_NAMES}
 return {{redis.call('HGET', labels, ARGV[1]), redis.call('HGET', values, ARGV[1])}}
 """
 
-# Must follow _WRITE. ARGV[2] is the label, ARGV[3] the versions that may be there, as `,1,2,`, -1
-# standing for any and 0 for none; empty: whatever is there.
-_VERSION = """
-local found = string.match(redis.call('HGET', labels, ARGV[2]) or '0', '^%d+')
-local function expected(version) return string.find(ARGV[3], ',' .. version .. ',', 1, true) end
-local stale = ARGV[3] ~= '' and not expected(found) and (found == '0' or not expected('-1'))
-if stale then return {0, found} end
+# Must follow _WRITE. ARGV[2] is the label. ARGV[3] lists the expected versions as `,1,2,`, with -1 for
+# any version and 0 for no collection; an empty text accepts everything.
+_CHECK_VERSION = """
+local stored = string.match(redis.call('HGET', labels, ARGV[2]) or '0', '^%d+')
+local function expected(candidate) return string.find(ARGV[3], ',' .. candidate .. ',', 1, true) end
+local conflict = ARGV[3] ~= '' and not expected(stored) and (stored == '0' or not expected('-1'))
+if conflict then return {0, stored} end
 """
 
-# ARGV: ttl, label, expected, what is listed, value -> {1, its version} or {0, the version that is there}.
-PUT_COLLECTION = f"""{_WRITE}{_VERSION}
-redis.call('HSET', labels, ARGV[2], whole(number) .. '\\n' .. ARGV[4])
+# ARGV: ttl, label, expected versions, info, value -> {1, new version} or {0, stored version}.
+PUT_COLLECTION = f"""{_WRITE}{_CHECK_VERSION}
+redis.call('HSET', labels, ARGV[2], whole(version) .. '\\n' .. ARGV[4])
 redis.call('HSET', values, ARGV[2], ARGV[5])
-return done({{1, whole(number)}})
+return finish({{1, whole(version)}})
 """
 
-# ARGV: ttl, label, expected -> {1, the version that was there, if any} or {0, the version that is there}.
-REMOVE_COLLECTION = f"""{_WRITE}{_VERSION}
-if found == '0' then return {{1, found}} end
+# ARGV: ttl, label, expected versions -> {1, removed version or 0} or {0, stored version}.
+REMOVE_COLLECTION = f"""{_WRITE}{_CHECK_VERSION}
+if stored == '0' then return {{1, stored}} end
 redis.call('HDEL', labels, ARGV[2])
 redis.call('HDEL', values, ARGV[2])
-return done({{1, found}})
+return finish({{1, stored}})
 """
 
-# -> label, version and listing, in turn.
+# -> label, version and info; label, version and info; and so on.
 LIST_COLLECTIONS = f"""{_NAMES}
 return redis.call('HGETALL', labels)
 """
 
-# -> ms until the store is gone; negative if there is none.
+# -> ms until the state store expires; negative if it doesn't exist.
 EXPIRY = f"""{_NAMES}
-return redis.call('PTTL', written)
+return redis.call('PTTL', last_version)
 """
 
+# -> number of the deleted Redis keys.
 DROP = f"""{_NAMES}
 return redis.call('UNLINK', unpack(KEYS))
 """

@@ -1,12 +1,13 @@
-"""What `basic_session` keeps: a row for each store, and its keys, transcript and collections.
+"""The tables of `basic_session`: one row per state store, and its keys, transcript and collections.
 
-The row of a store gives out the numbers of its writes under its own lock, as a session's row does
-for turns: the order of writes is known, and two writers never both believe that they were first.
-A number is the time of the write in microseconds, or one more than the last where the clock stood
-still or went back. So it also never comes again when a store is dropped and made anew, and a
-version that somebody still holds cannot fit by accident.
+A writer takes its version from the row of the state store while it holds the row's lock. Therefore
+writes are ordered, and two writers never get the same version. A version is the time of the write
+in microseconds, or the last version plus one if the clock did not advance. Hence a state store that
+is deleted and created again does not repeat a version, and an old version that a client still has
+can't match by accident.
 
-`session_id` repeats the owner where it is a session: what a session holds goes with it.
+`session_id` repeats the owner's id if the owner is a session. Its foreign key deletes the state
+together with the session.
 """
 
 from sqlalchemy import (
@@ -40,16 +41,13 @@ state_store = Table(
     ForeignKeyConstraint(["tenant", "session_id"], ["session.tenant", "session.id"], ondelete="CASCADE"),
 )
 
-# For the cascade.
+# Deleting a session looks up its state store by this index.
 Index("state_store_session_idx", state_store.c.tenant, state_store.c.session_id)
 
 
-def _of_store() -> ForeignKeyConstraint:
-    here, there = (
-        ["tenant", "owner_kind", "owner_id"],
-        ["state_store.tenant", "state_store.owner_kind", "state_store.owner_id"],
-    )
-    return ForeignKeyConstraint(here, there, ondelete="CASCADE")
+def _state_store_key() -> ForeignKeyConstraint:
+    names = ("tenant", "owner_kind", "owner_id")
+    return ForeignKeyConstraint(names, [f"state_store.{name}" for name in names], ondelete="CASCADE")
 
 
 state_key = Table(
@@ -59,11 +57,11 @@ state_key = Table(
     Column("owner_kind", Text, nullable=False),
     Column("owner_id", Text, nullable=False),
     Column("key", Text, nullable=False),
-    # JSON as text: jsonb would lose the sign of a zero.
+    # JSON as text, because jsonb would lose the sign of a zero.
     Column("value", Text, nullable=False),
     Column("version", BigInteger, nullable=False),
     PrimaryKeyConstraint("tenant", "owner_kind", "owner_id", "key"),
-    _of_store(),
+    _state_store_key(),
 )
 
 Index("state_key_order_idx", *(state_key.c[name] for name in ("tenant", "owner_kind", "owner_id", "version")))
@@ -79,7 +77,7 @@ transcript_entry = Table(
     Column("content", Text, nullable=False),
     Column("metadata", JSONB, nullable=False),
     PrimaryKeyConstraint("tenant", "owner_kind", "owner_id", "version"),
-    _of_store(),
+    _state_store_key(),
 )
 
 state_collection = Table(
@@ -90,13 +88,13 @@ state_collection = Table(
     Column("owner_id", Text, nullable=False),
     Column("label", Text, nullable=False),
     Column("type", Text, nullable=False),
-    # Whether it is searched by similarity.
+    # Whether the collection can be searched by similarity.
     Column("index", Boolean, nullable=False),
-    # JSON as text, and what is bytes by nature as bytes.
+    # JSON as text; the binary data of a Vec or Tensor is in `data`.
     Column("value", Text, nullable=False),
     Column("data", LargeBinary),
     Column("size_bytes", Integer, nullable=False),
     Column("version", BigInteger, nullable=False),
     PrimaryKeyConstraint("tenant", "owner_kind", "owner_id", "label"),
-    _of_store(),
+    _state_store_key(),
 )

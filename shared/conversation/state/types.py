@@ -1,4 +1,4 @@
-"""What a store is, and what it holds."""
+"""State stores: their owners, maximums and contents."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,23 +18,23 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 class OwnerKind(StrEnum):
-    """Whose a store is."""
+    """The kinds of owners of a state store."""
 
     SESSION = "session"
     AGENT = "agent"
-    SCRATCH = "scratch"  # nobody's: it stands by itself
+    SCRATCH = "scratch"  # a scratch store belongs to no session and is its own owner
 
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Who holds a store: one of a tenant's sessions, agents or scratch stores."""
+    """The owner of a state store: a session, an agent or a scratch store of a tenant."""
 
     tenant: str
     kind: OwnerKind
     id: str
 
 
-# What each kind of owner has a use for, and its clients therefore a route. All the rest is refused.
+# The operations that each kind of owner has, which are those it has HTTP routes for. All others are rejected.
 OPERATIONS = {
     OwnerKind.SESSION: frozenset({"kv", "transcript", "collections", "search"}),
     OwnerKind.AGENT: frozenset({"kv"}),
@@ -44,53 +44,53 @@ OPERATIONS = {
 
 @dataclass(frozen=True, slots=True)
 class Caps:
-    """How many keys and transcript entries a store holds before the oldest make room."""
+    """The maximum numbers of keys and transcript entries; beyond them, the oldest are deleted."""
 
     keys: int
     entries: int
 
     @classmethod
     def from_settings(cls, settings: Settings, kind: OwnerKind) -> "Caps":
-        """Return the caps that the settings give a kind of owner, now: older stores follow."""
+        """Return the current maximums of a kind of owner. They also apply to existing state stores."""
         keys = settings.agent_max_keys if kind is OwnerKind.AGENT else settings.session_max_keys
         return cls(keys, settings.session_max_transcript_entries)
 
 
 @dataclass(frozen=True, slots=True)
 class KeyEntry:
-    """A key with its value. `written` orders the writes of a store."""
+    """A key with its value. Versions order the writes of a state store."""
 
     key: str
     value: Value
     version: int
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as JSON."""
+        """Return the JSON of API responses."""
         return {
             "key": self.key,
             "value": json_codec.encode(self.value),
             "type": json_codec.type_of(self.value),
-            "updated_at": shown_time(version_to_time(self.version)),
+            "updated_at": to_json_time(version_to_time(self.version)),
         }
 
 
 @dataclass(frozen=True, slots=True)
 class TranscriptDraft:
-    """What somebody adds to a transcript."""
+    """A transcript entry that is to be added."""
 
     role: Role
     content: str
     metadata: Mapping[str, str] = field(default_factory=dict)
 
     def validated(self) -> "TranscriptDraft":
-        """Return it as it will be stored; raise errors.Invalid naming the field and the rule."""
+        """Return the entry as it will be stored; raise errors.Invalid that names the field and the rule."""
         content = validation.check_text(self.content, "content", MAX_TURN_CONTENT)
         return TranscriptDraft(self.role, content, validation.check_metadata(self.metadata))
 
 
 @dataclass(frozen=True, slots=True)
 class TranscriptEntry:
-    """An entry of a transcript."""
+    """A stored entry of a transcript."""
 
     role: Role
     content: str
@@ -98,18 +98,18 @@ class TranscriptEntry:
     timestamp: datetime
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as JSON."""
+        """Return the JSON of API responses."""
         return {
             "role": self.role,
             "content": self.content,
             "metadata": dict(self.metadata),
-            "timestamp": shown_time(self.timestamp),
+            "timestamp": to_json_time(self.timestamp),
         }
 
 
 @dataclass(frozen=True, slots=True)
 class CollectionInfo:
-    """A collection as it is listed: its size is that of its stored form, in bytes."""
+    """A collection without its values. `size_bytes` is the size of the stored form."""
 
     label: str
     type: str
@@ -118,39 +118,39 @@ class CollectionInfo:
     version: int
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as JSON."""
+        """Return the JSON of API responses."""
         return {
             "label": self.label,
             "type": self.type,
             "index": self.index,
             "size_bytes": self.size_bytes,
             "version": self.version,
-            "updated_at": shown_time(version_to_time(self.version)),
+            "updated_at": to_json_time(version_to_time(self.version)),
         }
 
 
 @dataclass(frozen=True, slots=True)
 class CollectionSnapshot:
-    """A collection as it stood when it was read; changing it changes nothing until it is put back."""
+    """A collection at the time it was read. A change takes effect only when it is written back."""
 
     listing: CollectionInfo
     collection: Collection
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as JSON."""
+        """Return the JSON of API responses."""
         return self.listing.to_json() | {"value": collection_codec.encode_collection(self.collection)}
 
 
-def version_to_time(written: int) -> datetime:
-    """Return the time of a write (microseconds since 1970)."""
-    return _EPOCH + written * _MICROSECOND
+def version_to_time(version: int) -> datetime:
+    """Return the time of a write from its version, in microseconds since 1970."""
+    return _EPOCH + version * _MICROSECOND
 
 
 def time_to_version(moment: datetime) -> int:
-    """Return the number of the write that `time_of` dates so."""
+    """Return the version whose time is `moment`: the inverse of `version_to_time`."""
     return (moment - _EPOCH) // _MICROSECOND
 
 
-def shown_time(moment: datetime) -> str:
-    """Return a time in UTC as JSON shows it."""
+def to_json_time(moment: datetime) -> str:
+    """Return a UTC time in ISO 8601 with the suffix Z."""
     return moment.isoformat().replace("+00:00", "Z")

@@ -1,7 +1,8 @@
-"""Search a vec by cosine: exactly, for a collection is small enough to be read as a whole.
+"""Search a vec by cosine similarity.
 
-In plain Python, since NumPy is no dependency. A larger vec is compared in a thread, so that the
-requests beside it get their turn.
+The search is exact, because a collection is small enough to be read as a whole. It is plain Python,
+because NumPy is not a dependency. A large vec is compared in a thread, so that it does not block
+other requests.
 """
 
 import asyncio
@@ -16,27 +17,28 @@ from shared.conversation.state.protocol import StateStore
 from shared.conversation.values.vector import Vec, to_float32_bytes
 from shared.foundation import errors
 
-# Some milliseconds of arithmetic.
-_LARGE = 20_000
+# Comparing this many bytes takes some milliseconds.
+_MAX_BYTES_IN_EVENT_LOOP = 20_000
 
 
 async def nearest(store: StateStore, label: str, vector: Sequence[float], limit: int) -> list[dict[str, Any]]:
-    """Return {place, label, score} of the rows most like a vector, the best first.
+    """Return {place, label, score} of the rows most similar to a vector, best first.
 
-    Raises errors.Conflict for a collection that is no index, errors.Invalid for a vector that has
-    another dimension or no direction. Rows without a direction are never like anything.
+    `place` is the row's position. A row of zeros has no direction and is never returned. Raises
+    errors.NotFound for an unknown collection, errors.Conflict for one that is no index, and
+    errors.Invalid for a vector that has another dimension or no direction.
     """
     rules.check_operation(store, "search")
     snapshot = await store.get_collection(label)
     if snapshot is None:
         raise errors.NotFound(f"collection not found: {label}")
-    held = snapshot.collection
-    if not isinstance(held, Vec) or not snapshot.listing.index:
+    vec = snapshot.collection
+    if not isinstance(vec, Vec) or not snapshot.listing.index:
         raise errors.Conflict(f"collection '{label}' is no index: put a vec with \"index\": true")
-    _check_vector(vector, held.dimension)
-    if len(held.data) < _LARGE:
-        return _best(held, vector, limit)
-    return await asyncio.to_thread(_best, held, vector, limit)
+    _check_vector(vector, vec.dimension)
+    if len(vec.data) < _MAX_BYTES_IN_EVENT_LOOP:
+        return _most_similar(vec, vector, limit)
+    return await asyncio.to_thread(_most_similar, vec, vector, limit)
 
 
 def _check_vector(vector: Sequence[float], dimension: int) -> None:
@@ -47,18 +49,18 @@ def _check_vector(vector: Sequence[float], dimension: int) -> None:
         raise errors.Invalid("vector", "must have a direction: not all zeros")
 
 
-def _best(held: Vec, vector: Sequence[float], limit: int) -> list[dict[str, Any]]:
-    rows = (held.get(place) or () for place in range(len(held)))
-    scored = [(-_cosine(row, vector), place) for place, row in enumerate(rows)]
+def _most_similar(vec: Vec, vector: Sequence[float], limit: int) -> list[dict[str, Any]]:
+    rows = (vec.get(position) or () for position in range(len(vec)))
+    scored = [(-_cosine(row, vector), position) for position, row in enumerate(rows)]
     ranked = nsmallest(limit, (pair for pair in scored if not math.isnan(pair[0])))
-    labels = held.labels or [None] * len(held)
-    return [{"place": place, "label": labels[place], "score": -score} for score, place in ranked]
+    labels = vec.labels or [None] * len(vec)
+    return [{"place": position, "label": labels[position], "score": -score} for score, position in ranked]
 
 
-def _cosine(one: Sequence[float], other: Sequence[float]) -> float:
-    """Return the cosine of two vectors; NaN where one has no direction."""
-    lengths = math.hypot(*one) * math.hypot(*other)
+def _cosine(row: Sequence[float], vector: Sequence[float]) -> float:
+    """Return the cosine of two vectors, or NaN if one of them has no direction."""
+    lengths = math.hypot(*row) * math.hypot(*vector)
     if not lengths or not math.isfinite(lengths):
         return math.nan
-    cosine: float = sum(map(mul, one, other)) / lengths
+    cosine: float = sum(map(mul, row, vector)) / lengths
     return max(-1.0, min(1.0, cosine))

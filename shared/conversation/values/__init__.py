@@ -1,1 +1,1 @@
-"""Typed values and collections, compared exactly and written as JSON without loss."""
+"""Typed values and collections that are compared exactly and written as JSON without loss."""

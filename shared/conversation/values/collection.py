@@ -1,7 +1,9 @@
-"""Collections of values. What a store hands out is a snapshot: change it, then put it back.
+"""Collections of values.
 
-Doc and Block name their values, a Doc's being primary; List and Tuple order them, a Set holds each
-once. `get` answers None for what is not there, `delete` tells whether it was.
+A state store returns a snapshot: a caller changes it and then writes it back as a whole. Doc and
+Block map keys to values, a Doc to primary values only. List and Tuple keep values in order, a Set
+keeps each value once. `get` returns None for a missing element; `delete` returns whether the
+element existed.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,11 +15,11 @@ from shared.conversation.values.vector import Vec
 from shared.foundation import errors, validation
 
 V = TypeVar("V", bound=Value)
-_KEY = 256
+_MAX_KEY_LENGTH = 256
 
 
 class _Named(Generic[V]):
-    """Values by name, in the order of their first writing."""
+    """Values by key, in the order in which the keys were first written."""
 
     _kind: type | object = Value
 
@@ -27,16 +29,16 @@ class _Named(Generic[V]):
             self.set(key, value)
 
     def get(self, key: str) -> V | None:
-        """Return the value of a key."""
+        """Return the value of a key, or None."""
         return self._values.get(key)
 
     def set(self, key: str, value: V) -> None:
         """Write a key."""
-        validation.check_text(key, "key", _KEY, allow_blank=True)
-        self._values[key] = _checked(value, self._kind)
+        validation.check_text(key, "key", _MAX_KEY_LENGTH, allow_blank=True)
+        self._values[key] = _check_type(value, self._kind)
 
     def delete(self, key: str) -> bool:
-        """Delete a key."""
+        """Delete a key; return whether it existed."""
         return self._values.pop(key, None) is not None
 
     def keys(self) -> list[str]:
@@ -44,7 +46,7 @@ class _Named(Generic[V]):
         return list(self._values)
 
     def items(self) -> list[tuple[str, V]]:
-        """Return keys with their values."""
+        """Return the keys with their values."""
         return list(self._values.items())
 
     def __len__(self) -> int:
@@ -52,41 +54,41 @@ class _Named(Generic[V]):
 
     @property
     def is_empty(self) -> bool:
-        """Whether it holds nothing."""
+        """Whether the collection has no values."""
         return not self._values
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Named) and type(self) is type(other) and self._values == other._values
 
-    __hash__ = None  # type: ignore[assignment]  # it can be changed
+    __hash__ = None  # type: ignore[assignment]  # the collection is mutable
 
 
 class Doc(_Named[Primary]):
-    """Primary values by name."""
+    """Primary values by key."""
 
     _kind = Primary
 
 
 class Block(_Named[Value]):
-    """Values by name, bytes among them."""
+    """Values by key, including bytes."""
 
 
 class Set:
-    """Values without order, each once."""
+    """Unordered values without repeats."""
 
     def __init__(self, values: Iterable[Value] = ()) -> None:
-        # A dict for its order: a set is written the same way each time.
-        self._values = dict.fromkeys(_checked(value) for value in values)
+        # A dict keeps the insertion order, so that a set is always serialised the same way.
+        self._values = dict.fromkeys(_check_type(value) for value in values)
 
     def add(self, value: Value) -> None:
-        """Add a value, if it is not there."""
-        self._values[_checked(value)] = None
+        """Add a value unless the set contains it."""
+        self._values[_check_type(value)] = None
 
     def delete(self, value: Value) -> bool:
-        """Remove a value."""
-        there = value in self._values
+        """Remove a value; return whether it existed."""
+        existed = value in self._values
         self._values.pop(value, None)
-        return there
+        return existed
 
     def __contains__(self, value: object) -> bool:
         return value in self._values
@@ -99,26 +101,26 @@ class Set:
 
     @property
     def is_empty(self) -> bool:
-        """Whether it holds nothing."""
+        """Whether the collection has no values."""
         return not self._values
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Set) and self._values.keys() == other._values.keys()
 
-    __hash__ = None  # type: ignore[assignment]  # it can be changed
+    __hash__ = None  # type: ignore[assignment]  # the collection is mutable
 
 
 class _Ordered:
-    """Values in order, read by their places."""
+    """Values in order, read by their positions."""
 
     _values: Sequence[Value]
 
-    def get(self, place: int) -> Value | None:
-        """Return the value at a place, counted from 0."""
-        return self._values[place] if 0 <= place < len(self) else None
+    def get(self, position: int) -> Value | None:
+        """Return the value at a position, counted from 0, or None."""
+        return self._values[position] if 0 <= position < len(self) else None
 
     def keys(self) -> list[int]:
-        """Return the places."""
+        """Return the positions."""
         return list(range(len(self)))
 
     def __iter__(self) -> Iterator[Value]:
@@ -129,44 +131,47 @@ class _Ordered:
 
     @property
     def is_empty(self) -> bool:
-        """Whether it holds nothing."""
+        """Whether the collection has no values."""
         return not self._values
 
 
 class List(_Ordered):
-    """Values in order."""
+    """Values in order that can be changed."""
 
     def __init__(self, values: Iterable[Value] = ()) -> None:
-        self._values: list[Value] = [_checked(value) for value in values]
+        self._values: list[Value] = [_check_type(value) for value in values]
 
-    def set(self, place: int, value: Value) -> None:
-        """Replace the value at a place, or add one after the last."""
-        if not 0 <= place <= len(self):
+    def set(self, position: int, value: Value) -> None:
+        """Replace the value at a position, or append one at the position after the last.
+
+        Raises errors.Invalid for any other position.
+        """
+        if not 0 <= position <= len(self):
             raise errors.Invalid("place", f"must be from 0 to {len(self)}")
-        self._values[place : place + 1] = [_checked(value)]
+        self._values[position : position + 1] = [_check_type(value)]
 
     def append(self, value: Value) -> None:
-        """Add a value after the last."""
+        """Add a value at the end."""
         self.set(len(self), value)
 
-    def delete(self, place: int) -> bool:
-        """Remove the value at a place; those after it move up."""
-        there = 0 <= place < len(self)
-        if there:
-            del self._values[place]
-        return there
+    def delete(self, position: int) -> bool:
+        """Remove the value at a position; the values after it move up. Return whether it existed."""
+        exists = 0 <= position < len(self)
+        if exists:
+            del self._values[position]
+        return exists
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, List) and self._values == other._values
 
-    __hash__ = None  # type: ignore[assignment]  # it can be changed
+    __hash__ = None  # type: ignore[assignment]  # the collection is mutable
 
 
 class Tuple(_Ordered):
-    """Values in order that never change: it is replaced as a whole."""
+    """Values in order that can't be changed; a Tuple can only be replaced as a whole."""
 
     def __init__(self, values: Iterable[Value] = ()) -> None:
-        self._values: tuple[Value, ...] = tuple(_checked(value) for value in values)
+        self._values: tuple[Value, ...] = tuple(_check_type(value) for value in values)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Tuple) and self._values == other._values
@@ -179,7 +184,7 @@ Collection = Doc | Block | Set | List | Tuple | Vec | Tensor
 COLLECTIONS = {kind.__name__.lower(): kind for kind in (Doc, Block, Set, List, Tuple, Vec, Tensor)}
 
 
-def _checked(value: V, kind: type | object = Value) -> V:
+def _check_type(value: V, kind: type | object = Value) -> V:
     if not isinstance(value, kind):  # type: ignore[arg-type]
         raise errors.Invalid("value", "is not of a kind that this collection holds")
     return value

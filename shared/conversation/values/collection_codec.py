@@ -1,4 +1,4 @@
-"""Write typed collections as JSON and bytes, and read them back."""
+"""Encode typed collections as JSON and bytes, and decode them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,11 +8,11 @@ import orjson
 from shared.conversation.values.collection import COLLECTIONS, Block, Collection, Doc, List, Set, Tuple
 from shared.conversation.values.json_codec import (
     MAX_VALUES,
-    _bytes_of,
-    _check_fields,
-    _text_of,
+    check_fields,
     decode,
+    decode_base64,
     encode,
+    encode_base64,
 )
 from shared.conversation.values.tensor import Tensor
 from shared.conversation.values.value import Obj, Primary, Value
@@ -21,16 +21,16 @@ from shared.foundation import errors
 
 
 def encode_collection(collection: Collection) -> Any:
-    """Return a collection as JSON: an object of a Doc or Block, an array of a Set, List or Tuple.
+    """Return a collection as JSON: an object for a Doc or Block, an array for a Set, List or Tuple.
 
-    A Vec is {shape, data, labels?} and a Tensor {dtype, shape, data}, the data as base64.
+    A Vec becomes {shape, data, labels?} and a Tensor {dtype, shape, data}, with the data as base64.
     """
     head, data = split_parts(collection)
-    return head if data is None else head | {"data": _text_of(data)}
+    return head if data is None else head | {"data": encode_base64(data)}
 
 
 def split_parts(collection: Collection) -> tuple[Any, bytes | None]:
-    """Return a collection as JSON, and apart from that what is bytes by nature."""
+    """Return a collection as JSON without its binary data, and the data of a Vec or Tensor as bytes."""
     if isinstance(collection, (Doc, Block)):
         return {key: encode(value) for key, value in collection.items()}, None
     if isinstance(collection, Vec):
@@ -47,64 +47,67 @@ def collection_type(collection: Collection) -> str:
 
 
 def dump_parts(collection: Collection) -> tuple[str, bytes | None]:
-    """Return the parts of a collection, the JSON as text."""
+    """Return the parts of a collection as `split_parts` does, with the JSON as text."""
     head, data = split_parts(collection)
     return orjson.dumps(head).decode(), data
 
 
 def size_of(value: str, data: bytes | None) -> int:
-    """Return the bytes that a collection's parts take."""
+    """Return the size of a collection's parts in bytes."""
     return len(value.encode()) + len(data or b"")
 
 
-def decode_collection(kind: str, told: Any, data: bytes | None = None) -> Collection:
-    """Read a collection of the type `kind`; raise errors.Invalid for what is none or too large.
+def decode_collection(kind: str, payload: Any, data: bytes | None = None) -> Collection:
+    """Decode a collection of the type `kind`.
 
-    `data` are the bytes that `parts_of` set apart. From outside a Vec may also be an array of
-    numbers, or of such arrays, or {rows, labels?}.
+    `data` is the binary part that `split_parts` returned. A caller may also send a Vec as an array
+    of numbers, as an array of such arrays, or as {rows, labels?}. Raises errors.Invalid for a
+    payload that is no collection of this type, and errors.TooLarge for one with too many values.
     """
     if kind not in COLLECTIONS:
         raise errors.Invalid("type", f"must be one of {', '.join(COLLECTIONS)}")
     if kind in {"vec", "tensor"}:
-        return _vec(told, data) if kind == "vec" else _tensor(told, data)
-    if isinstance(told, list | dict) and len(told) > MAX_VALUES:
+        return _decode_vec(payload, data) if kind == "vec" else _decode_tensor(payload, data)
+    if isinstance(payload, list | dict) and len(payload) > MAX_VALUES:
         raise errors.TooLarge("value", f"of a {kind} must hold at most {MAX_VALUES} values")
     if kind in {"doc", "block"}:
-        return _named(kind, told)
-    if not isinstance(told, list):
+        return _decode_mapping(kind, payload)
+    if not isinstance(payload, list):
         raise errors.Invalid("value", f"of a {kind} must be an array")
-    values = [decode(one, f"value.{place}") for place, one in enumerate(told)]
+    values = [decode(element, f"value.{position}") for position, element in enumerate(payload)]
     return Set(values) if kind == "set" else List(values) if kind == "list" else Tuple(values)
 
 
-def _named(kind: str, told: Any) -> Doc | Block:
-    if not isinstance(told, dict):
+def _decode_mapping(kind: str, payload: Any) -> Doc | Block:
+    if not isinstance(payload, dict):
         raise errors.Invalid("value", f"of a {kind} must be an object")
-    values = {key: decode(one, f"value.{place}") for place, (key, one) in enumerate(told.items())}
+    values = {
+        key: decode(element, f"value.{position}") for position, (key, element) in enumerate(payload.items())
+    }
     if kind == "block":
         return Block(values)
-    return Doc({key: _primary(value) for key, value in values.items()})
+    return Doc({key: _require_primary(value) for key, value in values.items()})
 
 
-def _primary(value: Value) -> Primary:
+def _require_primary(value: Value) -> Primary:
     if isinstance(value, Obj):
         raise errors.Invalid("value", "of a doc must not hold bytes; a block may")
     return value
 
 
-def _vec(told: Any, data: bytes | None) -> Vec:
-    if isinstance(told, list):
-        return Vec.of_numbers(told)
-    _check_fields(told, {"shape", "data", "labels"} if "rows" not in told else {"rows", "labels"})
-    if "rows" in told:
-        return Vec.of_numbers(told["rows"], told.get("labels"))
-    return Vec(told.get("shape"), _data(told, data), told.get("labels"))
+def _decode_vec(payload: Any, data: bytes | None) -> Vec:
+    if isinstance(payload, list):
+        return Vec.of_numbers(payload)
+    check_fields(payload, {"shape", "data", "labels"} if "rows" not in payload else {"rows", "labels"})
+    if "rows" in payload:
+        return Vec.of_numbers(payload["rows"], payload.get("labels"))
+    return Vec(payload.get("shape"), _binary_part(payload, data), payload.get("labels"))
 
 
-def _tensor(told: Any, data: bytes | None) -> Tensor:
-    _check_fields(told, {"dtype", "shape", "data"})
-    return Tensor(told.get("dtype"), told.get("shape"), _data(told, data))
+def _decode_tensor(payload: Any, data: bytes | None) -> Tensor:
+    check_fields(payload, {"dtype", "shape", "data"})
+    return Tensor(payload.get("dtype"), payload.get("shape"), _binary_part(payload, data))
 
 
-def _data(told: Mapping[str, Any], data: bytes | None) -> bytes:
-    return _bytes_of(told.get("data")) if data is None else data
+def _binary_part(payload: Mapping[str, Any], data: bytes | None) -> bytes:
+    return decode_base64(payload.get("data")) if data is None else data

@@ -1,16 +1,16 @@
-"""Values and collections as JSON, without loss.
+"""Encode single values as JSON without loss, and decode them.
 
-A scalar is itself where JSON says it exactly: `true`, `1`, `1.5`, `"x"`; `1` is an Int and `1.0` a
-Float. What JSON cannot say, or a client's JSON library cannot, is an object with its type:
+A scalar that JSON expresses exactly stays as it is: `true`, `1`, `1.5`, `"x"`; `1` is an Int and
+`1.0` a Float. A value that JSON, or a client's JSON library, can't express is an object with its
+type:
 
-    {"type": "float", "value": 1}       also where a library writes 1.0 as 1
+    {"type": "float", "value": 1}       for a library that writes 1.0 as 1
     {"type": "float", "value": "NaN"}   or "Infinity", "-Infinity"
-    {"type": "float", "bits": "7ff8000000000001"}    any float; used for other NaNs
-    {"type": "int", "value": "9007199254740993"}     also as text, for libraries that round
+    {"type": "float", "bits": "7ff8000000000001"}    any float; needed for all other NaNs
+    {"type": "int", "value": "9007199254740993"}     as text, for a library that rounds integers
     {"type": "obj", "data": "<base64>", "metadata": {}}
 
-`encode` answers the shortest of these, `decode` takes all. A collection is its JSON beside its
-type's name: see `encode_collection`.
+`encode` returns the shortest form, `decode` accepts all of them. Collections: `collection_codec`.
 """
 
 import base64
@@ -26,11 +26,11 @@ from shared.conversation.values.value import Bool, Float, Int, Obj, Str, Value, 
 from shared.foundation import errors
 
 MAX_VALUES = 65_536
-"""Values that one collection may hold: more would keep a gateway's loop for longer than others can wait."""
+"""How many values one collection may have: decoding more would block the gateway's event loop too long."""
 _NAN = Float.of_bits("7ff8000000000000")
-_NAMED = {"NaN": _NAN, "Infinity": Float(math.inf), "-Infinity": Float(-math.inf)}
-_NAMES = {value: name for name, value in _NAMED.items()}
-_WHOLE = re.compile(r"-?[0-9]{1,19}")
+_SPECIAL_FLOATS = {"NaN": _NAN, "Infinity": Float(math.inf), "-Infinity": Float(-math.inf)}
+_SPECIAL_FLOAT_NAMES = {value: name for name, value in _SPECIAL_FLOATS.items()}
+_WHOLE_NUMBER = re.compile(r"-?[0-9]{1,19}")
 _FIELDS = {
     "bool": {"value"},
     "int": {"value"},
@@ -49,54 +49,53 @@ def type_of(value: Value) -> str:
 def encode(value: Value) -> Any:
     """Return a value as JSON."""
     if isinstance(value, Obj):
-        return {"type": "obj", "data": _text_of(value.data), "metadata": dict(value.metadata)}
+        return {"type": "obj", "data": encode_base64(value.data), "metadata": dict(value.metadata)}
     if isinstance(value, Float) and not math.isfinite(value.value):
-        name = _NAMES.get(value)
-        said = {"bits": value.bits} if name is None else {"value": name}
-        return {"type": "float"} | said
+        name = _SPECIAL_FLOAT_NAMES.get(value)
+        return {"type": "float"} | ({"bits": value.bits} if name is None else {"value": name})
     return value.value
 
 
-def decode(told: Any, field: str = "value") -> Value:
-    """Read a value; raise errors.Invalid, naming `field`, for anything else."""
+def decode(payload: Any, field: str = "value") -> Value:
+    """Decode a value; raise errors.Invalid that names `field` for anything that is no value."""
     try:
-        return _decoded(told)
+        return _decode_payload(payload)
     except errors.Invalid as error:
         raise type(error)(field, error.violations[0].rule) from None
 
 
-def _decoded(told: Any) -> Value:
-    if isinstance(told, dict):
-        return _tagged(told)
-    if told is None or isinstance(told, list):
+def _decode_payload(payload: Any) -> Value:
+    if isinstance(payload, dict):
+        return _decode_object(payload)
+    if payload is None or isinstance(payload, list):
         raise errors.Invalid("value", _RULE)
-    # Python reads NaN and 1e999 from what it takes for JSON; no other library would.
-    if isinstance(told, float) and not math.isfinite(told):
+    # Python's JSON parser accepts NaN and 1e999, which are no JSON and which other libraries reject.
+    if isinstance(payload, float) and not math.isfinite(payload):
         raise errors.Invalid("value", _RULE)
-    return primary_of(told)
+    return primary_of(payload)
 
 
-def _tagged(told: Mapping[str, Any]) -> Value:
-    kind = told.get("type")
-    if not isinstance(kind, str) or kind not in _FIELDS or not told.keys() <= _FIELDS[kind] | {"type"}:
+def _decode_object(payload: Mapping[str, Any]) -> Value:
+    kind = payload.get("type")
+    if not isinstance(kind, str) or kind not in _FIELDS or not payload.keys() <= _FIELDS[kind] | {"type"}:
         raise errors.Invalid("value", _RULE)
     if kind == "obj":
-        return Obj(_bytes_of(told.get("data")), _metadata(told.get("metadata", {})))
+        return Obj(decode_base64(payload.get("data")), _check_metadata(payload.get("metadata", {})))
     if kind == "float":
-        return _float(told)
-    value = told.get("value")
+        return _decode_float(payload)
+    value = payload.get("value")
     if kind == "int":
-        return Int(int(value) if isinstance(value, str) and _WHOLE.fullmatch(value) else value)  # type: ignore[arg-type]
+        return Int(int(value) if isinstance(value, str) and _WHOLE_NUMBER.fullmatch(value) else value)  # type: ignore[arg-type]
     return Bool(value) if kind == "bool" else Str(value)  # type: ignore[arg-type]
 
 
-def _float(told: Mapping[str, Any]) -> Float:
-    bits, value = told.get("bits"), told.get("value")
-    if isinstance(bits, str) and "value" not in told:
+def _decode_float(payload: Mapping[str, Any]) -> Float:
+    bits, value = payload.get("bits"), payload.get("value")
+    if isinstance(bits, str) and "value" not in payload:
         return Float.of_bits(bits)
-    if isinstance(value, str) and value in _NAMED:
-        return _NAMED[value]
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or "bits" in told:
+    if isinstance(value, str) and value in _SPECIAL_FLOATS:
+        return _SPECIAL_FLOATS[value]
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or "bits" in payload:
         raise errors.Invalid("value", _RULE)
     try:
         number = float(value)
@@ -107,33 +106,36 @@ def _float(told: Mapping[str, Any]) -> Float:
     return Float(number)
 
 
-def _metadata(told: Any) -> dict[str, str]:
-    if not isinstance(told, dict) or not all(isinstance(value, str) for value in told.values()):
+def _check_metadata(payload: Any) -> dict[str, str]:
+    if not isinstance(payload, dict) or not all(isinstance(value, str) for value in payload.values()):
         raise errors.Invalid("metadata", "must be an object of texts")
-    return told
+    return payload
 
 
-def _text_of(data: bytes) -> str:
+def encode_base64(data: bytes) -> str:
+    """Return bytes as base64."""
     return base64.b64encode(data).decode()
 
 
-def _bytes_of(told: Any) -> bytes:
+def decode_base64(payload: Any) -> bytes:
+    """Return the bytes of a base64 text; raise errors.Invalid for anything else."""
     try:
-        return base64.b64decode(told, validate=True)
+        return base64.b64decode(payload, validate=True)
     except (TypeError, ValueError, binascii.Error):
         raise errors.Invalid("data", "must be bytes as base64") from None
 
 
 def dumps(value: Value) -> str:
-    """Return a value as the text that stores keep."""
+    """Return a value as the JSON text that the state stores keep."""
     return orjson.dumps(encode(value)).decode()
 
 
 def loads(text: str) -> Value:
-    """Read what `dumps` wrote."""
+    """Decode a value that `dumps` wrote."""
     return decode(orjson.loads(text))
 
 
-def _check_fields(told: Any, allowed: set[str]) -> None:
-    if not isinstance(told, dict) or not told.keys() <= allowed:
+def check_fields(payload: Any, allowed: set[str]) -> None:
+    """Raise errors.Invalid unless `payload` is an object with no other fields than `allowed`."""
+    if not isinstance(payload, dict) or not payload.keys() <= allowed:
         raise errors.Invalid("value", f"must be an object of {', '.join(sorted(allowed))}")

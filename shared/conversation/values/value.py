@@ -1,7 +1,9 @@
-"""Single values. Each variant equals only itself: `Bool(True)`, `Int(1)` and `Float(1.0)` are three things.
+"""Single values.
 
-A float is its 64 bits: NaN equals NaN of the same bits, 0.0 is not -0.0. So every value can be a
-member of a set, and reading back what was written compares equal, whatever it is.
+A value equals only values of its own variant: `Bool(True)`, `Int(1)` and `Float(1.0)` all differ.
+Floats are compared by their 64 bits: a NaN equals a NaN of the same bits, and 0.0 differs from
+-0.0. Therefore every value can be a member of a set, and a value that is written and read back
+compares equal to the original.
 """
 
 import struct
@@ -11,7 +13,7 @@ from dataclasses import dataclass, field
 from shared.foundation import errors, validation
 
 INT_MIN, INT_MAX = -(2**63), 2**63 - 1
-_DIGITS = 16
+_FLOAT_HEX_DIGITS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +29,7 @@ class Bool:
 
 @dataclass(frozen=True, slots=True)
 class Int:
-    """A whole number of 64 bits, signed. One that does not fit is errors.Invalid: it never wraps."""
+    """A signed whole number of 64 bits. A number that does not fit raises errors.Invalid and never wraps."""
 
     value: int
 
@@ -38,7 +40,7 @@ class Int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Float:
-    """A floating-point number of 64 bits, which are what is compared."""
+    """A floating-point number of 64 bits, compared by its bits."""
 
     value: float
 
@@ -53,10 +55,10 @@ class Float:
 
     @classmethod
     def of_bits(cls, bits: str) -> "Float":
-        """Return the float of 16 hexadecimal digits."""
+        """Return the float of 16 hexadecimal digits; raise errors.Invalid for any other text."""
         try:
-            # 8 bytes of more characters: `fromhex` passes over white space.
-            (value,) = struct.unpack(">d", bytes.fromhex(bits) if len(bits) == _DIGITS else b"")
+            # The length is checked because `fromhex` skips white space.
+            (value,) = struct.unpack(">d", bytes.fromhex(bits) if len(bits) == _FLOAT_HEX_DIGITS else b"")
         except (ValueError, struct.error):
             raise errors.Invalid("value", "bits must be 16 hexadecimal digits") from None
         return cls(value)
@@ -70,7 +72,7 @@ class Float:
 
 @dataclass(frozen=True, slots=True)
 class Str:
-    """A text that every store can hold: without NUL and lone surrogates."""
+    """A text that every database can store: without NUL and lone surrogates."""
 
     value: str
 
@@ -82,7 +84,7 @@ class Str:
 
 @dataclass(frozen=True, slots=True)
 class Obj:
-    """Bytes with what is said of them."""
+    """Bytes with metadata."""
 
     data: bytes
     metadata: Mapping[str, str] = field(default_factory=dict)

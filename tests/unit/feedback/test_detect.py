@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.conversation.feedback.detect import is_correction
-from tests.unit.feedback.said import CORRECTIONS, OTHERS
+from tests.unit.feedback.correction_corpus import CORRECTIONS, OTHERS
 
 
 @pytest.mark.parametrize("text", CORRECTIONS)

@@ -13,7 +13,7 @@ from shared.conversation.values.tensor import DTYPES, Tensor
 from shared.conversation.values.value import Bool, Float, Int, Obj, Str, Value
 from shared.conversation.values.vector import Vec
 from shared.foundation import errors
-from tests.unit.values.some import COLLECTIONS
+from tests.unit.values.strategies import COLLECTIONS
 
 
 @given(COLLECTIONS)

@@ -13,7 +13,7 @@ from hypothesis import strategies as any_
 from shared.conversation.values import json_codec
 from shared.conversation.values.value import INT_MAX, INT_MIN, Bool, Float, Int, Obj, Str, Value
 from shared.foundation import errors
-from tests.unit.values.some import FLOATS, VALUES
+from tests.unit.values.strategies import FLOATS, VALUES
 
 
 @given(VALUES)

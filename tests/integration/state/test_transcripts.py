@@ -12,7 +12,7 @@ from shared.foundation.scope import Caller
 from tests import transcript_reader
 from tests.badinput import problem
 from tests.conftest import Gateway
-from tests.integration.stores.conftest import Held
+from tests.integration.state.conftest import Held
 
 _CAP = 500
 

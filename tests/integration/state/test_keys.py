@@ -10,7 +10,7 @@ from shared.conversation.values.value import Bool, Float, Int, Obj, Str, Value
 from shared.foundation.scope import Caller
 from tests.badinput import problem
 from tests.conftest import Gateway, serving
-from tests.integration.stores.conftest import TYPES, Held, Opening
+from tests.integration.state.conftest import TYPES, Held, Opening
 
 _CAP = 200
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from tests.badinput import problem
 from tests.conftest import Gateway
-from tests.integration.stores.conftest import Held, Opening
+from tests.integration.state.conftest import Held, Opening
 
 
 async def test_files_are_listed_by_name_with_size_and_time(held: Held) -> None:

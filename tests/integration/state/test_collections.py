@@ -14,7 +14,7 @@ from shared.foundation import errors
 from shared.foundation.scope import Caller
 from tests.badinput import problem
 from tests.conftest import Gateway
-from tests.integration.stores.conftest import Held
+from tests.integration.state.conftest import Held
 
 _WRITERS = 50
 

@@ -18,7 +18,7 @@ from shared.foundation.scope import Scope
 from tests import state
 from tests.badinput import problem
 from tests.conftest import Gateway, serving
-from tests.integration.stores.conftest import TYPES, Held, Opening
+from tests.integration.state.conftest import TYPES, Held, Opening
 from tests.journey.agent import until
 
 _CANARY = "zqxcanary"
