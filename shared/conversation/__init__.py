@@ -1,1 +1,1 @@
-"""TODO."""
+"""Sessions and their content: turns, observations, feedback signals and state."""

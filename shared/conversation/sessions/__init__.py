@@ -1,1 +1,1 @@
-"""Sessions: one conversation, task or sub-task of an agent."""
+"""Sessions: a session is one conversation, task or sub-task of an agent."""

@@ -1,4 +1,4 @@
-"""Files of a session. None is kept: each is made of the session's state when it is asked for."""
+"""Files of a session. No file is stored: each is rendered from the session's state when it is requested."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -7,10 +7,10 @@ from typing import Any
 
 import orjson
 
-from shared.conversation.sessions import totals
+from shared.conversation.sessions import usage
 from shared.conversation.sessions.open import get_session
 from shared.conversation.sessions.session import Session
-from shared.conversation.sessions.state import store_of
+from shared.conversation.sessions.state import state_store_of
 from shared.conversation.state import markdown
 from shared.conversation.state.protocol import StateStore
 from shared.conversation.state.types import CollectionSnapshot, to_json_time, version_to_time
@@ -24,7 +24,7 @@ _COLLECTIONS = "collections/"
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file that was made just now. `modified` is when what it shows was last written."""
+    """A rendered file. `modified` is when the state that the file shows was last written."""
 
     name: str
     media_type: str
@@ -32,77 +32,77 @@ class File:
     modified: datetime
 
     def to_json(self) -> dict[str, Any]:
-        """Return what is listed of it, as JSON."""
+        """Return the entry of the file in a list of files as JSON."""
         size = len(self.content)
         return {"name": self.name, "size_bytes": size, "modified": to_json_time(self.modified)}
 
 
 async def list_files(resources: Resources, caller: Caller, session_id: str) -> list[dict[str, Any]]:
-    """Return what files a session has as JSON, by name. They are made one after the other, for their size."""
+    """Return the files of a session as JSON, ordered by name. Every file is rendered to learn its size."""
     async with resources.postgres.for_tenant(caller.tenant) as connection:
         session = await get_session(connection, caller, session_id, resources.settings.window_ttl)
-        store = store_of(resources, connection, session)
-        listed = [(await make(session, store)).to_json() for make in _FIXED.values()]
-        for listing in await store.list_collections():
-            snapshot = await store.get_collection(listing.label)
-            listed += [] if snapshot is None else [_collection(snapshot).to_json()]
-    return sorted(listed, key=lambda file: str(file["name"]))
+        store = state_store_of(resources, connection, session)
+        files = [(await render(session, store)).to_json() for render in _FIXED_FILES.values()]
+        for info in await store.list_collections():
+            snapshot = await store.get_collection(info.label)
+            files += [] if snapshot is None else [_render_collection(snapshot).to_json()]
+    return sorted(files, key=lambda file: str(file["name"]))
 
 
 async def read_file(resources: Resources, caller: Caller, session_id: str, name: str) -> File:
-    """Return one file; raise errors.NotFound for a name that a session has no file of."""
+    """Render one file; raise errors.NotFound if the session has no file of this name."""
     async with resources.postgres.for_tenant(caller.tenant) as connection:
         session = await get_session(connection, caller, session_id, resources.settings.window_ttl)
-        store = store_of(resources, connection, session)
-        if name in _FIXED:
-            return await _FIXED[name](session, store)
+        store = state_store_of(resources, connection, session)
+        if name in _FIXED_FILES:
+            return await _FIXED_FILES[name](session, store)
         label = name.removeprefix(_COLLECTIONS).removesuffix(".json")
-        if name != _file_of(label):
+        if name != _collection_file_name(label):
             raise errors.NotFound(f"file not found: {name}")
         snapshot = await store.get_collection(label)
     if snapshot is None:
         raise errors.NotFound(f"file not found: {name}")
-    return _collection(snapshot)
+    return _render_collection(snapshot)
 
 
-def _file_of(label: str) -> str:
+def _collection_file_name(label: str) -> str:
     return f"{_COLLECTIONS}{label}.json"
 
 
-async def _kv(session: Session, store: StateStore) -> File:
+async def _render_keys(session: Session, store: StateStore) -> File:
     entries = await store.list_keys(store.caps.keys)
     values = {entry.key: json_codec.encode(entry.value) for entry in entries}
-    told = {"cap": store.caps.keys, "order": list(values), "values": values}
+    payload = {"cap": store.caps.keys, "order": list(values), "values": values}
     modified = version_to_time(entries[-1].version) if entries else session.created_at
-    return _json("kv.json", told, modified)
+    return _json_file("kv.json", payload, modified)
 
 
-async def _transcript(session: Session, store: StateStore) -> File:
+async def _render_transcript(session: Session, store: StateStore) -> File:
     entries = await store.transcript(store.caps.entries)
     modified = entries[-1].timestamp if entries else session.created_at
     return File("transcript.md", "text/markdown", markdown.render(entries).encode(), modified)
 
 
-async def _spend(session: Session, store: StateStore) -> File:
-    del store  # the totals stand on the session itself
+async def _render_spend(session: Session, store: StateStore) -> File:
+    del store  # the totals are in the session's row
     modified = session.spend["last_updated"] if session.spend else session.created_at
-    return File("spend.json", "application/json", totals.rendered(session.spend), modified)
+    return File("spend.json", "application/json", usage.totals_file(session.spend), modified)
 
 
-# Every session has these, if only empty.
-_FIXED: dict[str, Callable[[Session, StateStore], Awaitable[File]]] = {
-    "kv.json": _kv,
-    "spend.json": _spend,
-    "transcript.md": _transcript,
+# Every session has these files, even if they are empty.
+_FIXED_FILES: dict[str, Callable[[Session, StateStore], Awaitable[File]]] = {
+    "kv.json": _render_keys,
+    "spend.json": _render_spend,
+    "transcript.md": _render_transcript,
 }
 
 
-def _collection(snapshot: CollectionSnapshot) -> File:
-    listing = snapshot.listing
+def _render_collection(snapshot: CollectionSnapshot) -> File:
+    info = snapshot.listing
     value = collection_codec.encode_collection(snapshot.collection)
-    told = {"type": listing.type, "index": listing.index, "value": value}
-    return _json(_file_of(listing.label), told, version_to_time(listing.version))
+    payload = {"type": info.type, "index": info.index, "value": value}
+    return _json_file(_collection_file_name(info.label), payload, version_to_time(info.version))
 
 
-def _json(name: str, told: Any, modified: datetime) -> File:
-    return File(name, "application/json", orjson.dumps(told, option=orjson.OPT_INDENT_2), modified)
+def _json_file(name: str, payload: Any, modified: datetime) -> File:
+    return File(name, "application/json", orjson.dumps(payload, option=orjson.OPT_INDENT_2), modified)

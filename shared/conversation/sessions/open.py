@@ -1,4 +1,4 @@
-"""Open, find and close sessions."""
+"""Open sessions and look them up."""
 
 from typing import Any
 
@@ -14,8 +14,8 @@ from shared.platform.agents import queries as agent_queries
 from shared.platform.idempotency.queries import IdempotencyKey, idempotent
 from shared.platform.resources import Resources
 
-# What a session holds is named behind its id, and what that holds behind it again: an id with such
-# a segment would be read as that. Only its first may be one.
+# The paths of a session's parts follow its id in a URL, and an id may contain slashes. An id with one
+# of these segments would be read as a part of another session. Only the first segment may be one.
 RESERVED_SEGMENTS = frozenset(
     [
         "turns",
@@ -33,8 +33,9 @@ RESERVED_SEGMENTS = frozenset(
         "working-memory",
     ]
 )
-_SWEPT_WITHIN = 60.0  # seconds, more or less: a hint to whoever wants the id again
-_FIXED = ("kind", "name", "agent_id", "user_id", "store_types", "ttl_seconds")
+# When a client may retry to open an expired session: by then the sweep has usually deleted it.
+_RETRY_AFTER_SECONDS = 60.0
+_IMMUTABLE_FIELDS = ("kind", "name", "agent_id", "user_id", "store_types", "ttl_seconds")
 
 
 async def open_session(  # noqa: PLR0913
@@ -49,22 +50,23 @@ async def open_session(  # noqa: PLR0913
     ttl_seconds: int | None = None,
     key: IdempotencyKey | None = None,
 ) -> dict[str, Any]:
-    """Open a session and return it as JSON; its agent's root says which stores it has if none are named.
+    """Open a session and return it as JSON.
 
-    Opening the same id again with the same properties answers the session that is there; with
-    others it is errors.Conflict, and errors.Busy while one whose time is over waits for the sweep.
+    Without `store_types`, the agent's profile determines them. Opening an existing id again with the
+    same properties returns the existing session. Raises errors.Conflict if its properties differ,
+    and errors.Busy if it has expired and the sweep has not deleted it yet.
     """
-    opened_id = _checked_id(session_id)
+    valid_id = _validated_id(session_id)
     if name is not None:
         validation.check_identifier(name, "name")
     values = {
         "tenant": scope.tenant,
-        "id": opened_id,
+        "id": valid_id,
         "kind": kind,
         "name": name,
         "agent_id": scope.agent_id,
         "user_id": scope.user_id,
-        "namespace": namespace_of(kind, opened_id, name),
+        "namespace": namespace_of(kind, valid_id, name),
         "store_types": None if store_types is None else validate_store_types(store_types),
         "ttl_seconds": ttl_seconds,
         "last_agent": scope.agent_id,
@@ -75,13 +77,13 @@ async def open_session(  # noqa: PLR0913
     ):
         if request.stored is not None:
             return dict(request.stored)
-        opened = await _open(connection, caller, values, resources.settings.window_ttl)
-        answer = opened.model_dump(mode="json")
-        await request.store(answer, user_id=scope.user_id)
-    return answer
+        session = await _insert_or_get(connection, caller, values, resources.settings.window_ttl)
+        response = session.model_dump(mode="json")
+        await request.store(response, user_id=scope.user_id)
+    return response
 
 
-def _checked_id(session_id: str | None) -> str:
+def _validated_id(session_id: str | None) -> str:
     if session_id is None:
         return str(uuid_utils.uuid7())
     validation.check_identifier(session_id, "id")
@@ -92,33 +94,38 @@ def _checked_id(session_id: str | None) -> str:
     return session_id
 
 
-async def _open(
+async def _insert_or_get(
     connection: AsyncConnection, caller: Caller, values: dict[str, Any], idle_after: float
 ) -> Session:
-    row = values | {"store_types": values["store_types"] or await _default_stores(connection, values)}
+    row = values | {"store_types": values["store_types"] or await _default_store_types(connection, values)}
     if values["ttl_seconds"] is not None:
         row["expires_at"] = func.now() + func.make_interval(0, 0, 0, 0, 0, 0, values["ttl_seconds"])
     await queries.insert_rows(connection, row)
     session = await queries.get(connection, caller, values["id"], idle_after)
     if session is None and await queries.is_expired(connection, values["tenant"], values["id"]):
-        raise errors.Busy(f"session '{values['id']}' is over and about to be deleted", _SWEPT_WITHIN)
-    # What the default was when it was first opened is no business of who opens it again.
-    asked = [field for field in _FIXED if field != "store_types" or values[field]]
-    if session is None or any(getattr(session, field) != values[field] for field in asked):
+        detail = f"session '{values['id']}' is over and about to be deleted"
+        raise errors.Busy(detail, _RETRY_AFTER_SECONDS)
+    # A caller who names no store types accepts the default that applied when the session was first opened.
+    fields = [field for field in _IMMUTABLE_FIELDS if field != "store_types" or values[field]]
+    if session is None or any(getattr(session, field) != values[field] for field in fields):
         raise errors.Conflict(f"session '{values['id']}' exists with other properties")
     return session
 
 
-async def _default_stores(connection: AsyncConnection, values: dict[str, Any]) -> list[str]:
-    chosen = await agent_queries.default_store_types(connection, values["tenant"], values["agent_id"])
-    return chosen or ["basic_session"]
+async def _default_store_types(connection: AsyncConnection, values: dict[str, Any]) -> list[str]:
+    defaults = await agent_queries.default_store_types(connection, values["tenant"], values["agent_id"])
+    return defaults or ["basic_session"]
 
 
 async def get_session(
     connection: AsyncConnection, caller: Caller, session_id: str, idle_after: float, *, lock: bool = False
 ) -> Session:
-    """Return a session; raise errors.NotFound when there is none that the caller may see."""
-    found = await queries.get(connection, caller, session_id, idle_after, lock=lock)
-    if found is None:
+    """Return a session; raise errors.NotFound if there is none that the caller may see.
+
+    `idle_after` is in seconds: after that time without a turn, the session's `window_expired` is
+    True. `lock` locks the session's row until the transaction ends.
+    """
+    session = await queries.get(connection, caller, session_id, idle_after, lock=lock)
+    if session is None:
         raise errors.NotFound(f"session not found: {session_id}")
-    return found
+    return session

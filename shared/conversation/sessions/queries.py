@@ -1,4 +1,4 @@
-"""Every statement on sessions."""
+"""Every statement on sessions. Functions take the caller's transaction and never commit."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -28,23 +28,26 @@ from shared.platform.spend.charge import Charge
 
 
 def _columns(idle_after: float) -> list[ColumnElement[Any]]:
-    pause = func.now() - session.c.last_turn_at
-    idle = func.coalesce(pause > func.make_interval(0, 0, 0, 0, 0, 0, idle_after), False)
-    return [*session.c, idle.label("window_expired")]
+    idle_time = func.now() - session.c.last_turn_at
+    window_expired = func.coalesce(idle_time > func.make_interval(0, 0, 0, 0, 0, 0, idle_after), False)
+    return [*session.c, window_expired.label("window_expired")]
 
 
-def _alive() -> ColumnElement[bool]:
+def _is_live() -> ColumnElement[bool]:
     return or_(session.c.expires_at.is_(None), session.c.expires_at > func.now())
 
 
-def session_is_live(holder: Table) -> ColumnElement[bool]:
-    """Return the condition that a row's session is not over: the sweep takes its rows away only later."""
-    own = (session.c.tenant == holder.c.tenant, session.c.id == holder.c.session_id)
-    return ~exists().where(*own, session.c.expires_at <= func.now())
+def session_is_live(table: Table) -> ColumnElement[bool]:
+    """Return the condition that the session of a row of `table` has not expired.
+
+    Without the condition, rows of an expired session would be visible until the sweep deletes them.
+    """
+    is_session_of_row = (session.c.tenant == table.c.tenant, session.c.id == table.c.session_id)
+    return ~exists().where(*is_session_of_row, session.c.expires_at <= func.now())
 
 
 async def insert_rows(connection: AsyncConnection, values: dict[str, Any]) -> bool:
-    """Insert a session unless its id is taken; tell whether it was new."""
+    """Insert a session unless its id exists; return whether it was inserted."""
     statement = insert(session).values(values).on_conflict_do_nothing().returning(session.c.id)
     return (await connection.scalar(statement)) is not None
 
@@ -52,27 +55,30 @@ async def insert_rows(connection: AsyncConnection, values: dict[str, Any]) -> bo
 async def get(
     connection: AsyncConnection, caller: Caller, session_id: str, idle_after: float, *, lock: bool = False
 ) -> Session | None:
-    """Return a live session that the caller may see; `lock` holds it for the transaction."""
-    mine = (tenant_filter(session, caller.tenant), session.c.id == session_id, _alive())
-    statement = select(*_columns(idle_after)).where(*mine)
+    """Return a session that has not expired and that the caller may see, or None.
+
+    `lock` locks its row until the transaction ends.
+    """
+    where = (tenant_filter(session, caller.tenant), session.c.id == session_id, _is_live())
+    statement = select(*_columns(idle_after)).where(*where)
     if lock:
         statement = statement.with_for_update(of=session)
     row = (await connection.execute(statement)).mappings().one_or_none()
-    if row is None or not _open_to(caller, row["agent_id"], row["user_id"]):
+    if row is None or not _may_access(caller, row["agent_id"], row["user_id"]):
         return None
     return Session.from_row(row)
 
 
-def _open_to(caller: Caller, agent_id: str, user_id: str | None) -> bool:
+def _may_access(caller: Caller, agent_id: str, user_id: str | None) -> bool:
     if caller.agent_id is not None and agent_id != caller.agent_id:
         return False
     return caller.user_id is None or user_id == caller.user_id
 
 
 async def is_expired(connection: AsyncConnection, tenant: str, session_id: str) -> bool:
-    """Tell whether the time of a session that is still there is over."""
-    mine = (tenant_filter(session, tenant), session.c.id == session_id, not_(_alive()))
-    return await connection.scalar(select(session.c.id).where(*mine)) is not None
+    """Return whether a session exists that has expired and that the sweep has not deleted yet."""
+    where = (tenant_filter(session, tenant), session.c.id == session_id, not_(_is_live()))
+    return await connection.scalar(select(session.c.id).where(*where)) is not None
 
 
 async def page(
@@ -81,53 +87,62 @@ async def page(
     idle_after: float,
     limit: int,
     after: tuple[datetime, str] | None,
-    wanted: dict[str, str],
+    filters: dict[str, str],
 ) -> list[Session]:
-    """Return sessions that the caller may see, the newest first."""
-    conditions = [tenant_filter(session, caller.tenant), _alive()]
+    """Return sessions that the caller may see, newest first.
+
+    `after` is the (created_at, id) of the last session of the previous page. `filters` are column
+    values.
+    """
+    conditions = [tenant_filter(session, caller.tenant), _is_live()]
     bound = {"agent_id": caller.agent_id, "user_id": caller.user_id}
-    for name, value in {**wanted, **{k: v for k, v in bound.items() if v is not None}}.items():
+    for name, value in {**filters, **{k: v for k, v in bound.items() if v is not None}}.items():
         conditions.append(session.c[name] == value)
     if after is not None:
-        moment, session_id = after
-        same = and_(session.c.created_at == moment, session.c.id > session_id)
-        conditions.append(or_(session.c.created_at < moment, same))
+        created_at, session_id = after
+        same = and_(session.c.created_at == created_at, session.c.id > session_id)
+        conditions.append(or_(session.c.created_at < created_at, same))
     statement = select(*_columns(idle_after)).where(*conditions)
     ordered = statement.order_by(session.c.created_at.desc(), session.c.id).limit(limit)
     return [Session.from_row(row) for row in (await connection.execute(ordered)).mappings()]
 
 
 async def reserve_seqs(connection: AsyncConnection, opened: Session, count: int) -> int:
-    """Reserve `count` sequence numbers of a locked session; return the first. Moves its expiry on."""
+    """Reserve `count` sequence numbers of a locked session, renew its expiry and return the first number."""
     statement = (
         update(session)
         .where(tenant_filter(session, opened.tenant), session.c.id == opened.id)
-        .values(last_seq=session.c.last_seq + count, last_turn_at=func.now(), expires_at=_later(opened))
+        .values(
+            last_seq=session.c.last_seq + count, last_turn_at=func.now(), expires_at=_renewed_expiry(opened)
+        )
         .returning(session.c.last_seq)
     )
     return int(await connection.scalar(statement) or 0) - count + 1
 
 
-def _later(opened: Session) -> ColumnElement[datetime] | None:
-    """Return when a session that is used now will be over."""
+def _renewed_expiry(opened: Session) -> ColumnElement[datetime] | None:
+    """Return when a session that is used now will expire, or None."""
     ttl = opened.ttl_seconds
     return None if ttl is None else func.now() + func.make_interval(0, 0, 0, 0, 0, 0, ttl)
 
 
 async def renew_expiry(connection: AsyncConnection, opened: Session) -> None:
-    """Let a session's time begin anew, where it has one."""
+    """Restart the time to live of a session, if it has one."""
     if opened.ttl_seconds is not None:
-        mine = (tenant_filter(session, opened.tenant), session.c.id == opened.id)
-        await connection.execute(update(session).where(*mine).values(expires_at=_later(opened)))
+        where = (tenant_filter(session, opened.tenant), session.c.id == opened.id)
+        await connection.execute(update(session).where(*where).values(expires_at=_renewed_expiry(opened)))
 
 
 async def owners_of(
     connection: AsyncConnection, tenant: str, namespaces: Sequence[str]
 ) -> dict[str, list[tuple[str, str | None]]]:
-    """Return, for each desk that sessions opened, their (agent, user) pairs."""
-    folded = func.lower(session.c.namespace)
-    statement = select(folded.label("namespace"), session.c.agent_id, session.c.user_id).where(
-        tenant_filter(session, tenant), folded.in_([name.lower() for name in namespaces])
+    """Return the (agent, user) pairs of the sessions that write to each working-memory namespace.
+
+    The keys are namespaces in lower case; a namespace without a session is absent.
+    """
+    lower = func.lower(session.c.namespace)
+    statement = select(lower.label("namespace"), session.c.agent_id, session.c.user_id).where(
+        tenant_filter(session, tenant), lower.in_([namespace.lower() for namespace in namespaces])
     )
     owners: dict[str, list[tuple[str, str | None]]] = {}
     for row in await connection.execute(statement.distinct()):
@@ -136,47 +151,50 @@ async def owners_of(
 
 
 async def lock(connection: AsyncConnection, tenant: str, session_ids: Sequence[str]) -> None:
-    """Lock sessions, in one order: from then on nobody adds to what they hold."""
-    mine = (tenant_filter(session, tenant), session.c.id.in_(session_ids))
-    await connection.execute(select(session.c.id).where(*mine).order_by(session.c.id).with_for_update())
+    """Lock sessions, so that nobody else adds to their content. The fixed order prevents deadlocks."""
+    where = (tenant_filter(session, tenant), session.c.id.in_(session_ids))
+    await connection.execute(select(session.c.id).where(*where).order_by(session.c.id).with_for_update())
 
 
 async def remove(connection: AsyncConnection, tenant: str, session_ids: Sequence[str]) -> int:
-    """Delete sessions with their turns and marks; return how many there were."""
-    mine = (tenant_filter(session, tenant), session.c.id.in_(session_ids))
-    return (await connection.execute(delete(session).where(*mine))).rowcount
+    """Delete sessions; the database deletes their content with them. Return the number of sessions."""
+    where = (tenant_filter(session, tenant), session.c.id.in_(session_ids))
+    return (await connection.execute(delete(session).where(*where))).rowcount
 
 
 async def expired(connection: AsyncConnection, tenant: str, limit: int) -> list[tuple[str, str]]:
-    """Return (id, namespace) of sessions whose time is over, and hold them: two sweeps share the work."""
-    over = session.c.expires_at <= func.now()
-    statement = (
-        select(session.c.id, session.c.namespace).where(tenant_filter(session, tenant), over).limit(limit)
-    )
-    statement = statement.with_for_update(skip_locked=True)
-    return [(row.id, row.namespace) for row in await connection.execute(statement)]
+    """Lock expired sessions and return their (id, namespace).
+
+    Sessions that another transaction has locked are skipped, so that two sweeps share the work.
+    """
+    where = (tenant_filter(session, tenant), session.c.expires_at <= func.now())
+    statement = select(session.c.id, session.c.namespace).where(*where).limit(limit)
+    rows = await connection.execute(statement.with_for_update(skip_locked=True))
+    return [(row.id, row.namespace) for row in rows]
 
 
 async def of_user(connection: AsyncConnection, tenant: str, user_id: str) -> list[tuple[str, str]]:
-    """Return (id, namespace) of every session of a user, of whatever agent."""
-    mine = (tenant_filter(session, tenant), session.c.user_id == user_id)
-    statement = select(session.c.id, session.c.namespace).where(*mine)
+    """Return (id, namespace) of every session of a user, for all agents."""
+    where = (tenant_filter(session, tenant), session.c.user_id == user_id)
+    statement = select(session.c.id, session.c.namespace).where(*where)
     return [(row.id, row.namespace) for row in await connection.execute(statement)]
 
 
 async def add_to_session(
     connection: AsyncConnection, tenant: str, session_id: str, charges: Sequence[Charge]
 ) -> None:
-    """Add charges to the totals of their session, whose lock is held."""
-    known = [one.cost_usd for one in charges if one.cost_usd is not None]
-    before = func.coalesce(session.c.total_cost_usd, 0)
-    added = {
-        "total_input_tokens": session.c.total_input_tokens + sum(one.input_tokens for one in charges),
-        "total_output_tokens": session.c.total_output_tokens + sum(one.output_tokens for one in charges),
-        "total_cached_tokens": session.c.total_cached_tokens + sum(one.cached_tokens for one in charges),
-        "total_cost_usd": before + money.total(known) if known else session.c.total_cost_usd,
-        "unpriced_charges": session.c.unpriced_charges + len(charges) - len(known),
+    """Add charges to the totals of their session, whose row the transaction has locked."""
+    costs = [charge.cost_usd for charge in charges if charge.cost_usd is not None]
+    previous_cost = func.coalesce(session.c.total_cost_usd, 0)
+    columns = {
+        "total_input_tokens": session.c.total_input_tokens + sum(charge.input_tokens for charge in charges),
+        "total_output_tokens": session.c.total_output_tokens
+        + sum(charge.output_tokens for charge in charges),
+        "total_cached_tokens": session.c.total_cached_tokens
+        + sum(charge.cached_tokens for charge in charges),
+        "total_cost_usd": previous_cost + money.total(costs) if costs else session.c.total_cost_usd,
+        "unpriced_charges": session.c.unpriced_charges + len(charges) - len(costs),
         "spend_updated_at": func.now() if charges else session.c.spend_updated_at,
     }
-    mine = (tenant_filter(session, tenant), session.c.id == session_id)
-    await connection.execute(update(session).where(*mine).values(added))
+    where = (tenant_filter(session, tenant), session.c.id == session_id)
+    await connection.execute(update(session).where(*where).values(columns))

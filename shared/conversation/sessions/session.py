@@ -1,6 +1,6 @@
-"""A session, as it is opened and shown."""
+"""Sessions as they are stored and returned by the API."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -8,13 +8,13 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import RowMapping
 
-from shared.conversation.sessions import totals
 from shared.foundation import errors
 from shared.foundation.scope import Scope
+from shared.platform.spend import money
 
 
 class SessionKind(StrEnum):
-    """What a session is for; it decides which desk it writes to and what its context shows."""
+    """What a session is for. The kind determines its working-memory namespace and its context."""
 
     SESSION = "session"
     PATROL = "patrol"
@@ -25,17 +25,17 @@ STORE_TYPES = ("basic_session", "tmp")
 
 
 def validate_store_types(store_types: Sequence[str]) -> list[str]:
-    """Return store types without repeats, `tmp` for none; raise errors.Invalid for an unknown one."""
-    wanted = list(dict.fromkeys(store_types)) or ["tmp"]
-    for store_type in wanted:
+    """Return store types without repeats, or `tmp` for none; raise errors.Invalid for an unknown one."""
+    unique_types = list(dict.fromkeys(store_types)) or ["tmp"]
+    for store_type in unique_types:
         if store_type not in STORE_TYPES:
             rule = f"unknown store type: {store_type}; must be of {', '.join(STORE_TYPES)}"
             raise errors.Invalid("store_types", rule)
-    return wanted
+    return unique_types
 
 
 class Session(BaseModel):
-    """A session as it stands in Postgres."""
+    """A session as stored in Postgres."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -50,29 +50,50 @@ class Session(BaseModel):
     ttl_seconds: int | None
     expires_at: datetime | None
     last_agent: str | None
-    # The totals of what was reported; None before the first charge.
+    # The totals of the reported usage; None before the first charge.
     spend: dict[str, Any] | None = None
     tenant: str = Field(exclude=True)
     last_seq: int = Field(exclude=True)
-    # Whether the conversation window has lain idle too long to be replayed.
+    # Whether the session has been idle for so long that its conversation window counts as empty.
     window_expired: bool = Field(exclude=True)
 
     @classmethod
     def from_row(cls, row: RowMapping) -> "Session":
-        """Read a session from a row of `session` with its computed `idle`."""
-        return cls.model_validate({**row, "spend": totals.of(row)})
+        """Build a session from a row of `session` with the computed column `window_expired`."""
+        return cls.model_validate({**row, "spend": _totals_from_row(row)})
 
     def model_dump(self, **options: Any) -> dict[str, Any]:
-        """Return the session as pydantic does, but money as JSON with its own digits."""
-        return super().model_dump(**options) | {"spend": totals.shown(self.spend)}
+        """Return the session as pydantic does, but with costs as exact JSON numbers."""
+        return super().model_dump(**options) | {"spend": totals_to_json(self.spend)}
 
     @property
     def scope(self) -> Scope:
-        """Whose memory this session works with."""
+        """The scope whose memory this session works with."""
         return Scope(self.tenant, self.agent_id, self.user_id)
 
 
+_TOTAL_COLUMNS = ("total_input_tokens", "total_output_tokens", "total_cached_tokens", "total_cost_usd")
+
+
+def _totals_from_row(row: RowMapping) -> dict[str, Any] | None:
+    """Return a session's totals, or None before the first charge."""
+    if row["spend_updated_at"] is None:
+        return None
+    totals = {name: row[name] for name in _TOTAL_COLUMNS}
+    return totals | {"last_updated": row["spend_updated_at"], "unpriced": row["unpriced_charges"]}
+
+
+def totals_to_json(totals: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Return a session's totals as JSON, with the cost as an exact number."""
+    if totals is None:
+        return None
+    updated_at: datetime | None = totals["last_updated"]
+    last_updated = updated_at.isoformat().replace("+00:00", "Z") if updated_at else None
+    cost_usd = money.to_json_number(totals["total_cost_usd"])
+    return {**totals, "total_cost_usd": cost_usd, "last_updated": last_updated}
+
+
 def namespace_of(kind: SessionKind, session_id: str, name: str | None) -> str:
-    """Return the desk that a session writes to: two segments, whatever the id looks like."""
-    own = session_id if kind is SessionKind.SESSION else name or session_id
-    return f"{kind}/{own.replace('/', ':')}"
+    """Return the working-memory namespace that a session writes to. It always has two segments."""
+    owner = session_id if kind is SessionKind.SESSION else name or session_id
+    return f"{kind}/{owner.replace('/', ':')}"

@@ -1,8 +1,8 @@
-"""What a session holds, in the store that it was opened with.
+"""The state of a session: keys, transcript and collections.
 
-The first of a session's store types serves its keys, transcript and collections. Whoever writes
-holds the session's row until the write is done, in Redis too: a session that is being deleted is
-not written to any more, and one that is written to lives on.
+The first of a session's store types determines the state store. A writer holds the lock of the
+session's row until the write is done, even if the state store is in Redis. Therefore nothing is
+written to a session that is being deleted. Each write renews the session's expiry.
 """
 
 from collections.abc import AsyncIterator
@@ -24,31 +24,31 @@ from shared.foundation.scope import Caller
 from shared.platform.idempotency.queries import IdempotencyKey, idempotent
 from shared.platform.resources import Resources
 
-WORKING_MEMORY = "working_memory"
+WORKING_MEMORY_KEY = "working_memory"
 
 
 @asynccontextmanager
 async def open_state(
     resources: Resources, caller: Caller, session_id: str, *, write: bool = False
 ) -> AsyncIterator[StateStore]:
-    """Open the store of a session for one step; errors.NotFound for a session that isn't there."""
+    """Open the state store of a session for one transaction; raise errors.NotFound for an unknown session."""
     async with resources.postgres.for_tenant(caller.tenant) as connection:
-        session = await _find(resources, connection, caller, session_id, write=write)
-        yield store_of(resources, connection, session)
+        session = await _get_session(resources, connection, caller, session_id, write=write)
+        yield state_store_of(resources, connection, session)
 
 
-async def _find(
+async def _get_session(
     resources: Resources, connection: AsyncConnection, caller: Caller, session_id: str, *, write: bool
 ) -> Session:
-    idle = resources.settings.window_ttl
-    session = await get_session(connection, caller, session_id, idle, lock=write)
+    idle_after = resources.settings.window_ttl
+    session = await get_session(connection, caller, session_id, idle_after, lock=write)
     if write:
         await queries.renew_expiry(connection, session)
     return session
 
 
-def store_of(resources: Resources, connection: AsyncConnection, session: Session) -> StateStore:
-    """Return the store of a session that was found in this transaction."""
+def state_store_of(resources: Resources, connection: AsyncConnection, session: Session) -> StateStore:
+    """Return the state store of a session that was read in this transaction."""
     owner = Owner(session.tenant, OwnerKind.SESSION, session.id)
     if session.store_types[0] == "tmp":
         return open_redis_store(resources, owner, session.ttl_seconds)
@@ -58,10 +58,10 @@ def store_of(resources: Resources, connection: AsyncConnection, session: Session
 async def append_entry(
     resources: Resources, caller: Caller, session_id: str, draft: TranscriptDraft, key: IdempotencyKey | None
 ) -> dict[str, Any]:
-    """Add to a session's transcript, once for each request; return {role, timestamp}.
+    """Add an entry to a session's transcript, once per idempotency key; return {role, timestamp}.
 
-    The answer leaves out what was said, because the answers to requests are kept durably, and what
-    a `tmp` session holds is not.
+    The response omits the content, because responses are stored in Postgres for repeated requests
+    and the content of a `tmp` store must not reach Postgres.
     """
     async with (
         resources.postgres.for_tenant(caller.tenant) as connection,
@@ -69,17 +69,17 @@ async def append_entry(
     ):
         if request.stored is not None:
             return dict(request.stored)
-        session = await _find(resources, connection, caller, session_id, write=True)
-        entry = await store_of(resources, connection, session).append(draft)
-        answer = {name: entry.to_json()[name] for name in ("role", "timestamp")}
-        await request.store(answer, record_ids=[session_id], user_id=session.user_id)
-    return answer
+        session = await _get_session(resources, connection, caller, session_id, write=True)
+        entry = await state_store_of(resources, connection, session).append(draft)
+        response = {name: entry.to_json()[name] for name in ("role", "timestamp")}
+        await request.store(response, record_ids=[session_id], user_id=session.user_id)
+    return response
 
 
 async def read_working_memory_key(resources: Resources, caller: Caller, session_id: str) -> str:
-    """Return the text under the key `working_memory`, '' if there is none; another value as its JSON."""
+    """Return the text under the key `working_memory`, or '' without the key. Other values become JSON."""
     async with open_state(resources, caller, session_id) as store:
-        entry = await store.get_key(WORKING_MEMORY)
+        entry = await store.get_key(WORKING_MEMORY_KEY)
     if entry is None:
         return ""
     return entry.value.value if isinstance(entry.value, Str) else json_codec.dumps(entry.value)

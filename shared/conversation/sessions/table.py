@@ -1,4 +1,4 @@
-"""Sessions. The row gives out the turns' sequence numbers under its lock."""
+"""The table of sessions. A writer takes the sequence numbers of turns from the row while it is locked."""
 
 from sqlalchemy import (
     BigInteger,
@@ -26,7 +26,7 @@ session = Table(
     Column("name", Text),
     Column("agent_id", Text, nullable=False),
     Column("user_id", Text),
-    # The desk that this session writes to.
+    # The working-memory namespace that this session writes to.
     Column("namespace", Text, nullable=False),
     Column("store_types", ARRAY(Text), nullable=False),
     Column("last_agent", Text),
@@ -34,9 +34,9 @@ session = Table(
     Column("ttl_seconds", Integer),
     Column("expires_at", DateTime(timezone=True)),
     Column("last_seq", Integer, nullable=False, server_default=text("0")),
-    # When the last turn was received, by our clock: idleness never follows a backdated turn.
+    # When the last turn was received. A turn's own time would not do, because it may be backdated.
     Column("last_turn_at", DateTime(timezone=True)),
-    # The session's spend, by the transaction that books a charge; see shared/conversation/sessions/usage.py.
+    # The totals of the reported usage, updated in the transaction that adds a charge.
     Column("total_input_tokens", BigInteger, nullable=False, server_default=text("0")),
     Column("total_output_tokens", BigInteger, nullable=False, server_default=text("0")),
     Column("total_cached_tokens", BigInteger, nullable=False, server_default=text("0")),

@@ -1,19 +1,20 @@
-"""Book what agents report of their own calls: with its session's totals, once for each usage id.
+"""Record the usage that agents report of their own model calls, and show the totals of a session.
 
-The session's row is locked, so that reports at once add up to the last digit, and its totals,
-charge and budgets change in one transaction or not at all.
+A usage is recorded once per usage id. The session's row stays locked, so that concurrent reports
+add up exactly. The totals, the charge and the budgets change in one transaction.
 """
 
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
+import orjson
 import uuid_utils
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.conversation.sessions import queries
 from shared.conversation.sessions.open import get_session
-from shared.conversation.sessions.session import Session
-from shared.conversation.sessions.totals import NONE_YET, shown
+from shared.conversation.sessions.session import Session, totals_to_json
 from shared.foundation import errors
 from shared.foundation.config import Settings
 from shared.foundation.scope import Caller
@@ -24,84 +25,104 @@ from shared.platform.spend import queries as charge_queries
 from shared.platform.spend.charge import Charge, ChargeState, Purpose, ReportedUsage, columns_of
 from shared.platform.spend.prices import Rates
 
+EMPTY_TOTALS: dict[str, Any] = {
+    "total_input_tokens": 0,
+    "total_output_tokens": 0,
+    "total_cached_tokens": 0,
+    "total_cost_usd": Decimal(0),
+    "last_updated": None,
+    "unpriced": 0,
+}
+
 
 async def report_usage(
     resources: Resources,
     caller: Caller,
     session_id: str,
-    told: ReportedUsage,
+    usage: ReportedUsage,
     key: IdempotencyKey | None = None,
 ) -> dict[str, Any]:
-    """Add one usage to a session; return its totals and the charge, as JSON.
+    """Add one usage to a session; return the session's totals and the charge as JSON.
 
-    The same usage id with the same numbers adds nothing; with others it is errors.Conflict.
+    A repeated usage id with the same numbers adds nothing. Raises errors.Conflict for a repeated
+    usage id with other numbers, and errors.NotFound for an unknown session.
     """
     async with (
         resources.postgres.for_tenant(caller.tenant) as connection,
         idempotent(connection, caller.tenant, key) as request,
     ):
-        # The answer is made anew: what is asked for is done once by its usage id.
-        idle = resources.settings.window_ttl
-        session = await get_session(connection, caller, session_id, idle, lock=True)
-        [charge] = await record_usage(connection, resources.settings, session, [told])
+        # A repeated request is processed too: its usage id prevents a second charge, and the
+        # response shows the current totals.
+        idle_after = resources.settings.window_ttl
+        session = await get_session(connection, caller, session_id, idle_after, lock=True)
+        [charge] = await record_usage(connection, resources.settings, session, [usage])
         if request.stored is None:
             await request.store({"usage_id": charge.usage_id}, user_id=session.user_id)
-        after = await get_session(connection, caller, session_id, idle)
-    return {**(shown(after.spend) or {}), "charge": charge.to_json()}
+        updated_session = await get_session(connection, caller, session_id, idle_after)
+    return {**(totals_to_json(updated_session.spend) or {}), "charge": charge.to_json()}
 
 
 async def record_usage(
-    connection: AsyncConnection, settings: Settings, session: Session, told: Sequence[ReportedUsage]
+    connection: AsyncConnection, settings: Settings, session: Session, usages: Sequence[ReportedUsage]
 ) -> list[Charge]:
-    """Book usages of a locked session; return their charges, those that were there before as well.
+    """Record usages of a locked session; return their charges, including those that existed before.
 
-    Raises errors.Conflict where a usage id is known with other numbers.
+    Raises errors.Conflict where a usage id exists with other numbers.
     """
-    if not told:
+    if not usages:
         return []
     await charge_queries.lock_ledger(connection, session.tenant)
-    ids = [one.usage_id or "" for one in told]
-    known = await charge_queries.of_session(connection, session.tenant, session.id, ids)
-    fresh = {one.usage_id: one for one in told if one.usage_id not in known}
-    rates = await prices.effective_prices(
-        connection, settings, session.tenant, {one.model for one in fresh.values()}
-    )
-    added = await charge_queries.add(connection, [_row(session, one, rates) for one in fresh.values()])
-    booked = known | {charge.usage_id or "": charge for charge in added}
-    _check_same(told, booked)
+    usage_ids = [usage.usage_id or "" for usage in usages]
+    existing = await charge_queries.of_session(connection, session.tenant, session.id, usage_ids)
+    new_usages = {usage.usage_id: usage for usage in usages if usage.usage_id not in existing}
+    models = {usage.model for usage in new_usages.values()}
+    rates = await prices.effective_prices(connection, settings, session.tenant, models)
+    rows = [_charge_row(session, usage, rates) for usage in new_usages.values()]
+    added = await charge_queries.add(connection, rows)
+    charges = existing | {charge.usage_id or "": charge for charge in added}
+    _check_same_numbers(usages, charges)
     if added:
         await queries.add_to_session(connection, session.tenant, session.id, added)
-        await budget_updates.apply_changes(
-            connection, settings, session.tenant, [budget_updates.change_for_new_charge(one) for one in added]
-        )
-    return [booked[name] for name in ids]
+        changes = [budget_updates.change_for_new_charge(charge) for charge in added]
+        await budget_updates.apply_changes(connection, settings, session.tenant, changes)
+    return [charges[usage_id] for usage_id in usage_ids]
 
 
-def _row(session: Session, one: ReportedUsage, rates: Mapping[str, Rates]) -> dict[str, Any]:
+def _charge_row(session: Session, usage: ReportedUsage, rates: Mapping[str, Rates]) -> dict[str, Any]:
     return {
         "tenant": session.tenant,
         "id": str(uuid_utils.uuid7()),
         "session_id": session.id,
-        "usage_id": one.usage_id,
+        "usage_id": usage.usage_id,
         "agent_id": session.agent_id,
         "user_id": session.user_id,
         "purpose": Purpose.SESSION,
-        "model": one.model,
-        **columns_of(one.usage),
-        "cost_usd": prices.cost_of(rates.get(one.model), one.usage),
+        "model": usage.model,
+        **columns_of(usage.usage),
+        "cost_usd": prices.cost_of(rates.get(usage.model), usage.usage),
         "state": ChargeState.SETTLED,
     }
 
 
-def _check_same(told: Sequence[ReportedUsage], booked: Mapping[str, Charge]) -> None:
-    for one in told:
-        charge = booked[one.usage_id or ""]
-        if (charge.model, charge.usage) != (one.model, one.usage):
-            raise errors.Conflict(f"usage '{one.usage_id}' was booked with other numbers")
+def _check_same_numbers(usages: Sequence[ReportedUsage], charges: Mapping[str, Charge]) -> None:
+    for usage in usages:
+        charge = charges[usage.usage_id or ""]
+        if (charge.model, charge.usage) != (usage.model, usage.usage):
+            raise errors.Conflict(f"usage '{usage.usage_id}' was booked with other numbers")
 
 
 async def session_totals(resources: Resources, caller: Caller, session_id: str) -> dict[str, Any]:
-    """Return a session's totals as JSON: zeros before the first charge."""
+    """Return a session's totals as JSON; all are zero before the first charge."""
     async with resources.postgres.for_tenant(caller.tenant) as connection:
         session = await get_session(connection, caller, session_id, resources.settings.window_ttl)
-    return shown(session.spend or NONE_YET) or {}
+    return totals_to_json(session.spend or EMPTY_TOTALS) or {}
+
+
+def totals_file(totals: Mapping[str, Any] | None) -> bytes:
+    """Return totals as the content of a session's file `spend.json`.
+
+    The file has no field `unpriced`, because its format is that of the source system.
+    """
+    fields = totals_to_json(totals or EMPTY_TOTALS) or {}
+    fields.pop("unpriced", None)
+    return orjson.dumps(fields, option=orjson.OPT_INDENT_2)
