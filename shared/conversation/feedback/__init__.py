@@ -1,1 +1,1 @@
-"""Feedback: signals of what went well or wrong in a session, for dreams to learn from."""
+"""Feedback signals: reports of what went well or wrong in a session, which dreams learn from."""

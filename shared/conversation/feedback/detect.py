@@ -1,19 +1,20 @@
-"""Tell from a user's turn alone whether it corrects the agent.
+"""Detect from a user's turn alone whether it corrects the agent.
 
-A false hit costs more than a miss: it teaches a mistake that nobody made, while a user who minds
-will say so again. So a bare "no" is an answer, not a correction; `no, thanks` and `actually,
-that's great` are what they say; and words that the user only quotes or pastes are not theirs.
-Signs, and what takes them back, stand in `phrases.txt`.
+A false positive costs more than a miss. It makes the agent learn a mistake that nobody made, while
+a user who is missed usually objects again. Therefore a bare "no" is an answer and not a correction,
+`no, thanks` and `actually, that's great` are polite, and quoted or pasted text is ignored because
+it is not the user's own. `phrases.txt` has the phrases of corrections and the phrases that cancel
+them.
 """
 
 import re
 
 from shared.conversation.feedback.phrases import FAULT, HYPOTHETICAL, POLITE_REFUSAL, REFUSAL, normalize
 
-# A complaint stands before what is pasted or after it; nothing beyond is read.
-_READ = 20_000
-_HEAD = _TAIL = 1500
-# Where people object: not in the middle of a longer account.
+# A complaint comes before or after pasted text, so only the start and the end of a long turn are examined.
+_MAX_EXAMINED = 20_000
+_MAX_HEAD = _MAX_TAIL = 1500
+# Refusals open a turn; in the middle of a longer account, the same words mean something else.
 _OPENING_SENTENCES = 2
 
 _PASTED = re.compile(
@@ -21,22 +22,23 @@ _PASTED = re.compile(
     r"|\"[^\"\n]{0,300}\"|“[^”\n]{0,300}”|«[^»\n]{0,300}»|「[^」\n]{0,300}」",
     re.DOTALL | re.MULTILINE,
 )
-# "No! The other one." objects as "No, the other one." does.
+# "No! The other one." is an objection like "No, the other one.".
 _EXCLAIMED = re.compile(r"^(\w{1,5})!{1,5}(?=\s)")
 _SENTENCE_END = re.compile(r"[.!?](?=\s|$)|[。\n]|(?<=[!?])")
 _CLAUSE_END = re.compile(r"[,;:、—\u2013]|\s-\s|\b(?:but|aber|mais|pero|ma|mas|maar|но)\b|但")
 
 
 def is_correction(text: str) -> bool:
-    """Tell whether a user's turn says that what the agent said or did is wrong, in any of ten languages."""
-    sentences = [one for part in _SENTENCE_END.split(_own_words(text)) if (one := part.strip())]
+    """Return whether a user's turn says, in one of ten languages, that the agent was wrong."""
+    parts = (part.strip() for part in _SENTENCE_END.split(_remove_pasted_text(text)))
+    sentences = [part for part in parts if part]
     return any(map(_refuses, sentences[:_OPENING_SENTENCES])) or any(map(_finds_fault, sentences))
 
 
-def _own_words(text: str) -> str:
-    words = _PASTED.sub(" ", text[:_READ])
-    if len(words) > _HEAD + _TAIL:
-        words = f"{words[:_HEAD]}\n{words[-_TAIL:]}"
+def _remove_pasted_text(text: str) -> str:
+    words = _PASTED.sub(" ", text[:_MAX_EXAMINED])
+    if len(words) > _MAX_HEAD + _MAX_TAIL:
+        words = f"{words[:_MAX_HEAD]}\n{words[-_MAX_TAIL:]}"
     return _EXCLAIMED.sub(r"\1,", normalize(words).strip())
 
 
@@ -44,8 +46,8 @@ def _refuses(sentence: str) -> bool:
     refusal = REFUSAL.match(sentence)
     if refusal is None:
         return False
-    what = sentence[refusal.end() :].strip(" ,;:-")
-    return bool(what) and POLITE_REFUSAL.match(what) is None
+    remainder = sentence[refusal.end() :].strip(" ,;:-")
+    return bool(remainder) and POLITE_REFUSAL.match(remainder) is None
 
 
 def _finds_fault(sentence: str) -> bool:

@@ -1,4 +1,4 @@
-"""A signal, as it is reported, kept and shown."""
+"""Feedback signals as they are reported, stored and returned by the API."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -13,7 +13,7 @@ MAX_DETAIL = 4000
 
 
 class SignalType(StrEnum):
-    """What a signal tells of."""
+    """What a signal reports."""
 
     CORRECTION = "Correction"
     TOOL_FAILURE = "ToolFailure"
@@ -23,7 +23,7 @@ class SignalType(StrEnum):
 
 
 class FeedbackSignalDraft(BaseModel):
-    """A signal somebody reports."""
+    """A signal that is to be stored."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -32,7 +32,7 @@ class FeedbackSignalDraft(BaseModel):
     detail: str | None = None
 
     def validated(self) -> "FeedbackSignalDraft":
-        """Return the signal as it will be stored; raise errors.Invalid naming the field and the rule."""
+        """Return the signal as it will be stored; raise errors.Invalid that names the field and the rule."""
         validation.check_text(self.summary, "summary", MAX_SUMMARY)
         if self.detail is not None:
             validation.check_text(self.detail, "detail", MAX_DETAIL, allow_blank=True)
@@ -40,7 +40,7 @@ class FeedbackSignalDraft(BaseModel):
 
 
 class FeedbackSignal(BaseModel):
-    """A signal as it stands in Postgres."""
+    """A signal as stored in Postgres."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -56,5 +56,5 @@ class FeedbackSignal(BaseModel):
 
     @classmethod
     def from_row(cls, row: RowMapping) -> "FeedbackSignal":
-        """Read a signal from a row of `signal`."""
+        """Build a signal from a row of `feedback_signal`."""
         return cls.model_validate({**row})

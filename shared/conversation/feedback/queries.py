@@ -1,4 +1,4 @@
-"""Every statement on signals. Functions take the caller's transaction and never commit."""
+"""Every statement on feedback signals. Functions take the caller's transaction and never commit."""
 
 import secrets
 from collections.abc import Mapping, Sequence
@@ -20,22 +20,24 @@ async def insert_rows(
     connection: AsyncConnection, session: Session, drafts: Sequence[FeedbackSignalDraft]
 ) -> list[FeedbackSignal]:
     """Insert signals of a session and return them."""
-    return await _add(connection, session.tenant, session.id, session.agent_id, session.user_id, drafts)
+    return await _insert_with_new_ids(
+        connection, session.tenant, session.id, session.agent_id, session.user_id, drafts
+    )
 
 
 async def insert_for_session_id(
     connection: AsyncConnection, tenant: str, session_id: str, draft: FeedbackSignalDraft
 ) -> None:
-    """Insert a signal of a session that was named by its id, if it is still there."""
+    """Insert a signal for a session id; do nothing if the session no longer exists."""
     statement = select(session.c.agent_id, session.c.user_id).where(
         tenant_filter(session, tenant), session.c.id == session_id
     )
     row = (await connection.execute(statement)).one_or_none()
     if row is not None:
-        await _add(connection, tenant, session_id, row.agent_id, row.user_id, [draft])
+        await _insert_with_new_ids(connection, tenant, session_id, row.agent_id, row.user_id, [draft])
 
 
-async def _add(
+async def _insert_with_new_ids(
     connection: AsyncConnection,
     tenant: str,
     session_id: str,
@@ -43,66 +45,69 @@ async def _add(
     user_id: str | None,
     drafts: Sequence[FeedbackSignalDraft],
 ) -> list[FeedbackSignal]:
-    """Insert signals and return them; those whose id is taken are drawn again."""
+    """Insert signals under random ids and return them; a signal whose id exists gets another one."""
     owner = {"tenant": tenant, "session_id": session_id, "agent_id": agent_id, "user_id": user_id}
-    added: list[FeedbackSignal] = []
-    waiting = list(drafts)
-    while waiting:
-        rows = {secrets.token_hex(6): draft for draft in waiting}
-        stored = await _insert(connection, owner, rows)
-        added += stored
-        taken = rows.keys() - {one.id for one in stored}
-        waiting = [rows[signal_id] for signal_id in taken]
-    return added
+    signals: list[FeedbackSignal] = []
+    remaining = list(drafts)
+    while remaining:
+        drafts_by_id = {secrets.token_hex(6): draft for draft in remaining}
+        inserted = await _insert(connection, owner, drafts_by_id)
+        signals += inserted
+        existing_ids = drafts_by_id.keys() - {signal.id for signal in inserted}
+        remaining = [drafts_by_id[signal_id] for signal_id in existing_ids]
+    return signals
 
 
 async def _insert(
-    connection: AsyncConnection, owner: Mapping[str, str | None], rows: Mapping[str, FeedbackSignalDraft]
+    connection: AsyncConnection,
+    owner: Mapping[str, str | None],
+    drafts_by_id: Mapping[str, FeedbackSignalDraft],
 ) -> list[FeedbackSignal]:
-    values = [{**owner, "id": signal_id, **draft.model_dump()} for signal_id, draft in rows.items()]
+    values = [{**owner, "id": signal_id, **draft.model_dump()} for signal_id, draft in drafts_by_id.items()]
     statement = insert(feedback_signal).values(values).on_conflict_do_nothing().returning(feedback_signal)
     return [FeedbackSignal.from_row(row) for row in (await connection.execute(statement)).mappings()]
 
 
 async def newest(connection: AsyncConnection, scope: Scope, days: float, limit: int) -> list[FeedbackSignal]:
-    """Return the newest signals of the last `days` of exactly this scope, the newest first."""
+    """Return signals of the last `days` days of exactly this scope, newest first."""
     conditions = (
         tenant_filter(feedback_signal, scope.tenant),
         feedback_signal.c.agent_id == scope.agent_id,
         feedback_signal.c.user_id.is_not_distinct_from(scope.user_id),
-        _within(days),
+        _is_newer_than(days),
     )
-    return await _ordered(connection, conditions, limit)
+    return await _select_newest(connection, conditions, limit)
 
 
-def _within(days: float) -> ColumnElement[bool]:
+def _is_newer_than(days: float) -> ColumnElement[bool]:
     return feedback_signal.c.created_at >= func.now() - timedelta(days=days)
 
 
 async def page(
     connection: AsyncConnection,
     caller: Caller,
-    wanted: Mapping[str, str],
+    filters: Mapping[str, str],
     days: float,
     limit: int,
     after: tuple[datetime, str] | None,
 ) -> list[FeedbackSignal]:
-    """Return signals of the last `days` that the caller may see, the newest first.
+    """Return signals of the last `days` days that the caller may see, newest first.
 
-    `wanted` holds columns and their values; `after` is the place of the last one seen.
+    `filters` are column values. `after` is the (created_at, id) of the last signal of the previous
+    page.
     """
-    conditions = [tenant_filter(feedback_signal, caller.tenant), _within(days)]
+    conditions = [tenant_filter(feedback_signal, caller.tenant), _is_newer_than(days)]
     bound = {"agent_id": caller.agent_id, "user_id": caller.user_id}
-    for name, value in {**wanted, **{k: v for k, v in bound.items() if v is not None}}.items():
+    for name, value in {**filters, **{k: v for k, v in bound.items() if v is not None}}.items():
         conditions.append(feedback_signal.c[name] == value)
     if after is not None:
-        moment, signal_id = after
-        same = and_(feedback_signal.c.created_at == moment, feedback_signal.c.id > signal_id)
-        conditions.append(or_(feedback_signal.c.created_at < moment, same))
-    return await _ordered(connection, conditions, limit)
+        created_at, signal_id = after
+        same = and_(feedback_signal.c.created_at == created_at, feedback_signal.c.id > signal_id)
+        conditions.append(or_(feedback_signal.c.created_at < created_at, same))
+    return await _select_newest(connection, conditions, limit)
 
 
-async def _ordered(
+async def _select_newest(
     connection: AsyncConnection, conditions: Sequence[ColumnElement[bool]], limit: int
 ) -> list[FeedbackSignal]:
     statement = (
@@ -116,14 +121,12 @@ async def _ordered(
 
 
 async def count(connection: AsyncConnection, tenant: str, session_ids: Sequence[str]) -> int:
-    """Return how many signals these sessions have."""
-    mine = (tenant_filter(feedback_signal, tenant), feedback_signal.c.session_id.in_(session_ids))
-    return int(await connection.scalar(select(func.count()).select_from(feedback_signal).where(*mine)) or 0)
+    """Return the number of signals of these sessions."""
+    where = (tenant_filter(feedback_signal, tenant), feedback_signal.c.session_id.in_(session_ids))
+    return int(await connection.scalar(select(func.count()).select_from(feedback_signal).where(*where)) or 0)
 
 
 async def expire(connection: AsyncConnection, tenant: str, age: timedelta) -> int:
-    """Delete signals older than `age`; return how many."""
-    old = feedback_signal.c.created_at < func.now() - age
-    return (
-        await connection.execute(delete(feedback_signal).where(tenant_filter(feedback_signal, tenant), old))
-    ).rowcount
+    """Delete signals older than `age`; return the number of deleted signals."""
+    where = (tenant_filter(feedback_signal, tenant), feedback_signal.c.created_at < func.now() - age)
+    return (await connection.execute(delete(feedback_signal).where(*where))).rowcount

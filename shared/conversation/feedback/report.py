@@ -1,8 +1,8 @@
-"""Report signals and read them back.
+"""Report feedback signals and read recent ones.
 
-A signal belongs to the agent and user of its session. `recent` reads exactly one scope, the
-agent's common sessions or those of one user: dreams learn by scope, and a correction seen from
-two scopes would be learnt twice.
+A signal belongs to the agent and the user of its session. `recent` reads exactly one scope: either
+the agent's sessions without a user, or the sessions of one user. Dreams learn by scope, so a
+correction that belonged to two scopes would be learnt twice.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ from shared.platform.resources import Resources
 DAYS = 7
 LIMIT = 50
 CORRECTION_SUMMARY = "The user corrected the agent."
-_QUOTED = 200
+_MAX_QUOTED = 200
 
 
 async def report(
@@ -32,28 +32,30 @@ async def report(
     draft: FeedbackSignalDraft,
     key: IdempotencyKey | None = None,
 ) -> dict[str, Any]:
-    """Keep a checked signal of a session and return it as JSON.
+    """Store a validated signal of a session and return the signal as JSON.
 
-    Raises errors.NotFound when there is no such session that the caller may see.
+    Raises errors.NotFound if there is no such session that the caller may see.
     """
-    idle = resources.settings.window_ttl
+    idle_after = resources.settings.window_ttl
     async with (
         resources.postgres.for_tenant(caller.tenant) as connection,
         idempotent(connection, caller.tenant, key) as request,
     ):
         if request.stored is not None:
             return dict(request.stored)
-        session = await get_session(connection, caller, session_id, idle)
-        [kept] = await queries.insert_rows(connection, session, [draft])
-        answer = kept.model_dump(mode="json")
-        await request.store(answer, record_ids=[session_id], user_id=session.user_id)
-    return answer
+        session = await get_session(connection, caller, session_id, idle_after)
+        [signal] = await queries.insert_rows(connection, session, [draft])
+        response = signal.model_dump(mode="json")
+        await request.store(response, record_ids=[session_id], user_id=session.user_id)
+    return response
 
 
 async def note_corrections(connection: AsyncConnection, session: Session, contents: Sequence[str]) -> None:
-    """Keep a signal for each of these texts of the user that corrects the agent."""
+    """Store a signal for each of these user texts that corrects the agent."""
     drafts = [
-        FeedbackSignalDraft(type=SignalType.CORRECTION, summary=CORRECTION_SUMMARY, detail=content[:_QUOTED])
+        FeedbackSignalDraft(
+            type=SignalType.CORRECTION, summary=CORRECTION_SUMMARY, detail=content[:_MAX_QUOTED]
+        )
         for content in contents
         if is_correction(content)
     ]
@@ -63,5 +65,5 @@ async def note_corrections(connection: AsyncConnection, session: Session, conten
 async def recent(
     connection: AsyncConnection, scope: Scope, *, days: float = DAYS, limit: int = LIMIT
 ) -> list[FeedbackSignal]:
-    """Return the newest `limit` signals of the last `days` of exactly this scope, the newest first."""
+    """Return the newest `limit` signals of the last `days` days of exactly this scope, newest first."""
     return await queries.newest(connection, scope, days, limit)

@@ -1,4 +1,4 @@
-"""Signals. A session that goes takes its own with it."""
+"""The table of feedback signals. Deleting a session deletes its signals."""
 
 from sqlalchemy import Column, DateTime, ForeignKeyConstraint, Index, PrimaryKeyConstraint, Table, Text, func
 
@@ -34,5 +34,5 @@ Index(
     feedback_signal.c.created_at.desc(),
     feedback_signal.c.id,
 )
-# For the cascade, and for one session's list.
+# For deleting a session, and for listing the signals of one session.
 Index("feedback_signal_session_idx", feedback_signal.c.tenant, feedback_signal.c.session_id)

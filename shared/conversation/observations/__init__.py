@@ -1,1 +1,1 @@
-"""Observations: facts, summaries and reflections that are attached to a session."""
+"""Observations: facts, summaries and reflections that belong to a session."""

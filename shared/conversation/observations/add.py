@@ -1,4 +1,4 @@
-"""Keep observations of a session: durable, found by keyword at once, by vector later."""
+"""Add observations to a session. They are durable and found by keyword at once; embeddings follow later."""
 
 from typing import Any
 
@@ -21,22 +21,25 @@ async def add_observation(
     draft: ObservationDraft,
     key: IdempotencyKey | None = None,
 ) -> dict[str, Any]:
-    """Attach a checked observation to a session and return it as JSON."""
+    """Add a validated observation to a session and return it as JSON.
+
+    Raises errors.NotFound if there is no such session that the caller may see.
+    """
     async with (
         resources.postgres.for_tenant(caller.tenant) as connection,
         idempotent(connection, caller.tenant, key) as request,
     ):
         if request.stored is not None:
             return dict(request.stored)
-        idle = resources.settings.window_ttl
-        session = await get_session(connection, caller, session_id, idle, lock=True)
-        observed = await queries.insert_rows(connection, session, draft)
+        idle_after = resources.settings.window_ttl
+        session = await get_session(connection, caller, session_id, idle_after, lock=True)
+        observation = await queries.insert_rows(connection, session, draft)
         await session_queries.renew_expiry(connection, session)
-        versions = {observed.id: index_document.VERSION}
-        claims = await index_jobs.enqueue_index_jobs(
+        versions = {observation.id: index_document.VERSION}
+        jobs = await index_jobs.enqueue_index_jobs(
             connection, caller.tenant, RecordKind.OBSERVATION, versions, delay=WRITE_THROUGH_SECONDS
         )
-        answer = observed.model_dump(mode="json")
-        await request.store(answer, record_ids=[session_id], user_id=session.user_id)
-    await resources.index_writer.write_through([index_document.document(observed)], claims)
-    return answer
+        response = observation.model_dump(mode="json")
+        await request.store(response, record_ids=[session_id], user_id=session.user_id)
+    await resources.index_writer.write_through([index_document.document(observation)], jobs)
+    return response

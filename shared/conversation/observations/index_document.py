@@ -1,7 +1,7 @@
-"""How an observation is found.
+"""Observations as index documents and ranking candidates.
 
-The words of its data count among the keywords and not in the vector, where the form of JSON would
-drown the sentence. Its kind is what the index calls a category.
+The data of an observation is part of the keyword text but not of the embedding text, because JSON
+syntax would dominate the embedding. The kind is indexed as a category.
 """
 
 from collections.abc import Mapping
@@ -20,41 +20,49 @@ VERSION = 1
 """An observation never changes, so its point has one version."""
 
 
-def document(observed: Observation) -> IndexDocument:
-    """Return an observation as the index holds it."""
+def document(observation: Observation) -> IndexDocument:
+    """Return the index document of an observation."""
     filters = {
-        "agent_id": observed.agent_id,
-        "user_id": observed.user_id or NO_USER,
-        "session_id": observed.session_id,
-        "category_prefixes": [observed.kind],
-        "tags": observed.tags,
-        "created_at": to_payload_time(observed.at),
+        "agent_id": observation.agent_id,
+        "user_id": observation.user_id or NO_USER,
+        "session_id": observation.session_id,
+        "category_prefixes": [observation.kind],
+        "tags": observation.tags,
+        "created_at": to_payload_time(observation.at),
     }
-    passage = indexed_text.embedding_text(observed.content)
+    embedding_text = indexed_text.embedding_text(observation.content)
     kind = RecordKind.OBSERVATION
-    return IndexDocument(observed.tenant, kind, observed.id, VERSION, keywords(observed), passage, filters)
+    return IndexDocument(
+        observation.tenant, kind, observation.id, VERSION, keyword_text(observation), embedding_text, filters
+    )
 
 
-def keywords(observed: Observation | ObservationDraft) -> str:
-    """Return the text whose words find the observation."""
+def keyword_text(observation: Observation | ObservationDraft) -> str:
+    """Return the text that keyword search matches: the content, tags and data of an observation."""
     return "\n".join(
         filter(
-            None, [indexed_text.keyword_text(observed.content, tags=observed.tags), _words_of(observed.data)]
+            None,
+            [
+                indexed_text.keyword_text(observation.content, tags=observation.tags),
+                _data_text(observation.data),
+            ],
         )
     )
 
 
-def _words_of(data: Mapping[str, Any] | None) -> str:
+def _data_text(data: Mapping[str, Any] | None) -> str:
     return orjson.dumps(data).decode() if data else ""
 
 
-def candidate(observed: Observation, keyword: float | None = None, cosine: float | None = None) -> Candidate:
-    """Return an observation as it is offered for ranking."""
+def candidate(
+    observation: Observation, keyword: float | None = None, cosine: float | None = None
+) -> Candidate:
+    """Return an observation as a candidate for ranking."""
     return Candidate(
-        id=observed.id,
-        text=keywords(observed),
+        id=observation.id,
+        text=keyword_text(observation),
         keyword=keyword,
         cosine=cosine,
-        at=observed.at,
-        session_id=observed.session_id,
+        at=observation.at,
+        session_id=observation.session_id,
     )

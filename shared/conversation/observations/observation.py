@@ -1,4 +1,7 @@
-"""An observation, as it is reported, kept and shown. It never changes: what was learnt since is another."""
+"""Observations as they are reported, stored and returned by the API.
+
+A stored observation never changes; newer knowledge is a new observation.
+"""
 
 from datetime import datetime
 from enum import StrEnum
@@ -11,12 +14,12 @@ from sqlalchemy import RowMapping
 from shared.foundation import errors, validation
 from shared.foundation.scope import Scope
 
-MAX_CONTENT = 16_000
-MAX_DATA = 16_384
+MAX_OBSERVATION_CONTENT = 16_000
+MAX_DATA_BYTES = 16_384
 
 
 class ObservationKind(StrEnum):
-    """What kind of thing was observed."""
+    """The kinds of observations."""
 
     FACT = "fact"
     SUMMARY = "summary"
@@ -24,7 +27,7 @@ class ObservationKind(StrEnum):
 
 
 class ObservationDraft(BaseModel):
-    """An observation somebody reports."""
+    """An observation that is to be stored."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -36,35 +39,35 @@ class ObservationDraft(BaseModel):
     observed_at: datetime | None = None
 
     def validated(self) -> "ObservationDraft":
-        """Return the draft as it will be stored; raise errors.Invalid naming the field and the rule."""
-        at = self.observed_at
+        """Return the draft as it will be stored; raise errors.Invalid that names the field and the rule."""
+        observed_at = self.observed_at
         return self.model_copy(
             update={
-                "content": validation.check_text(self.content, "content", MAX_CONTENT),
-                "data": _checked_data(self.data),
+                "content": validation.check_text(self.content, "content", MAX_OBSERVATION_CONTENT),
+                "data": _validate_data(self.data),
                 "tags": validation.check_tags(self.tags),
                 "metadata": validation.check_metadata(self.metadata),
-                "observed_at": at and validation.check_time(at, "observed_at"),
+                "observed_at": observed_at and validation.check_time(observed_at, "observed_at"),
             }
         )
 
 
-def _checked_data(data: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Return the object if it reads back as it is; numbers of ever more digits and depths don't."""
+def _validate_data(data: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Return the object if JSON preserves it; overlong numbers and very deep nesting are not preserved."""
     try:
-        packed = orjson.dumps(data)
-        is_kept = orjson.loads(packed) == data
+        encoded = orjson.dumps(data)
+        is_preserved = orjson.loads(encoded) == data
     except (TypeError, ValueError):
-        is_kept, packed = False, b""
-    if not is_kept:
+        is_preserved, encoded = False, b""
+    if not is_preserved:
         raise errors.Invalid("data", "must be JSON of ordinary depth, with finite numbers of 64 bits")
-    if len(packed) > MAX_DATA:
-        raise errors.TooLarge("data", f"must be at most {MAX_DATA} bytes of JSON")
+    if len(encoded) > MAX_DATA_BYTES:
+        raise errors.TooLarge("data", f"must be at most {MAX_DATA_BYTES} bytes of JSON")
     return data
 
 
 class Observation(BaseModel):
-    """An observation as it stands in Postgres."""
+    """An observation as stored in Postgres."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -83,15 +86,15 @@ class Observation(BaseModel):
 
     @classmethod
     def from_row(cls, row: RowMapping) -> "Observation":
-        """Read an observation from a row of `observation`."""
+        """Build an observation from a row of `observation`."""
         return cls.model_validate({**row})
 
     @property
     def scope(self) -> Scope:
-        """Whose observation this is."""
+        """The scope that the observation belongs to."""
         return Scope(self.tenant, self.agent_id, self.user_id)
 
     @property
     def at(self) -> datetime:
-        """When it was observed, or else when it was reported."""
+        """The time of the observation, or of its report if the former is unknown."""
         return self.observed_at or self.created_at

@@ -1,4 +1,4 @@
-"""Find observations across sessions (SE10)."""
+"""Search observations across sessions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement
 
 from shared.conversation.observations import index_document, queries
 from shared.conversation.observations.observation import Observation, ObservationKind
-from shared.conversation.observations.table import observation
+from shared.conversation.observations.table import observation as observation_table
 from shared.foundation import errors
 from shared.foundation.scope import Scope
 from shared.foundation.stages import RecordKind
@@ -26,33 +26,33 @@ _FALLBACK_ROWS = 500
 
 @dataclass(frozen=True, slots=True)
 class ObservationFilters:
-    """Filters, all of which must hold."""
+    """Filters, all of which an observation must meet."""
 
     kind: ObservationKind | None = None
     session_id: str | None = None
 
     def to_qdrant(self, scope: Scope) -> list[Condition]:
-        """Return the conditions in the index's words."""
-        wanted = filters.scope_conditions(scope)
+        """Return the filters as Qdrant conditions."""
+        conditions = filters.scope_conditions(scope)
         if self.kind is not None:
-            wanted.append(field_equals("category_prefixes", self.kind))
+            conditions.append(field_equals("category_prefixes", self.kind))
         if self.session_id is not None:
-            wanted.append(field_equals("session_id", self.session_id))
-        return wanted
+            conditions.append(field_equals("session_id", self.session_id))
+        return conditions
 
     def to_sql(self, scope: Scope) -> list[ColumnElement[bool]]:
-        """Return the conditions on rows of `observation`."""
-        wanted = [queries.visible(scope)]
+        """Return the filters as conditions on rows of `observation`."""
+        conditions = [queries.visible(scope)]
         if self.kind is not None:
-            wanted.append(observation.c.kind == self.kind)
+            conditions.append(observation_table.c.kind == self.kind)
         if self.session_id is not None:
-            wanted.append(observation.c.session_id == self.session_id)
-        return wanted
+            conditions.append(observation_table.c.session_id == self.session_id)
+        return conditions
 
 
 @dataclass(frozen=True, slots=True)
 class ObservationResults:
-    """Observations, best first, with what ran and what was missing."""
+    """Observations, best first, with the search stages that ran and the parts that were unavailable."""
 
     results: list[tuple[Observation, ScoredCandidate]] = field(default_factory=list)
     stages: list[str] = field(default_factory=list)
@@ -62,46 +62,53 @@ class ObservationResults:
 async def search(
     resources: Resources, scope: Scope, query: str, criteria: ObservationFilters, limit: int
 ) -> ObservationResults:
-    """Return the observations that match, best first; from the rows' own words when the index is away."""
+    """Return the observations that match a query, best first.
+
+    Without the index, the search terms in Postgres are used. Raises errors.Unavailable if Postgres is
+    unavailable.
+    """
     try:
-        found = await resources.search_index.search(
+        index_hits = await resources.search_index.search(
             scope.tenant, RecordKind.OBSERVATION, query, criteria.to_qdrant(scope)
         )
-    except errors.Unavailable as away:
-        if away.dependency == "postgres":
+    except errors.Unavailable as error:
+        if error.dependency == "postgres":
             raise
-        return await _by_rows(resources, scope, query, criteria, limit)
+        return await _search_rows(resources, scope, query, criteria, limit)
     async with resources.postgres.for_tenant(scope.tenant) as connection:
-        hits = [hit.record_id for hit in found.hits]
-        rows = await queries.read(connection, scope.tenant, hits, *criteria.to_sql(scope))
-    known = {one.id: one for one in rows}
-    offered = [
-        index_document.candidate(known[hit.record_id], hit.keyword, hit.cosine)
-        for hit in found.hits
-        if hit.record_id in known
+        record_ids = [hit.record_id for hit in index_hits.hits]
+        observations = await queries.read(connection, scope.tenant, record_ids, *criteria.to_sql(scope))
+    by_id = {observation.id: observation for observation in observations}
+    candidates = [
+        index_document.candidate(by_id[hit.record_id], hit.keyword, hit.cosine)
+        for hit in index_hits.hits
+        if hit.record_id in by_id
     ]
-    return _results(_ranked(query, offered, limit), known, found)
+    return _results(_rank(query, candidates, limit), by_id, index_hits)
 
 
-async def _by_rows(
+async def _search_rows(
     resources: Resources, scope: Scope, query: str, criteria: ObservationFilters, limit: int
 ) -> ObservationResults:
     degraded = ["index"] if resources.embedder is None else ["index", "dense"]
     async with resources.postgres.for_tenant(scope.tenant) as connection:
-        rows = await queries.list_matching(
+        observations = await queries.list_matching(
             connection, tokenize_query(query), _FALLBACK_ROWS, *criteria.to_sql(scope)
         )
-    scores = bm25.score_texts(query, [index_document.keywords(one) for one in rows])
-    offered = [index_document.candidate(one, score) for one, score in zip(rows, scores, strict=True)]
-    ranked = _ranked(query, offered, limit)
-    return _results(ranked, {one.id: one for one in rows}, IndexHits([], ["postgres"], degraded))
+    texts = [index_document.keyword_text(observation) for observation in observations]
+    scores = bm25.score_texts(query, texts)
+    scored = zip(observations, scores, strict=True)
+    candidates = [index_document.candidate(observation, score) for observation, score in scored]
+    by_id = {observation.id: observation for observation in observations}
+    return _results(_rank(query, candidates, limit), by_id, IndexHits([], ["postgres"], degraded))
 
 
-def _ranked(query: str, offered: Sequence[Candidate], limit: int) -> list[ScoredCandidate]:
-    return ranking.rank(query, offered, now=datetime.now(UTC))[:limit]
+def _rank(query: str, candidates: Sequence[Candidate], limit: int) -> list[ScoredCandidate]:
+    return ranking.rank(query, candidates, now=datetime.now(UTC))[:limit]
 
 
 def _results(
-    ranked: Sequence[ScoredCandidate], known: dict[str, Observation], found: IndexHits
+    ranked: Sequence[ScoredCandidate], by_id: dict[str, Observation], index_hits: IndexHits
 ) -> ObservationResults:
-    return ObservationResults([(known[one.id], one) for one in ranked], found.stages, found.degraded)
+    results = [(by_id[scored.id], scored) for scored in ranked]
+    return ObservationResults(results, index_hits.stages, index_hits.degraded)

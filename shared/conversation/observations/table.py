@@ -1,4 +1,4 @@
-"""Observations. A session that goes takes its own with it."""
+"""The table of observations. Deleting a session deletes its observations."""
 
 from sqlalchemy import Column, DateTime, ForeignKeyConstraint, Index, PrimaryKeyConstraint, Table, Text, func
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, TSVECTOR
@@ -19,17 +19,17 @@ observation = Table(
     Column("tags", ARRAY(Text), nullable=False),
     Column("metadata", JSONB, nullable=False),
     Column("observed_at", DateTime(timezone=True)),
-    # When we heard of it, by the wall clock: what one transaction hears keeps its order.
+    # The wall-clock time and not the transaction's: observations of one transaction keep their order.
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),
     Column("search_terms", TSVECTOR, nullable=False),
     PrimaryKeyConstraint("tenant", "id"),
     ForeignKeyConstraint(["tenant", "session_id"], ["session.tenant", "session.id"], ondelete="CASCADE"),
 )
 
-# What a reader needs; the words are for searching.
+# The search terms are used in conditions only, and readers don't need them.
 READ_COLUMNS = [column for column in observation.c if column.name != "search_terms"]
 
-# For the cascade, and for one session's list.
+# For deleting a session, and for listing the observations of one session.
 Index(
     "observation_session_idx",
     observation.c.tenant,

@@ -1,1 +1,1 @@
-"""Conversation: the turns of sessions, durable in Postgres, windowed in Redis."""
+"""Turns: the messages of sessions, durable in Postgres, with the last ones cached in Redis."""

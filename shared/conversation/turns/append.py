@@ -1,4 +1,8 @@
-"""Append turns: ordered under the session row's lock, durable, found by keyword at once."""
+"""Append turns to a session.
+
+The lock of the session's row orders concurrent writers. Turns are durable and found by keyword at
+once; embeddings follow later.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -34,49 +38,59 @@ async def append(
     key: IdempotencyKey | None = None,
     refused: Mapping[int, JsonObject] | None = None,
 ) -> list[JsonObject]:
-    """Append checked turns and return {seq} for each, with the `refused` answers in their places."""
+    """Append validated turns and return {seq} for each.
+
+    `refused` are the error responses of invalid turns by their positions in the request; they are
+    merged into the result. Raises errors.NotFound for an unknown session, and errors.Conflict for a
+    usage id that exists with other numbers.
+    """
     async with (
         resources.postgres.for_tenant(caller.tenant) as connection,
         idempotent(connection, caller.tenant, key) as request,
     ):
         if request.stored is not None:
             return list(request.stored)
-        idle = resources.settings.window_ttl
-        session = await get_session(connection, caller, session_id, idle, lock=True)
-        turns, claims = await insert_turns(connection, session, drafts)
+        idle_after = resources.settings.window_ttl
+        session = await get_session(connection, caller, session_id, idle_after, lock=True)
+        turns, jobs = await insert_turns(connection, session, drafts)
         await notify_dreams(connection, resources.settings, session, turns)
-        await session_usage.record_usage(connection, resources.settings, session, _used(turns, drafts))
-        answer = batch_results.merge_results([{"seq": turn.seq} for turn in turns], refused or {})
-        await request.store(answer, record_ids=[session_id], user_id=session.user_id)
-    await cache_and_index(resources, session, turns, claims)
-    return answer
+        await session_usage.record_usage(
+            connection, resources.settings, session, _reported_usages(turns, drafts)
+        )
+        response = batch_results.merge_results([{"seq": turn.seq} for turn in turns], refused or {})
+        await request.store(response, record_ids=[session_id], user_id=session.user_id)
+    await cache_and_index(resources, session, turns, jobs)
+    return response
 
 
-def _used(turns: Sequence[Turn], drafts: Sequence[TurnDraft]) -> list[ReportedUsage]:
-    """Return what turns say of the calls that made them, named by the turn where they have no id."""
-    pairs = [(turn, draft.usage) for turn, draft in zip(turns, drafts, strict=True)]
-    return [replace(used, usage_id=used.usage_id or turn_usage_id(turn.seq)) for turn, used in pairs if used]
+def _reported_usages(turns: Sequence[Turn], drafts: Sequence[TurnDraft]) -> list[ReportedUsage]:
+    """Return the usages reported with turns. A usage without an id gets one from its turn's number."""
+    return [
+        replace(draft.usage, usage_id=draft.usage.usage_id or turn_usage_id(turn.seq))
+        for turn, draft in zip(turns, drafts, strict=True)
+        if draft.usage
+    ]
 
 
 async def insert_turns(
     connection: AsyncConnection, session: Session, drafts: Sequence[TurnDraft]
 ) -> tuple[list[Turn], list[Job]]:
-    """Number and store turns of a locked session; return them and the index rows to write through."""
+    """Number and store turns of a locked session; return them with their index jobs for the write-through."""
     if not drafts:
         return [], []
-    first = await session_queries.reserve_seqs(connection, session, len(drafts))
-    turns = await queries.insert_rows(connection, session, first, drafts)
+    first_seq = await session_queries.reserve_seqs(connection, session, len(drafts))
+    turns = await queries.insert_rows(connection, session, first_seq, drafts)
     versions = {turn.record_id: queries.VERSION for turn in turns}
-    claims = await index_jobs.enqueue_index_jobs(
+    jobs = await index_jobs.enqueue_index_jobs(
         connection, session.tenant, RecordKind.TURN, versions, delay=WRITE_THROUGH_SECONDS
     )
-    return turns, claims
+    return turns, jobs
 
 
 async def notify_dreams(
     connection: AsyncConnection, settings: Settings, session: Session, turns: Sequence[Turn]
 ) -> None:
-    """Let dreams know: the scope is active, and where its user corrected the agent."""
+    """Schedule a dream of the session's scope, and store a signal for each turn that corrects the agent."""
     if not turns:
         return
     await dream_schedule.schedule_dream(connection, settings, session.scope)
@@ -85,12 +99,10 @@ async def notify_dreams(
     )
 
 
-async def cache_and_index(
-    resources: Resources, session: Session, turns: list[Turn], claims: list[Job]
-) -> None:
-    """Show stored turns to the window and to search; neither can fail the turn."""
+async def cache_and_index(resources: Resources, session: Session, turns: list[Turn], jobs: list[Job]) -> None:
+    """Add stored turns to the window and to the index. Failures of either are not raised."""
     if not turns:
         return
     await window.push(resources, session, turns)
     documents = [index_document.document(session.scope, turn) for turn in turns]
-    await resources.index_writer.write_through(documents, claims)
+    await resources.index_writer.write_through(documents, jobs)

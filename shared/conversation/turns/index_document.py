@@ -1,4 +1,4 @@
-"""How a turn is found across sessions."""
+"""Turns as index documents and ranking candidates."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,25 +14,26 @@ from shared.search.text import indexed_text
 
 
 def document(scope: Scope, turn: Turn) -> IndexDocument:
-    """Return a turn as the index holds it."""
+    """Return the index document of a turn."""
     filters = {
         "agent_id": scope.agent_id,
         "user_id": scope.user_id or NO_USER,
         "session_id": turn.session_id,
         "created_at": to_payload_time(turn.created_at),
     }
-    keywords = indexed_text.keyword_text(turn.content, speaker=turn.speaker)
-    passage = indexed_text.embedding_text(turn.content, speaker=turn.speaker)
-    return IndexDocument(scope.tenant, RecordKind.TURN, turn.record_id, VERSION, keywords, passage, filters)
+    keyword_text = indexed_text.keyword_text(turn.content, speaker=turn.speaker)
+    embedding_text = indexed_text.embedding_text(turn.content, speaker=turn.speaker)
+    kind = RecordKind.TURN
+    return IndexDocument(scope.tenant, kind, turn.record_id, VERSION, keyword_text, embedding_text, filters)
 
 
 def of_row(row: Mapping[str, Any]) -> IndexDocument:
-    """Return the document of a row of `turn`."""
+    """Return the index document of a row of `turn`."""
     return document(Scope(row["tenant"], row["agent_id"], row["user_id"]), Turn.model_validate({**row}))
 
 
 def candidate(turn: Turn, keyword: float | None = None, cosine: float | None = None) -> Candidate:
-    """Return a turn as it is offered for ranking."""
+    """Return a turn as a candidate for ranking."""
     return Candidate(
         id=turn.record_id,
         text=indexed_text.keyword_text(turn.content, speaker=turn.speaker),

@@ -1,4 +1,4 @@
-"""Find turns across sessions, with the turns around them taken into account (SE9)."""
+"""Search turns across sessions. The neighbour turns of the best hits are ranked and returned too."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -9,7 +9,8 @@ from sqlalchemy import ColumnElement, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.conversation.turns import index_document, queries
-from shared.conversation.turns.table import READ_COLUMNS, turn
+from shared.conversation.turns.table import READ_COLUMNS
+from shared.conversation.turns.table import turn as turn_table
 from shared.conversation.turns.turn import Turn, turn_key_of
 from shared.foundation import errors, validation
 from shared.foundation.scope import Scope
@@ -30,7 +31,7 @@ TurnKey = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class TurnFilters:
-    """Filters, all of which must hold; `except_session` leaves the running conversation out."""
+    """Filters, all of which a turn must meet. `except_session` excludes the current conversation."""
 
     session_id: str | None = None
     except_session: str | None = None
@@ -44,34 +45,34 @@ class TurnFilters:
                 object.__setattr__(self, name, validation.check_time(moment, name))
 
     def to_qdrant(self, scope: Scope) -> list[Condition]:
-        """Return the conditions in the index's words."""
-        wanted = [
+        """Return the filters as Qdrant conditions."""
+        conditions = [
             *filters.scope_conditions(scope),
             *filters.in_range("created_at", self.created_after, self.created_before),
         ]
         if self.session_id is not None:
-            wanted.append(field_equals("session_id", self.session_id))
+            conditions.append(field_equals("session_id", self.session_id))
         if self.except_session is not None:
-            wanted.append(filters.none_of([field_equals("session_id", self.except_session)]))
-        return wanted
+            conditions.append(filters.none_of([field_equals("session_id", self.except_session)]))
+        return conditions
 
     def to_sql(self, scope: Scope) -> list[ColumnElement[bool]]:
-        """Return the conditions on rows of `turn`."""
-        wanted = [queries.visible(scope)]
+        """Return the filters as conditions on rows of `turn`."""
+        conditions = [queries.visible(scope)]
         if self.session_id is not None:
-            wanted.append(turn.c.session_id == self.session_id)
+            conditions.append(turn_table.c.session_id == self.session_id)
         if self.except_session is not None:
-            wanted.append(turn.c.session_id != self.except_session)
+            conditions.append(turn_table.c.session_id != self.except_session)
         if self.created_after is not None:
-            wanted.append(turn.c.created_at >= self.created_after)
+            conditions.append(turn_table.c.created_at >= self.created_after)
         if self.created_before is not None:
-            wanted.append(turn.c.created_at <= self.created_before)
-        return wanted
+            conditions.append(turn_table.c.created_at <= self.created_before)
+        return conditions
 
 
 @dataclass(frozen=True, slots=True)
 class TurnResults:
-    """Turns, best first, with what ran and what was missing."""
+    """Turns, best first, with the search stages that ran and the parts that were unavailable."""
 
     results: list[tuple[Turn, ScoredCandidate]] = field(default_factory=list)
     stages: list[str] = field(default_factory=list)
@@ -81,32 +82,37 @@ class TurnResults:
 async def search(
     resources: Resources, scope: Scope, query: str, criteria: TurnFilters, limit: int
 ) -> TurnResults:
-    """Return the turns that match a query, best first; from the rows' own words when the index is away."""
+    """Return the turns that match a query, best first.
+
+    Without the index, the search terms in Postgres are used. Raises errors.Unavailable if Postgres is
+    unavailable.
+    """
     try:
-        found = await resources.search_index.search(
+        index_hits = await resources.search_index.search(
             scope.tenant, RecordKind.TURN, query, criteria.to_qdrant(scope)
         )
-    except errors.Unavailable as away:
-        if away.dependency == "postgres":
+    except errors.Unavailable as error:
+        if error.dependency == "postgres":
             raise
-        return await _by_rows(resources, scope, query, criteria, limit)
-    hits = {turn_key_of(hit.record_id): (hit.keyword, hit.cosine) for hit in found.hits}
+        return await _search_rows(resources, scope, query, criteria, limit)
+    hits = {turn_key_of(hit.record_id): (hit.keyword, hit.cosine) for hit in index_hits.hits}
     if not hits:
-        return TurnResults([], found.stages, found.degraded)
+        return TurnResults([], index_hits.stages, index_hits.degraded)
     async with resources.postgres.for_tenant(scope.tenant) as connection:
-        known = _by_place(await queries.list_by_keys(connection, scope, hits, criteria.to_sql(scope)))
-        ranked = _ranked(query, known, hits, list(known))
-        around = await _around(connection, scope, ranked, known, hits)
-    if around:
-        ranked = _ranked(query, known | around, hits, _offered(known, around, criteria))
-    return _results(ranked[:limit], known | around, found)
+        turns = _by_key(await queries.list_by_keys(connection, scope, hits, criteria.to_sql(scope)))
+        ranked = _rank(query, turns, hits, list(turns))
+        neighbour_turns = await _load_neighbours(connection, scope, ranked, turns, hits)
+    if neighbour_turns:
+        keys = _keys_to_rank(turns, neighbour_turns, criteria)
+        ranked = _rank(query, turns | neighbour_turns, hits, keys)
+    return _results(ranked[:limit], turns | neighbour_turns, index_hits)
 
 
-def _by_place(turns: Sequence[Turn]) -> dict[TurnKey, Turn]:
-    return {(one.session_id, one.seq): one for one in turns}
+def _by_key(turns: Sequence[Turn]) -> dict[TurnKey, Turn]:
+    return {(turn.session_id, turn.seq): turn for turn in turns}
 
 
-async def _around(
+async def _load_neighbours(
     connection: AsyncConnection,
     scope: Scope,
     ranked: Sequence[ScoredCandidate],
@@ -115,17 +121,19 @@ async def _around(
 ) -> dict[TurnKey, Turn]:
     """Read the turns next to the best hits: an answer often stands beside the words of its question."""
     candidates = [index_document.candidate(one, *hits[place]) for place, one in known.items()]
-    wanted = neighbours.neighbour_keys(ranked, candidates)
-    return _by_place(await queries.list_by_keys(connection, scope, wanted)) if wanted else {}
+    conditions = neighbours.neighbour_keys(ranked, candidates)
+    return _by_key(await queries.list_by_keys(connection, scope, conditions)) if conditions else {}
 
 
-def _offered(known: dict[TurnKey, Turn], around: dict[TurnKey, Turn], criteria: TurnFilters) -> list[TurnKey]:
+def _keys_to_rank(
+    known: dict[TurnKey, Turn], around: dict[TurnKey, Turn], criteria: TurnFilters
+) -> list[TurnKey]:
     """Return what may be answered: neighbours too, unless a filter might exclude them."""
     filtered = criteria.created_after is not None or criteria.created_before is not None
     return list(known) if filtered else [*known, *around]
 
 
-def _ranked(
+def _rank(
     query: str, turns: dict[TurnKey, Turn], hits: dict[TurnKey, Any], offered: Sequence[TurnKey]
 ) -> list[ScoredCandidate]:
     def offer(place: TurnKey) -> Candidate:
@@ -135,30 +143,32 @@ def _ranked(
     return ranking.rank(query, [offer(place) for place in offered], now=datetime.now(UTC))
 
 
-def _results(ranked: Sequence[ScoredCandidate], turns: dict[TurnKey, Turn], found: IndexHits) -> TurnResults:
+def _results(
+    ranked: Sequence[ScoredCandidate], turns: dict[TurnKey, Turn], index_hits: IndexHits
+) -> TurnResults:
     results = [(turns[turn_key_of(scored.id)], scored) for scored in ranked]
-    return TurnResults(results, found.stages, found.degraded)
+    return TurnResults(results, index_hits.stages, index_hits.degraded)
 
 
-async def _by_rows(
+async def _search_rows(
     resources: Resources, scope: Scope, query: str, criteria: TurnFilters, limit: int
 ) -> TurnResults:
     degraded = ["index"] if resources.embedder is None else ["index", "dense"]
     terms = tokenize_query(query)
     if not terms:
         return TurnResults([], ["postgres"], degraded)
-    holds, rank = tsvector.matches_any(turn.c.search_terms, terms)
+    matches, rank = tsvector.matches_any(turn_table.c.search_terms, terms)
     statement = (
         select(*READ_COLUMNS)
-        .where(*criteria.to_sql(scope), holds)
-        .order_by(rank.desc(), turn.c.created_at.desc())
+        .where(*criteria.to_sql(scope), matches)
+        .order_by(rank.desc(), turn_table.c.created_at.desc())
         .limit(_FALLBACK_ROWS)
     )
     async with resources.postgres.for_tenant(scope.tenant) as connection:
         turns = await queries.select_turns(connection, statement)
-    candidates = [index_document.candidate(one) for one in turns]
+    candidates = [index_document.candidate(turn) for turn in turns]
     scores = bm25.score_texts(query, [candidate.text for candidate in candidates])
-    hits = {(one.session_id, one.seq): (score, None) for one, score in zip(turns, scores, strict=True)}
-    by_place = _by_place(turns)
-    ranked = _ranked(query, by_place, hits, list(by_place))[:limit]
-    return _results(ranked, by_place, IndexHits([], ["postgres"], degraded))
+    hits = {(turn.session_id, turn.seq): (score, None) for turn, score in zip(turns, scores, strict=True)}
+    by_key = _by_key(turns)
+    ranked = _rank(query, by_key, hits, list(by_key))[:limit]
+    return _results(ranked, by_key, IndexHits([], ["postgres"], degraded))

@@ -1,4 +1,4 @@
-"""Turns, what was recalled with them, and which entry a session has already been shown."""
+"""The tables of turns, of the lines recalled with them, and of the memories that a session has seen."""
 
 from sqlalchemy import (
     Column,
@@ -30,7 +30,7 @@ turn = Table(
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
     Column("received_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
     Column("metadata", JSONB, nullable=False, server_default=text("'{}'")),
-    # The lines recalled with this turn, [{id, line, episode}], replayed with it while it is in the window.
+    # The lines recalled with this turn, [{id, line, is_episode}]. Contexts show them together with the turn.
     Column("recalled_lines", JSONB, nullable=False, server_default=text("'[]'")),
     Column("recalled_ids", ARRAY(Text), nullable=False, server_default=text("'{}'")),
     Column("search_terms", TSVECTOR, nullable=False),
@@ -38,7 +38,8 @@ turn = Table(
     ForeignKeyConstraint(["tenant", "session_id"], ["session.tenant", "session.id"], ondelete="CASCADE"),
 )
 
-# What a reader needs; the rest is for searching and for finding what quotes an entry.
+# The other columns are used in conditions only: for searching, for finding the turns that recalled a
+# memory, and for retention.
 READ_COLUMNS = [
     column for column in turn.c if column.name not in {"search_terms", "recalled_ids", "received_at"}
 ]

@@ -1,4 +1,4 @@
-"""A turn of a conversation, and the lines recalled with it."""
+"""Turns as they are reported and stored, and the lines recalled with them."""
 
 from datetime import datetime
 
@@ -11,7 +11,10 @@ from shared.platform.spend.charge import ReportedUsage
 
 
 class RecalledLine(BaseModel):
-    """An entry as it was shown with a turn: kept, so that the model keeps seeing it under its header."""
+    """A memory as it was injected with a turn.
+
+    The line is stored, so that the model sees the same line in the following contexts.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -21,7 +24,7 @@ class RecalledLine(BaseModel):
 
 
 class TurnDraft(BaseModel):
-    """A turn somebody reports."""
+    """A turn that is to be stored."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -31,25 +34,25 @@ class TurnDraft(BaseModel):
     created_at: datetime | None = None
     metadata: dict[str, str] = Field(default_factory=dict)
     recalled: tuple[RecalledLine, ...] = ()
-    # What the call to a model that made this turn used: booked with the turn.
+    # The usage of the model call that produced this turn; it is recorded together with the turn.
     usage: ReportedUsage | None = None
 
     def validated(self) -> "TurnDraft":
-        """Return the turn as it will be stored; raise errors.Invalid naming the field and the rule."""
+        """Return the turn as it will be stored; raise errors.Invalid that names the field and the rule."""
         if self.speaker is not None:
             validation.check_text(self.speaker, "speaker", 128)
-        at = self.created_at
+        created_at = self.created_at
         return self.model_copy(
             update={
                 "content": validation.check_text(self.content, "content", MAX_TURN_CONTENT),
                 "metadata": validation.check_metadata(self.metadata),
-                "created_at": at and validation.check_time(at, "created_at"),
+                "created_at": created_at and validation.check_time(created_at, "created_at"),
             }
         )
 
 
 class Turn(BaseModel):
-    """A turn as it stands in Postgres, and in the window."""
+    """A turn as stored in Postgres and in the conversation window."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -64,21 +67,21 @@ class Turn(BaseModel):
 
     @classmethod
     def from_row(cls, row: RowMapping) -> "Turn":
-        """Read a turn from a row of `turn`."""
+        """Build a turn from a row of `turn`."""
         return cls.model_validate({**row})
 
     @property
     def record_id(self) -> str:
-        """The name of this turn in the index."""
+        """The record id of this turn in the index."""
         return record_id_of(self.session_id, self.seq)
 
 
 def record_id_of(session_id: str, seq: int) -> str:
-    """Return the index's name of a turn; ids hold no '#', so it reads back unambiguously."""
+    """Return the record id of a turn. Session ids contain no '#', so the record id can be split again."""
     return f"{session_id}#{seq}"
 
 
 def turn_key_of(record_id: str) -> tuple[str, int]:
-    """Return the (session_id, seq) that `ref_of` named."""
+    """Return the (session_id, seq) of a turn's record id."""
     session_id, _, seq = record_id.rpartition("#")
     return session_id, int(seq)
