@@ -116,31 +116,34 @@ async def _load_neighbours(
     connection: AsyncConnection,
     scope: Scope,
     ranked: Sequence[ScoredCandidate],
-    known: dict[TurnKey, Turn],
+    turns: dict[TurnKey, Turn],
     hits: dict[TurnKey, Any],
 ) -> dict[TurnKey, Turn]:
-    """Read the turns next to the best hits: an answer often stands beside the words of its question."""
-    candidates = [index_document.candidate(one, *hits[place]) for place, one in known.items()]
-    conditions = neighbours.neighbour_keys(ranked, candidates)
-    return _by_key(await queries.list_by_keys(connection, scope, conditions)) if conditions else {}
+    """Read the turns next to the best hits.
+
+    The answer to a question is often in the turn after it and shares no words with the query.
+    """
+    candidates = [index_document.candidate(turn, *hits[turn_key]) for turn_key, turn in turns.items()]
+    neighbour_keys = neighbours.neighbour_keys(ranked, candidates)
+    return _by_key(await queries.list_by_keys(connection, scope, neighbour_keys)) if neighbour_keys else {}
 
 
 def _keys_to_rank(
-    known: dict[TurnKey, Turn], around: dict[TurnKey, Turn], criteria: TurnFilters
+    turns: dict[TurnKey, Turn], neighbour_turns: dict[TurnKey, Turn], criteria: TurnFilters
 ) -> list[TurnKey]:
-    """Return what may be answered: neighbours too, unless a filter might exclude them."""
-    filtered = criteria.created_after is not None or criteria.created_before is not None
-    return list(known) if filtered else [*known, *around]
+    """Return the keys of the possible results: neighbours too, unless a time filter might exclude them."""
+    has_time_filter = criteria.created_after is not None or criteria.created_before is not None
+    return list(turns) if has_time_filter else [*turns, *neighbour_turns]
 
 
 def _rank(
-    query: str, turns: dict[TurnKey, Turn], hits: dict[TurnKey, Any], offered: Sequence[TurnKey]
+    query: str, turns: dict[TurnKey, Turn], hits: dict[TurnKey, Any], turn_keys: Sequence[TurnKey]
 ) -> list[ScoredCandidate]:
-    def offer(place: TurnKey) -> Candidate:
-        keyword, cosine = hits.get(place, (None, None))
-        return index_document.candidate(turns[place], keyword, cosine)
+    def to_candidate(turn_key: TurnKey) -> Candidate:
+        keyword, cosine = hits.get(turn_key, (None, None))
+        return index_document.candidate(turns[turn_key], keyword, cosine)
 
-    return ranking.rank(query, [offer(place) for place in offered], now=datetime.now(UTC))
+    return ranking.rank(query, [to_candidate(turn_key) for turn_key in turn_keys], now=datetime.now(UTC))
 
 
 def _results(
