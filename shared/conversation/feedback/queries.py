@@ -1,10 +1,9 @@
 """Every statement on feedback signals. Functions take the caller's transaction and never commit."""
 
-import secrets
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
-from sqlalchemy import ColumnElement, and_, delete, func, or_, select
+from sqlalchemy import ColumnElement, delete, func, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -12,8 +11,9 @@ from shared.conversation.feedback.feedback_signal import FeedbackSignal, Feedbac
 from shared.conversation.feedback.table import feedback_signal
 from shared.conversation.sessions.session import Session
 from shared.conversation.sessions.table import session
+from shared.foundation.ids import new_record_id
 from shared.foundation.scope import Caller, Scope
-from shared.infra.postgres import tenant_filter
+from shared.infra.postgres import exact_scope, keyset_after, tenant_filter
 
 
 async def insert_rows(
@@ -50,7 +50,7 @@ async def _insert_with_new_ids(
     signals: list[FeedbackSignal] = []
     remaining = list(drafts)
     while remaining:
-        drafts_by_id = {secrets.token_hex(6): draft for draft in remaining}
+        drafts_by_id = {new_record_id(): draft for draft in remaining}
         inserted = await _insert(connection, owner, drafts_by_id)
         signals += inserted
         existing_ids = drafts_by_id.keys() - {signal.id for signal in inserted}
@@ -71,9 +71,7 @@ async def _insert(
 async def newest(connection: AsyncConnection, scope: Scope, days: float, limit: int) -> list[FeedbackSignal]:
     """Return signals of the last `days` days of exactly this scope, newest first."""
     conditions = (
-        tenant_filter(feedback_signal, scope.tenant),
-        feedback_signal.c.agent_id == scope.agent_id,
-        feedback_signal.c.user_id.is_not_distinct_from(scope.user_id),
+        exact_scope(feedback_signal, scope),
         _is_newer_than(days),
     )
     return await _select_newest(connection, conditions, limit)
@@ -97,13 +95,12 @@ async def page(
     page.
     """
     conditions = [tenant_filter(feedback_signal, caller.tenant), _is_newer_than(days)]
-    bound = {"agent_id": caller.agent_id, "user_id": caller.user_id}
-    for name, value in {**filters, **{k: v for k, v in bound.items() if v is not None}}.items():
-        conditions.append(feedback_signal.c[name] == value)
+    columns = {**filters, **caller.binding_filter}
+    conditions += [feedback_signal.c[name] == value for name, value in columns.items()]
     if after is not None:
         created_at, signal_id = after
-        same = and_(feedback_signal.c.created_at == created_at, feedback_signal.c.id > signal_id)
-        conditions.append(or_(feedback_signal.c.created_at < created_at, same))
+        keys = ((feedback_signal.c.created_at, created_at, True), (feedback_signal.c.id, signal_id, False))
+        conditions.append(keyset_after(*keys))
     return await _select_newest(connection, conditions, limit)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 import uuid_utils
-from sqlalchemy import ARRAY, ColumnElement, Text, and_, func, insert, literal, or_, select
+from sqlalchemy import ARRAY, ColumnElement, Text, func, insert, literal, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.conversation.observations import index_document
@@ -13,7 +13,7 @@ from shared.conversation.observations.table import READ_COLUMNS, observation
 from shared.conversation.sessions import queries as session_queries
 from shared.conversation.sessions.session import Session
 from shared.foundation.scope import Scope
-from shared.infra.postgres import is_any_of, tenant_filter
+from shared.infra.postgres import is_any_of, keyset_after, tenant_filter, visible_scope
 from shared.search.text import indexed_text, tsvector
 
 
@@ -49,8 +49,8 @@ async def page(
         conditions.append(observation.c.kind == kind)
     if after is not None:
         created_at, observation_id = after
-        same = and_(observation.c.created_at == created_at, observation.c.id > observation_id)
-        conditions.append(or_(observation.c.created_at < created_at, same))
+        keys = ((observation.c.created_at, created_at, True), (observation.c.id, observation_id, False))
+        conditions.append(keyset_after(*keys))
     newest_first = (observation.c.created_at.desc(), observation.c.id)
     statement = select(*READ_COLUMNS).where(*conditions).order_by(*newest_first).limit(limit)
     return [Observation.from_row(row) for row in (await connection.execute(statement)).mappings()]
@@ -82,10 +82,7 @@ def visible(scope: Scope) -> ColumnElement[bool]:
 
     Observations of expired sessions are not visible.
     """
-    common = observation.c.user_id.is_(None)
-    is_visible = common if scope.user_id is None else or_(common, observation.c.user_id == scope.user_id)
-    where = tenant_filter(observation, scope.tenant) & (observation.c.agent_id == scope.agent_id)
-    return where & is_visible & session_queries.session_is_live(observation)
+    return visible_scope(observation, scope) & session_queries.session_is_live(observation)
 
 
 async def embedding_texts(

@@ -10,6 +10,7 @@ from shared.conversation.sessions import queries
 from shared.conversation.sessions.session import Session, SessionKind, namespace_of, validate_store_types
 from shared.foundation import errors, validation
 from shared.foundation.scope import Caller, Scope
+from shared.infra.postgres import seconds
 from shared.platform.agents import queries as agent_queries
 from shared.platform.idempotency.queries import IdempotencyKey, idempotent
 from shared.platform.resources import Resources
@@ -99,7 +100,7 @@ async def _insert_or_get(
 ) -> Session:
     row = values | {"store_types": values["store_types"] or await _default_store_types(connection, values)}
     if values["ttl_seconds"] is not None:
-        row["expires_at"] = func.now() + func.make_interval(0, 0, 0, 0, 0, 0, values["ttl_seconds"])
+        row["expires_at"] = func.now() + seconds(values["ttl_seconds"])
     await queries.insert_rows(connection, row)
     session = await queries.get(connection, caller, values["id"], idle_after)
     if session is None and await queries.is_expired(connection, values["tenant"], values["id"]):

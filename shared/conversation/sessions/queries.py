@@ -7,7 +7,6 @@ from typing import Any
 from sqlalchemy import (
     ColumnElement,
     Table,
-    and_,
     delete,
     exists,
     func,
@@ -22,14 +21,14 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from shared.conversation.sessions.session import Session
 from shared.conversation.sessions.table import session
 from shared.foundation.scope import Caller
-from shared.infra.postgres import tenant_filter
+from shared.infra.postgres import keyset_after, seconds, tenant_filter
 from shared.platform.spend import money
 from shared.platform.spend.charge import Charge
 
 
 def _columns(idle_after: float) -> list[ColumnElement[Any]]:
     idle_time = func.now() - session.c.last_turn_at
-    window_expired = func.coalesce(idle_time > func.make_interval(0, 0, 0, 0, 0, 0, idle_after), False)
+    window_expired = func.coalesce(idle_time > seconds(idle_after), False)
     return [*session.c, window_expired.label("window_expired")]
 
 
@@ -95,13 +94,12 @@ async def page(
     values.
     """
     conditions = [tenant_filter(session, caller.tenant), _is_live()]
-    bound = {"agent_id": caller.agent_id, "user_id": caller.user_id}
-    for name, value in {**filters, **{k: v for k, v in bound.items() if v is not None}}.items():
-        conditions.append(session.c[name] == value)
+    columns = filters | caller.binding_filter
+    conditions += [session.c[name] == value for name, value in columns.items()]
     if after is not None:
         created_at, session_id = after
-        same = and_(session.c.created_at == created_at, session.c.id > session_id)
-        conditions.append(or_(session.c.created_at < created_at, same))
+        keys = ((session.c.created_at, created_at, True), (session.c.id, session_id, False))
+        conditions.append(keyset_after(*keys))
     statement = select(*_columns(idle_after)).where(*conditions)
     ordered = statement.order_by(session.c.created_at.desc(), session.c.id).limit(limit)
     return [Session.from_row(row) for row in (await connection.execute(ordered)).mappings()]
@@ -123,7 +121,7 @@ async def reserve_seqs(connection: AsyncConnection, opened: Session, count: int)
 def _renewed_expiry(opened: Session) -> ColumnElement[datetime] | None:
     """Return when a session that is used now will expire, or None."""
     ttl = opened.ttl_seconds
-    return None if ttl is None else func.now() + func.make_interval(0, 0, 0, 0, 0, 0, ttl)
+    return None if ttl is None else func.now() + seconds(ttl)
 
 
 async def renew_expiry(connection: AsyncConnection, opened: Session) -> None:

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import orjson
-from sqlalchemy import ARRAY, ColumnElement, Select, Text, bindparam, delete, func, or_, select, text, tuple_
+from sqlalchemy import ARRAY, ColumnElement, Select, Text, bindparam, delete, func, select, text, tuple_
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -17,7 +17,7 @@ from shared.conversation.sessions.session import Session
 from shared.conversation.turns.table import READ_COLUMNS, recalled_memory, turn
 from shared.conversation.turns.turn import Turn, TurnDraft, record_id_of, turn_key_of
 from shared.foundation.scope import Scope
-from shared.infra.postgres import is_any_turn_of, tenant_filter
+from shared.infra.postgres import is_any_turn_of, tenant_filter, visible_scope
 from shared.search.text import indexed_text, tsvector
 
 VERSION = 1
@@ -93,10 +93,7 @@ def visible(scope: Scope) -> ColumnElement[bool]:
 
     Turns of expired sessions are not visible.
     """
-    common = turn.c.user_id.is_(None)
-    is_visible = common if scope.user_id is None else or_(common, turn.c.user_id == scope.user_id)
-    where = tenant_filter(turn, scope.tenant) & (turn.c.agent_id == scope.agent_id)
-    return where & is_visible & session_queries.session_is_live(turn)
+    return visible_scope(turn, scope) & session_queries.session_is_live(turn)
 
 
 async def list_recalled(
