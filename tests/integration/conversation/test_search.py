@@ -1,4 +1,4 @@
-"""SE9: turns are found across sessions by what was said, who said it, in which role, when, beside what."""
+"""SE9: turns are found across sessions by content, speaker, role, time and neighbour turns."""
 
 from http import HTTPStatus
 from typing import Any
@@ -8,7 +8,7 @@ import pytest
 from tests.conftest import Gateway
 from tests.journey.agent import Agent, Json
 
-SAID = "It was the lantern by the harbour."
+CONTENT = "It was the lantern by the harbour."
 
 
 @pytest.fixture
@@ -17,76 +17,79 @@ def agent(gateway: Gateway) -> Agent:
     return Agent(gateway.client, gateway.tenant)
 
 
-async def say(agent: Agent, session: str, content: str, **more: Any) -> None:
-    """Report a turn with whatever is told of it."""
-    body = {"role": "user", "content": content, **more}
+async def add_turn(agent: Agent, session: str, content: str, **fields: Any) -> None:
+    """Report a turn."""
+    body = {"role": "user", "content": content, **fields}
     await agent.ask("POST", f"/v1/sessions/{session}/turns", json=body, status=HTTPStatus.CREATED)
 
 
-async def search(agent: Agent, query: str, **more: Any) -> list[Json]:
-    answer = await agent.ask("POST", "/v1/turns/search", json={"query": query, "explain": True, **more})
-    assert (answer["stages"], answer["degraded"]) == (["bm25"], [])
-    return list(answer["results"])
+async def search(agent: Agent, query: str, **fields: Any) -> list[Json]:
+    response = await agent.ask("POST", "/v1/turns/search", json={"query": query, "explain": True, **fields})
+    assert (response["stages"], response["degraded"]) == (["bm25"], [])
+    return list(response["results"])
 
 
-async def test_turns_of_several_sessions_are_found_and_one_session_alone_on_request(agent: Agent) -> None:
+async def test_turns_are_found_in_all_sessions_or_only_in_the_requested_one(agent: Agent) -> None:
     sessions = [await agent.session() for _ in range(3)]
     for session in sessions:
-        await say(agent, session, SAID)
-    assert {one["session_id"] for one in await search(agent, "lantern")} == set(sessions)
-    alone = await search(agent, "lantern", session_id=sessions[1])
-    assert [one["session_id"] for one in alone] == [sessions[1]]
+        await add_turn(agent, session, CONTENT)
+    assert {result["session_id"] for result in await search(agent, "lantern")} == set(sessions)
+    in_one_session = await search(agent, "lantern", session_id=sessions[1])
+    assert [result["session_id"] for result in in_one_session] == [sessions[1]]
 
 
-async def test_a_turn_of_the_speaker_that_is_named_comes_first(agent: Agent) -> None:
+async def test_a_turn_of_the_speaker_named_in_the_query_ranks_first(agent: Agent) -> None:
     for speaker in ("Ben", "Melanie", "Tom"):
-        await say(agent, await agent.session(), SAID, speaker=speaker)
-    best = (await search(agent, "What did Melanie say of the lantern?"))[0]
+        await add_turn(agent, await agent.session(), CONTENT, speaker=speaker)
+    best = (await search(agent, "What did Melanie add_turn of the lantern?"))[0]
     assert best["speaker"] == "Melanie"
     assert best["scores"]["name"] == 1
 
 
-async def test_a_speakers_name_alone_finds_what_they_said(agent: Agent) -> None:
+async def test_a_speakers_name_alone_finds_their_turns(agent: Agent) -> None:
     for speaker in ("Ben", "Melanie"):
-        await say(agent, await agent.session(), SAID, speaker=speaker)
-    assert [one["speaker"] for one in await search(agent, "Melanie")] == ["Melanie"]
+        await add_turn(agent, await agent.session(), CONTENT, speaker=speaker)
+    assert [result["speaker"] for result in await search(agent, "Melanie")] == ["Melanie"]
 
 
-async def test_what_the_user_said_comes_first_when_the_question_is_about_the_asker(agent: Agent) -> None:
+async def test_a_users_turn_ranks_first_when_the_question_is_about_the_asker(agent: Agent) -> None:
     for role in ("assistant", "user", "system"):
-        await say(agent, await agent.session(), SAID, role=role)
+        await add_turn(agent, await agent.session(), CONTENT, role=role)
     best, *others = await search(agent, "Where was my lantern?")
     assert best["role"] == "user"
     assert best["scores"]["role"] == 1
-    assert best["score"] > max(one["score"] for one in others)
+    assert best["score"] > max(result["score"] for result in others)
 
 
-async def test_a_turn_of_the_time_that_the_question_names_comes_first(agent: Agent) -> None:
+async def test_a_turn_from_the_date_named_in_the_query_ranks_first(agent: Agent) -> None:
     for month in ("03", "05", "11"):
-        at = f"2023-{month}-08T12:00:00Z"
-        await say(agent, await agent.session(), SAID, created_at=at)
+        await add_turn(agent, await agent.session(), CONTENT, created_at=f"2023-{month}-08T12:00:00Z")
     best = (await search(agent, "Which lantern was it on 8 May 2023?"))[0]
     assert best["created_at"].startswith("2023-05-08")
     assert best["scores"]["date"] == 1
 
 
-async def test_a_search_keeps_to_a_range_of_time_neighbours_included(agent: Agent) -> None:
+async def test_a_time_filter_also_applies_to_neighbour_turns(agent: Agent) -> None:
     session = await agent.session()
     for month in ("03", "05", "11"):
-        await say(agent, session, SAID, created_at=f"2023-{month}-08T12:00:00Z")
-    ranged = {"created_after": "2023-04-01T00:00:00Z", "created_before": "2023-06-01T00:00:00Z"}
-    assert [one["seq"] for one in await search(agent, "lantern", **ranged)] == [2]
+        await add_turn(agent, session, CONTENT, created_at=f"2023-{month}-08T12:00:00Z")
+    time_filter = {"created_after": "2023-04-01T00:00:00Z", "created_before": "2023-06-01T00:00:00Z"}
+    assert [result["seq"] for result in await search(agent, "lantern", **time_filter)] == [2]
 
 
-async def test_the_turn_beside_a_hit_is_answered_though_it_shares_no_word_with_the_query(
+async def test_neighbour_turns_of_a_hit_are_found_even_if_they_share_no_word_with_the_query(
     agent: Agent,
 ) -> None:
     session, other = await agent.session(), await agent.session()
     for content in ("Hello.", "Where is the lantern?", "Behind the second shed.", "Thanks.", "Bye."):
-        await say(agent, session, content)
-    await say(agent, other, "Behind the second shed.")
+        await add_turn(agent, session, content)
+    await add_turn(agent, other, "Behind the second shed.")
     results = await search(agent, "lantern")
     assert results[0]["content"] == "Where is the lantern?"
-    assert {(one["session_id"], one["seq"]) for one in results} == {(session, 1), (session, 2), (session, 3)}
-    assert all(one["scores"]["near"] > 0 for one in results[1:])
-    assert all(one["scores"]["keyword"] == 0 for one in results[1:])
+    assert {(result["session_id"], result["seq"]) for result in results} == {
+        (session, 1),
+        (session, 2),
+        (session, 3),
+    }
+    assert all(result["scores"]["near"] > 0 for result in results[1:])
+    assert all(result["scores"]["keyword"] == 0 for result in results[1:])

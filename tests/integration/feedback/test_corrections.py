@@ -1,4 +1,4 @@
-"""FB2: what a user says against the agent becomes a signal in the transaction that stores the turn."""
+"""FB2: a turn that corrects the agent becomes a feedback signal in the transaction that stores the turn."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -17,7 +17,7 @@ from shared.foundation.scope import Caller
 from tests.conftest import Gateway
 
 
-def _turns(*said: tuple[Role, str]) -> list[Turn]:
+def _turns(*contents: tuple[Role, str]) -> list[Turn]:
     return [
         Turn(
             session_id="s",
@@ -28,12 +28,12 @@ def _turns(*said: tuple[Role, str]) -> list[Turn]:
             created_at=datetime(2020, 1, 1, tzinfo=UTC),
             metadata={},
         )
-        for seq, (role, content) in enumerate(said, start=1)
+        for seq, (role, content) in enumerate(contents, start=1)
     ]
 
 
 @asynccontextmanager
-async def _opened(gateway: Gateway) -> AsyncIterator[tuple[AsyncConnection, Session]]:
+async def _open_session(gateway: Gateway) -> AsyncIterator[tuple[AsyncConnection, Session]]:
     body = {"id": "s", "agent_id": "support", "user_id": "ada"}
     await gateway.client.post("/v1/sessions", json=body)
     caller = Caller("k", gateway.tenant, frozenset({"write"}))
@@ -41,75 +41,79 @@ async def _opened(gateway: Gateway) -> AsyncIterator[tuple[AsyncConnection, Sess
         yield connection, await get_session(connection, caller, "s", 3600)
 
 
-async def _noted(gateway: Gateway) -> list[FeedbackSignal]:
-    async with _opened(gateway) as (connection, session):
+async def _signals(gateway: Gateway) -> list[FeedbackSignal]:
+    async with _open_session(gateway) as (connection, session):
         return await feedback_report.recent(connection, session.scope)
 
 
-async def test_fb2_only_what_users_say_against_the_agent_is_noted_oldest_to_newest(gateway: Gateway) -> None:
-    said = _turns(
+async def test_fb2_only_corrections_by_users_become_signals_in_the_order_of_the_turns(
+    gateway: Gateway,
+) -> None:
+    turns = _turns(
         (Role.USER, "No problem, go on."),
         (Role.USER, "No, that's wrong."),
         (Role.ASSISTANT, "No, that's wrong: it is Friday."),
         (Role.SYSTEM, "That's wrong."),
-        (Role.SUMMARY, "The user said: no, that's wrong."),
+        (Role.SUMMARY, "The user turns: no, that's wrong."),
         (Role.USER, "Das stimmt nicht!"),
     )
-    async with _opened(gateway) as (connection, session):
-        await append.notify_dreams(connection, gateway.resources.settings, session, said)
-    noted = await _noted(gateway)
-    assert [one.detail for one in noted] == ["Das stimmt nicht!", "No, that's wrong."]
-    assert {(one.type, one.summary) for one in noted} == {
+    async with _open_session(gateway) as (connection, session):
+        await append.notify_dreams(connection, gateway.resources.settings, session, turns)
+    signals = await _signals(gateway)
+    assert [signal.detail for signal in signals] == ["Das stimmt nicht!", "No, that's wrong."]
+    assert {(signal.type, signal.summary) for signal in signals} == {
         (SignalType.CORRECTION, feedback_report.CORRECTION_SUMMARY)
     }
-    assert {(one.session_id, one.agent_id, one.user_id) for one in noted} == {("s", "support", "ada")}
+    assert {(signal.session_id, signal.agent_id, signal.user_id) for signal in signals} == {
+        ("s", "support", "ada")
+    }
 
 
-async def test_a_correction_of_a_backdated_turn_is_as_new_as_its_arrival(gateway: Gateway) -> None:
-    async with _opened(gateway) as (connection, session):
+async def test_the_signal_of_a_backdated_turn_has_the_time_of_its_arrival(gateway: Gateway) -> None:
+    async with _open_session(gateway) as (connection, session):
         await append.notify_dreams(
             connection, gateway.resources.settings, session, _turns((Role.USER, "try again"))
         )
-    [noted] = await _noted(gateway)
-    assert noted.created_at.year > 2020
+    [signal] = await _signals(gateway)
+    assert signal.created_at.year > 2020
 
 
 async def test_the_detail_is_the_first_two_hundred_characters(gateway: Gateway) -> None:
     text = "That's wrong: " + "ä" * 1000
-    async with _opened(gateway) as (connection, session):
+    async with _open_session(gateway) as (connection, session):
         await append.notify_dreams(connection, gateway.resources.settings, session, _turns((Role.USER, text)))
-    [noted] = await _noted(gateway)
-    assert noted.detail == text[:200]
+    [signal] = await _signals(gateway)
+    assert signal.detail == text[:200]
 
 
 async def test_turns_without_a_correction_leave_no_signal(gateway: Gateway) -> None:
-    async with _opened(gateway) as (connection, session):
+    async with _open_session(gateway) as (connection, session):
         await append.notify_dreams(connection, gateway.resources.settings, session, [])
         await append.notify_dreams(
             connection, gateway.resources.settings, session, _turns((Role.USER, "Thank you!"))
         )
-    assert await _noted(gateway) == []
+    assert await _signals(gateway) == []
 
 
 async def test_a_turn_that_is_not_stored_leaves_no_signal(gateway: Gateway) -> None:
-    async with _opened(gateway) as (connection, session):
+    async with _open_session(gateway) as (connection, session):
         await append.notify_dreams(
             connection, gateway.resources.settings, session, _turns((Role.USER, "try again"))
         )
         assert len(await feedback_report.recent(connection, session.scope)) == 1
         await connection.rollback()
-    assert await _noted(gateway) == []
+    assert await _signals(gateway) == []
 
 
-async def test_a_thousand_corrections_in_one_batch_are_all_kept(gateway: Gateway) -> None:
-    said = _turns(*[(Role.USER, f"No, I said {number}.") for number in range(1000)])
-    async with _opened(gateway) as (connection, session):
-        await append.notify_dreams(connection, gateway.resources.settings, session, said)
-        noted = await feedback_report.recent(connection, session.scope, limit=2000)
-    assert [one.detail for one in noted[::-1]] == [turn.content for turn in said]
+async def test_a_thousand_corrections_in_one_batch_are_all_stored(gateway: Gateway) -> None:
+    turns = _turns(*[(Role.USER, f"No, I turns {number}.") for number in range(1000)])
+    async with _open_session(gateway) as (connection, session):
+        await append.notify_dreams(connection, gateway.resources.settings, session, turns)
+        signals = await feedback_report.recent(connection, session.scope, limit=2000)
+    assert [signal.detail for signal in signals[::-1]] == [turn.content for turn in turns]
 
 
-async def test_fb2_a_correction_is_noted_however_the_turn_comes_in(gateway: Gateway) -> None:
+async def test_fb2_a_correction_becomes_a_signal_on_every_route_that_adds_turns(gateway: Gateway) -> None:
     client = gateway.client
     await client.post("/v1/sessions", json={"id": "s", "agent_id": "support", "user_id": "ada"})
     await client.post("/v1/sessions/s/turns", json={"role": "user", "content": "No, that's wrong."})
@@ -117,5 +121,9 @@ async def test_fb2_a_correction_is_noted_however_the_turn_comes_in(gateway: Gate
     await client.post("/v1/sessions/s/turns/batch", json={"turns": turns})
     context = await client.post("/v1/sessions/s/context", json={"message": "That didn't work."})
     assert context.status_code == 200
-    noted = (await client.get("/v1/feedback", params={"type": "Correction"})).json()["results"]
-    assert [one["detail"] for one in noted] == ["That didn't work.", "Try again.", "No, that's wrong."]
+    signals = (await client.get("/v1/feedback", params={"type": "Correction"})).json()["results"]
+    assert [signal["detail"] for signal in signals] == [
+        "That didn't work.",
+        "Try again.",
+        "No, that's wrong.",
+    ]

@@ -1,4 +1,4 @@
-"""Agents that observe, at a gateway with models and at one without."""
+"""Agents that add observations, with and without an embedding model."""
 
 import socket
 from collections.abc import AsyncIterator, Callable
@@ -22,11 +22,11 @@ def agent(gateway: Gateway) -> Agent:
 
 
 @pytest.fixture
-def nowhere() -> str:
-    """An address of this machine that refuses."""
-    with socket.socket() as closed:
-        closed.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{closed.getsockname()[1]}"
+def unused_url() -> str:
+    """A URL of this machine that refuses connections."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return f"http://127.0.0.1:{probe.getsockname()[1]}"
 
 
 @pytest.fixture
@@ -35,18 +35,20 @@ async def embedding(
 ) -> AsyncIterator[Gateway]:
     """A gateway with an embedding model and an index of its own."""
     settings = make_settings(apart=True, embedding_base_url=models.url, embedding_model="m")
-    async with serving(settings, tenant) as served:
-        yield served
+    async with serving(settings, tenant) as gateway:
+        yield gateway
 
 
-async def observe(agent: Agent, session: str, content: str, kind: str = "fact", **more: Any) -> Json:
+async def add_observation(
+    agent: Agent, session: str, content: str, kind: str = "fact", **fields: Any
+) -> Json:
     """Report an observation and return it."""
-    body, path = {"kind": kind, "content": content, **more}, f"/v1/sessions/{session}/observations"
+    body, path = {"kind": kind, "content": content, **fields}, f"/v1/sessions/{session}/observations"
     return dict(await agent.ask("POST", path, json=body, status=HTTPStatus.CREATED))
 
 
-async def found(agent: Agent, query: str, **more: Any) -> list[str]:
-    """Search a healthy index; return the contents."""
-    answer = await agent.ask("POST", SEARCH, json={"query": query, **more})
-    assert answer["degraded"] == []
-    return [one["content"] for one in answer["results"]]
+async def search_contents(agent: Agent, query: str, **fields: Any) -> list[str]:
+    """Search with an available index and return the contents of the results."""
+    response = await agent.ask("POST", SEARCH, json={"query": query, **fields})
+    assert response["degraded"] == []
+    return [result["content"] for result in response["results"]]

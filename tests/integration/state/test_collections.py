@@ -33,7 +33,9 @@ COLLECTIONS: list[tuple[str, Any]] = [
 
 
 @pytest.mark.parametrize(("kind", "value"), COLLECTIONS)
-async def test_a_collection_of_every_type_comes_back_as_it_was_put(held: Held, kind: str, value: Any) -> None:
+async def test_a_collection_of_every_type_is_read_back_as_it_was_written(
+    held: Held, kind: str, value: Any
+) -> None:
     tag = await held.put("things", kind, value)
     answer = await held.ask("GET", "/collections/things")
     told = answer.json()
@@ -57,9 +59,7 @@ async def test_a_collection_of_every_type_comes_back_as_it_was_put(held: Held, k
         ("heap", [], "one of doc"),
     ],
 )
-async def test_what_is_no_collection_of_its_type_is_refused(
-    held: Held, kind: str, value: Any, rule: str
-) -> None:
+async def test_an_invalid_collection_is_rejected(held: Held, kind: str, value: Any, rule: str) -> None:
     answer = await held.ask("PUT", "/collections/things", {"type": kind, "value": value}, status=422)
     assert rule in problem.read(answer)["detail"]
     assert (await held.read("/collections"))["results"] == []
@@ -74,7 +74,7 @@ async def test_labels_are_listed_with_type_version_and_size(held: Held) -> None:
     assert large["size_bytes"] > small["size_bytes"] > 0
 
 
-async def test_a_snapshot_changes_nothing_until_it_is_put_back(held: Held) -> None:
+async def test_changing_a_snapshot_has_no_effect_until_it_is_written_back(held: Held) -> None:
     await held.put("plans", "doc", {"n": 1})
     resources, caller = held.gateway.resources, Caller("k", held.gateway.tenant, frozenset({"write"}))
     async with open_state(resources, caller, held.id, write=True) as store:
@@ -92,7 +92,7 @@ async def test_a_snapshot_changes_nothing_until_it_is_put_back(held: Held) -> No
     assert (await held.read("/collections/plans"))["value"] == {"n": 2}
 
 
-async def test_a_writer_who_read_an_older_version_is_refused(held: Held) -> None:
+async def test_a_write_based_on_an_older_version_is_rejected(held: Held) -> None:
     first = await held.put("plans", "doc", {"n": 1})
     second = await held.put("plans", "doc", {"n": 2}, headers={"if-match": first})
     assert second != first
@@ -107,7 +107,7 @@ async def test_a_writer_who_read_an_older_version_is_refused(held: Held) -> None
     assert (await held.read("/collections/plans"))["value"] == {"n": 5}
 
 
-async def test_a_version_never_fits_again_after_a_collection_was_removed(held: Held) -> None:
+async def test_an_old_version_does_not_match_after_a_collection_was_removed(held: Held) -> None:
     first = await held.put("plans", "doc", {"n": 1})
     assert (await held.ask("DELETE", "/collections/plans", headers={"if-match": first})).json() == {
         "label": "plans",
@@ -121,7 +121,7 @@ async def test_a_version_never_fits_again_after_a_collection_was_removed(held: H
     await held.ask("PUT", "/collections/plans", body, status=409, headers={"if-match": first})
 
 
-async def test_a_writer_can_say_that_it_must_be_new(held: Held) -> None:
+async def test_a_writer_can_require_that_a_collection_does_not_exist(held: Held) -> None:
     new = {"if-none-match": "*"}
     await held.put("plans", "doc", {"n": 1}, headers=new)
     body = {"type": "doc", "value": {"n": 2}}
@@ -129,7 +129,7 @@ async def test_a_writer_can_say_that_it_must_be_new(held: Held) -> None:
     assert (await held.read("/collections/plans"))["value"] == {"n": 1}
 
 
-async def test_a_reader_that_has_the_version_is_told_so(held: Held) -> None:
+async def test_a_reader_with_the_current_version_gets_not_modified(held: Held) -> None:
     tag = await held.put("plans", "doc", {"n": 1})
     for condition in (tag, f"W/{tag}", f'"9", {tag}', "*"):
         answer = await held.ask("GET", "/collections/plans", status=304, headers={"if-none-match": condition})
@@ -140,13 +140,13 @@ async def test_a_reader_that_has_the_version_is_told_so(held: Held) -> None:
 @pytest.mark.parametrize(
     "headers", [{"if-match": "12"}, {"if-match": '"1'}, {"if-match": ""}, {"if-none-match": '"1"'}]
 )
-async def test_a_condition_that_nobody_can_read_is_refused(held: Held, headers: dict[str, str]) -> None:
+async def test_a_malformed_condition_is_rejected(held: Held, headers: dict[str, str]) -> None:
     body = {"type": "doc", "value": {}}
     answer = await held.ask("PUT", "/collections/plans", body, status=422, headers=headers)
     assert problem.read(answer)["errors"][0]["field"].lower() in headers
 
 
-async def test_fifty_writers_at_once_lose_no_update(held: Held) -> None:
+async def test_fifty_concurrent_writers_lose_no_update(held: Held) -> None:
     """SE5: each reads, adds one and puts back, again until nobody was faster."""
     await held.put("count", "doc", {"n": 0})
 
@@ -190,7 +190,7 @@ async def test_a_large_vec_is_searched_exactly_too(held: Held) -> None:
     assert best["score"] == pytest.approx(1)
 
 
-async def test_only_an_index_is_searched_and_only_with_a_vector_that_fits(held: Held) -> None:
+async def test_only_an_index_can_be_searched_and_only_with_a_valid_vector(held: Held) -> None:
     await held.ask("POST", "/collections/points/search", {"vector": [1]}, status=404)
     await held.put("points", "vec", [[1, 0], [0, 1]])
     answer = await held.ask("POST", "/collections/points/search", {"vector": [1, 0]}, status=409)
@@ -203,7 +203,7 @@ async def test_only_an_index_is_searched_and_only_with_a_vector_that_fits(held: 
     assert problem.names(await held.ask("PUT", "/collections/d", body, status=422), "index", "vec alone")
 
 
-async def test_collections_of_a_session_that_is_not_there_are_a_404(gateway: Gateway) -> None:
+async def test_collections_of_an_unknown_session_are_not_found(gateway: Gateway) -> None:
     nowhere = Held(gateway, "nowhere", "tmp")
     await nowhere.ask("GET", "/collections", status=404)
     await nowhere.ask("GET", "/collections/a", status=404)

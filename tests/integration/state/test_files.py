@@ -26,7 +26,7 @@ async def test_files_are_listed_by_name_with_size_and_time(held: Held) -> None:
     assert (modified["kv.json"] - begun).total_seconds() < 60
 
 
-async def test_files_show_what_the_session_holds(held: Held) -> None:
+async def test_files_show_the_state_of_the_session(held: Held) -> None:
     assert json.loads((await held.ask("GET", "/files/kv.json")).content)["values"] == {}
     assert (await held.ask("GET", "/files/transcript.md")).content == b""
     await held.set("b", {"type": "float", "value": "NaN"})
@@ -42,13 +42,13 @@ async def test_files_show_what_the_session_holds(held: Held) -> None:
     assert answer.json() == {"type": "vec", "index": True, "value": {"shape": [1], "data": "AACAPw=="}}
 
 
-async def test_a_file_that_a_session_has_not_is_a_404(held: Held) -> None:
+async def test_an_unknown_file_is_not_found(held: Held) -> None:
     for name in ("nothing.md", "collections/nothing.json", "collections/.json", "collections/a", "kv"):
         answer = await held.ask("GET", f"/files/{name}", status=422 if name == "collections/.json" else 404)
         problem.read(answer)
 
 
-async def test_an_id_with_slashes_and_a_key_like_a_part_are_told_apart(
+async def test_ids_keys_and_labels_with_slashes_are_distinguished_from_parts_of_a_session(
     gateway: Gateway, open_held: Opening
 ) -> None:
     held = await open_held(gateway, "basic_session", id="kv/team/seven")
@@ -62,7 +62,7 @@ async def test_an_id_with_slashes_and_a_key_like_a_part_are_told_apart(
     assert (await held.read("/turns"))["results"] == []
 
 
-async def test_no_session_is_opened_under_an_id_that_reads_as_a_part_of_another(gateway: Gateway) -> None:
+async def test_an_id_that_could_be_read_as_a_part_of_another_session_is_rejected(gateway: Gateway) -> None:
     for session_id in ("a/kv", "a/kv/b", "a/b/transcript/c", "a/working-memory", "a/turns"):
         answer = await gateway.client.post("/v1/sessions", json={"id": session_id})
         assert problem.names(answer, "id", "after its first"), session_id

@@ -30,7 +30,9 @@ VALUES: list[tuple[Any, str]] = [
 
 
 @pytest.mark.parametrize(("value", "type_"), VALUES)
-async def test_a_value_of_every_type_comes_back_as_it_was_written(held: Held, value: Any, type_: str) -> None:
+async def test_a_value_of_every_type_is_read_back_as_it_was_written(
+    held: Held, value: Any, type_: str
+) -> None:
     written = await held.set("plan", value)
     read = await held.read("/kv/plan")
     assert read == written
@@ -38,7 +40,7 @@ async def test_a_value_of_every_type_comes_back_as_it_was_written(held: Held, va
     assert read["updated_at"].endswith("Z")
 
 
-async def test_python_callers_read_the_bits_that_they_wrote(held: Held) -> None:
+async def test_values_of_python_callers_keep_their_bits(held: Held) -> None:
     values: list[Value] = [
         Float(math.nan),
         Float.of_bits("7ff0000000000001"),
@@ -72,13 +74,13 @@ async def test_python_callers_read_the_bits_that_they_wrote(held: Held) -> None:
         ({"kind": "int", "value": 1}, "must be true, false"),
     ],
 )
-async def test_what_is_no_value_is_refused_and_never_wraps(held: Held, value: Any, rule: str) -> None:
+async def test_an_invalid_value_is_rejected_and_never_wraps(held: Held, value: Any, rule: str) -> None:
     answer = await held.ask("PUT", "/kv/plan", {"value": value}, status=422)
     assert problem.names(answer, "value", rule), answer.text
     assert await held.keys() == []
 
 
-async def test_a_number_that_only_python_takes_for_json_is_refused(held: Held) -> None:
+async def test_a_number_that_is_not_valid_json_is_rejected(held: Held) -> None:
     for raw in ('{"value": NaN}', '{"value": 1e999}'):
         headers = {"content-type": "application/json"}
         answer = await held.ask("PUT", "/kv/plan", status=422, content=raw, headers=headers)
@@ -103,7 +105,7 @@ async def test_the_list_of_keys_is_read_page_by_page(held: Held) -> None:
     assert found == list(range(7))
 
 
-async def test_over_the_cap_the_key_that_was_written_least_recently_goes(held: Held) -> None:
+async def test_over_the_maximum_the_key_written_least_recently_is_deleted(held: Held) -> None:
     for place in range(_CAP):
         await held.set(f"k{place}", place)
     await held.set("k0", "again")
@@ -115,7 +117,7 @@ async def test_over_the_cap_the_key_that_was_written_least_recently_goes(held: H
 
 
 @pytest.mark.parametrize("store_type", TYPES)
-async def test_a_cap_that_was_lowered_holds_from_the_next_write_on(
+async def test_a_lowered_maximum_applies_from_the_next_write_on(
     make_settings: Any, tenant: str, open_held: Opening, store_type: str
 ) -> None:
     async with serving(make_settings(), tenant) as gateway:
@@ -128,7 +130,7 @@ async def test_a_cap_that_was_lowered_holds_from_the_next_write_on(
         assert await held.keys() == ["d", "e"]
 
 
-async def test_a_key_that_is_not_there_is_a_404_and_deleting_it_says_so(held: Held) -> None:
+async def test_an_unknown_key_is_not_found_and_deleting_it_reports_false(held: Held) -> None:
     answer = await held.ask("GET", "/kv/nothing", status=404)
     assert problem.read(answer)["detail"] == "key not found: nothing"
     assert (await held.ask("DELETE", "/kv/nothing")).json() == {"key": "nothing", "deleted": False}
@@ -139,7 +141,7 @@ async def test_a_key_that_is_not_there_is_a_404_and_deleting_it_says_so(held: He
 
 
 @pytest.mark.parametrize("key", ["", "a/b", "kv/turns/files", "transcript", "a b", "ключ", "x" * 256, "a//b"])
-async def test_any_text_that_an_address_can_name_is_a_key(held: Held, key: str) -> None:
+async def test_any_text_that_a_url_can_contain_is_a_key(held: Held, key: str) -> None:
     await held.set(key, key)
     assert (await held.read(f"/kv/{key}"))["key"] == key
     assert await held.keys() == [key]
@@ -149,14 +151,14 @@ async def test_any_text_that_an_address_can_name_is_a_key(held: Held, key: str) 
 @pytest.mark.parametrize(
     ("key", "status", "rule"), [("x" * 257, 413, "at most 256"), ("a/%2e%2e/b", 422, "'..' segment")]
 )
-async def test_a_key_that_no_store_could_give_back_is_refused(
+async def test_a_key_that_could_not_be_read_back_is_rejected(
     held: Held, key: str, status: int, rule: str
 ) -> None:
     answer = await held.ask("PUT", f"/kv/{key}", {"value": 1}, status=status)
     assert problem.names(answer, "key", rule)
 
 
-async def test_a_value_is_no_larger_than_any_body_whatever_its_key_is_called(held: Held) -> None:
+async def test_the_body_limit_applies_to_values_whatever_their_key_is(held: Held) -> None:
     await held.ask("PUT", "/kv/turns/batch", {"value": "x" * 1024 * 1024}, status=413)
     await held.ask("PUT", "/kv/turns/batch", {"value": "x" * 1000 * 1024})
 
@@ -169,7 +171,7 @@ async def test_working_memory_is_the_text_of_one_key_or_empty(held: Held) -> Non
     assert await held.read("/working-memory") == {"value": "1.5"}
 
 
-async def test_keys_of_a_session_that_is_not_there_are_a_404_that_names_it(gateway: Gateway) -> None:
+async def test_keys_of_an_unknown_session_are_not_found_with_a_detail_that_names_it(gateway: Gateway) -> None:
     nowhere = Held(gateway, "nowhere", "tmp")
     for method, path, body in [
         ("GET", "/kv", None),

@@ -31,7 +31,7 @@ async def _fill(held: Held) -> None:
     await held.put("things", "doc", {"a": _CANARY})
 
 
-async def test_tmp_keeps_nothing_of_what_it_holds_in_postgres(
+async def test_tmp_stores_nothing_in_postgres(
     make_settings: Callable[..., config.Settings], tenant: str, open_held: Opening
 ) -> None:
     settings = make_settings(apart=True)
@@ -45,7 +45,7 @@ async def test_tmp_keeps_nothing_of_what_it_holds_in_postgres(
         assert {"state_store", "state_key", "transcript_entry", "state_collection"} <= kept
 
 
-async def test_what_tmp_held_is_unknown_when_its_time_is_over_and_the_session_goes_on(
+async def test_an_expired_tmp_store_is_empty_and_its_session_remains_usable(
     make_settings: Callable[..., config.Settings], tenant: str, open_held: Opening
 ) -> None:
     async with serving(make_settings(tmp_ttl=1), tenant) as gateway:
@@ -66,7 +66,7 @@ async def test_what_tmp_held_is_unknown_when_its_time_is_over_and_the_session_go
         assert await held.keys() == ["plan"]
 
 
-async def test_taking_away_what_is_not_there_is_no_write(gateway: Gateway, open_held: Opening) -> None:
+async def test_deleting_what_does_not_exist_writes_nothing(gateway: Gateway, open_held: Opening) -> None:
     for store_type in TYPES:
         held = await open_held(gateway, store_type)
         await held.ask("DELETE", "/kv/plan")
@@ -79,7 +79,7 @@ async def test_taking_away_what_is_not_there_is_no_write(gateway: Gateway, open_
         assert await connection.scalar(select(func.count()).select_from(state_store)) == 0
 
 
-async def test_every_write_gives_all_of_a_tmp_store_its_time_anew(
+async def test_every_write_renews_the_expiry_of_the_whole_tmp_store(
     gateway: Gateway, open_held: Opening
 ) -> None:
     held = await open_held(gateway, "tmp", ttl_seconds=1000)
@@ -95,14 +95,14 @@ async def test_every_write_gives_all_of_a_tmp_store_its_time_anew(
     assert 900_000 < await redis.pttl(names[0]) <= 1_000_000
 
 
-async def test_a_write_prolongs_a_session_that_has_an_end(held: Held, open_held: Opening) -> None:
+async def test_a_write_renews_the_expiry_of_its_session(held: Held, open_held: Opening) -> None:
     ending = await open_held(held.gateway, held.type, ttl_seconds=500)
     before = (await ending.read(""))["expires_at"]
     await ending.set("plan", 1)
     assert (await ending.read(""))["expires_at"] > before
 
 
-async def test_what_a_session_held_goes_with_it(held: Held) -> None:
+async def test_deleting_a_session_deletes_its_state(held: Held) -> None:
     await held.gateway.client.delete(f"/v1/sessions/{held.id}")
     again = {"id": "twice", "store_types": [held.type]}
     for _ in range(2):
@@ -116,7 +116,7 @@ async def test_what_a_session_held_goes_with_it(held: Held) -> None:
     await twice.ask("GET", "/kv", status=404)
 
 
-async def test_of_several_store_types_the_first_serves_the_session(gateway: Gateway) -> None:
+async def test_the_first_of_several_store_types_is_used(gateway: Gateway) -> None:
     for types, first in ((["tmp", "basic_session"], "tmp"), ([], "tmp"), (None, "basic_session")):
         body = {} if types is None else {"store_types": types}
         opened = (await gateway.client.post("/v1/sessions", json=body)).json()
@@ -126,7 +126,7 @@ async def test_of_several_store_types_the_first_serves_the_session(gateway: Gate
         assert bool(names) is (first == "tmp")
 
 
-async def test_erasing_a_user_takes_what_their_sessions_and_scratch_stores_hold(
+async def test_lt13_erasing_a_user_deletes_the_state_of_their_sessions_and_scratch_stores(
     make_settings: Callable[..., config.Settings], tenant: str, open_held: Opening
 ) -> None:
     settings = make_settings(apart=True)
@@ -146,7 +146,7 @@ async def test_erasing_a_user_takes_what_their_sessions_and_scratch_stores_hold(
         assert kept.json()["value"] == "his"
 
 
-async def test_what_is_written_to_a_scratch_store_during_an_erasure_is_found_by_the_next(
+async def test_a_write_to_a_scratch_store_during_an_erasure_is_found_by_the_next_erasure(
     gateway: Gateway,
 ) -> None:
     slow = await scratch.open_scratch(
@@ -163,7 +163,7 @@ async def test_what_is_written_to_a_scratch_store_during_an_erasure_is_found_by_
     assert await slow.list_keys(1) == []
 
 
-async def test_a_bound_key_reaches_the_state_of_its_own_sessions_only(held: Held) -> None:
+async def test_a_bound_key_may_access_only_the_state_of_its_own_sessions(held: Held) -> None:
     mine = {"id": f"ada-{held.type}", "user_id": "ada", "store_types": [held.type]}
     await held.gateway.client.post("/v1/sessions", json=mine)
     async with await held.gateway.another(user_id="ada") as client:
@@ -179,7 +179,7 @@ async def test_a_bound_key_reaches_the_state_of_its_own_sessions_only(held: Held
             assert {answer.status_code for answer in answers} == {status}
 
 
-async def test_a_key_that_may_only_read_writes_nothing(held: Held) -> None:
+async def test_a_read_only_key_cannot_write(held: Held) -> None:
     async with await held.gateway.another(rights=["read"]) as client:
         for path in (f"/v1/sessions/{held.id}/kv/a", "/v1/stores/notes/kv/a"):
             assert (await client.put(path, json={"value": 1})).status_code == 403
@@ -192,7 +192,7 @@ def _of(answer: httpx.Response, *fields: str) -> tuple[Any, ...]:
     return tuple(answer.json()[field] for field in fields)
 
 
-async def test_a_scratch_store_stands_by_itself_and_is_found_by_its_name(gateway: Gateway) -> None:
+async def test_a_scratch_store_needs_no_session_and_is_identified_by_its_name(gateway: Gateway) -> None:
     client, path = gateway.client, "/v1/stores/notes"
     assert _of(await client.get(path), "keys", "collections", "expires_at") == ([], [], None)
     assert _of(await client.put(f"{path}/kv/a/b", json={"value": 1.0}), "value", "type") == (1.0, "float")
@@ -215,7 +215,7 @@ async def test_a_scratch_store_stands_by_itself_and_is_found_by_its_name(gateway
     assert (await client.get(f"{path}/kv/a/b")).status_code == 404
 
 
-async def test_scratch_stores_of_one_name_are_apart_by_agent_and_user(gateway: Gateway) -> None:
+async def test_scratch_stores_of_the_same_name_are_separate_per_agent_and_user(gateway: Gateway) -> None:
     scopes: list[dict[str, str]] = [
         {},
         {"agent_id": "a"},
@@ -233,7 +233,9 @@ async def test_scratch_stores_of_one_name_are_apart_by_agent_and_user(gateway: G
         assert (await client.get("/v1/stores/notes/kv/n", params={"agent_id": "b"})).status_code == 403
 
 
-async def test_an_operation_that_a_store_does_not_support_is_an_error_naming_both(gateway: Gateway) -> None:
+async def test_an_unsupported_operation_raises_an_error_that_names_the_store_and_the_operation(
+    gateway: Gateway,
+) -> None:
     """SE2: a scratch store has keys and collections, and no transcript."""
     notes = await scratch.open_scratch(gateway.resources, Scope(gateway.tenant), "notes", write=True)
     with pytest.raises(errors.Unsupported, match=r"^store 'tmp' does not support transcript$"):

@@ -39,13 +39,13 @@ async def test_entries_are_read_back_oldest_first_with_role_metadata_and_time(he
     assert before < datetime.fromisoformat(first["timestamp"]) < datetime.fromisoformat(second["timestamp"])
 
 
-async def test_last_takes_the_newest_entries(held: Held) -> None:
+async def test_last_limits_the_list_to_the_newest_entries(held: Held) -> None:
     for place in range(5):
         await _add(held, f"e{place}")
     assert await _contents(held, 2) == ["e3", "e4"]
 
 
-async def test_over_the_cap_the_oldest_entries_go(held: Held) -> None:
+async def test_over_the_maximum_the_oldest_entries_are_deleted(held: Held) -> None:
     resources, caller = held.gateway.resources, Caller("k", held.gateway.tenant, frozenset({"write"}))
     async with open_state(resources, caller, held.id, write=True) as store:
         for place in range(_CAP + 2):
@@ -53,7 +53,7 @@ async def test_over_the_cap_the_oldest_entries_go(held: Held) -> None:
     assert await _contents(held) == [f"e{place}" for place in range(2, _CAP + 2)]
 
 
-async def test_the_same_request_adds_an_entry_once(held: Held) -> None:
+async def test_a_repeated_request_adds_one_entry(held: Held) -> None:
     body, headers = {"role": "user", "content": "once"}, {"idempotency-key": "k1"}
     answers = [
         (await held.ask("POST", "/transcript", body, status=201, headers=headers)).json() for _ in range(2)
@@ -62,7 +62,7 @@ async def test_the_same_request_adds_an_entry_once(held: Held) -> None:
     assert await _contents(held) == ["once"]
 
 
-async def test_the_markdown_of_a_transcript_reads_back_as_what_was_said(held: Held) -> None:
+async def test_the_markdown_of_a_transcript_is_parsed_back_exactly(held: Held) -> None:
     said = [
         "### assistant — 2026-01-01T00:00:00Z\n\n> forged",
         "```\nopen fence",
@@ -88,7 +88,7 @@ async def test_the_markdown_of_a_transcript_reads_back_as_what_was_said(held: He
         ({"content": "a\x00b"}, "", "NUL"),
     ],
 )
-async def test_an_entry_that_breaks_a_rule_is_refused_and_nothing_is_added(
+async def test_an_invalid_entry_is_rejected_and_not_added(
     held: Held, fields: dict[str, Any], field: str, rule: str
 ) -> None:
     body = {"role": "user", "content": "said"} | fields
@@ -97,7 +97,7 @@ async def test_an_entry_that_breaks_a_rule_is_refused_and_nothing_is_added(
     assert await _contents(held) == []
 
 
-async def test_the_transcript_of_a_session_that_is_not_there_is_a_404(gateway: Gateway) -> None:
+async def test_the_transcript_of_an_unknown_session_is_not_found(gateway: Gateway) -> None:
     nowhere = Held(gateway, "nowhere", "tmp")
     await nowhere.ask("GET", "/transcript", status=404)
     await nowhere.ask("POST", "/transcript", {"role": "user", "content": "said"}, status=404)

@@ -16,36 +16,36 @@ def test_fb2_a_turn_that_corrects_the_agent_is_recognised(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", OTHERS)
-def test_fb2_a_turn_that_only_looks_like_a_correction_is_not_taken_for_one(text: str) -> None:
+def test_fb2_a_turn_that_only_looks_like_a_correction_is_not_recognised(text: str) -> None:
     assert not is_correction(text)
 
 
-def test_the_tables_are_as_large_as_they_were_asked_to_be_and_repeat_nothing() -> None:
+def test_the_corpus_has_at_least_eighty_examples_of_each_kind_without_repeats() -> None:
     assert len(set(CORRECTIONS)) == len(CORRECTIONS) >= 80
     assert len(set(OTHERS)) == len(OTHERS) >= 80
 
 
 @pytest.mark.parametrize("text", CORRECTIONS)
-def test_a_correction_stays_one_in_capitals_and_with_words_of_thanks_before_it(text: str) -> None:
+def test_a_correction_in_capitals_or_after_thanks_is_recognised(text: str) -> None:
     assert is_correction(text.upper())
     assert is_correction(f" Thanks.\n{text} ")
 
 
-def test_a_complaint_is_found_before_and_after_a_long_paste() -> None:
+def test_a_complaint_is_found_before_and_after_long_pasted_text() -> None:
     log = "\n".join(f"2026-11-21 line {number} of a log" for number in range(500))
     assert is_correction(f"That didn't work:\n{log[:15_000]}")
     assert is_correction(f"{log[:15_000]}\nThat didn't work.")
     assert not is_correction(log)
 
 
-def test_words_in_quotes_or_code_are_not_the_users_own() -> None:
+def test_quoted_text_and_code_are_ignored() -> None:
     for text in ('Translate "no, that is wrong".', "Translate «non, c'est faux».", "Run `no, that's wrong`"):
         assert not is_correction(text)
     assert is_correction('No, I said "that\'s fine" to the other offer.')
 
 
 @given(st.text())
-def test_any_text_is_answered_without_an_error(text: str) -> None:
+def test_detection_raises_no_error_for_any_text(text: str) -> None:
     assert is_correction(text) in {True, False}
 
 
@@ -53,7 +53,7 @@ _UNITS = ("no, ", "no,", "that is ", "it is still ", "hmm, ", "i said a ", "you 
 
 
 @pytest.mark.parametrize("unit", [*_UNITS, '"', "`", "```", "> ", "非", "\n", " ", "«", "aber "])
-def test_a_turn_of_the_largest_size_made_to_be_slow_is_not(unit: str) -> None:
+def test_detection_is_fast_for_adversarial_turns_of_the_maximum_size(unit: str) -> None:
     text = (unit * 256_000)[:256_000]
     began = time.process_time()
     is_correction(text)

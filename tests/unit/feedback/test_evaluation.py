@@ -28,7 +28,7 @@ def _kept(detail: str | None) -> Evaluation:
     return Evaluation.model_validate_json(detail or "")
 
 
-def test_a_reply_is_read_field_by_field() -> None:
+def test_a_reply_is_parsed_field_by_field() -> None:
     assert _parse() == Evaluation(
         summary="Booked a table after first choosing the wrong day",
         tools_worked_well=("calendar",),
@@ -38,7 +38,7 @@ def test_a_reply_is_read_field_by_field() -> None:
     )
 
 
-def test_thoughts_fences_and_camel_case_are_understood() -> None:
+def test_thoughts_fences_and_camel_case_are_accepted() -> None:
     told = {
         "summary": "x",
         "toolsWorkedWell": ["a"],
@@ -52,7 +52,7 @@ def test_thoughts_fences_and_camel_case_are_understood() -> None:
     assert found.overall_quality is Quality.GOOD
 
 
-def test_a_summary_is_cut_to_its_first_fifteen_words() -> None:
+def test_a_summary_is_shortened_to_its_first_fifteen_words() -> None:
     words = [f"w{number}" for number in range(40)]
     assert _parse(summary="  ".join(words)).summary == " ".join(words[:15])
     assert _parse(summary=" ".join(words[:15])).summary == " ".join(words[:15])
@@ -70,13 +70,13 @@ def test_a_summary_is_cut_to_its_first_fifteen_words() -> None:
         {"summary": None},
     ],
 )
-def test_a_reply_without_a_summary_or_a_known_quality_is_no_evaluation(changes: dict[str, Any]) -> None:
+def test_a_reply_without_a_summary_or_a_known_quality_is_rejected(changes: dict[str, Any]) -> None:
     with pytest.raises(errors.InvalidModelReply):
         _parse(**changes)
 
 
 @pytest.mark.parametrize("reply", ["", "I can't judge that.", "[]", "<think>hm", '"good"'])
-def test_a_reply_without_an_object_is_no_evaluation(reply: str) -> None:
+def test_a_reply_without_an_object_is_rejected(reply: str) -> None:
     with pytest.raises(errors.InvalidModelReply):
         session_evaluation.parse(reply)
 
@@ -85,7 +85,7 @@ def test_a_reply_without_an_object_is_no_evaluation(reply: str) -> None:
     ("told", "read"),
     [(0, 0), (3, 3), (2.9, 2), (-4, 0), (True, 0), ("3", 0), (None, 0), (1e300, 1000), (float("nan"), 0)],
 )
-def test_corrections_are_a_number_that_can_be_believed(told: object, read: int) -> None:
+def test_the_number_of_corrections_is_limited_to_a_plausible_range(told: object, read: int) -> None:
     assert _parse(corrections_made=told).corrections_made == read
 
 
@@ -104,14 +104,14 @@ def test_tools_are_names_without_repeats(told: object, read: tuple[str, ...]) ->
     assert _parse(tools_worked_well=told).tools_worked_well == read
 
 
-def test_the_signal_that_keeps_a_judgement_gives_it_back() -> None:
+def test_an_evaluation_is_restored_from_its_signal() -> None:
     found = _parse()
     signal = found.signal()
     assert (signal.type, signal.summary) == (SignalType.SESSION_SUMMARY, found.summary)
     assert _kept(signal.detail) == found
 
 
-def test_the_largest_judgement_fits_into_a_signal_and_holds_nothing_unstorable() -> None:
+def test_the_largest_evaluation_fits_into_a_signal_and_has_only_storable_text() -> None:
     nasty = [f'{number}\\"\x00\x01\ud800' + '"' * 90 for number in range(40)]
     found = _parse(summary='"' * 9000, tools_worked_well=nasty, tools_failed_or_missed=nasty)
     detail = found.signal().detail

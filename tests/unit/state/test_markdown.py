@@ -42,12 +42,12 @@ _AT = datetime(2026, 5, 4, 8, 15, tzinfo=UTC)
         TranscriptEntry(Role.ASSISTANT, "\x00\r### user", {}, _AT),
     ]
 )
-def test_a_transcript_reads_back_as_what_was_rendered(entries: list[TranscriptEntry]) -> None:
+def test_a_rendered_transcript_is_parsed_back_exactly(entries: list[TranscriptEntry]) -> None:
     assert transcript_reader.parse(markdown.render(entries)) == entries
 
 
 @given(_ENTRIES)
-def test_only_heads_of_entries_begin_a_line_outside_the_quote(entries: list[TranscriptEntry]) -> None:
+def test_only_entry_headings_begin_a_line_outside_the_quote(entries: list[TranscriptEntry]) -> None:
     lines = markdown.render(entries).splitlines()  # at every character that anybody takes for an end
     outside = [line for line in lines if line and not line.startswith("> ")]
     assert len(outside) == len(entries)

@@ -17,7 +17,7 @@ from tests.unit.values.strategies import COLLECTIONS
 
 
 @given(COLLECTIONS)
-def test_every_collection_survives_json_and_the_parts_that_stores_keep(collection: Collection) -> None:
+def test_every_collection_survives_json_and_its_stored_parts(collection: Collection) -> None:
     kind = collection_codec.collection_type(collection)
     told = json.loads(json.dumps(collection_codec.encode_collection(collection), allow_nan=False))
     assert collection_codec.decode_collection(kind, told) == collection
@@ -79,7 +79,7 @@ def test_a_tuple_orders_its_values_and_never_changes() -> None:
     assert held != List([Int(1), Str("x")])
 
 
-def test_rows_of_a_vec_are_named_by_place_or_by_label() -> None:
+def test_rows_of_a_vec_are_addressed_by_position_or_label() -> None:
     plain = Vec.of_numbers([[1, 2], [3, 4]])
     assert (plain.keys(), plain.get(1), plain.get(2), len(plain)) == ([0, 1], (3.0, 4.0), None, 2)
     plain.set(0, [5, 6])
@@ -94,7 +94,7 @@ def test_rows_of_a_vec_are_named_by_place_or_by_label() -> None:
     assert labelled == Vec.of_numbers([[3, 4]], ["b"])
 
 
-def test_a_vec_refuses_what_has_no_place_in_it() -> None:
+def test_a_vec_rejects_invalid_rows_shapes_and_labels() -> None:
     single, rows = Vec.of_numbers([1, 2]), Vec.of_numbers([[1, 2]])
     assert (len(single), single.get(0), single.delete(0)) == (1, (1.0, 2.0), False)
     wrong: list[tuple[Vec, Any, Any]] = [
@@ -113,11 +113,11 @@ def test_a_vec_refuses_what_has_no_place_in_it() -> None:
             Vec(shape, b"\x00" * 4, labels)
 
 
-def test_numbers_of_a_vec_are_kept_as_little_endian_bytes_of_32_bits() -> None:
+def test_numbers_of_a_vec_are_stored_as_little_endian_32_bit_floats() -> None:
     assert Vec.of_numbers([1.0, -2.0]).data == b"\x00\x00\x80\x3f\x00\x00\x00\xc0"
 
 
-def test_a_vec_comes_back_as_an_array_of_numpy() -> None:
+def test_a_vec_converts_to_a_numpy_array() -> None:
     vec = Vec.of_numbers([[1, 2, 3], [4, 5, 6]])
     array = vec.numpy()
     assert (array.dtype, array.shape, array.tolist()) == (np.dtype("<f4"), (2, 3), [[1, 2, 3], [4, 5, 6]])
@@ -127,7 +127,7 @@ def test_a_vec_comes_back_as_an_array_of_numpy() -> None:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_a_tensor_of_every_type_comes_back_as_the_array_it_was(dtype: str) -> None:
+def test_a_tensor_of_every_type_converts_to_its_original_array(dtype: str) -> None:
     array = np.arange(6).reshape(1, 2, 3).astype(dtype)
     tensor = Tensor(dtype, array.shape, array.tobytes())
     np.testing.assert_array_equal(tensor.numpy(), array)
@@ -136,7 +136,7 @@ def test_a_tensor_of_every_type_comes_back_as_the_array_it_was(dtype: str) -> No
     assert (tensor.get(0, 2, 0), tensor.get(0, 0), len(tensor), tensor.is_empty) == (None, None, 6, False)
 
 
-def test_numpy_is_told_when_another_type_would_need_a_copy() -> None:
+def test_converting_to_another_type_without_a_copy_raises_an_error() -> None:
     tensor = Tensor("int8", (2,), b"\x01\x02")
     assert np.array(tensor, copy=True).flags.writeable
     assert not np.asarray(tensor).flags.writeable
@@ -145,7 +145,9 @@ def test_numpy_is_told_when_another_type_would_need_a_copy() -> None:
 
 
 @pytest.mark.parametrize("kind", ["list", "set", "tuple", "doc", "block"])
-def test_a_collection_of_too_many_values_is_refused_and_one_at_the_limit_is_not(kind: str) -> None:
+def test_a_collection_over_the_limit_of_values_is_rejected_and_one_at_the_limit_is_accepted(
+    kind: str,
+) -> None:
     """Decoding more would keep everybody else waiting."""
     named = kind in {"doc", "block"}
 

@@ -22,7 +22,7 @@ from tests.unit.values.strategies import FLOATS, VALUES
 @example(Float.of_bits("fff8000000000000"))
 @example(Int(INT_MIN))
 @example(Obj(b"\x00\xff", {"a": ""}))
-def test_every_value_survives_json_and_the_text_that_stores_keep(value: Value) -> None:
+def test_every_value_survives_json_and_its_stored_text(value: Value) -> None:
     assert json_codec.loads(json_codec.dumps(value)) == value
     assert json_codec.decode(json.loads(json.dumps(json_codec.encode(value), allow_nan=False))) == value
     assert json_codec.decode(orjson.loads(orjson.dumps(json_codec.encode(value)))) == value
@@ -32,7 +32,7 @@ def test_every_value_survives_json_and_the_text_that_stores_keep(value: Value) -
 @example(0, 1 << 63)
 @example(0x7FF8 << 48, 0x7FF8 << 48)
 @example(0x7FF8 << 48, (0x7FF8 << 48) + 1)
-def test_floats_are_equal_when_their_bits_are_and_only_then(one: int, other: int) -> None:
+def test_floats_are_equal_exactly_when_their_bits_are_equal(one: int, other: int) -> None:
     first, second = Float.of_bits(f"{one:016x}"), Float.of_bits(f"{other:016x}")
     assert (first == second) is (one == other)
     assert first == Float.of_bits(first.bits)
@@ -52,7 +52,7 @@ def test_the_bits_of_a_float_are_16_hexadecimal_digits_and_nothing_else(bits: st
 
 
 @given(FLOATS)
-def test_the_wire_of_a_float_never_reads_as_another_variant(value: Float) -> None:
+def test_an_encoded_float_is_never_decoded_as_another_variant(value: Float) -> None:
     assert isinstance(json_codec.loads(json_codec.dumps(value)), Float)
 
 
@@ -73,7 +73,7 @@ def test_an_integer_out_of_bounds_is_an_error_and_never_wraps(number: int) -> No
         json_codec.decode({"type": "int", "value": str(number)})
 
 
-def test_the_bounds_themselves_are_integers() -> None:
+def test_the_smallest_and_the_largest_integer_are_valid() -> None:
     assert [json_codec.decode(number) for number in (INT_MIN, INT_MAX)] == [Int(INT_MIN), Int(INT_MAX)]
 
 
@@ -93,7 +93,7 @@ def test_the_bounds_themselves_are_integers() -> None:
         ({"type": "obj", "data": "AA=="}, Obj(b"\x00")),
     ],
 )
-def test_a_value_may_tell_its_type(told: Any, value: Value) -> None:
+def test_a_value_may_name_its_type(told: Any, value: Value) -> None:
     assert json_codec.decode(told) == value
     assert json_codec.type_of(value) == type(value).__name__.lower()
 
@@ -126,12 +126,12 @@ def test_a_value_may_tell_its_type(told: Any, value: Value) -> None:
         "a\ud800b",
     ],
 )
-def test_what_is_no_value_is_an_error_that_names_the_field(told: Any) -> None:
+def test_an_invalid_value_raises_an_error_that_names_the_field(told: Any) -> None:
     with pytest.raises(errors.Invalid, match=r"^plan: "):
         json_codec.decode(told, "plan")
 
 
-def test_the_constructors_take_nothing_but_their_own_type() -> None:
+def test_constructors_accept_only_their_own_type() -> None:
     wrong: list[Any] = [(Bool, 1), (Int, True), (Int, 1.0), (Float, 1), (Str, b"x"), (Obj, "x")]
     for variant, value in wrong:
         with pytest.raises(errors.Invalid):

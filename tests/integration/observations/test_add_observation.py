@@ -1,4 +1,4 @@
-"""SE10: facts, summaries and reflections are attached to a session, kept, listed, and go with it."""
+"""SE10: facts, summaries and reflections of a session are stored, listed and deleted with the session."""
 
 import asyncio
 import json
@@ -16,19 +16,19 @@ from shared.foundation.scope import Caller
 from tests.badinput import problem
 from tests.conftest import Gateway
 from tests.draining import drain, make_due
-from tests.integration.observations.conftest import found, observe
+from tests.integration.observations.conftest import add_observation, search_contents
 from tests.journey.agent import Agent, Json, until, word
 
 
-async def listed(agent: Agent, session: str, **query: Any) -> list[Json]:
+async def list_observations(agent: Agent, session: str, **query: Any) -> list[Json]:
     return list((await agent.ask("GET", f"/v1/sessions/{session}/observations", params=query))["results"])
 
 
-async def test_an_observation_is_kept_as_it_was_told_with_the_agent_and_user_of_its_session(
+async def test_an_observation_is_stored_unchanged_with_the_agent_and_user_of_its_session(
     agent: Agent,
 ) -> None:
     session = await agent.session(agent_id="support", user_id="ada")
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "kind": "fact",
         "content": "Ada flies from Hamburg.",
         "data": {"home": {"airport": "HAM", "rank": 1, "share": 0.25, "gates": [None, True]}},
@@ -36,45 +36,50 @@ async def test_an_observation_is_kept_as_it_was_told_with_the_agent_and_user_of_
         "metadata": {"source": "form"},
         "observed_at": "2026-01-02T03:04:05Z",
     }
-    kept = await observe(agent, session, **told)
-    assert kept.items() >= told.items()
-    assert (kept["session_id"], kept["agent_id"], kept["user_id"]) == (session, "support", "ada")
-    assert UUID(kept["id"]).version == 7
-    assert await listed(agent, session) == [kept]
+    observation = await add_observation(agent, session, **fields)
+    assert observation.items() >= fields.items()
+    owner = (observation["session_id"], observation["agent_id"], observation["user_id"])
+    assert owner == (session, "support", "ada")
+    assert UUID(observation["id"]).version == 7
+    assert await list_observations(agent, session) == [observation]
 
 
-async def test_an_observation_needs_no_more_than_a_kind_and_a_content(agent: Agent) -> None:
-    kept = await observe(agent, await agent.session(), "The user was in a hurry.", "reflection")
-    assert (kept["data"], kept["tags"], kept["metadata"], kept["observed_at"]) == (None, [], {}, None)
+async def test_an_observation_requires_only_a_kind_and_a_content(agent: Agent) -> None:
+    session = await agent.session()
+    observation = await add_observation(agent, session, "The user was in a hurry.", "reflection")
+    optional = {name: observation[name] for name in ("data", "tags", "metadata", "observed_at")}
+    assert optional == {"data": None, "tags": [], "metadata": {}, "observed_at": None}
 
 
-async def test_observations_are_listed_by_page_the_newest_first_and_by_kind(agent: Agent) -> None:
+async def test_observations_are_listed_in_pages_newest_first_and_filtered_by_kind(agent: Agent) -> None:
     session, other = await agent.session(), await agent.session()
     kinds = ["fact", "summary", "reflection", "fact", "fact"]
-    told = [(await observe(agent, session, f"number {n}", kind))["id"] for n, kind in enumerate(kinds)]
-    await observe(agent, other, "elsewhere")
-    seen, cursor, pages = [], None, 0
+    ids = [(await add_observation(agent, session, f"number {n}", kind))["id"] for n, kind in enumerate(kinds)]
+    await add_observation(agent, other, "elsewhere")
+    listed_ids, cursor, pages = [], None, 0
     while pages == 0 or cursor is not None:
         query = {"limit": 2} | ({"cursor": cursor} if cursor else {})
         page = await agent.ask("GET", f"/v1/sessions/{session}/observations", params=query)
-        seen += [one["id"] for one in page["results"]]
+        listed_ids += [observation["id"] for observation in page["results"]]
         cursor, pages = page["next_cursor"], pages + 1
-    assert (seen, pages) == (told[::-1], 3)
-    assert [one["id"] for one in await listed(agent, session, kind="fact")] == [told[4], told[3], told[0]]
+    assert (listed_ids, pages) == (ids[::-1], 3)
+    facts = await list_observations(agent, session, kind="fact")
+    assert [observation["id"] for observation in facts] == [ids[4], ids[3], ids[0]]
 
 
-async def test_the_same_request_sent_again_observes_once_and_is_answered_the_same(agent: Agent) -> None:
+async def test_a_repeated_request_adds_one_observation_and_returns_the_same_response(agent: Agent) -> None:
     session = await agent.session()
     path, body = f"/v1/sessions/{session}/observations", {"kind": "fact", "content": "once"}
     headers = {"idempotency-key": "the-one"}
-    sent = [
+    requests = [
         agent.client.post(path, json=body, headers=headers),
         agent.client.post(path, json=body, headers=headers),
     ]
-    answers = {answer.status_code for answer in await asyncio.gather(*sent)}
-    again = await agent.client.post(path, json=body, headers=headers)
-    assert answers <= {HTTPStatus.CREATED, HTTPStatus.CONFLICT}  # a twin that is still at work
-    assert [again.json()] == await listed(agent, session)
+    statuses = {response.status_code for response in await asyncio.gather(*requests)}
+    repeated = await agent.client.post(path, json=body, headers=headers)
+    # A conflict means that the other request is still being processed.
+    assert statuses <= {HTTPStatus.CREATED, HTTPStatus.CONFLICT}
+    assert [repeated.json()] == await list_observations(agent, session)
     changed = await agent.client.post(path, json=body | {"content": "twice"}, headers=headers)
     assert changed.status_code == HTTPStatus.CONFLICT
 
@@ -82,7 +87,7 @@ async def test_the_same_request_sent_again_observes_once_and_is_answered_the_sam
 NESTED: list[Any] = []
 for _ in range(300):
     NESTED = [NESTED]
-REFUSED: list[tuple[str, str, dict[str, Any]]] = [
+INVALID: list[tuple[str, str, dict[str, Any]]] = [
     ("kind", "fact", {"kind": "rumour"}),
     ("kind", "fact", {"kind": None}),
     ("content", "blank", {"content": " \n"}),
@@ -104,19 +109,21 @@ REFUSED: list[tuple[str, str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("field", "rule", "body"), REFUSED)
-async def test_what_breaks_a_rule_is_refused_by_field_and_rule_and_nothing_is_stored(
+@pytest.mark.parametrize(("field", "rule", "body"), INVALID)
+async def test_an_invalid_observation_is_rejected_with_field_and_rule_and_not_stored(
     gateway: Gateway, agent: Agent, field: str, rule: str, body: dict[str, Any]
 ) -> None:
     session = await agent.session()
     content = json.dumps({"kind": "fact", "content": "a fact"} | body).encode()
     headers = {"content-type": "application/json"}
-    answer = await agent.client.post(f"/v1/sessions/{session}/observations", content=content, headers=headers)
-    assert problem.names(answer, field, rule), answer.text
-    assert await listed(agent, session) == []
+    response = await agent.client.post(
+        f"/v1/sessions/{session}/observations", content=content, headers=headers
+    )
+    assert problem.names(response, field, rule), response.text
+    assert await list_observations(agent, session) == []
 
 
-async def test_an_unknown_session_is_not_found_and_neither_is_that_of_a_key_bound_elsewhere(
+async def test_an_unknown_session_and_a_session_outside_the_binding_of_a_key_are_not_found(
     gateway: Gateway, agent: Agent
 ) -> None:
     path = f"/v1/sessions/{await agent.session(agent_id='one', user_id='ada')}/observations"
@@ -128,58 +135,61 @@ async def test_an_unknown_session_is_not_found_and_neither_is_that_of_a_key_boun
     assert (await agent.ask("GET", path))["results"] == []
 
 
-async def test_closing_a_session_takes_its_observations_with_their_vectors_and_repeated_answers(
+async def test_deleting_a_session_deletes_its_observations_embeddings_and_stored_responses(
     embedding: Gateway,
 ) -> None:
     agent, secret = Agent(embedding.client, embedding.tenant), word()
     session = await agent.session()
     path = f"/v1/sessions/{session}/observations"
-    sent: dict[str, Any] = {"json": {"kind": "fact", "content": secret}, "headers": {"idempotency-key": "k"}}
-    assert (await agent.client.post(path, **sent)).status_code == HTTPStatus.CREATED
+    request: dict[str, Any] = {
+        "json": {"kind": "fact", "content": secret},
+        "headers": {"idempotency-key": "k"},
+    }
+    assert (await agent.client.post(path, **request)).status_code == HTTPStatus.CREATED
     await make_due(embedding.resources)
     await drain(embedding.resources)
-    assert await found(agent, secret) == [secret]
+    assert await search_contents(agent, secret) == [secret]
     await agent.ask("DELETE", f"/v1/sessions/{session}")
-    assert await found(agent, secret) == []
+    assert await search_contents(agent, secret) == []
     for table in ("observation", "embedding_cache"):
         async with embedding.resources.postgres.for_tenant(embedding.tenant) as connection:
-            left = await connection.scalar(text(f"SELECT count(*) FROM {table}"))  # noqa: S608
-        assert left == 0, table
+            count = await connection.scalar(text(f"SELECT count(*) FROM {table}"))  # noqa: S608
+        assert count == 0, table
     await agent.session(id=session)
-    again = await agent.client.post(path, **sent)
-    assert again.status_code == HTTPStatus.CONFLICT
-    assert secret not in again.text
+    repeated = await agent.client.post(path, **request)
+    assert repeated.status_code == HTTPStatus.CONFLICT
+    assert secret not in repeated.text
 
 
-async def test_erasing_a_user_takes_what_was_observed_of_them_and_counts_it(agent: Agent) -> None:
-    """LT13."""
+async def test_lt13_erasing_a_user_deletes_their_observations_and_counts_them_in_the_receipt(
+    agent: Agent,
+) -> None:
     secret = word()
     for user in ("ada", "bob"):
-        await observe(agent, await agent.session(user_id=user), f"{secret} of {user}")
+        await add_observation(agent, await agent.session(user_id=user), f"{secret} of {user}")
     receipt = await agent.ask("DELETE", "/v1/users/ada")
     assert receipt["erased"].items() >= {"observations": 1, "turns": 0, "sessions": 1}.items()
-    assert await found(agent, secret, user_id="ada") == []
-    assert await found(agent, secret, user_id="bob") == [f"{secret} of bob"]
+    assert await search_contents(agent, secret, user_id="ada") == []
+    assert await search_contents(agent, secret, user_id="bob") == [f"{secret} of bob"]
 
 
-async def test_what_is_being_observed_while_its_user_is_erased_goes_with_them_out_of_the_index_too(
+async def test_lt13_an_observation_that_is_written_during_an_erasure_is_erased_too(
     gateway: Gateway, agent: Agent
 ) -> None:
-    """LT13: who erases waits for who writes, and only then looks at what there is."""
+    """The erasure waits for the writer and reads the observations afterwards."""
     session, postgres = await agent.session(user_id="ada"), gateway.resources.postgres
     caller = Caller("a writer", gateway.tenant, frozenset({"write"}))
     async with postgres.for_tenant(gateway.tenant) as writing:
-        held = await get_session(writing, caller, session, 60, lock=True)
-        await observation_queries.insert_rows(
-            writing, held, ObservationDraft(kind=ObservationKind.FACT, content=word())
-        )
-        writer = await writing.scalar(text("SELECT pg_backend_pid()"))
+        locked_session = await get_session(writing, caller, session, 60, lock=True)
+        draft = ObservationDraft(kind=ObservationKind.FACT, content=word())
+        await observation_queries.insert_rows(writing, locked_session, draft)
+        writer_pid = await writing.scalar(text("SELECT pg_backend_pid()"))
         erasing = asyncio.create_task(agent.ask("DELETE", "/v1/users/ada"))
 
-        async def waits() -> bool:
+        async def is_waiting() -> bool:
             blocked = "SELECT count(*) FROM pg_stat_activity WHERE :writer = ANY(pg_blocking_pids(pid))"
             async with postgres.for_tenant(gateway.tenant) as connection:
-                return bool(await connection.scalar(text(blocked), {"writer": writer}))
+                return bool(await connection.scalar(text(blocked), {"writer": writer_pid}))
 
-        await until(waits)
+        await until(is_waiting)
     assert (await erasing)["erased"]["observations"] == 1
