@@ -1,4 +1,4 @@
-"""Reads a transcript's Markdown back, as whoever is given one may."""
+"""Parse the Markdown of a transcript, as a client could."""
 
 import json
 import re
@@ -16,13 +16,13 @@ _ENTRY = re.compile(
 
 
 def parse(text: str) -> list[TranscriptEntry]:
-    """Return the entries of a transcript that `shared.conversation.state.markdown` wrote."""
+    """Return the entries of a transcript that `shared.conversation.state.markdown` rendered."""
     return [
         TranscriptEntry(
-            Role(found["role"]),
-            _MARKED_LINE_END.sub(r"\1", found["content"]),
-            json.loads(found["metadata"] or "{}"),
-            datetime.fromisoformat(found["time"]),
+            Role(match["role"]),
+            _MARKED_LINE_END.sub(r"\1", match["content"]),
+            json.loads(match["metadata"] or "{}"),
+            datetime.fromisoformat(match["time"]),
         )
-        for found in _ENTRY.finditer(text)
+        for match in _ENTRY.finditer(text)
     ]

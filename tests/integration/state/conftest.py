@@ -1,4 +1,4 @@
-"""A session to keep things in: once in Postgres, once in Redis, and nothing else differs."""
+"""Sessions with state in Postgres and in Redis. Every test runs on both and must have the same result."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -9,63 +9,65 @@ import pytest
 
 from tests.conftest import Gateway
 
-TYPES = ("basic_session", "tmp")
+STORE_TYPES = ("basic_session", "tmp")
 
 
 @dataclass(frozen=True)
-class Held:
-    """A session of one store type, asked over HTTP."""
+class SessionClient:
+    """A session of one store type, used over HTTP."""
 
     gateway: Gateway
     id: str
     type: str
 
-    async def ask(
+    async def request(
         self, method: str, path: str = "", body: Any = None, *, status: int = 200, **options: Any
     ) -> httpx.Response:
-        """Ask something of the session; fail unless it is answered as expected."""
+        """Send a request to a path of the session; fail unless the response has the expected status."""
         if body is not None:
             options["json"] = body
-        answer = await self.gateway.client.request(method, f"/v1/sessions/{self.id}{path}", **options)
-        assert answer.status_code == status, answer.text
-        return answer
+        response = await self.gateway.client.request(method, f"/v1/sessions/{self.id}{path}", **options)
+        assert response.status_code == status, response.text
+        return response
 
     async def read(self, path: str, **options: Any) -> Any:
-        """Return what is there."""
-        return (await self.ask("GET", path, **options)).json()
+        """Return the JSON at a path of the session."""
+        return (await self.request("GET", path, **options)).json()
 
     async def set(self, key: str, value: Any) -> Any:
         """Write a key."""
-        return (await self.ask("PUT", f"/kv/{key}", {"value": value})).json()
+        return (await self.request("PUT", f"/kv/{key}", {"value": value})).json()
 
     async def keys(self) -> list[str]:
-        """Return the keys, up to a hundred, in their order."""
+        """Return up to a hundred keys in their order."""
         return [entry["key"] for entry in (await self.read("/kv?limit=100"))["results"]]
 
-    async def put(self, label: str, kind: str, value: Any, **options: Any) -> str:
-        """Write a collection and return its entity tag."""
+    async def put(self, label: str, collection_type: str, value: Any, **options: Any) -> str:
+        """Write a collection and return its ETag."""
         index = options.pop("index", False)
-        body = {"type": kind, "value": value, "index": index}
-        return str((await self.ask("PUT", f"/collections/{label}", body, **options)).headers["etag"])
+        body = {"type": collection_type, "value": value, "index": index}
+        return str((await self.request("PUT", f"/collections/{label}", body, **options)).headers["etag"])
 
 
-Opening = Callable[..., Awaitable[Held]]
+OpenSession = Callable[..., Awaitable[SessionClient]]
 
 
 @pytest.fixture
-def open_held() -> Opening:
-    """Return what opens a session of a store type in a gateway."""
+def open_session() -> OpenSession:
+    """Return a function that opens a session of a store type."""
 
-    async def opened(gateway: Gateway, store_type: str, **fields: Any) -> Held:
+    async def open_with_store_type(gateway: Gateway, store_type: str, **fields: Any) -> SessionClient:
         body = {"store_types": [store_type], **fields}
-        answer = await gateway.client.post("/v1/sessions", json=body)
-        assert answer.status_code == 201, answer.text
-        return Held(gateway, answer.json()["id"], store_type)
+        response = await gateway.client.post("/v1/sessions", json=body)
+        assert response.status_code == 201, response.text
+        return SessionClient(gateway, response.json()["id"], store_type)
 
-    return opened
+    return open_with_store_type
 
 
-@pytest.fixture(params=TYPES)
-async def held(gateway: Gateway, open_held: Opening, request: pytest.FixtureRequest) -> Held:
-    """A session of each store type in turn: what holds for one must hold for the other."""
-    return await open_held(gateway, request.param)
+@pytest.fixture(params=STORE_TYPES)
+async def session(
+    gateway: Gateway, open_session: OpenSession, request: pytest.FixtureRequest
+) -> SessionClient:
+    """A session of each store type in turn."""
+    return await open_session(gateway, request.param)

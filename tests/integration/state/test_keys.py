@@ -10,9 +10,9 @@ from shared.conversation.values.value import Bool, Float, Int, Obj, Str, Value
 from shared.foundation.scope import Caller
 from tests.badinput import problem
 from tests.conftest import Gateway, serving
-from tests.integration.state.conftest import TYPES, Held, Opening
+from tests.integration.state.conftest import STORE_TYPES, OpenSession, SessionClient
 
-_CAP = 200
+_MAX_KEYS = 200
 
 VALUES: list[tuple[Any, str]] = [
     (True, "bool"),
@@ -29,18 +29,19 @@ VALUES: list[tuple[Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("value", "type_"), VALUES)
+@pytest.mark.parametrize(("value", "value_type"), VALUES)
 async def test_a_value_of_every_type_is_read_back_as_it_was_written(
-    held: Held, value: Any, type_: str
+    session: SessionClient, value: Any, value_type: str
 ) -> None:
-    written = await held.set("plan", value)
-    read = await held.read("/kv/plan")
-    assert read == written
-    assert (read["key"], read["type"], repr(read["value"])) == ("plan", type_, repr(value))
-    assert read["updated_at"].endswith("Z")
+    written_key = await session.set("plan", value)
+    stored_key = await session.read("/kv/plan")
+    assert stored_key == written_key
+    assert (stored_key["key"], stored_key["type"]) == ("plan", value_type)
+    assert repr(stored_key["value"]) == repr(value)
+    assert stored_key["updated_at"].endswith("Z")
 
 
-async def test_values_of_python_callers_keep_their_bits(held: Held) -> None:
+async def test_values_of_python_callers_keep_their_bits(session: SessionClient) -> None:
     values: list[Value] = [
         Float(math.nan),
         Float.of_bits("7ff0000000000001"),
@@ -50,11 +51,11 @@ async def test_values_of_python_callers_keep_their_bits(held: Held) -> None:
         Str("1"),
         Obj(bytes(range(256)), {"name": "all"}),
     ]
-    resources, caller = held.gateway.resources, Caller("k", held.gateway.tenant, frozenset({"write"}))
-    async with open_state(resources, caller, held.id, write=True) as store:
-        for place, value in enumerate(values):
-            await store.set_key(f"{place}", value)
-    async with open_state(resources, caller, held.id) as store:
+    resources, caller = session.gateway.resources, Caller("k", session.gateway.tenant, frozenset({"write"}))
+    async with open_state(resources, caller, session.id, write=True) as store:
+        for position, value in enumerate(values):
+            await store.set_key(f"{position}", value)
+    async with open_state(resources, caller, session.id) as store:
         assert [entry.value for entry in await store.list_keys(10)] == values
 
 
@@ -74,105 +75,107 @@ async def test_values_of_python_callers_keep_their_bits(held: Held) -> None:
         ({"kind": "int", "value": 1}, "must be true, false"),
     ],
 )
-async def test_an_invalid_value_is_rejected_and_never_wraps(held: Held, value: Any, rule: str) -> None:
-    answer = await held.ask("PUT", "/kv/plan", {"value": value}, status=422)
-    assert problem.names(answer, "value", rule), answer.text
-    assert await held.keys() == []
+async def test_an_invalid_value_is_rejected_and_never_wraps(
+    session: SessionClient, value: Any, rule: str
+) -> None:
+    response = await session.request("PUT", "/kv/plan", {"value": value}, status=422)
+    assert problem.names(response, "value", rule), response.text
+    assert await session.keys() == []
 
 
-async def test_a_number_that_is_not_valid_json_is_rejected(held: Held) -> None:
+async def test_a_number_that_is_not_valid_json_is_rejected(session: SessionClient) -> None:
     for raw in ('{"value": NaN}', '{"value": 1e999}'):
         headers = {"content-type": "application/json"}
-        answer = await held.ask("PUT", "/kv/plan", status=422, content=raw, headers=headers)
-        assert problem.names(answer, "value")
+        response = await session.request("PUT", "/kv/plan", status=422, content=raw, headers=headers)
+        assert problem.names(response, "value")
 
 
-async def test_keys_are_listed_in_the_order_of_their_last_write(held: Held) -> None:
+async def test_keys_are_listed_in_the_order_of_their_last_write(session: SessionClient) -> None:
     for key in ("a", "b", "c", "d"):
-        await held.set(key, key)
-    await held.set("b", "again")
-    assert await held.keys() == ["a", "c", "d", "b"]
+        await session.set(key, key)
+    await session.set("b", "again")
+    assert await session.keys() == ["a", "c", "d", "b"]
 
 
-async def test_the_list_of_keys_is_read_page_by_page(held: Held) -> None:
-    for place in range(7):
-        await held.set(f"k{place}", place)
-    found, cursor = [], ""
+async def test_the_list_of_keys_is_read_page_by_page(session: SessionClient) -> None:
+    for position in range(7):
+        await session.set(f"k{position}", position)
+    values, cursor = [], ""
     while cursor is not None:
-        told = await held.read("/kv", params={"limit": 3} | ({"cursor": cursor} if cursor else {}))
-        found += [entry["value"] for entry in told["results"]]
-        cursor = told["next_cursor"]
-    assert found == list(range(7))
+        page = await session.read("/kv", params={"limit": 3} | ({"cursor": cursor} if cursor else {}))
+        values += [entry["value"] for entry in page["results"]]
+        cursor = page["next_cursor"]
+    assert values == list(range(7))
 
 
-async def test_over_the_maximum_the_key_written_least_recently_is_deleted(held: Held) -> None:
-    for place in range(_CAP):
-        await held.set(f"k{place}", place)
-    await held.set("k0", "again")
-    await held.set("one more", 1)
-    await held.ask("GET", "/kv/k1", status=404)
-    assert (await held.read("/kv/k0"))["value"] == "again"
-    cap = (await held.read("/files/kv.json"))["order"]
-    assert (len(cap), cap[0], cap[-1]) == (_CAP, "k2", "one more")
+async def test_over_the_maximum_the_key_written_least_recently_is_deleted(session: SessionClient) -> None:
+    for position in range(_MAX_KEYS):
+        await session.set(f"k{position}", position)
+    await session.set("k0", "again")
+    await session.set("one more", 1)
+    await session.request("GET", "/kv/k1", status=404)
+    assert (await session.read("/kv/k0"))["value"] == "again"
+    keys = (await session.read("/files/kv.json"))["order"]
+    assert (len(keys), keys[0], keys[-1]) == (_MAX_KEYS, "k2", "one more")
 
 
-@pytest.mark.parametrize("store_type", TYPES)
+@pytest.mark.parametrize("store_type", STORE_TYPES)
 async def test_a_lowered_maximum_applies_from_the_next_write_on(
-    make_settings: Any, tenant: str, open_held: Opening, store_type: str
+    make_settings: Any, tenant: str, open_session: OpenSession, store_type: str
 ) -> None:
     async with serving(make_settings(), tenant) as gateway:
-        held = await open_held(gateway, store_type, id="older")
+        session = await open_session(gateway, store_type, id="older")
         for key in ("a", "b", "c", "d"):
-            await held.set(key, 1)
+            await session.set(key, 1)
     async with serving(make_settings(session_max_keys=2), tenant) as gateway:
-        held = Held(gateway, "older", store_type)
-        await held.set("e", 1)
-        assert await held.keys() == ["d", "e"]
+        session = SessionClient(gateway, "older", store_type)
+        await session.set("e", 1)
+        assert await session.keys() == ["d", "e"]
 
 
-async def test_an_unknown_key_is_not_found_and_deleting_it_reports_false(held: Held) -> None:
-    answer = await held.ask("GET", "/kv/nothing", status=404)
-    assert problem.read(answer)["detail"] == "key not found: nothing"
-    assert (await held.ask("DELETE", "/kv/nothing")).json() == {"key": "nothing", "deleted": False}
-    await held.set("plan", 1)
-    assert (await held.ask("DELETE", "/kv/plan")).json() == {"key": "plan", "deleted": True}
-    await held.ask("GET", "/kv/plan", status=404)
-    assert await held.keys() == []
+async def test_an_unknown_key_is_not_found_and_deleting_it_reports_false(session: SessionClient) -> None:
+    response = await session.request("GET", "/kv/nothing", status=404)
+    assert problem.read(response)["detail"] == "key not found: nothing"
+    assert (await session.request("DELETE", "/kv/nothing")).json() == {"key": "nothing", "deleted": False}
+    await session.set("plan", 1)
+    assert (await session.request("DELETE", "/kv/plan")).json() == {"key": "plan", "deleted": True}
+    await session.request("GET", "/kv/plan", status=404)
+    assert await session.keys() == []
 
 
 @pytest.mark.parametrize("key", ["", "a/b", "kv/turns/files", "transcript", "a b", "ключ", "x" * 256, "a//b"])
-async def test_any_text_that_a_url_can_contain_is_a_key(held: Held, key: str) -> None:
-    await held.set(key, key)
-    assert (await held.read(f"/kv/{key}"))["key"] == key
-    assert await held.keys() == [key]
-    assert (await held.ask("DELETE", f"/kv/{key}")).json()["deleted"] is True
+async def test_any_text_that_a_url_can_contain_is_a_key(session: SessionClient, key: str) -> None:
+    await session.set(key, key)
+    assert (await session.read(f"/kv/{key}"))["key"] == key
+    assert await session.keys() == [key]
+    assert (await session.request("DELETE", f"/kv/{key}")).json()["deleted"] is True
 
 
 @pytest.mark.parametrize(
     ("key", "status", "rule"), [("x" * 257, 413, "at most 256"), ("a/%2e%2e/b", 422, "'..' segment")]
 )
 async def test_a_key_that_could_not_be_read_back_is_rejected(
-    held: Held, key: str, status: int, rule: str
+    session: SessionClient, key: str, status: int, rule: str
 ) -> None:
-    answer = await held.ask("PUT", f"/kv/{key}", {"value": 1}, status=status)
-    assert problem.names(answer, "key", rule)
+    response = await session.request("PUT", f"/kv/{key}", {"value": 1}, status=status)
+    assert problem.names(response, "key", rule)
 
 
-async def test_the_body_limit_applies_to_values_whatever_their_key_is(held: Held) -> None:
-    await held.ask("PUT", "/kv/turns/batch", {"value": "x" * 1024 * 1024}, status=413)
-    await held.ask("PUT", "/kv/turns/batch", {"value": "x" * 1000 * 1024})
+async def test_the_body_limit_applies_to_values_whatever_their_key_is(session: SessionClient) -> None:
+    await session.request("PUT", "/kv/turns/batch", {"value": "x" * 1024 * 1024}, status=413)
+    await session.request("PUT", "/kv/turns/batch", {"value": "x" * 1000 * 1024})
 
 
-async def test_working_memory_is_the_text_of_one_key_or_empty(held: Held) -> None:
-    assert await held.read("/working-memory") == {"value": ""}
-    await held.set("working_memory", "Ada waits at the gate.")
-    assert await held.read("/working-memory") == {"value": "Ada waits at the gate."}
-    await held.set("working_memory", 1.5)
-    assert await held.read("/working-memory") == {"value": "1.5"}
+async def test_working_memory_is_the_text_of_one_key_or_empty(session: SessionClient) -> None:
+    assert await session.read("/working-memory") == {"value": ""}
+    await session.set("working_memory", "Ada waits at the gate.")
+    assert await session.read("/working-memory") == {"value": "Ada waits at the gate."}
+    await session.set("working_memory", 1.5)
+    assert await session.read("/working-memory") == {"value": "1.5"}
 
 
 async def test_keys_of_an_unknown_session_are_not_found_with_a_detail_that_names_it(gateway: Gateway) -> None:
-    nowhere = Held(gateway, "nowhere", "tmp")
+    unknown = SessionClient(gateway, "nowhere", "tmp")
     for method, path, body in [
         ("GET", "/kv", None),
         ("GET", "/kv/a", None),
@@ -180,5 +183,5 @@ async def test_keys_of_an_unknown_session_are_not_found_with_a_detail_that_names
         ("DELETE", "/kv/a", None),
         ("GET", "/working-memory", None),
     ]:
-        answer = await nowhere.ask(method, path, body, status=404)
-        assert problem.read(answer)["detail"] == "session not found: nowhere"
+        response = await unknown.request(method, path, body, status=404)
+        assert problem.read(response)["detail"] == "session not found: nowhere"
