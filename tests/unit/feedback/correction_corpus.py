@@ -1,5 +1,5 @@
 # ruff: noqa: RUF001  (other scripts are the point)
-"""What users say: turns that correct the agent, and turns that look like it and don't."""
+"""User turns that correct the agent, and turns that only look like corrections."""
 
 CORRECTIONS = (
     # English

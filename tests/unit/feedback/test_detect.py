@@ -1,4 +1,4 @@
-"""FB2: corrections are recognised in what users say, in ten languages, without false hits."""
+"""FB2: corrections by users are recognised in ten languages, without false positives."""
 
 import time
 
@@ -55,6 +55,6 @@ _UNITS = ("no, ", "no,", "that is ", "it is still ", "hmm, ", "i said a ", "you 
 @pytest.mark.parametrize("unit", [*_UNITS, '"', "`", "```", "> ", "非", "\n", " ", "«", "aber "])
 def test_detection_is_fast_for_adversarial_turns_of_the_maximum_size(unit: str) -> None:
     text = (unit * 256_000)[:256_000]
-    began = time.process_time()
+    started_at = time.process_time()
     is_correction(text)
-    assert time.process_time() - began < 1
+    assert time.process_time() - started_at < 1

@@ -1,4 +1,4 @@
-"""FB2: a model's judgement of a session is read strictly where it decides, generously elsewhere."""
+"""FB2: a model's evaluation of a session is parsed strictly in required fields and tolerantly elsewhere."""
 
 import json
 from typing import Any
@@ -10,7 +10,7 @@ from shared.dreams.passes import session_evaluation
 from shared.dreams.passes.session_evaluation import Evaluation, Quality
 from shared.foundation import errors
 
-TOLD: dict[str, Any] = {
+REPLY: dict[str, Any] = {
     "summary": "Booked a table after first choosing the wrong day",
     "tools_worked_well": ["calendar"],
     "tools_failed_or_missed": ["maps"],
@@ -20,11 +20,11 @@ TOLD: dict[str, Any] = {
 
 
 def _parse(**changes: Any) -> Evaluation:
-    return session_evaluation.parse(json.dumps(TOLD | changes))
+    return session_evaluation.parse(json.dumps(REPLY | changes))
 
 
-def _kept(detail: str | None) -> Evaluation:
-    """Return the judgement that a signal's detail holds."""
+def _evaluation_in(detail: str | None) -> Evaluation:
+    """Return the evaluation that a signal's detail contains."""
     return Evaluation.model_validate_json(detail or "")
 
 
@@ -39,17 +39,17 @@ def test_a_reply_is_parsed_field_by_field() -> None:
 
 
 def test_thoughts_fences_and_camel_case_are_accepted() -> None:
-    told = {
+    payload = {
         "summary": "x",
         "toolsWorkedWell": ["a"],
         "toolsFailedOrMissed": [],
         "correctionsMade": 2,
         "overallQuality": "Good",
     }
-    reply = f'<think>Is it {{"overallQuality": "poor"}}?</think>\nHere:\n```json\n{json.dumps(told)}\n```'
-    found = session_evaluation.parse(reply)
-    assert (found.tools_worked_well, found.corrections_made) == (("a",), 2)
-    assert found.overall_quality is Quality.GOOD
+    reply = f'<think>Is it {{"overallQuality": "poor"}}?</think>\nHere:\n```json\n{json.dumps(payload)}\n```'
+    evaluation = session_evaluation.parse(reply)
+    assert (evaluation.tools_worked_well, evaluation.corrections_made) == (("a",), 2)
+    assert evaluation.overall_quality is Quality.GOOD
 
 
 def test_a_summary_is_shortened_to_its_first_fifteen_words() -> None:
@@ -82,15 +82,15 @@ def test_a_reply_without_an_object_is_rejected(reply: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "read"),
+    ("reported", "parsed"),
     [(0, 0), (3, 3), (2.9, 2), (-4, 0), (True, 0), ("3", 0), (None, 0), (1e300, 1000), (float("nan"), 0)],
 )
-def test_the_number_of_corrections_is_limited_to_a_plausible_range(told: object, read: int) -> None:
-    assert _parse(corrections_made=told).corrections_made == read
+def test_the_number_of_corrections_is_limited_to_a_plausible_range(reported: object, parsed: int) -> None:
+    assert _parse(corrections_made=reported).corrections_made == parsed
 
 
 @pytest.mark.parametrize(
-    ("told", "read"),
+    ("reported", "parsed"),
     [
         ("calendar", ("calendar",)),
         (["a", " a ", "", None, 3, {"name": "b"}, "c"], ("a", "c")),
@@ -100,21 +100,21 @@ def test_the_number_of_corrections_is_limited_to_a_plausible_range(told: object,
         ([str(number) for number in range(30)], tuple(str(number) for number in range(10))),
     ],
 )
-def test_tools_are_names_without_repeats(told: object, read: tuple[str, ...]) -> None:
-    assert _parse(tools_worked_well=told).tools_worked_well == read
+def test_tools_are_names_without_repeats(reported: object, parsed: tuple[str, ...]) -> None:
+    assert _parse(tools_worked_well=reported).tools_worked_well == parsed
 
 
 def test_an_evaluation_is_restored_from_its_signal() -> None:
-    found = _parse()
-    signal = found.signal()
-    assert (signal.type, signal.summary) == (SignalType.SESSION_SUMMARY, found.summary)
-    assert _kept(signal.detail) == found
+    evaluation = _parse()
+    signal = evaluation.signal()
+    assert (signal.type, signal.summary) == (SignalType.SESSION_SUMMARY, evaluation.summary)
+    assert _evaluation_in(signal.detail) == evaluation
 
 
 def test_the_largest_evaluation_fits_into_a_signal_and_has_only_storable_text() -> None:
-    nasty = [f'{number}\\"\x00\x01\ud800' + '"' * 90 for number in range(40)]
-    found = _parse(summary='"' * 9000, tools_worked_well=nasty, tools_failed_or_missed=nasty)
-    detail = found.signal().detail
+    names = [f'{number}\\"\x00\x01\ud800' + '"' * 90 for number in range(40)]
+    evaluation = _parse(summary='"' * 9000, tools_worked_well=names, tools_failed_or_missed=names)
+    detail = evaluation.signal().detail
     assert detail is not None
     assert len(detail) <= MAX_DETAIL
-    assert _kept(detail) == found
+    assert _evaluation_in(detail) == evaluation

@@ -1,4 +1,4 @@
-"""SE5: collections of values, their operations, and NumPy where there is one."""
+"""SE5: collections of values, their operations and their conversion to NumPy arrays."""
 
 import json
 from typing import Any
@@ -18,24 +18,29 @@ from tests.unit.values.strategies import COLLECTIONS
 
 @given(COLLECTIONS)
 def test_every_collection_survives_json_and_its_stored_parts(collection: Collection) -> None:
-    kind = collection_codec.collection_type(collection)
-    told = json.loads(json.dumps(collection_codec.encode_collection(collection), allow_nan=False))
-    assert collection_codec.decode_collection(kind, told) == collection
+    collection_type = collection_codec.collection_type(collection)
+    payload = json.loads(json.dumps(collection_codec.encode_collection(collection), allow_nan=False))
+    assert collection_codec.decode_collection(collection_type, payload) == collection
     value, data = collection_codec.dump_parts(collection)
-    assert collection_codec.decode_collection(kind, json.loads(value), data) == collection
+    assert collection_codec.decode_collection(collection_type, json.loads(value), data) == collection
     assert collection_codec.size_of(value, data) >= len(data or b"")
 
 
 @pytest.mark.parametrize("kind", [Doc, Block])
 def test_a_doc_and_a_block_name_their_values(kind: type[Doc] | type[Block]) -> None:
-    held: Any = kind()
-    assert held.is_empty
-    held.set("a", Int(1))
-    held.set("b", Str("x"))
-    held.set("a", Int(2))
-    assert (held.get("a"), held.get("c"), held.keys(), len(held)) == (Int(2), None, ["a", "b"], 2)
-    assert (held.delete("a"), held.delete("a"), held.keys()) == (True, False, ["b"])
-    assert not held.is_empty
+    collection: Any = kind()
+    assert collection.is_empty
+    collection.set("a", Int(1))
+    collection.set("b", Str("x"))
+    collection.set("a", Int(2))
+    assert (collection.get("a"), collection.get("c"), collection.keys(), len(collection)) == (
+        Int(2),
+        None,
+        ["a", "b"],
+        2,
+    )
+    assert (collection.delete("a"), collection.delete("a"), collection.keys()) == (True, False, ["b"])
+    assert not collection.is_empty
 
 
 def test_a_doc_holds_primary_values_only_and_a_block_bytes_too() -> None:
@@ -50,33 +55,48 @@ def test_a_doc_holds_primary_values_only_and_a_block_bytes_too() -> None:
 
 def test_a_set_holds_each_value_once_whatever_its_order() -> None:
     values: list[Value] = [Int(1), Float(1.0), Bool(value=True), Int(1), Obj(b"", {"a": "b"})]
-    held = Set(values)
-    assert len(held) == 4
-    assert Obj(b"", {"a": "b"}) in held
-    held.add(Int(1))
-    assert held == Set(reversed(values))
-    assert (held.delete(Int(1)), held.delete(Int(1)), len(held)) == (True, False, 3)
-    assert not held.is_empty
+    collection = Set(values)
+    assert len(collection) == 4
+    assert Obj(b"", {"a": "b"}) in collection
+    collection.add(Int(1))
+    assert collection == Set(reversed(values))
+    assert (collection.delete(Int(1)), collection.delete(Int(1)), len(collection)) == (True, False, 3)
+    assert not collection.is_empty
     assert Set().is_empty
 
 
 def test_a_list_orders_its_values_and_can_be_changed() -> None:
-    held = List([Int(1), Int(1)])
-    held.append(Str("x"))
-    held.set(0, Int(0))
-    assert list(held) == [Int(0), Int(1), Str("x")]
-    assert (held.get(2), held.get(3), held.get(-1), held.keys()) == (Str("x"), None, None, [0, 1, 2])
-    assert (held.delete(0), held.delete(9), len(held), held.is_empty) == (True, False, 2, False)
+    collection = List([Int(1), Int(1)])
+    collection.append(Str("x"))
+    collection.set(0, Int(0))
+    assert list(collection) == [Int(0), Int(1), Str("x")]
+    assert (collection.get(2), collection.get(3), collection.get(-1), collection.keys()) == (
+        Str("x"),
+        None,
+        None,
+        [0, 1, 2],
+    )
+    assert (collection.delete(0), collection.delete(9), len(collection), collection.is_empty) == (
+        True,
+        False,
+        2,
+        False,
+    )
     with pytest.raises(errors.Invalid):
-        held.set(5, Int(1))
+        collection.set(5, Int(1))
 
 
 def test_a_tuple_orders_its_values_and_never_changes() -> None:
-    held = Tuple([Int(1), Str("x")])
-    assert (held.get(1), held.get(2), held.keys(), len(held)) == (Str("x"), None, [0, 1], 2)
-    assert len({held, Tuple([Int(1), Str("x")])}) == 1
+    collection = Tuple([Int(1), Str("x")])
+    assert (collection.get(1), collection.get(2), collection.keys(), len(collection)) == (
+        Str("x"),
+        None,
+        [0, 1],
+        2,
+    )
+    assert len({collection, Tuple([Int(1), Str("x")])}) == 1
     assert Tuple().is_empty
-    assert held != List([Int(1), Str("x")])
+    assert collection != List([Int(1), Str("x")])
 
 
 def test_rows_of_a_vec_are_addressed_by_position_or_label() -> None:
@@ -97,7 +117,7 @@ def test_rows_of_a_vec_are_addressed_by_position_or_label() -> None:
 def test_a_vec_rejects_invalid_rows_shapes_and_labels() -> None:
     single, rows = Vec.of_numbers([1, 2]), Vec.of_numbers([[1, 2]])
     assert (len(single), single.get(0), single.delete(0)) == (1, (1.0, 2.0), False)
-    wrong: list[tuple[Vec, Any, Any]] = [
+    invalid: list[tuple[Vec, Any, Any]] = [
         (single, 1, [1, 2]),
         (rows, 2, [1, 2]),
         (rows, "a", [1, 2]),
@@ -105,9 +125,9 @@ def test_a_vec_rejects_invalid_rows_shapes_and_labels() -> None:
         (rows, 0, ["x", 1]),
         (rows, 0, [float("nan"), 1]),
     ]
-    for vec, place, numbers in wrong:
+    for vec, row_key, numbers in invalid:
         with pytest.raises(errors.Invalid):
-            vec.set(place, numbers)
+            vec.set(row_key, numbers)
     for shape, labels in (([2, 2], None), ([0], None), ([1, 1, 1], None), ([1], ["a"]), ([1, 1], [1])):
         with pytest.raises(errors.Invalid):
             Vec(shape, b"\x00" * 4, labels)
@@ -148,12 +168,13 @@ def test_converting_to_another_type_without_a_copy_raises_an_error() -> None:
 def test_a_collection_over_the_limit_of_values_is_rejected_and_one_at_the_limit_is_accepted(
     kind: str,
 ) -> None:
-    """Decoding more would keep everybody else waiting."""
-    named = kind in {"doc", "block"}
+    """Decoding more values would block the event loop for too long."""
+    has_keys = kind in {"doc", "block"}
+    limit = json_codec.MAX_VALUES
 
-    def of(count: int) -> object:
-        return dict.fromkeys(map(str, range(count)), 1) if named else list(range(count))
+    def payload_of(count: int) -> object:
+        return dict.fromkeys(map(str, range(count)), 1) if has_keys else list(range(count))
 
-    assert len(collection_codec.decode_collection(kind, of(json_codec.MAX_VALUES))) == json_codec.MAX_VALUES
-    with pytest.raises(errors.TooLarge, match=str(json_codec.MAX_VALUES)):
-        collection_codec.decode_collection(kind, of(json_codec.MAX_VALUES + 1))
+    assert len(collection_codec.decode_collection(kind, payload_of(limit))) == limit
+    with pytest.raises(errors.TooLarge, match=str(limit)):
+        collection_codec.decode_collection(kind, payload_of(limit + 1))

@@ -1,4 +1,4 @@
-"""SE4: typed values, compared by variant and by bits, written as JSON without loss."""
+"""SE4: typed values are compared by variant and by bits, and written as JSON without loss."""
 
 import json
 import math
@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import pytest
 from hypothesis import example, given
-from hypothesis import strategies as any_
+from hypothesis import strategies as st
 
 from shared.conversation.values import json_codec
 from shared.conversation.values.value import INT_MAX, INT_MIN, Bool, Float, Int, Obj, Str, Value
@@ -28,13 +28,13 @@ def test_every_value_survives_json_and_its_stored_text(value: Value) -> None:
     assert json_codec.decode(orjson.loads(orjson.dumps(json_codec.encode(value)))) == value
 
 
-@given(any_.integers(0, 2**64 - 1), any_.integers(0, 2**64 - 1))
+@given(st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1))
 @example(0, 1 << 63)
 @example(0x7FF8 << 48, 0x7FF8 << 48)
 @example(0x7FF8 << 48, (0x7FF8 << 48) + 1)
-def test_floats_are_equal_exactly_when_their_bits_are_equal(one: int, other: int) -> None:
-    first, second = Float.of_bits(f"{one:016x}"), Float.of_bits(f"{other:016x}")
-    assert (first == second) is (one == other)
+def test_floats_are_equal_exactly_when_their_bits_are_equal(bits: int, other_bits: int) -> None:
+    first, second = Float.of_bits(f"{bits:016x}"), Float.of_bits(f"{other_bits:016x}")
+    assert (first == second) is (bits == other_bits)
     assert first == Float.of_bits(first.bits)
     assert hash(first) == hash(Float.of_bits(first.bits))
 
@@ -59,8 +59,8 @@ def test_an_encoded_float_is_never_decoded_as_another_variant(value: Float) -> N
 def test_no_value_equals_one_of_another_variant() -> None:
     values: list[Value] = [Bool(value=True), Int(1), Float(1.0), Str("1"), Str("True"), Obj(b"1")]
     assert len(set(values)) == len(values)
-    for place, one in enumerate(values):
-        assert [one == other for other in values] == [place == at for at in range(len(values))]
+    for index, value in enumerate(values):
+        assert [value == other for other in values] == [index == position for position in range(len(values))]
 
 
 @pytest.mark.parametrize("number", [INT_MAX + 1, INT_MIN - 1, 2**64, -(2**64), 10**30])
@@ -78,7 +78,7 @@ def test_the_smallest_and_the_largest_integer_are_valid() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "value"),
+    ("payload", "value"),
     [
         (True, Bool(value=True)),
         (1, Int(1)),
@@ -93,13 +93,13 @@ def test_the_smallest_and_the_largest_integer_are_valid() -> None:
         ({"type": "obj", "data": "AA=="}, Obj(b"\x00")),
     ],
 )
-def test_a_value_may_name_its_type(told: Any, value: Value) -> None:
-    assert json_codec.decode(told) == value
+def test_a_value_may_name_its_type(payload: Any, value: Value) -> None:
+    assert json_codec.decode(payload) == value
     assert json_codec.type_of(value) == type(value).__name__.lower()
 
 
 @pytest.mark.parametrize(
-    "told",
+    "payload",
     [
         None,
         [],
@@ -126,21 +126,21 @@ def test_a_value_may_name_its_type(told: Any, value: Value) -> None:
         "a\ud800b",
     ],
 )
-def test_an_invalid_value_raises_an_error_that_names_the_field(told: Any) -> None:
+def test_an_invalid_value_raises_an_error_that_names_the_field(payload: Any) -> None:
     with pytest.raises(errors.Invalid, match=r"^plan: "):
-        json_codec.decode(told, "plan")
+        json_codec.decode(payload, "plan")
 
 
 def test_constructors_accept_only_their_own_type() -> None:
-    wrong: list[Any] = [(Bool, 1), (Int, True), (Int, 1.0), (Float, 1), (Str, b"x"), (Obj, "x")]
-    for variant, value in wrong:
+    invalid: list[Any] = [(Bool, 1), (Int, True), (Int, 1.0), (Float, 1), (Str, b"x"), (Obj, "x")]
+    for variant, value in invalid:
         with pytest.raises(errors.Invalid):
             variant(value)
 
 
 def test_an_object_keeps_its_own_copy_of_its_metadata() -> None:
-    told = {"a": "b"}
-    one = Obj(b"", told)
-    told["a"] = "c"
-    assert one == Obj(b"", {"a": "b"})
+    metadata = {"a": "b"}
+    value = Obj(b"", metadata)
+    metadata["a"] = "c"
+    assert value == Obj(b"", {"a": "b"})
     assert struct.pack(">d", 1.0).hex() == Float(1.0).bits
