@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from shared.conversation.feedback.feedback_signal import FeedbackSignal, FeedbackSignalDraft
 from shared.conversation.feedback.table import feedback_signal
 from shared.conversation.sessions.session import Session
-from shared.conversation.sessions.table import session
+from shared.conversation.sessions.table import session as session_table
 from shared.foundation.ids import new_record_id
 from shared.foundation.scope import Caller, Scope
 from shared.infra.postgres import exact_scope, keyset_after, tenant_filter
@@ -29,8 +29,8 @@ async def insert_for_session_id(
     connection: AsyncConnection, tenant: str, session_id: str, draft: FeedbackSignalDraft
 ) -> None:
     """Insert a signal for a session id; do nothing if the session no longer exists."""
-    statement = select(session.c.agent_id, session.c.user_id).where(
-        tenant_filter(session, tenant), session.c.id == session_id
+    statement = select(session_table.c.agent_id, session_table.c.user_id).where(
+        tenant_filter(session_table, tenant), session_table.c.id == session_id
     )
     row = (await connection.execute(statement)).one_or_none()
     if row is not None:

@@ -15,7 +15,7 @@ feedback_signal = Table(
     Column("type", Text, nullable=False),
     Column("summary", Text, nullable=False),
     Column("detail", Text),
-    # When we heard of it, by the wall clock: signals of one batch of turns keep their order.
+    # The time of the statement and not of the transaction: signals of one batch of turns keep their order.
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),
     PrimaryKeyConstraint("tenant", "id"),
     ForeignKeyConstraint(["tenant", "session_id"], ["session.tenant", "session.id"], ondelete="CASCADE"),

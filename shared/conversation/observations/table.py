@@ -19,7 +19,7 @@ observation = Table(
     Column("tags", ARRAY(Text), nullable=False),
     Column("metadata", JSONB, nullable=False),
     Column("observed_at", DateTime(timezone=True)),
-    # The wall-clock time and not the transaction's: observations of one transaction keep their order.
+    # The time of the statement and not of the transaction: observations of one transaction keep their order.
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),
     Column("search_terms", TSVECTOR, nullable=False),
     PrimaryKeyConstraint("tenant", "id"),

@@ -19,7 +19,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.conversation.sessions.session import Session
-from shared.conversation.sessions.table import session
+from shared.conversation.sessions.table import session as session_table
 from shared.foundation.scope import Caller
 from shared.infra.postgres import keyset_after, seconds, tenant_filter
 from shared.platform.spend import money
@@ -27,13 +27,13 @@ from shared.platform.spend.charge import Charge
 
 
 def _columns(idle_after: float) -> list[ColumnElement[Any]]:
-    idle_time = func.now() - session.c.last_turn_at
+    idle_time = func.now() - session_table.c.last_turn_at
     window_expired = func.coalesce(idle_time > seconds(idle_after), False)
-    return [*session.c, window_expired.label("window_expired")]
+    return [*session_table.c, window_expired.label("window_expired")]
 
 
 def _is_live() -> ColumnElement[bool]:
-    return or_(session.c.expires_at.is_(None), session.c.expires_at > func.now())
+    return or_(session_table.c.expires_at.is_(None), session_table.c.expires_at > func.now())
 
 
 def session_is_live(table: Table) -> ColumnElement[bool]:
@@ -41,13 +41,13 @@ def session_is_live(table: Table) -> ColumnElement[bool]:
 
     Without the condition, rows of an expired session would be visible until the sweep deletes them.
     """
-    is_session_of_row = (session.c.tenant == table.c.tenant, session.c.id == table.c.session_id)
-    return ~exists().where(*is_session_of_row, session.c.expires_at <= func.now())
+    is_session_of_row = (session_table.c.tenant == table.c.tenant, session_table.c.id == table.c.session_id)
+    return ~exists().where(*is_session_of_row, session_table.c.expires_at <= func.now())
 
 
 async def insert_rows(connection: AsyncConnection, values: dict[str, Any]) -> bool:
     """Insert a session unless its id exists; return whether it was inserted."""
-    statement = insert(session).values(values).on_conflict_do_nothing().returning(session.c.id)
+    statement = insert(session_table).values(values).on_conflict_do_nothing().returning(session_table.c.id)
     return (await connection.scalar(statement)) is not None
 
 
@@ -58,10 +58,10 @@ async def get(
 
     `lock` locks its row until the transaction ends.
     """
-    where = (tenant_filter(session, caller.tenant), session.c.id == session_id, _is_live())
+    where = (tenant_filter(session_table, caller.tenant), session_table.c.id == session_id, _is_live())
     statement = select(*_columns(idle_after)).where(*where)
     if lock:
-        statement = statement.with_for_update(of=session)
+        statement = statement.with_for_update(of=session_table)
     row = (await connection.execute(statement)).mappings().one_or_none()
     if row is None or not _may_access(caller, row["agent_id"], row["user_id"]):
         return None
@@ -76,8 +76,8 @@ def _may_access(caller: Caller, agent_id: str, user_id: str | None) -> bool:
 
 async def is_expired(connection: AsyncConnection, tenant: str, session_id: str) -> bool:
     """Return whether a session exists that has expired and that the sweep has not deleted yet."""
-    where = (tenant_filter(session, tenant), session.c.id == session_id, not_(_is_live()))
-    return await connection.scalar(select(session.c.id).where(*where)) is not None
+    where = (tenant_filter(session_table, tenant), session_table.c.id == session_id, not_(_is_live()))
+    return await connection.scalar(select(session_table.c.id).where(*where)) is not None
 
 
 async def page(
@@ -93,42 +93,46 @@ async def page(
     `after` is the (created_at, id) of the last session of the previous page. `filters` are column
     values.
     """
-    conditions = [tenant_filter(session, caller.tenant), _is_live()]
+    conditions = [tenant_filter(session_table, caller.tenant), _is_live()]
     columns = filters | caller.binding_filter
-    conditions += [session.c[name] == value for name, value in columns.items()]
+    conditions += [session_table.c[name] == value for name, value in columns.items()]
     if after is not None:
         created_at, session_id = after
-        keys = ((session.c.created_at, created_at, True), (session.c.id, session_id, False))
+        keys = ((session_table.c.created_at, created_at, True), (session_table.c.id, session_id, False))
         conditions.append(keyset_after(*keys))
     statement = select(*_columns(idle_after)).where(*conditions)
-    ordered = statement.order_by(session.c.created_at.desc(), session.c.id).limit(limit)
+    ordered = statement.order_by(session_table.c.created_at.desc(), session_table.c.id).limit(limit)
     return [Session.from_row(row) for row in (await connection.execute(ordered)).mappings()]
 
 
-async def reserve_seqs(connection: AsyncConnection, opened: Session, count: int) -> int:
+async def reserve_seqs(connection: AsyncConnection, session: Session, count: int) -> int:
     """Reserve `count` sequence numbers of a locked session, renew its expiry and return the first number."""
     statement = (
-        update(session)
-        .where(tenant_filter(session, opened.tenant), session.c.id == opened.id)
+        update(session_table)
+        .where(tenant_filter(session_table, session.tenant), session_table.c.id == session.id)
         .values(
-            last_seq=session.c.last_seq + count, last_turn_at=func.now(), expires_at=_renewed_expiry(opened)
+            last_seq=session_table.c.last_seq + count,
+            last_turn_at=func.now(),
+            expires_at=_renewed_expiry(session),
         )
-        .returning(session.c.last_seq)
+        .returning(session_table.c.last_seq)
     )
     return int(await connection.scalar(statement) or 0) - count + 1
 
 
-def _renewed_expiry(opened: Session) -> ColumnElement[datetime] | None:
+def _renewed_expiry(session: Session) -> ColumnElement[datetime] | None:
     """Return when a session that is used now will expire, or None."""
-    ttl = opened.ttl_seconds
+    ttl = session.ttl_seconds
     return None if ttl is None else func.now() + seconds(ttl)
 
 
-async def renew_expiry(connection: AsyncConnection, opened: Session) -> None:
+async def renew_expiry(connection: AsyncConnection, session: Session) -> None:
     """Restart the time to live of a session, if it has one."""
-    if opened.ttl_seconds is not None:
-        where = (tenant_filter(session, opened.tenant), session.c.id == opened.id)
-        await connection.execute(update(session).where(*where).values(expires_at=_renewed_expiry(opened)))
+    if session.ttl_seconds is not None:
+        where = (tenant_filter(session_table, session.tenant), session_table.c.id == session.id)
+        await connection.execute(
+            update(session_table).where(*where).values(expires_at=_renewed_expiry(session))
+        )
 
 
 async def owners_of(
@@ -138,9 +142,9 @@ async def owners_of(
 
     The keys are namespaces in lower case; a namespace without a session is absent.
     """
-    lower = func.lower(session.c.namespace)
-    statement = select(lower.label("namespace"), session.c.agent_id, session.c.user_id).where(
-        tenant_filter(session, tenant), lower.in_([namespace.lower() for namespace in namespaces])
+    lower = func.lower(session_table.c.namespace)
+    statement = select(lower.label("namespace"), session_table.c.agent_id, session_table.c.user_id).where(
+        tenant_filter(session_table, tenant), lower.in_([namespace.lower() for namespace in namespaces])
     )
     owners: dict[str, list[tuple[str, str | None]]] = {}
     for row in await connection.execute(statement.distinct()):
@@ -150,14 +154,16 @@ async def owners_of(
 
 async def lock(connection: AsyncConnection, tenant: str, session_ids: Sequence[str]) -> None:
     """Lock sessions, so that nobody else adds to their content. The fixed order prevents deadlocks."""
-    where = (tenant_filter(session, tenant), session.c.id.in_(session_ids))
-    await connection.execute(select(session.c.id).where(*where).order_by(session.c.id).with_for_update())
+    where = (tenant_filter(session_table, tenant), session_table.c.id.in_(session_ids))
+    await connection.execute(
+        select(session_table.c.id).where(*where).order_by(session_table.c.id).with_for_update()
+    )
 
 
 async def remove(connection: AsyncConnection, tenant: str, session_ids: Sequence[str]) -> int:
     """Delete sessions; the database deletes their content with them. Return the number of sessions."""
-    where = (tenant_filter(session, tenant), session.c.id.in_(session_ids))
-    return (await connection.execute(delete(session).where(*where))).rowcount
+    where = (tenant_filter(session_table, tenant), session_table.c.id.in_(session_ids))
+    return (await connection.execute(delete(session_table).where(*where))).rowcount
 
 
 async def expired(connection: AsyncConnection, tenant: str, limit: int) -> list[tuple[str, str]]:
@@ -165,16 +171,16 @@ async def expired(connection: AsyncConnection, tenant: str, limit: int) -> list[
 
     Sessions that another transaction has locked are skipped, so that two sweeps share the work.
     """
-    where = (tenant_filter(session, tenant), session.c.expires_at <= func.now())
-    statement = select(session.c.id, session.c.namespace).where(*where).limit(limit)
+    where = (tenant_filter(session_table, tenant), session_table.c.expires_at <= func.now())
+    statement = select(session_table.c.id, session_table.c.namespace).where(*where).limit(limit)
     rows = await connection.execute(statement.with_for_update(skip_locked=True))
     return [(row.id, row.namespace) for row in rows]
 
 
 async def of_user(connection: AsyncConnection, tenant: str, user_id: str) -> list[tuple[str, str]]:
     """Return (id, namespace) of every session of a user, for all agents."""
-    where = (tenant_filter(session, tenant), session.c.user_id == user_id)
-    statement = select(session.c.id, session.c.namespace).where(*where)
+    where = (tenant_filter(session_table, tenant), session_table.c.user_id == user_id)
+    statement = select(session_table.c.id, session_table.c.namespace).where(*where)
     return [(row.id, row.namespace) for row in await connection.execute(statement)]
 
 
@@ -183,16 +189,15 @@ async def add_to_session(
 ) -> None:
     """Add charges to the totals of their session, whose row the transaction has locked."""
     costs = [charge.cost_usd for charge in charges if charge.cost_usd is not None]
-    previous_cost = func.coalesce(session.c.total_cost_usd, 0)
+    stored = session_table.c
+    previous_cost = func.coalesce(stored.total_cost_usd, 0)
     columns = {
-        "total_input_tokens": session.c.total_input_tokens + sum(charge.input_tokens for charge in charges),
-        "total_output_tokens": session.c.total_output_tokens
-        + sum(charge.output_tokens for charge in charges),
-        "total_cached_tokens": session.c.total_cached_tokens
-        + sum(charge.cached_tokens for charge in charges),
-        "total_cost_usd": previous_cost + money.total(costs) if costs else session.c.total_cost_usd,
-        "unpriced_charges": session.c.unpriced_charges + len(charges) - len(costs),
-        "spend_updated_at": func.now() if charges else session.c.spend_updated_at,
+        "total_input_tokens": stored.total_input_tokens + sum(charge.input_tokens for charge in charges),
+        "total_output_tokens": stored.total_output_tokens + sum(charge.output_tokens for charge in charges),
+        "total_cached_tokens": stored.total_cached_tokens + sum(charge.cached_tokens for charge in charges),
+        "total_cost_usd": previous_cost + money.total(costs) if costs else stored.total_cost_usd,
+        "unpriced_charges": stored.unpriced_charges + len(charges) - len(costs),
+        "spend_updated_at": func.now() if charges else stored.spend_updated_at,
     }
-    where = (tenant_filter(session, tenant), session.c.id == session_id)
-    await connection.execute(update(session).where(*where).values(columns))
+    where = (tenant_filter(session_table, tenant), session_table.c.id == session_id)
+    await connection.execute(update(session_table).where(*where).values(columns))

@@ -84,5 +84,5 @@ async def erase(resources: Resources, tenant: str, user_id: str) -> int:
     registry = _registry_key(resources, tenant, user_id)
     with redis_client.failures_as_unavailable():
         owner_ids = [str(member) for member in await resources.redis.zrange(registry, 0, -1)]
-        dropped = [await _open_store(resources, tenant, owner_id).drop() for owner_id in owner_ids]
-    return sum(dropped)
+        had_content = [await _open_store(resources, tenant, owner_id).drop() for owner_id in owner_ids]
+    return sum(had_content)

@@ -2,7 +2,7 @@
 
 A writer takes its version from the row of the state store while it holds the row's lock. Therefore
 writes are ordered, and two writers never get the same version. A version is the time of the write
-in microseconds, or the last version plus one if the clock did not advance. Hence a state store that
+in microseconds, or the last version plus one if the time did not advance. Hence a state store that
 is deleted and created again does not repeat a version, and an old version that a client still has
 can't match by accident.
 

@@ -36,11 +36,11 @@ async def append(
     session_id: str,
     drafts: Sequence[TurnDraft],
     key: IdempotencyKey | None = None,
-    refused: Mapping[int, JsonObject] | None = None,
+    rejected: Mapping[int, JsonObject] | None = None,
 ) -> list[JsonObject]:
     """Append validated turns and return {seq} for each.
 
-    `refused` are the error responses of invalid turns by their positions in the request; they are
+    `rejected` are the error responses of invalid turns by their positions in the request; they are
     merged into the result. Raises errors.NotFound for an unknown session, and errors.Conflict for a
     usage id that exists with other numbers.
     """
@@ -57,7 +57,7 @@ async def append(
         await session_usage.record_usage(
             connection, resources.settings, session, _reported_usages(turns, drafts)
         )
-        response = batch_results.merge_results([{"seq": turn.seq} for turn in turns], refused or {})
+        response = batch_results.merge_results([{"seq": turn.seq} for turn in turns], rejected or {})
         await request.store(response, record_ids=[session_id], user_id=session.user_id)
     await cache_and_index(resources, session, turns, jobs)
     return response
@@ -75,7 +75,7 @@ def _reported_usages(turns: Sequence[Turn], drafts: Sequence[TurnDraft]) -> list
 async def insert_turns(
     connection: AsyncConnection, session: Session, drafts: Sequence[TurnDraft]
 ) -> tuple[list[Turn], list[Job]]:
-    """Number and store turns of a locked session; return them with their index jobs for the write-through."""
+    """Store turns of a locked session under new numbers; return them with their index jobs."""
     if not drafts:
         return [], []
     first_seq = await session_queries.reserve_seqs(connection, session, len(drafts))

@@ -21,7 +21,7 @@ _MAX_KEY_LENGTH = 256
 class _Named(Generic[V]):
     """Values by key, in the order in which the keys were first written."""
 
-    _kind: type | object = Value
+    _value_type: type | object = Value
 
     def __init__(self, values: Mapping[str, V] | None = None) -> None:
         self._values: dict[str, V] = {}
@@ -35,7 +35,7 @@ class _Named(Generic[V]):
     def set(self, key: str, value: V) -> None:
         """Write a key."""
         validation.check_text(key, "key", _MAX_KEY_LENGTH, allow_blank=True)
-        self._values[key] = _check_type(value, self._kind)
+        self._values[key] = _check_type(value, self._value_type)
 
     def delete(self, key: str) -> bool:
         """Delete a key; return whether it existed."""
@@ -66,7 +66,7 @@ class _Named(Generic[V]):
 class Doc(_Named[Primary]):
     """Primary values by key."""
 
-    _kind = Primary
+    _value_type = Primary
 
 
 class Block(_Named[Value]):

@@ -13,7 +13,7 @@ CONTENT = "It was the lantern by the harbour."
 
 @pytest.fixture
 def agent(gateway: Gateway) -> Agent:
-    """An agent whose key may do everything in a tenant of its own."""
+    """Return an agent whose key has all rights in its own tenant."""
     return Agent(gateway.client, gateway.tenant)
 
 

@@ -17,13 +17,13 @@ SEARCH = "/v1/observations/search"
 
 @pytest.fixture
 def agent(gateway: Gateway) -> Agent:
-    """An agent whose key may do everything in a tenant of its own."""
+    """Return an agent whose key has all rights in its own tenant."""
     return Agent(gateway.client, gateway.tenant)
 
 
 @pytest.fixture
 def unused_url() -> str:
-    """A URL of this machine that refuses connections."""
+    """Return a URL of this machine that refuses connections."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return f"http://127.0.0.1:{probe.getsockname()[1]}"
@@ -33,7 +33,7 @@ def unused_url() -> str:
 async def embedding(
     make_settings: Callable[..., config.Settings], tenant: str, models: ModelServer
 ) -> AsyncIterator[Gateway]:
-    """A gateway with an embedding model and an index of its own."""
+    """Serve a gateway with an embedding model and its own index."""
     settings = make_settings(apart=True, embedding_base_url=models.url, embedding_model="m")
     async with serving(settings, tenant) as gateway:
         yield gateway

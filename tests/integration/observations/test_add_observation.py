@@ -179,11 +179,11 @@ async def test_lt13_an_observation_that_is_written_during_an_erasure_is_erased_t
     """The erasure waits for the writer and reads the observations afterwards."""
     session, postgres = await agent.session(user_id="ada"), gateway.resources.postgres
     caller = Caller("a writer", gateway.tenant, frozenset({"write"}))
-    async with postgres.for_tenant(gateway.tenant) as writing:
-        locked_session = await get_session(writing, caller, session, 60, lock=True)
+    async with postgres.for_tenant(gateway.tenant) as writer:
+        locked_session = await get_session(writer, caller, session, 60, lock=True)
         draft = ObservationDraft(kind=ObservationKind.FACT, content=word())
-        await observation_queries.insert_rows(writing, locked_session, draft)
-        writer_pid = await writing.scalar(text("SELECT pg_backend_pid()"))
+        await observation_queries.insert_rows(writer, locked_session, draft)
+        writer_pid = await writer.scalar(text("SELECT pg_backend_pid()"))
         erasing = asyncio.create_task(agent.ask("DELETE", "/v1/users/ada"))
 
         async def is_waiting() -> bool:

@@ -69,5 +69,5 @@ def open_session() -> OpenSession:
 async def session(
     gateway: Gateway, open_session: OpenSession, request: pytest.FixtureRequest
 ) -> SessionClient:
-    """A session of each store type in turn."""
+    """Open a session of each store type in turn."""
     return await open_session(gateway, request.param)

@@ -100,13 +100,18 @@ def test_a_tuple_orders_its_values_and_never_changes() -> None:
 
 
 def test_rows_of_a_vec_are_addressed_by_position_or_label() -> None:
-    plain = Vec.of_numbers([[1, 2], [3, 4]])
-    assert (plain.keys(), plain.get(1), plain.get(2), len(plain)) == ([0, 1], (3.0, 4.0), None, 2)
-    plain.set(0, [5, 6])
-    plain.set(2, [7, 8])
-    assert plain == Vec.of_numbers([[5, 6], [3, 4], [7, 8]])
-    assert (plain.delete(1), plain.delete(9)) == (True, False)
-    assert plain == Vec.of_numbers([[5, 6], [7, 8]])
+    unlabelled = Vec.of_numbers([[1, 2], [3, 4]])
+    assert (unlabelled.keys(), unlabelled.get(1), unlabelled.get(2), len(unlabelled)) == (
+        [0, 1],
+        (3.0, 4.0),
+        None,
+        2,
+    )
+    unlabelled.set(0, [5, 6])
+    unlabelled.set(2, [7, 8])
+    assert unlabelled == Vec.of_numbers([[5, 6], [3, 4], [7, 8]])
+    assert (unlabelled.delete(1), unlabelled.delete(9)) == (True, False)
+    assert unlabelled == Vec.of_numbers([[5, 6], [7, 8]])
     labelled = Vec.of_numbers([[1, 2]], ["a"])
     labelled.set("b", [3, 4])
     assert (labelled.keys(), labelled.get("b"), labelled.get("c")) == (["a", "b"], (3.0, 4.0), None)
