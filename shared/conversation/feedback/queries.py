@@ -70,11 +70,8 @@ async def _insert(
 
 async def newest(connection: AsyncConnection, scope: Scope, days: float, limit: int) -> list[FeedbackSignal]:
     """Return signals of the last `days` days of exactly this scope, newest first."""
-    conditions = (
-        exact_scope(feedback_signal, scope),
-        _is_newer_than(days),
-    )
-    return await _select_newest(connection, conditions, limit)
+    where = (exact_scope(feedback_signal, scope), _is_newer_than(days))
+    return await _select_newest(connection, where, limit)
 
 
 def _is_newer_than(days: float) -> ColumnElement[bool]:
@@ -107,14 +104,9 @@ async def page(
 async def _select_newest(
     connection: AsyncConnection, conditions: Sequence[ColumnElement[bool]], limit: int
 ) -> list[FeedbackSignal]:
-    statement = (
-        select(feedback_signal)
-        .where(*conditions)
-        .order_by(feedback_signal.c.created_at.desc(), feedback_signal.c.id)
-    )
-    return [
-        FeedbackSignal.from_row(row) for row in (await connection.execute(statement.limit(limit))).mappings()
-    ]
+    newest_first = (feedback_signal.c.created_at.desc(), feedback_signal.c.id)
+    statement = select(feedback_signal).where(*conditions).order_by(*newest_first).limit(limit)
+    return [FeedbackSignal.from_row(row) for row in (await connection.execute(statement)).mappings()]
 
 
 async def count(connection: AsyncConnection, tenant: str, session_ids: Sequence[str]) -> int:
