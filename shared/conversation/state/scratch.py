@@ -18,7 +18,7 @@ from shared.foundation.scope import Scope
 from shared.infra import redis as redis_client
 from shared.platform.resources import Resources
 
-# The registry must outlive the stores it lists, even if the time of two servers differs or the TTL setting was changed.
+# The registry must outlive the stores it lists, even if servers differ in time or the TTL setting changed.
 _REGISTRY_GRACE_SECONDS = 24 * 3600
 
 
