@@ -1,1 +1,1 @@
-"""TODO."""
+"""What every capability uses: resources, API keys, agents, idempotency, directives and spend."""

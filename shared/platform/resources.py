@@ -1,6 +1,6 @@
-"""The composition root: what a process opens at its start and closes at its end.
+"""The composition root: open all clients when a process starts and close them when it ends.
 
-The gateway, every worker, the command line and the tests all get their clients here.
+The gateway, every worker, the command line and the tests get their clients here.
 """
 
 from collections.abc import AsyncIterator
@@ -22,7 +22,7 @@ from shared.search.index.writer import IndexWriter
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """Everything outside this process that it talks to."""
+    """The settings and the clients of everything outside this process."""
 
     settings: config.Settings
     postgres: Postgres
@@ -37,21 +37,21 @@ class Resources:
 
 @asynccontextmanager
 async def open_resources(settings: config.Settings) -> AsyncIterator[Resources]:
-    """Open the clients (none connects before it is used) and close them in reverse."""
+    """Open the clients, and close them in reverse order. None connects before it is first used."""
     async with AsyncExitStack() as closing:
         postgres = Postgres(settings)
         closing.push_async_callback(postgres.close)
-        desks = open_redis(settings)
-        closing.push_async_callback(desks.aclose)
+        redis_client = open_redis(settings)
+        closing.push_async_callback(redis_client.aclose)
         qdrant = Qdrant(settings)
         closing.push_async_callback(qdrant.close)
         embedder, model = open_embedder(settings), open_language_model(settings)
         for client in (embedder, model):
             if client is not None:
                 closing.push_async_callback(client.close)
-        bell = TaskPublisher(settings)
-        closing.callback(bell.close)
-        writer = IndexWriter(postgres, qdrant, bell)
+        publisher = TaskPublisher(settings)
+        closing.callback(publisher.close)
+        writer = IndexWriter(postgres, qdrant, publisher)
         closing.push_async_callback(writer.close)
         index = SearchIndex(postgres, qdrant, embedder, settings.search_candidates)
-        yield Resources(settings, postgres, desks, qdrant, embedder, model, bell, index, writer)
+        yield Resources(settings, postgres, redis_client, qdrant, embedder, model, publisher, index, writer)

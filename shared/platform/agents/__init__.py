@@ -1,1 +1,1 @@
-"""Agents: the root of what an agent has beyond its sessions."""
+"""Agents: the profile, texts and files that an agent has beyond its sessions."""

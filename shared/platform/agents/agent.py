@@ -1,4 +1,4 @@
-"""An agent's root, its texts and its files, as they are offered, kept and shown."""
+"""An agent's profile, its texts and its files, with the limits on each."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,7 +18,7 @@ MAX_CONTENT_TYPE = 255
 
 
 class Agent(BaseModel):
-    """An agent's root as it stands in Postgres. It has an identity once it was given a key and a document."""
+    """An agent's profile. It has an identity once it was given a public key and a document."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -33,47 +33,54 @@ class Agent(BaseModel):
 
     @classmethod
     def from_row(cls, row: RowMapping) -> "Agent":
-        """Read a root from a row of `agent`."""
+        """Read a profile from a row of `agent`."""
         return cls.model_validate({**row})
 
 
 @dataclass(frozen=True, slots=True)
 class IdentityProof:
-    """What an identity is made of."""
+    """The public key and the document that an agent's identity is computed from."""
 
     public_key: str
     document: str
 
     @classmethod
     def parse(cls, public_key: str | None, document: str | None) -> "IdentityProof | None":
-        """Return both if they are given; raise errors.Invalid if one comes alone, or can't be kept."""
+        """Return both if both are given, and None if neither is.
+
+        Raise errors.Invalid if only one is given, or if one can't be stored.
+        """
         if public_key is None and document is None:
             return None
         if public_key is None or document is None:
-            lacking = "public_key" if public_key is None else "document"
-            raise errors.Invalid(lacking, "must be given: an identity is made of public_key and document")
+            missing_field = "public_key" if public_key is None else "document"
+            rule = "must be given: an identity is made of public_key and document"
+            raise errors.Invalid(missing_field, rule)
         validation.check_text(public_key, "public_key", MAX_PUBLIC_KEY)
         validation.check_text(document, "document", MAX_DOCUMENT)
         return cls(public_key, document)
 
 
 class TextDraft(BaseModel):
-    """A text that an agent keeps."""
+    """A text that a caller stores for an agent."""
 
     model_config = ConfigDict(frozen=True)
 
     content: str
     metadata: dict[str, str] = Field(default_factory=dict)
 
-    def validated(self, place: str = "") -> "TextDraft":
-        """Return it as it will be stored; raise errors.Invalid, the field named behind its `place`."""
-        validation.check_text(self.content, f"{place}content", MAX_TEXT)
-        validation.check_metadata(self.metadata, f"{place}metadata")
+    def validated(self, prefix: str = "") -> "TextDraft":
+        """Return the draft as it will be stored.
+
+        Raise errors.Invalid if a field breaks its rule; `prefix` is written before the field's name.
+        """
+        validation.check_text(self.content, f"{prefix}content", MAX_TEXT)
+        validation.check_metadata(self.metadata, f"{prefix}metadata")
         return self
 
 
 class AgentText(BaseModel):
-    """A text as it stands in Postgres."""
+    """A stored text of an agent."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -90,7 +97,7 @@ class AgentText(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class AgentFile:
-    """A file as it is listed."""
+    """A file without its content, as lists of files return it."""
 
     name: str
     content_type: str
@@ -98,7 +105,7 @@ class AgentFile:
     modified: datetime
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as JSON."""
+        """Return the file as JSON."""
         return {
             "name": self.name,
             "content_type": self.content_type,
@@ -108,16 +115,20 @@ class AgentFile:
 
 
 def check_name(name: str) -> str:
-    """Return the name of a file: printable, such as an address can name and no client folds."""
+    """Return the name of a file if it is valid; raise errors.Invalid otherwise.
+
+    Empty, '.' and '..' segments are refused because HTTP clients remove them from a URL.
+    """
     validation.check_text(name, "name", MAX_NAME)
     if not name.isprintable() or not {"", ".", ".."}.isdisjoint(name.split("/")):
         raise errors.Invalid("name", "must be printable, without empty, '.' or '..' segments")
     return name
 
 
-def check_content_type(told: str) -> str:
-    """Return a content type that can be told again in a header."""
-    if not 1 <= len(told) <= MAX_CONTENT_TYPE or not (told.isascii() and told.isprintable()):
+def check_content_type(content_type: str) -> str:
+    """Return a content type that can be sent back in a header; raise errors.Invalid otherwise."""
+    is_header_text = content_type.isascii() and content_type.isprintable()
+    if not 1 <= len(content_type) <= MAX_CONTENT_TYPE or not is_header_text:
         rule = f"must be 1 to {MAX_CONTENT_TYPE} printable ASCII characters"
         raise errors.Invalid("content-type", rule)
-    return told
+    return content_type

@@ -1,4 +1,4 @@
-"""An agent's files: bytes under a name, kept and given back as they came."""
+"""An agent's files: bytes under a name, returned exactly as they were written."""
 
 from shared.foundation import errors
 from shared.foundation.scope import Caller
@@ -11,38 +11,38 @@ from shared.platform.resources import Resources
 async def put(
     resources: Resources, caller: Caller, agent_id: str, name: str, content: bytes, content_type: str
 ) -> AgentFile:
-    """Write a file; errors.TooLarge over 1 MiB."""
-    whose = agent_scope(caller, agent_id)
+    """Write a file. Raise errors.TooLarge over 1 MiB."""
+    scope = agent_scope(caller, agent_id)
     check_name(name)
     check_content_type(content_type)
     if len(content) > MAX_FILE:
         raise errors.TooLarge("body", f"must be at most {MAX_FILE} bytes")
-    async with resources.postgres.for_tenant(whose.tenant) as connection:
-        root = await queries.lock(connection, whose.tenant, whose.agent_id)
-        return await queries.put_file(connection, root, name, content, content_type)
+    async with resources.postgres.for_tenant(scope.tenant) as connection:
+        profile = await queries.lock(connection, scope.tenant, scope.agent_id)
+        return await queries.put_file(connection, profile, name, content, content_type)
 
 
 async def get(resources: Resources, caller: Caller, agent_id: str, name: str) -> tuple[bytes, str]:
-    """Return the bytes of a file and their content type; raise errors.NotFound for an unknown one."""
-    whose = agent_scope(caller, agent_id)
+    """Return the bytes of a file and their content type. Raise errors.NotFound for an unknown file."""
+    scope = agent_scope(caller, agent_id)
     check_name(name)
-    async with resources.postgres.for_tenant(whose.tenant) as connection:
-        found = await queries.file(connection, whose.tenant, whose.agent_id, name)
-    if found is None:
+    async with resources.postgres.for_tenant(scope.tenant) as connection:
+        file = await queries.read_file(connection, scope.tenant, scope.agent_id, name)
+    if file is None:
         raise errors.NotFound(f"file not found: {name}")
-    return found
+    return file
 
 
 async def list_files(resources: Resources, caller: Caller, agent_id: str) -> list[AgentFile]:
-    """Return what files there are, by name."""
-    whose = agent_scope(caller, agent_id)
-    async with resources.postgres.for_tenant(whose.tenant) as connection:
-        return await queries.files(connection, whose.tenant, whose.agent_id)
+    """Return an agent's files without their content, by name."""
+    scope = agent_scope(caller, agent_id)
+    async with resources.postgres.for_tenant(scope.tenant) as connection:
+        return await queries.list_files(connection, scope.tenant, scope.agent_id)
 
 
 async def remove(resources: Resources, caller: Caller, agent_id: str, name: str) -> bool:
-    """Delete a file; tell whether it was there."""
-    whose = agent_scope(caller, agent_id)
+    """Delete a file and return whether it existed."""
+    scope = agent_scope(caller, agent_id)
     check_name(name)
-    async with resources.postgres.for_tenant(whose.tenant) as connection:
-        return await queries.remove_file(connection, whose.tenant, whose.agent_id, name)
+    async with resources.postgres.for_tenant(scope.tenant) as connection:
+        return await queries.remove_file(connection, scope.tenant, scope.agent_id, name)

@@ -1,4 +1,7 @@
-"""Agent roots, their texts and their files. What they keep under keys stands with that of sessions."""
+"""The tables of agent profiles, their texts and their files.
+
+The keys of an agent are in the tables of the state store, as those of sessions are.
+"""
 
 from sqlalchemy import (
     Column,
@@ -22,9 +25,9 @@ agent = Table(
     Column("id", Text, nullable=False),
     Column("public_key", Text),
     Column("document", Text),
-    # What follows from both; kept, for it must outlive any change in how it is made.
+    # Computed from both, but stored: it must not change when the way of computing it does.
     Column("identity", Text),
-    # What its sessions store in when they name nothing.
+    # The store types of its sessions that name none themselves.
     Column("store_types", ARRAY(Text)),
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
     Column("updated_at", DateTime(timezone=True), nullable=False, server_default=func.now()),

@@ -1,4 +1,4 @@
-"""An agent's texts: a list that it adds to, and replaces or clears as a whole."""
+"""An agent's texts: a list that a caller adds to, and replaces or clears as a whole."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -17,56 +17,56 @@ from shared.platform.resources import Resources
 async def push(
     resources: Resources, caller: Caller, agent_id: str, draft: TextDraft, key: IdempotencyKey | None = None
 ) -> dict[str, Any]:
-    """Add a checked text and return it as JSON."""
-    whose = agent_scope(caller, agent_id)
+    """Add a validated text and return it as JSON."""
+    scope = agent_scope(caller, agent_id)
     async with (
-        resources.postgres.for_tenant(whose.tenant) as connection,
-        idempotent(connection, whose.tenant, key) as request,
+        resources.postgres.for_tenant(scope.tenant) as connection,
+        idempotent(connection, scope.tenant, key) as request,
     ):
         if request.stored is not None:
             return dict(request.stored)
-        root = await queries.lock(connection, whose.tenant, whose.agent_id)
-        (added,) = await queries.add_texts(connection, root, [draft])
-        answer = added.model_dump(mode="json")
-        await request.store(answer, record_ids=[added.id])
-    return answer
+        profile = await queries.lock(connection, scope.tenant, scope.agent_id)
+        (text,) = await queries.add_texts(connection, profile, [draft])
+        response = text.model_dump(mode="json")
+        await request.store(response, record_ids=[text.id])
+    return response
 
 
 async def replace(
     resources: Resources, caller: Caller, agent_id: str, drafts: Sequence[TextDraft]
 ) -> list[AgentText]:
-    """Put checked texts in the place of all that there are."""
-    whose = agent_scope(caller, agent_id)
-    async with resources.postgres.for_tenant(whose.tenant) as connection:
-        root = await queries.lock(connection, whose.tenant, whose.agent_id)
-        gone = await queries.remove_texts(connection, whose.tenant, whose.agent_id)
-        await idempotency_queries.erase_responses(connection, whose.tenant, gone)
-        return await queries.add_texts(connection, root, drafts)
+    """Replace all texts of an agent by validated ones, and return these."""
+    scope = agent_scope(caller, agent_id)
+    async with resources.postgres.for_tenant(scope.tenant) as connection:
+        profile = await queries.lock(connection, scope.tenant, scope.agent_id)
+        deleted_ids = await queries.remove_texts(connection, scope.tenant, scope.agent_id)
+        await idempotency_queries.erase_responses(connection, scope.tenant, deleted_ids)
+        return await queries.add_texts(connection, profile, drafts)
 
 
 async def remove(resources: Resources, caller: Caller, agent_id: str, text_id: str | None = None) -> int:
-    """Delete one text, or all of them; return how many there were."""
-    whose = agent_scope(caller, agent_id)
-    async with resources.postgres.for_tenant(whose.tenant) as connection:
-        gone = await queries.remove_texts(connection, whose.tenant, whose.agent_id, text_id)
-        await idempotency_queries.erase_responses(connection, whose.tenant, gone)
-    return len(gone)
+    """Delete one text, or all of them, and return how many were deleted."""
+    scope = agent_scope(caller, agent_id)
+    async with resources.postgres.for_tenant(scope.tenant) as connection:
+        deleted_ids = await queries.remove_texts(connection, scope.tenant, scope.agent_id, text_id)
+        await idempotency_queries.erase_responses(connection, scope.tenant, deleted_ids)
+    return len(deleted_ids)
 
 
 async def page(
     resources: Resources, caller: Caller, agent_id: str, limit: int, after: tuple[datetime, str] | None
 ) -> list[AgentText]:
-    """Return texts in the order they came; `after` is the place of the last one seen."""
-    whose = agent_scope(caller, agent_id)
-    async with resources.postgres.for_tenant(whose.tenant) as connection:
-        return await queries.texts(connection, whose.tenant, whose.agent_id, limit, after)
+    """Return texts in the order they were added; `after` is (created_at, id) of the last text seen."""
+    scope = agent_scope(caller, agent_id)
+    async with resources.postgres.for_tenant(scope.tenant) as connection:
+        return await queries.list_texts(connection, scope.tenant, scope.agent_id, limit, after)
 
 
 async def get(resources: Resources, caller: Caller, agent_id: str, text_id: str) -> AgentText:
-    """Return one text; raise errors.NotFound when the agent has no such one."""
-    whose = agent_scope(caller, agent_id)
-    async with resources.postgres.for_tenant(whose.tenant) as connection:
-        found = await queries.text(connection, whose.tenant, whose.agent_id, text_id)
-    if found is None:
+    """Return one text. Raise errors.NotFound when the agent has no text of this id."""
+    scope = agent_scope(caller, agent_id)
+    async with resources.postgres.for_tenant(scope.tenant) as connection:
+        text = await queries.get_text(connection, scope.tenant, scope.agent_id, text_id)
+    if text is None:
         raise errors.NotFound(f"text not found: {text_id}")
-    return found
+    return text

@@ -1,1 +1,1 @@
-"""Tenants and their keys: who may ask."""
+"""Tenants and their API keys: who may call."""

@@ -1,8 +1,8 @@
-"""Issue keys and recognise them.
+"""Issue API keys and authenticate them.
 
-A key reads `loci_<id>_<secret>`. The id finds the row in one look-up; the secret is compared
-with its stored SHA-256 in constant time. Every way to be wrong gets the same answer. Nothing
-is cached: a revoked key is refused by the very next request.
+A key has the form `loci_<id>_<secret>`. The id finds the row in one look-up; the secret is compared
+with its stored SHA-256 in constant time. Every invalid key gets the same error, so that the error
+does not reveal which ids exist. Nothing is cached: a revoked key is refused by the very next request.
 """
 
 import hashlib
@@ -33,36 +33,43 @@ async def issue(
     namespace: str | None = None,
     expires_at: datetime | None = None,
 ) -> str:
-    """Create a key (and its tenant, if this is the first) and return it: it can't be read again."""
+    """Create a key, and its tenant if this is the tenant's first key, and return the key.
+
+    The key can't be read again later. Raise errors.Invalid for a tenant, binding or right that is
+    not valid.
+    """
     validation.check_identifier(tenant, "tenant")
-    Scope(tenant, DEFAULT_AGENT if agent_id is None else agent_id, user_id)  # refuses what is no account
+    Scope(tenant, DEFAULT_AGENT if agent_id is None else agent_id, user_id)  # validates both ids
     if namespace is not None:
-        # The desk of a session whose id has a '/' is named with ':' in its place.
+        # The namespace of a session whose id contains '/' has ':' in its place.
         validation.check_identifier(namespace.replace(":", "-"), "namespace")
     unknown = set(rights) - set(RIGHTS)
     if unknown or not rights:
         raise errors.Invalid("scope", f"must be some of {', '.join(RIGHTS)}")
     key_id, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
-    bound = {"agent_id": agent_id, "user_id": user_id, "namespace": namespace, "expires_at": expires_at}
+    limits = {"agent_id": agent_id, "user_id": user_id, "namespace": namespace, "expires_at": expires_at}
     row = {"id": key_id, "tenant": tenant, "digest": _digest(secret), "rights": list(rights)}
     async with postgres.for_tenant(tenant) as connection:
         await queries.add_tenant(connection, tenant)
-        await queries.add_key(connection, row | bound)
+        await queries.add_key(connection, row | limits)
     return f"loci_{key_id}_{secret}"
 
 
 async def authenticate(postgres: Postgres, key: str) -> Caller:
-    """Return who a key belongs to; raise errors.Unauthenticated for any key that is not valid now."""
-    key_id, secret = _parsed(key)
+    """Return the caller that a key belongs to.
+
+    Raise errors.Unauthenticated for every key that is not valid now.
+    """
+    key_id, secret = _parse_key(key)
     async with postgres.autocommit() as connection:
         row = await queries.find_key(connection, key_id)
-    if row is None or not hmac.compare_digest(row["digest"], _digest(secret)) or not _holds(row):
+    if row is None or not hmac.compare_digest(row["digest"], _digest(secret)) or not _is_valid(row):
         raise errors.Unauthenticated("the key is unknown, expired or revoked")
     rights = frozenset(cast("list[Right]", row["rights"]))
     return Caller(key_id, row["tenant"], rights, row["agent_id"], row["user_id"], row["namespace"])
 
 
-def _parsed(key: str) -> tuple[str, str]:
+def _parse_key(key: str) -> tuple[str, str]:
     parts = key.split("_", 2)
     if len(parts) != 3 or parts[0] != "loci" or not (key.isascii() and key.isprintable()):
         raise errors.Unauthenticated("the key is unknown, expired or revoked")
@@ -73,6 +80,6 @@ def _digest(secret: str) -> bytes:
     return hashlib.sha256(secret.encode()).digest()
 
 
-def _holds(row: RowMapping) -> bool:
-    expired = row["expires_at"] is not None and row["expires_at"] <= datetime.now(UTC)
-    return row["revoked_at"] is None and not expired
+def _is_valid(row: RowMapping) -> bool:
+    is_expired = row["expires_at"] is not None and row["expires_at"] <= datetime.now(UTC)
+    return row["revoked_at"] is None and not is_expired

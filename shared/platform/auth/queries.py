@@ -1,4 +1,4 @@
-"""Every statement on tenants and keys."""
+"""Every statement on tenants and API keys."""
 
 import secrets
 from collections.abc import Sequence
@@ -13,19 +13,19 @@ from shared.platform.auth.table import api_key, tenant, tenant_secret
 
 
 async def add_tenant(connection: AsyncConnection, name: str) -> None:
-    """Make a tenant exist, with the secret that keys its digests."""
+    """Create a tenant, with the secret that its digests are keyed with, unless it exists."""
     await connection.execute(upsert(tenant).values(tenant=name).on_conflict_do_nothing())
     secret = upsert(tenant_secret).values(tenant=name, secret=secrets.token_bytes(32))
     await connection.execute(secret.on_conflict_do_nothing())
 
 
 async def list_tenants(connection: AsyncConnection) -> list[str]:
-    """Return every tenant's name (in a fleet transaction), or one's own."""
+    """Return the names of all tenants in a transaction across tenants, otherwise only the tenant's own."""
     return list((await connection.scalars(select(tenant.c.tenant).order_by(tenant.c.tenant))).all())
 
 
 async def get_tenant_secret(connection: AsyncConnection, name: str) -> bytes:
-    """Return the tenant's secret."""
+    """Return the secret that the tenant's digests are keyed with."""
     secret: bytes = (
         await connection.scalars(select(tenant_secret.c.secret).where(tenant_filter(tenant_secret, name)))
     ).one()
@@ -38,9 +38,13 @@ async def add_key(connection: AsyncConnection, values: dict[str, Any]) -> None:
 
 
 async def find_key(connection: AsyncConnection, key_id: str) -> RowMapping | None:
-    """Return a key by id, of whatever tenant: the one look-up that precedes knowing the tenant."""
-    found = await connection.execute(text("SELECT * FROM find_api_key(:id)"), {"id": key_id})
-    return found.mappings().one_or_none()
+    """Return a key by id, whatever its tenant; None if there is none.
+
+    This is the only statement that runs before the tenant is known, so it uses a database function
+    that is exempt from row-level security.
+    """
+    result = await connection.execute(text("SELECT * FROM find_api_key(:id)"), {"id": key_id})
+    return result.mappings().one_or_none()
 
 
 async def list_keys(connection: AsyncConnection, name: str) -> Sequence[RowMapping]:
@@ -51,7 +55,7 @@ async def list_keys(connection: AsyncConnection, name: str) -> Sequence[RowMappi
 
 
 async def revoke(connection: AsyncConnection, name: str, key_id: str) -> bool:
-    """Revoke a key from now on; tell whether there was one to revoke."""
+    """Revoke a key from now on, and return whether there was a valid key to revoke."""
     statement = (
         update(api_key)
         .where(tenant_filter(api_key, name), api_key.c.id == key_id, api_key.c.revoked_at.is_(None))

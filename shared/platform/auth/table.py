@@ -1,4 +1,7 @@
-"""Tenants and keys. A key's secret is stored as a SHA-256: it is 256 random bits, so no slow hash is owed."""
+"""The tables of tenants and API keys.
+
+A key's secret is stored as its SHA-256. It has 256 random bits, so a slow password hash would add nothing.
+"""
 
 from sqlalchemy import CheckConstraint, Column, DateTime, ForeignKey, LargeBinary, Table, Text, func
 from sqlalchemy.dialects.postgresql import ARRAY
@@ -10,7 +13,7 @@ tenant = Table(
     metadata,
     Column("tenant", Text, primary_key=True),
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
-    # '*' is how a transaction names the fleet; no tenant may bear it.
+    # A transaction across all tenants names its tenant '*', so no tenant may have that name.
     CheckConstraint("tenant ~ '^[A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)*$'", name="name"),
 )
 
@@ -18,7 +21,7 @@ tenant_secret = Table(
     "tenant_secret",
     metadata,
     Column("tenant", Text, ForeignKey("tenant.tenant", ondelete="CASCADE"), primary_key=True),
-    # Keys the digests of forgotten facts (LT13): without it they say nothing.
+    # The digests of deleted memories are keyed with it, so that nobody can test a guess without it.
     Column("secret", LargeBinary, nullable=False),
 )
 

@@ -1,4 +1,4 @@
-"""A directive as a run follows it, and the versions of it that a tenant has set."""
+"""A directive that a run follows, and the versions of it that a tenant has set."""
 
 import hashlib
 from datetime import datetime
@@ -12,7 +12,7 @@ _SHORT = 12
 
 
 class Origin(StrEnum):
-    """Who wrote the text that is in force."""
+    """Where the text of a directive comes from."""
 
     TENANT = "tenant"
     FILE = "file"
@@ -20,10 +20,10 @@ class Origin(StrEnum):
 
 
 class Directive(BaseModel):
-    """A directive in force.
+    """A directive as it applies to a tenant now.
 
-    `version` is the tenant's number for its own text, and the beginning of the digest for a file,
-    which has no other number. `digest` is the SHA-256 of the text, in hex.
+    `version` is the number of the tenant's own text. A file has no number, so its version is the
+    beginning of its digest. `digest` is the SHA-256 of the text, in hex.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -36,13 +36,13 @@ class Directive(BaseModel):
 
     @classmethod
     def create(cls, name: str, text: str, origin: Origin, version: str | None = None) -> "Directive":
-        """Return the directive with its digest, which is also its version if it has no other."""
+        """Create a directive with its digest. The digest's beginning is its version unless one is given."""
         digest = sha256_hex(text)
         return cls(name=name, version=version or digest[:_SHORT], text=text, origin=origin, digest=digest)
 
 
 class DirectiveVersion(BaseModel):
-    """A text that a tenant has set; a blank one says that the file counts again."""
+    """A text that a tenant has set. A blank one means that the file applies again."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -65,7 +65,7 @@ class DirectiveVersion(BaseModel):
 
     @property
     def is_blank(self) -> bool:
-        """Whether this version takes the tenant's own text away."""
+        """Whether this version removes the tenant's own text."""
         return not self.text.strip()
 
     def as_directive(self) -> Directive:

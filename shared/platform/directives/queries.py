@@ -1,4 +1,4 @@
-"""Every statement on the directives that tenants have set. Rows are added and never changed."""
+"""Every statement on the directives that tenants have set. Rows are inserted and never updated."""
 
 import hashlib
 from datetime import datetime
@@ -12,7 +12,7 @@ from shared.platform.directives.table import directive
 
 
 async def newest(connection: AsyncConnection, tenant: str, name: str) -> DirectiveVersion | None:
-    """Return what a tenant set last, blank or not; None if it never set any."""
+    """Return the version that a tenant set last, blank or not; None if it never set any."""
     return next(iter(await page(connection, tenant, name, 1)), None)
 
 
@@ -25,7 +25,8 @@ async def page(
 ) -> list[DirectiveVersion]:
     """Return a tenant's versions of a directive, the newest first.
 
-    `after` is the moment of the last one seen: under `lock` no two share one.
+    `after` begins with `created_at` of the last version seen. Versions are inserted under `lock`, so
+    no two of them share it.
     """
     conditions = [tenant_filter(directive, tenant), directive.c.name == name]
     if after is not None:
@@ -35,7 +36,7 @@ async def page(
 
 
 async def lock(connection: AsyncConnection, tenant: str, name: str) -> None:
-    """Let nobody else set this directive of this tenant until the transaction ends."""
+    """Lock this directive of this tenant until the transaction ends, so that nobody else can set it."""
     digest = hashlib.sha256(f"directive\x1f{tenant}\x1f{name}".encode()).digest()
     key = int.from_bytes(digest[:8], "big", signed=True)
     await connection.execute(select(func.pg_advisory_xact_lock(key)))

@@ -1,1 +1,1 @@
-"""The same request twice is done once and answered the same."""
+"""Idempotency: a repeated request is executed once and gets the stored response."""

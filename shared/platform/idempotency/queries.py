@@ -1,16 +1,16 @@
 """Do a request once: its response is stored in the transaction that did the work.
 
-    async with postgres.tenant(tenant) as connection, idempotent(connection, tenant, key) as request:
+    async with postgres.for_tenant(tenant) as connection, idempotent(connection, tenant, key) as request:
         if request.stored is not None:
             return request.stored
         …
         await request.store(response)
 
-A request that is repeated under its key is answered from the store, and nothing is done for it: what
-the first try left undone after its commit (write-through, wake-ups) is due in `work` anyway.
+A request that is repeated with its key gets the stored response, and no work is done for it. What the
+first request did not finish after its commit (write-through, wake-ups) is a due job anyway.
 
-There is no "running" state to get stuck: while the first is at work it holds an advisory lock
-that ends with its transaction, and a twin that meets the lock is told to come back.
+There is no state "running" that could get stuck. While the first request runs, it holds an advisory
+lock that ends with its transaction; a second request that meets the lock gets errors.Busy.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ from shared.platform.idempotency.table import idempotent_response
 
 @dataclass(frozen=True, slots=True)
 class IdempotencyKey:
-    """What a caller names a request by: the route, its own key, and a digest of the body."""
+    """The identity of a request: its route, the caller's own key, and a digest of the body."""
 
     route: str
     key: str
@@ -38,7 +38,10 @@ class IdempotencyKey:
 
 
 class IdempotentRequest:
-    """A request within the transaction that does its work; `stored` is its response if it was done before."""
+    """A request within the transaction that does its work.
+
+    `stored` is the response of an earlier request with the same key, or None if there was none.
+    """
 
     def __init__(
         self, connection: AsyncConnection, tenant: str, key: IdempotencyKey | None, stored: Any | None
@@ -50,15 +53,19 @@ class IdempotentRequest:
         self._key = key
 
     async def store(self, body: Any, *, record_ids: Sequence[str] = (), user_id: str | None = None) -> None:
-        """Store the response; it is erased with the records whose text it repeats, and with the user."""
+        """Store the response.
+
+        It is erased together with any of the records, whose text it repeats, and with the user.
+        Raise RuntimeError if the request has a response already.
+        """
         if self.has_response:
             raise RuntimeError("this request has a response already")
         self.has_response = True
         if self._key is None:
             return
-        named = {"tenant": self._tenant, "route": self._key.route, "key": self._key.key}
-        told = {"body": body, "record_ids": list(record_ids), "user_id": user_id}
-        values = named | told | {"request_digest": self._key.digest}
+        row_key = {"tenant": self._tenant, "route": self._key.route, "key": self._key.key}
+        response = {"body": body, "record_ids": list(record_ids), "user_id": user_id}
+        values = row_key | response | {"request_digest": self._key.digest}
         await self._connection.execute(insert(idempotent_response).values(values))
 
 
@@ -66,10 +73,11 @@ class IdempotentRequest:
 async def idempotent(
     connection: AsyncConnection, tenant: str, key: IdempotencyKey | None
 ) -> AsyncIterator[IdempotentRequest]:
-    """Do a request once. The block ends with a response, stored before or in it, or with an exception.
+    """Run a block for a request once.
 
-    A request without a key is always done, and must store its response all the same: so a forgotten
-    one is noticed by whoever tries the route.
+    The block must end with a response, stored before or within it, or with an exception; otherwise
+    RuntimeError is raised. A request without a key is always executed. It must store its response all
+    the same, so that a route that forgets to is noticed without a key, too.
     """
     request = IdempotentRequest(connection, tenant, key, await find_stored(connection, tenant, key))
     yield request
@@ -78,21 +86,21 @@ async def idempotent(
 
 
 async def find_stored(connection: AsyncConnection, tenant: str, key: IdempotencyKey | None) -> Any | None:
-    """Return the stored response to this request, or None if it is to be done now.
+    """Return the stored response to this request, or None if the request must be executed now.
 
-    Raises errors.Busy while a twin is at work, and errors.Conflict when the key was used with
-    another body or when what it answered has been erased.
+    Raise errors.Busy while another request with the key runs. Raise errors.Conflict when the key was
+    used with another body, or when the response has been erased.
     """
     if key is None:
         return None
-    if not await connection.scalar(select(func.pg_try_advisory_xact_lock(_lock(tenant, key)))):
+    if not await connection.scalar(select(func.pg_try_advisory_xact_lock(_lock_key(tenant, key)))):
         raise errors.Busy("a request with this Idempotency-Key is still running")
-    mine = (
+    where = (
         tenant_filter(idempotent_response, tenant),
         idempotent_response.c.route == key.route,
         idempotent_response.c.key == key.key,
     )
-    row = (await connection.execute(select(idempotent_response).where(*mine))).mappings().one_or_none()
+    row = (await connection.execute(select(idempotent_response).where(*where))).mappings().one_or_none()
     if row is None:
         return None
     if row["request_digest"] != key.digest:
@@ -102,35 +110,35 @@ async def find_stored(connection: AsyncConnection, tenant: str, key: Idempotency
     return row["body"]
 
 
-def _lock(tenant: str, key: IdempotencyKey) -> int:
+def _lock_key(tenant: str, key: IdempotencyKey) -> int:
     name = f"{tenant}\x1f{key.route}\x1f{key.key}".encode()
     return int.from_bytes(hashlib.sha256(name).digest()[:8], "big", signed=True)
 
 
 async def erase_responses(connection: AsyncConnection, tenant: str, record_ids: Sequence[str]) -> None:
-    """Erase the answers that repeat the text of these records."""
-    mine = (
+    """Erase the stored responses that repeat the text of these records."""
+    where = (
         tenant_filter(idempotent_response, tenant),
         idempotent_response.c.record_ids.overlap(list(record_ids)),
     )
-    await connection.execute(update(idempotent_response).where(*mine).values(body=None))
+    await connection.execute(update(idempotent_response).where(*where).values(body=None))
 
 
 async def erase_user_responses(connection: AsyncConnection, tenant: str, user_id: str) -> int:
-    """Erase the answers given to a user; return how many."""
-    mine = (
+    """Erase the responses stored for a user, and return how many."""
+    where = (
         tenant_filter(idempotent_response, tenant),
         idempotent_response.c.user_id == user_id,
         idempotent_response.c.body.is_not(None),
     )
-    return (await connection.execute(update(idempotent_response).where(*mine).values(body=None))).rowcount
+    return (await connection.execute(update(idempotent_response).where(*where).values(body=None))).rowcount
 
 
 async def expire(connection: AsyncConnection, tenant: str, age: timedelta) -> int:
-    """Delete answers older than `age`; return how many."""
-    old = idempotent_response.c.created_at < func.now() - age
+    """Delete stored responses older than `age`, and return how many."""
+    is_expired = idempotent_response.c.created_at < func.now() - age
     return (
         await connection.execute(
-            delete(idempotent_response).where(tenant_filter(idempotent_response, tenant), old)
+            delete(idempotent_response).where(tenant_filter(idempotent_response, tenant), is_expired)
         )
     ).rowcount

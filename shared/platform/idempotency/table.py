@@ -1,4 +1,4 @@
-"""Stored answers, per tenant, route and key."""
+"""The table of stored responses, by tenant, route and key."""
 
 from sqlalchemy import Column, DateTime, Index, LargeBinary, Table, Text, func, text
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
@@ -12,9 +12,9 @@ idempotent_response = Table(
     Column("route", Text, primary_key=True),
     Column("key", Text, primary_key=True),
     Column("request_digest", LargeBinary, nullable=False),
-    # NULL once what it told has been erased.
+    # NULL once the records that it repeats have been erased.
     Column("body", JSONB(none_as_null=True)),
-    # Records whose text the body repeats, so that forgetting them blanks it.
+    # Records whose text the body repeats: deleting one of them erases the body.
     Column("record_ids", ARRAY(Text), nullable=False, server_default=text("'{}'")),
     Column("user_id", Text),
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now(), index=True),
