@@ -1,12 +1,11 @@
 """Every statement on the directives that tenants have set. Rows are inserted and never updated."""
 
-import hashlib
 from datetime import datetime
 
 from sqlalchemy import func, insert, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from shared.infra.postgres import tenant_filter
+from shared.infra.postgres import advisory_lock_key, tenant_filter
 from shared.platform.directives.directive import DirectiveVersion
 from shared.platform.directives.table import directive
 
@@ -37,8 +36,7 @@ async def page(
 
 async def lock(connection: AsyncConnection, tenant: str, name: str) -> None:
     """Lock this directive of this tenant until the transaction ends, so that nobody else can set it."""
-    digest = hashlib.sha256(f"directive\x1f{tenant}\x1f{name}".encode()).digest()
-    key = int.from_bytes(digest[:8], "big", signed=True)
+    key = advisory_lock_key("directive", tenant, name)
     await connection.execute(select(func.pg_advisory_xact_lock(key)))
 
 

@@ -2,7 +2,7 @@
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from shared.foundation import errors, validation
+from shared.foundation import validation
 from shared.foundation.config import Settings
 from shared.foundation.scope import Caller
 from shared.infra.postgres import Postgres
@@ -25,7 +25,7 @@ async def replace(settings: Settings, postgres: Postgres, caller: Caller, name: 
     makes no new version. Raise errors.NotFound for an unknown name, and errors.Forbidden for a bound
     key: a directive applies to every agent and user of the tenant.
     """
-    _check_unbound(caller)
+    caller.require_unbound("directives are the whole tenant's")
     files.check_name(name)
     new_text = validation.check_text(text, "text", MAX_TEXT, allow_blank=True).strip()
     async with postgres.for_tenant(caller.tenant) as connection:
@@ -35,12 +35,3 @@ async def replace(settings: Settings, postgres: Postgres, caller: Caller, name: 
             version = newest.version + 1 if newest else 1
             await queries.add(connection, caller.tenant, name, version, new_text, caller.key_id)
         return await resolve(connection, settings, caller.tenant, name)
-
-
-def _check_unbound(caller: Caller) -> None:
-    for field in ("agent_id", "user_id", "namespace"):
-        bound = getattr(caller, field)
-        if bound is not None:
-            raise errors.Forbidden(
-                f"this key is bound to {field} '{bound}'; directives are the whole tenant's"
-            )

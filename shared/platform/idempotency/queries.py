@@ -13,7 +13,6 @@ There is no state "running" that could get stuck. While the first request runs, 
 lock that ends with its transaction; a second request that meets the lock gets errors.Busy.
 """
 
-import hashlib
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -24,7 +23,7 @@ from sqlalchemy import delete, func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation import errors
-from shared.infra.postgres import tenant_filter
+from shared.infra.postgres import advisory_lock_key, tenant_filter
 from shared.platform.idempotency.table import idempotent_response
 
 
@@ -93,7 +92,8 @@ async def find_stored(connection: AsyncConnection, tenant: str, key: Idempotency
     """
     if key is None:
         return None
-    if not await connection.scalar(select(func.pg_try_advisory_xact_lock(_lock_key(tenant, key)))):
+    lock_key = advisory_lock_key(tenant, key.route, key.key)
+    if not await connection.scalar(select(func.pg_try_advisory_xact_lock(lock_key))):
         raise errors.Busy("a request with this Idempotency-Key is still running")
     where = (
         tenant_filter(idempotent_response, tenant),
@@ -108,11 +108,6 @@ async def find_stored(connection: AsyncConnection, tenant: str, key: Idempotency
     if row["body"] is None:
         raise errors.Conflict("what this request stored has been erased since")
     return row["body"]
-
-
-def _lock_key(tenant: str, key: IdempotencyKey) -> int:
-    name = f"{tenant}\x1f{key.route}\x1f{key.key}".encode()
-    return int.from_bytes(hashlib.sha256(name).digest()[:8], "big", signed=True)
 
 
 async def erase_responses(connection: AsyncConnection, tenant: str, record_ids: Sequence[str]) -> None:
