@@ -1,1 +1,1 @@
-"""What model calls cost: charges, prices, budgets, reports."""
+"""The cost of model calls: charges, prices, budgets and reports."""

@@ -1,10 +1,10 @@
 """Budgets: how much may be spent in a day or a month (UTC), and whether one more call fits.
 
-Judging is a pure function over budgets that are locked: all that apply are held in one order, asked
-one after the other, and added to, in one short transaction. One UPDATE that checks as it adds would
-be a statement less, but it can't say which budget refused nor lock several in an order that all
-share. What a budget has used counts everything that is booked under it, also what agents report of
-their own calls; refused are only the calls that Loci makes itself.
+The check is a pure function over locked budgets: one short transaction locks all budgets that apply in
+one order, checks them, and adds to them. A single UPDATE that checks while it adds would save a
+statement, but it could not say which budget refused, nor lock several budgets in a common order. The
+used amount of a budget contains everything that is booked under it, including the calls that agents
+report themselves. Only calls that Loci makes can be refused.
 """
 
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ ZERO = Decimal(0)
 
 
 class Period(StrEnum):
-    """How long a window of a budget is."""
+    """The length of a budget's window."""
 
     DAY = "day"
     MONTH = "month"
@@ -43,7 +43,7 @@ ZERO_AMOUNT = Amount(ZERO, 0)
 
 
 class Budget(BaseModel):
-    """A budget with what its window has used and reserved."""
+    """A budget, with the amounts that are used and reserved in its window."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -62,47 +62,48 @@ class Budget(BaseModel):
 
     @classmethod
     def from_row(cls, row: RowMapping) -> "Budget":
-        """Read a budget from its row, in the window of now (the row's `window_now`)."""
-        found = cls.model_validate({**row})
-        if found.window_started_at >= row["window_now"]:
-            return found
-        fresh = dict.fromkeys(_COUNTERS, 0) | {"used_usd": ZERO, "reserved_usd": ZERO}
-        return found.model_copy(update=fresh | {"window_started_at": row["window_now"]})
+        """Read a budget from its row, in the current window, which begins at the row's `window_now`.
+
+        The counters of an earlier window are not carried over.
+        """
+        budget = cls.model_validate({**row})
+        if budget.window_started_at >= row["window_now"]:
+            return budget
+        new_window = dict.fromkeys(_COUNTERS, 0) | {"used_usd": ZERO, "reserved_usd": ZERO}
+        return budget.model_copy(update=new_window | {"window_started_at": row["window_now"]})
 
     @property
     def window_ends_at(self) -> datetime:
-        """When the next window begins."""
+        """The time at which the next window begins."""
         if self.period is Period.DAY:
             return self.window_started_at + timedelta(days=1)
         return (self.window_started_at + timedelta(days=32)).replace(day=1)
 
     @property
     def ratio(self) -> float:
-        """The part that is used of the limit that is nearer; of a limit of nothing, all of it."""
-        return max(_part(self.used_usd, self.limit_usd), _part(Decimal(self.used_tokens), self.limit_tokens))
+        """The used part of the limit that is nearer, from 0 up. A limit of zero counts as used up."""
+        usd_ratio = _used_ratio(self.used_usd, self.limit_usd)
+        return max(usd_ratio, _used_ratio(Decimal(self.used_tokens), self.limit_tokens))
 
     def refusal_reason(self, bound: Amount) -> str | None:
-        """Say why a call that costs at most this doesn't fit, or None if it does."""
+        """Return why a call that costs at most `bound` does not fit, or None if it does."""
         if self.limit_usd is not None:
             if bound.usd is None and not self.allow_unpriced:
                 return self._refusal("the model has no price")
-            left = self.limit_usd - self.used_usd - self.reserved_usd
-            if (bound.usd or ZERO) > left:
-                return self._refusal(self._left(left, self.limit_usd, "USD"))
+            remaining_usd = self.limit_usd - self.used_usd - self.reserved_usd
+            if (bound.usd or ZERO) > remaining_usd:
+                return self._refusal(_remainder_text(remaining_usd, self.limit_usd, "USD"))
         if self.limit_tokens is not None:
-            spare = self.limit_tokens - self.used_tokens - self.reserved_tokens
-            if bound.tokens > spare:
-                return self._refusal(self._left(Decimal(spare), self.limit_tokens, "tokens"))
+            remaining_tokens = self.limit_tokens - self.used_tokens - self.reserved_tokens
+            if bound.tokens > remaining_tokens:
+                return self._refusal(_remainder_text(Decimal(remaining_tokens), self.limit_tokens, "tokens"))
         return None
 
     def _refusal(self, why: str) -> str:
         return f"over budget '{self.scope}' per {self.period}: {why}"
 
-    def _left(self, left: Decimal, limit: Decimal | int, unit: str) -> str:
-        return f"{money.to_text(max(left, ZERO))} of {money.to_text(Decimal(limit))} {unit} left"
-
     def with_added(self, used: Amount, reserved: Amount) -> "Budget":
-        """Return the budget with more (or less) used and reserved."""
+        """Return the budget with these amounts added; they may be negative."""
         counters = {
             "used_usd": money.total([self.used_usd, used.usd or ZERO]),
             "used_tokens": self.used_tokens + used.tokens,
@@ -112,34 +113,49 @@ class Budget(BaseModel):
         return self.model_copy(update=counters)
 
     def counter_columns(self) -> dict[str, Any]:
-        """Return what changes with charges, as columns."""
+        """Return the columns that change with charges."""
         return {name: getattr(self, name) for name in ("window_started_at", *_COUNTERS)}
 
     def to_json(self) -> dict[str, Any]:
-        """Return the budget as JSON, money with its own digits; remaining is null without a limit."""
-        told = self.model_dump(mode="json", include={"scope", "period", "id", "allow_unpriced"})
+        """Return the budget as JSON.
+
+        Money keeps all its digits. The remaining amounts are null where there is no limit.
+        """
+        properties = self.model_dump(mode="json", include={"scope", "period", "id", "allow_unpriced"})
         usd = {"used_usd": self.used_usd, "reserved_usd": self.reserved_usd, "limit_usd": self.limit_usd}
-        gone = self.used_usd + self.reserved_usd
-        usd["remaining_usd"] = None if self.limit_usd is None else max(self.limit_usd - gone, ZERO)
-        spent = self.used_tokens + self.reserved_tokens
-        left = None if self.limit_tokens is None else max(self.limit_tokens - spent, 0)
+        taken_usd = self.used_usd + self.reserved_usd
+        usd["remaining_usd"] = None if self.limit_usd is None else max(self.limit_usd - taken_usd, ZERO)
+        taken_tokens = self.used_tokens + self.reserved_tokens
+        remaining_tokens = None if self.limit_tokens is None else max(self.limit_tokens - taken_tokens, 0)
         tokens = {name: getattr(self, name) for name in ("limit_tokens", "used_tokens", "reserved_tokens")}
-        window = {"window_starts": self.window_started_at, "window_ends": self.window_ends_at}
+        rest = {
+            "remaining_tokens": remaining_tokens,
+            "used_ratio": self.ratio,
+            "window_starts": self.window_started_at,
+            "window_ends": self.window_ends_at,
+        }
         exact = {name: money.to_json_number(amount) for name, amount in usd.items()}
-        return told | exact | tokens | {"remaining_tokens": left, "used_ratio": self.ratio} | window
+        return properties | exact | tokens | rest
 
 
 _COUNTERS = ("used_usd", "used_tokens", "reserved_usd", "reserved_tokens")
 
 
-def _part(used: Decimal, limit: Decimal | int | None) -> float:
+def _used_ratio(used: Decimal, limit: Decimal | int | None) -> float:
     if limit is None:
         return 0.0
     return float(used / limit) if limit else 1.0
 
 
+def _remainder_text(remaining: Decimal, limit: Decimal | int, unit: str) -> str:
+    return f"{money.to_text(max(remaining, ZERO))} of {money.to_text(Decimal(limit))} {unit} left"
+
+
 def check_scope(scope: str, tenant: str) -> str:
-    """Return a budget's scope if it is one: `tenant`, `agent/<agent_id>` or `purpose/<purpose>`."""
+    """Return a budget scope: `tenant`, `agent/<agent_id>` or `purpose/<purpose>`.
+
+    Raise errors.Invalid for anything else.
+    """
     kind, _, name = scope.partition("/")
     if scope == "tenant":
         return scope

@@ -1,4 +1,7 @@
-"""Set, read and take away budgets and prices: the whole tenant's business, so not for bound keys."""
+"""Set, read and delete budgets and prices.
+
+They belong to the whole tenant, so a key that is bound to an agent or a user can't change them.
+"""
 
 from decimal import Decimal
 from typing import Any
@@ -26,9 +29,9 @@ async def set_budget(
     limit_tokens: int | None,
     allow_unpriced: bool,
 ) -> Budget:
-    """Set one budget; what its window has spent so far counts from the start.
+    """Set one budget. What was spent in its current window counts at once.
 
-    Raises errors.Invalid without any limit, and errors.Forbidden for a bound key.
+    Raise errors.Invalid if no limit is given, and errors.Forbidden for a bound key.
     """
     _check_unbound(caller)
     budget.check_scope(scope, caller.tenant)
@@ -37,61 +40,75 @@ async def set_budget(
     limits = {"limit_usd": limit_usd, "limit_tokens": limit_tokens, "allow_unpriced": allow_unpriced}
     async with resources.postgres.for_tenant(caller.tenant) as connection:
         await queries.lock_ledger(connection, caller.tenant, exclusive=True)
-        kept = await budget_queries.set_budget(connection, caller.tenant, scope, period, limits)
-        waiting = await _wake(connection, caller.tenant)
-    resources.publisher.wake(EMBED, waiting)
-    return kept
+        new_budget = await budget_queries.set_budget(connection, caller.tenant, scope, period, limits)
+        due_jobs = await _run_delayed_embeddings_now(connection, caller.tenant)
+    resources.publisher.wake(EMBED, due_jobs)
+    return new_budget
 
 
 async def delete_budget(
     resources: Resources, caller: Caller, scope: str, period: Period | None
 ) -> list[Budget]:
-    """Take a scope's budgets away, of one period or both; none is no error."""
+    """Delete a scope's budgets, of one period or both, and return them. It is no error if there is none.
+
+    Raise errors.Forbidden for a bound key.
+    """
     _check_unbound(caller)
     budget.check_scope(scope, caller.tenant)
     async with resources.postgres.for_tenant(caller.tenant) as connection:
-        gone = await budget_queries.remove(connection, caller.tenant, scope, period)
-        waiting = await _wake(connection, caller.tenant)
-    resources.publisher.wake(EMBED, waiting)
-    return gone
+        deleted = await budget_queries.remove(connection, caller.tenant, scope, period)
+        due_jobs = await _run_delayed_embeddings_now(connection, caller.tenant)
+    resources.publisher.wake(EMBED, due_jobs)
+    return deleted
 
 
-async def _wake(connection: AsyncConnection, tenant: str) -> int:
-    """What was put off until a window turns may fit a budget that has changed."""
+async def _run_delayed_embeddings_now(connection: AsyncConnection, tenant: str) -> int:
+    """Make the jobs due that a budget had delayed until its next window, and return how many.
+
+    They may fit the budget or the price that has changed.
+    """
     return await job_queries.run_delayed_now(connection, tenant, EMBED, ReasonCode.OVER_BUDGET)
 
 
 async def read_budgets(resources: Resources, caller: Caller, scope: str | None = None) -> list[Budget]:
-    """Return the budgets that a caller may see: a key bound to an agent that agent's, one to a user none."""
+    """Return the budgets that a caller may see.
+
+    A key that is bound to an agent sees only that agent's budgets; one that is bound to a user sees none.
+    """
     if scope is not None:
         budget.check_scope(scope, caller.tenant)
     async with resources.postgres.for_tenant(caller.tenant) as connection:
-        found = await budget_queries.list_budgets(
-            connection, caller.tenant, None if scope is None else [scope]
-        )
-    return [one for one in found if _may_see(caller, one)]
+        scopes = None if scope is None else [scope]
+        budgets = await budget_queries.list_budgets(connection, caller.tenant, scopes)
+    return [candidate for candidate in budgets if _may_see(caller, candidate)]
 
 
-def _may_see(caller: Caller, one: Budget) -> bool:
+def _may_see(caller: Caller, candidate: Budget) -> bool:
     if caller.user_id is not None:
         return False
-    return caller.agent_id is None or one.scope == f"agent/{caller.agent_id}"
+    return caller.agent_id is None or candidate.scope == f"agent/{caller.agent_id}"
 
 
 async def set_price(resources: Resources, caller: Caller, model: str, rates: Rates) -> Rates:
-    """Set the tenant's own price of a model, in USD per million tokens; calls booked before keep theirs."""
+    """Set the tenant's own price of a model, in USD per million tokens.
+
+    Calls that were booked before keep their cost. Raise errors.Forbidden for a bound key.
+    """
     _check_unbound(caller)
     check_model(model)
     amounts = {"input": rates.input, "output": rates.output, "cached": rates.cached}
     async with resources.postgres.for_tenant(caller.tenant) as connection:
         await queries.set_price(connection, caller.tenant, model, amounts)
-        waiting = await _wake(connection, caller.tenant)
-    resources.publisher.wake(EMBED, waiting)
+        due_jobs = await _run_delayed_embeddings_now(connection, caller.tenant)
+    resources.publisher.wake(EMBED, due_jobs)
     return rates
 
 
 async def delete_price(resources: Resources, caller: Caller, model: str) -> bool:
-    """Go back to the listed price of a model; tell whether the tenant had its own."""
+    """Delete the tenant's own price of a model, so that the listed one applies.
+
+    Return whether there was one. Raise errors.Forbidden for a bound key.
+    """
     _check_unbound(caller)
     check_model(model)
     async with resources.postgres.for_tenant(caller.tenant) as connection:
@@ -99,21 +116,24 @@ async def delete_price(resources: Resources, caller: Caller, model: str) -> bool
 
 
 async def read_prices(resources: Resources, caller: Caller) -> list[dict[str, Any]]:
-    """Return every price that counts for a tenant, as JSON."""
+    """Return every price that applies to a tenant, as JSON."""
     async with resources.postgres.for_tenant(caller.tenant) as connection:
-        found = await prices.all_prices(connection, resources.settings, caller.tenant)
-    return [rates.to_json(model) for model, rates in found.items()]
+        rates_by_model = await prices.all_prices(connection, resources.settings, caller.tenant)
+    return [rates.to_json(model) for model, rates in rates_by_model.items()]
 
 
 async def roll_over(resources: Resources, tenant: str) -> int:
-    """Begin the windows that have turned, so that metrics show them as empty; return how many turned."""
+    """Begin the new windows of budgets whose window has ended, so that metrics show them as empty.
+
+    Return how many budgets were rolled over.
+    """
     async with resources.postgres.for_tenant(tenant) as connection:
-        turned = await budget_queries.lock_rolled_over(connection, tenant)
-        await budget_queries.write(connection, turned)
-    return len(turned)
+        budgets = await budget_queries.lock_rolled_over(connection, tenant)
+        await budget_queries.write(connection, budgets)
+    return len(budgets)
 
 
 def _check_unbound(caller: Caller) -> None:
     for field, value in caller.bindings.items():
-        told = f"this key is bound to {field} '{value}'; budgets and prices are the whole tenant's"
-        raise errors.Forbidden(told)
+        detail = f"this key is bound to {field} '{value}'; budgets and prices are the whole tenant's"
+        raise errors.Forbidden(detail)

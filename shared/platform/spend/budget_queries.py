@@ -1,4 +1,8 @@
-"""Every statement on budgets. Whoever counts locks all that apply in the order of their keys."""
+"""Every statement on budgets.
+
+A transaction that changes budgets locks all that apply in the order of their keys, so that two
+transactions can't wait for each other.
+"""
 
 import secrets
 from collections.abc import Collection, Mapping, Sequence
@@ -12,111 +16,123 @@ from shared.infra.postgres import is_any_of, tenant_filter
 from shared.jobs import counters as fleet_counters
 from shared.platform.spend.budget import ZERO, Amount, Budget, Period
 from shared.platform.spend.charge import Charge, ChargeState
-from shared.platform.spend.table import budget, charge
+from shared.platform.spend.table import budget as budget_table
+from shared.platform.spend.table import charge as charge_table
 
 USED_RATIO_METRIC = "budget_used_ratio"
-_WINDOW_NOW = func.date_trunc(budget.c.period, func.now(), "UTC").label("window_now")
+_WINDOW_NOW = func.date_trunc(budget_table.c.period, func.now(), "UTC").label("window_now")
 
 
 async def list_budgets(
     connection: AsyncConnection, tenant: str, scopes: Collection[str] | None = None
 ) -> list[Budget]:
-    """Return a tenant's budgets in the windows of now, of these scopes or all."""
+    """Return a tenant's budgets in their current windows, of these scopes or of all."""
     return await _read(connection, tenant, scopes, lock=False)
 
 
 async def lock_budgets(
     connection: AsyncConnection, tenant: str, scopes: Collection[str] | None = None
 ) -> list[Budget]:
-    """Hold a tenant's budgets and return them in the windows of now."""
+    """Lock a tenant's budgets, of these scopes or of all, and return them in their current windows."""
     return await _read(connection, tenant, scopes, lock=True)
 
 
 async def lock_rolled_over(connection: AsyncConnection, tenant: str) -> list[Budget]:
-    """Hold the budgets whose row is still of an earlier window, and return them in that of now."""
-    over = budget.c.window_started_at < func.date_trunc(budget.c.period, func.now(), "UTC")
-    statement = select(*budget.c, _WINDOW_NOW).where(tenant_filter(budget, tenant), over)
-    rows = await connection.execute(
-        statement.order_by(budget.c.scope, budget.c.period).with_for_update(skip_locked=True)
-    )
+    """Lock the budgets whose stored window has ended, and return them in their current windows."""
+    has_ended = budget_table.c.window_started_at < func.date_trunc(budget_table.c.period, func.now(), "UTC")
+    statement = select(*budget_table.c, _WINDOW_NOW).where(tenant_filter(budget_table, tenant), has_ended)
+    ordered = statement.order_by(budget_table.c.scope, budget_table.c.period)
+    rows = await connection.execute(ordered.with_for_update(skip_locked=True))
     return [Budget.from_row(row) for row in rows.mappings()]
 
 
 async def _read(
     connection: AsyncConnection, tenant: str, scopes: Collection[str] | None, *, lock: bool
 ) -> list[Budget]:
-    statement = select(*budget.c, _WINDOW_NOW).where(tenant_filter(budget, tenant))
+    statement = select(*budget_table.c, _WINDOW_NOW).where(tenant_filter(budget_table, tenant))
     if scopes is not None:
-        statement = statement.where(is_any_of(budget.c.scope, sorted(set(scopes))))
-    ordered = statement.order_by(budget.c.scope, budget.c.period)
+        statement = statement.where(is_any_of(budget_table.c.scope, sorted(set(scopes))))
+    ordered = statement.order_by(budget_table.c.scope, budget_table.c.period)
     rows = await connection.execute(ordered.with_for_update() if lock else ordered)
     return [Budget.from_row(row) for row in rows.mappings()]
 
 
 async def write(connection: AsyncConnection, budgets: Sequence[Budget]) -> None:
-    """Keep the counters of budgets that are held, and show them to `/metrics`."""
-    for one in budgets:
-        await connection.execute(update(budget).where(*_is(one)).values(one.counter_columns()))
-        await fleet_counters.set_gauge(connection, USED_RATIO_METRIC, _label(one), one.ratio)
+    """Write the counters of locked budgets, and publish their ratios for `/metrics`."""
+    for budget in budgets:
+        statement = update(budget_table).where(*_is_budget(budget)).values(budget.counter_columns())
+        await connection.execute(statement)
+        await fleet_counters.set_gauge(connection, USED_RATIO_METRIC, _metric_label(budget), budget.ratio)
 
 
-def _is(one: Budget) -> tuple[ColumnElement[bool], ...]:
-    return tenant_filter(budget, one.tenant), budget.c.scope == one.scope, budget.c.period == one.period
+def _is_budget(budget: Budget) -> tuple[ColumnElement[bool], ...]:
+    return (
+        tenant_filter(budget_table, budget.tenant),
+        budget_table.c.scope == budget.scope,
+        budget_table.c.period == budget.period,
+    )
 
 
-def _label(one: Budget) -> str:
-    return f"{one.scope.partition('/')[0]}:{one.period}:{one.id}"
+def _metric_label(budget: Budget) -> str:
+    return f"{budget.scope.partition('/')[0]}:{budget.period}:{budget.id}"
 
 
 async def set_budget(
     connection: AsyncConnection, tenant: str, scope: str, period: Period, limits: Mapping[str, Any]
 ) -> Budget:
-    """Set a budget {limit_usd, limit_tokens, allow_unpriced} and count what its window has seen so far.
+    """Set a budget's limits, and count what was spent and reserved in its current window so far.
 
-    The books must be held alone: see `store.hold_books`.
+    `limits` has limit_usd, limit_tokens and allow_unpriced. The ledger must be locked exclusively
+    (`queries.lock_ledger`).
     """
     now = func.date_trunc(period.value, func.now(), "UTC")
     key = {"tenant": tenant, "scope": scope, "period": period}
-    statement = upsert(budget).values({**key, "id": secrets.token_hex(6), **limits, "window_started_at": now})
-    changed = {**limits, "updated_at": func.now()}
-    await connection.execute(
-        statement.on_conflict_do_update(index_elements=list(budget.primary_key), set_=changed)
+    statement = upsert(budget_table).values(
+        {**key, "id": secrets.token_hex(6), **limits, "window_started_at": now}
     )
-    held = next(one for one in await lock_budgets(connection, tenant, [scope]) if one.period is period)
-    used, reserved = await _counted(connection, held)
+    columns = {**limits, "updated_at": func.now()}
+    await connection.execute(
+        statement.on_conflict_do_update(index_elements=list(budget_table.primary_key), set_=columns)
+    )
+    locked_budgets = await lock_budgets(connection, tenant, [scope])
+    budget = next(budget for budget in locked_budgets if budget.period is period)
+    used, reserved = await _sum_charges(connection, budget)
     empty = {"used_usd": ZERO, "used_tokens": 0, "reserved_usd": ZERO, "reserved_tokens": 0}
-    counted = held.model_copy(update=empty).with_added(used, reserved)
-    await write(connection, [counted])
-    return counted
+    counted_budget = budget.model_copy(update=empty).with_added(used, reserved)
+    await write(connection, [counted_budget])
+    return counted_budget
 
 
-async def _counted(connection: AsyncConnection, one: Budget) -> tuple[Amount, Amount]:
-    """Sum up the charges of a budget's window: what is used, what is reserved."""
-    kind, _, name = one.scope.partition("/")
-    mine = [tenant_filter(charge, one.tenant), charge.c.created_at >= one.window_started_at]
+async def _sum_charges(connection: AsyncConnection, budget: Budget) -> tuple[Amount, Amount]:
+    """Return the sums of the used and of the reserved charges in a budget's window."""
+    kind, _, name = budget.scope.partition("/")
+    columns = charge_table.c
+    where = [tenant_filter(charge_table, budget.tenant), columns.created_at >= budget.window_started_at]
     if kind != "tenant":
-        mine.append({"agent": charge.c.agent_id, "purpose": charge.c.purpose}[kind] == name)
-    tokens = charge.c.input_tokens + charge.c.output_tokens + charge.c.cached_tokens
-    held = charge.c.state == ChargeState.RESERVED
+        where.append({"agent": columns.agent_id, "purpose": columns.purpose}[kind] == name)
+    tokens = columns.input_tokens + columns.output_tokens + columns.cached_tokens
+    is_reserved = columns.state == ChargeState.RESERVED
     sums = [
         func.coalesce(func.sum(case((condition, column))), 0)
-        for condition in (~held, held)
-        for column in (charge.c.cost_usd, tokens)
+        for condition in (~is_reserved, is_reserved)
+        for column in (columns.cost_usd, tokens)
     ]
-    row = (await connection.execute(select(*sums).where(*mine))).one()
+    row = (await connection.execute(select(*sums).where(*where))).one()
     return Amount(row[0], int(row[1])), Amount(row[2], int(row[3]))
 
 
 async def remove(connection: AsyncConnection, tenant: str, scope: str, period: Period | None) -> list[Budget]:
-    """Take budgets of a scope away, of one period or both; return them."""
-    gone = [one for one in await lock_budgets(connection, tenant, [scope]) if period in (None, one.period)]
-    places = [and_(*_is(one)) for one in gone]
-    if places:
-        await connection.execute(delete(budget).where(or_(*places)))
-        await fleet_counters.delete_counter(connection, USED_RATIO_METRIC, [_label(one) for one in gone])
-    return gone
+    """Delete the budgets of a scope, of one period or both, and return them."""
+    locked_budgets = await lock_budgets(connection, tenant, [scope])
+    budgets = [budget for budget in locked_budgets if period in (None, budget.period)]
+    if budgets:
+        conditions = [and_(*_is_budget(budget)) for budget in budgets]
+        await connection.execute(delete(budget_table).where(or_(*conditions)))
+        labels = [_metric_label(budget) for budget in budgets]
+        await fleet_counters.delete_counter(connection, USED_RATIO_METRIC, labels)
+    return budgets
 
 
-def amount_of(one: Charge) -> Amount:
-    """Return a charge as budgets count it."""
-    return Amount(one.cost_usd, one.usage.total)
+def amount_of(charge: Charge) -> Amount:
+    """Return the amount that a charge adds to a budget."""
+    return Amount(charge.cost_usd, charge.usage.total)

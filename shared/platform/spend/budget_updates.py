@@ -1,7 +1,7 @@
-"""Let budgets follow charges, in the charges' own transaction.
+"""Update budgets when charges change, in the transaction that changes the charges.
 
-A charge counts in the window in which it was made: what is settled after midnight is yesterday's, so
-it no longer touches a budget whose window has turned.
+A charge counts in the window in which it was created. A charge of yesterday that is settled after
+midnight therefore does not change a daily budget, whose new window has begun.
 """
 
 from collections.abc import Sequence
@@ -21,51 +21,49 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class BudgetChange:
-    """What the budgets of some scopes have more of since a moment (or less, where it is negative)."""
+    """The amounts that a charge adds to the budgets of its scopes; they may be negative."""
 
     scopes: tuple[str, ...]
-    at: datetime
+    charged_at: datetime
     used: Amount
     reserved: Amount
 
 
-def change_for_new_charge(one: Charge) -> BudgetChange:
-    """Return the movement of a charge that is settled from the first."""
-    return BudgetChange(
-        budget_scopes(one.agent_id, one.purpose), one.created_at, budget_queries.amount_of(one), ZERO_AMOUNT
-    )
+def change_for_new_charge(charge: Charge) -> BudgetChange:
+    """Return the change of a new charge that is settled at once."""
+    return change_for_charge(charge, budget_queries.amount_of(charge), ZERO_AMOUNT)
 
 
-def change_for_charge(before: Charge, used: Amount, reserved: Amount) -> BudgetChange:
-    """Return the movement of a charge that was there before."""
-    return BudgetChange(budget_scopes(before.agent_id, before.purpose), before.created_at, used, reserved)
+def change_for_charge(charge: Charge, used: Amount, reserved: Amount) -> BudgetChange:
+    """Return the change of a charge by these used and reserved amounts."""
+    return BudgetChange(budget_scopes(charge.agent_id, charge.purpose), charge.created_at, used, reserved)
 
 
-def subtract(left: Amount, right: Amount) -> Amount:
-    """Return the difference of two amounts, an unknown price counting as none."""
-    return Amount((left.usd or ZERO) - (right.usd or ZERO), left.tokens - right.tokens)
+def subtract(minuend: Amount, subtrahend: Amount) -> Amount:
+    """Return the difference of two amounts. An unknown cost counts as zero."""
+    return Amount((minuend.usd or ZERO) - (subtrahend.usd or ZERO), minuend.tokens - subtrahend.tokens)
 
 
 async def apply_changes(
-    connection: AsyncConnection, settings: Settings, tenant: str, movements: Sequence[BudgetChange]
+    connection: AsyncConnection, settings: Settings, tenant: str, changes: Sequence[BudgetChange]
 ) -> None:
-    """Count movements in all budgets that they concern; warn of those that reach the alert."""
-    scopes = {scope for movement in movements for scope in movement.scopes}
+    """Apply changes to all budgets that they concern, and log those that reach the alert threshold."""
+    scopes = {scope for change in changes for scope in change.scopes}
     before = await budget_queries.lock_budgets(connection, tenant, scopes) if scopes else []
-    await save_budgets(connection, settings, before, [_after(one, movements) for one in before])
+    await save_budgets(connection, settings, before, [_add_changes(budget, changes) for budget in before])
 
 
-def _after(one: Budget, movements: Sequence[BudgetChange]) -> Budget:
-    for movement in movements:
-        if one.scope in movement.scopes and movement.at >= one.window_started_at:
-            one = one.with_added(movement.used, movement.reserved)
-    return one
+def _add_changes(budget: Budget, changes: Sequence[BudgetChange]) -> Budget:
+    for change in changes:
+        if budget.scope in change.scopes and change.charged_at >= budget.window_started_at:
+            budget = budget.with_added(change.used, change.reserved)
+    return budget
 
 
 async def save_budgets(
     connection: AsyncConnection, settings: Settings, before: Sequence[Budget], after: Sequence[Budget]
 ) -> None:
-    """Write budgets that have changed."""
+    """Write the budgets that have changed, and log those that reach the alert threshold."""
     await budget_queries.write(
         connection, [new for old, new in zip(before, after, strict=True) if new != old]
     )

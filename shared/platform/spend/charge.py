@@ -1,4 +1,4 @@
-"""A charge: what one call to a model used and cost, who pays, and what for."""
+"""A charge: what one call to a model used and cost, who pays for it, and its purpose."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -21,20 +21,20 @@ _TURN = "turn#"
 
 
 class ChargeState(StrEnum):
-    """How sure the numbers of a charge are."""
+    """How certain the numbers of a charge are."""
 
-    RESERVED = "reserved"  # the call is under way: the most that it can cost
-    SETTLED = "settled"  # what the provider says
-    ESTIMATED = "estimated"  # nobody said what was used: the most that it can have cost
+    RESERVED = "reserved"  # the call is running: the numbers are its upper bound
+    SETTLED = "settled"  # the numbers are those of the provider
+    ESTIMATED = "estimated"  # nobody reported the usage: its upper bound counts
 
 
 class Purpose(StrEnum):
-    """What models are asked for, besides the passes of a dream, which go by their own names."""
+    """What models are called for, apart from dream passes, whose purpose is the name of the pass."""
 
     ENRICHMENT = "enrichment"
     EMBEDDING = "embedding"
     SUMMARY = "summary"
-    SESSION = "session"  # what agents report of their own calls
+    SESSION = "session"  # calls that agents made and reported themselves
 
 
 PURPOSES = (*Purpose, *DreamPass)
@@ -42,7 +42,7 @@ PURPOSES = (*Purpose, *DreamPass)
 
 @dataclass(frozen=True, slots=True)
 class Payer:
-    """Who pays for a call, and what it is for."""
+    """Who pays for a call, and its purpose."""
 
     tenant: str
     agent_id: str | None
@@ -51,35 +51,40 @@ class Payer:
 
 
 def budget_scopes(agent_id: str | None, purpose: str) -> tuple[str, ...]:
-    """Return the scopes whose budgets pay for what an agent does for a purpose."""
+    """Return the budget scopes that pay for a call of an agent for a purpose."""
     agent = () if agent_id is None else (f"agent/{agent_id}",)
     return ("tenant", *agent, f"purpose/{purpose}")
 
 
 @dataclass(frozen=True, slots=True)
 class ReportedUsage:
-    """A call that an agent made itself; without an id of its own it goes by its turn's number."""
+    """A call that an agent made itself. Without a usage id it is identified by its turn's number."""
 
     model: str
     usage: Usage
     usage_id: str | None = None
 
 
-def parse_reported_usage(usage_id: str, model: str, told: dict[str, Any]) -> ReportedUsage:
-    """Read what was reported of a session; raise errors.Invalid naming the field."""
-    return ReportedUsage(check_model(model), usage.parse_usage(told), _checked_id(usage_id, "usage_id"))
+def parse_reported_usage(usage_id: str, model: str, usage_object: dict[str, Any]) -> ReportedUsage:
+    """Parse the usage that was reported for a session. Raise errors.Invalid naming the invalid field."""
+    valid_id = _check_usage_id(usage_id, "usage_id")
+    return ReportedUsage(check_model(model), usage.parse_usage(usage_object), valid_id)
 
 
-def parse_turn_usage(told: dict[str, Any] | None) -> ReportedUsage | None:
-    """Read the usage that came with a turn; `id` and `model` may stand inside it."""
-    if told is None:
+def parse_turn_usage(usage_object: dict[str, Any] | None) -> ReportedUsage | None:
+    """Parse the usage that came with a turn; `id` and `model` may be inside it.
+
+    Raise errors.Invalid naming the invalid field.
+    """
+    if usage_object is None:
         return None
-    model, usage_id = told.get("model", UNKNOWN_MODEL), told.get("id")
+    model, usage_id = usage_object.get("model", UNKNOWN_MODEL), usage_object.get("id")
     for name, value in (("model", model), ("id", usage_id)):
         if not isinstance(value, str | None):
             raise errors.Invalid(f"usage.{name}", "must be a text")
-    checked = None if usage_id is None else _checked_id(usage_id, "usage.id")
-    return ReportedUsage(check_model(model or UNKNOWN_MODEL, "usage.model"), usage.parse_usage(told), checked)
+    valid_id = None if usage_id is None else _check_usage_id(usage_id, "usage.id")
+    valid_model = check_model(model or UNKNOWN_MODEL, "usage.model")
+    return ReportedUsage(valid_model, usage.parse_usage(usage_object), valid_id)
 
 
 def turn_usage_id(seq: int) -> str:
@@ -88,14 +93,17 @@ def turn_usage_id(seq: int) -> str:
 
 
 def check_model(name: str, field: str = "model") -> str:
-    """Return a model's name if it is one: printable, on one line, at most 128 characters."""
+    """Return a model's name if it is printable and has at most 128 characters.
+
+    Raise errors.Invalid otherwise.
+    """
     validation.check_text(name, field, MAX_MODEL)
     if name != name.strip() or not name.isprintable():
         raise errors.Invalid(field, "must be printable, without spaces around it")
     return name
 
 
-def _checked_id(value: str, field: str) -> str:
+def _check_usage_id(value: str, field: str) -> str:
     validation.check_text(value, field, MAX_ID)
     if not value.isprintable() or value.startswith(_TURN):
         raise errors.Invalid(field, f"must be printable and not begin with '{_TURN}'")
@@ -103,7 +111,7 @@ def _checked_id(value: str, field: str) -> str:
 
 
 class Charge(BaseModel):
-    """A charge as it stands in Postgres."""
+    """A stored charge."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -129,15 +137,15 @@ class Charge(BaseModel):
 
     @property
     def usage(self) -> Usage:
-        """The tokens, those of a reservation being the most that there can be."""
+        """The tokens of the charge; those of a reservation are an upper bound."""
         return Usage(self.input_tokens, self.output_tokens, self.cached_tokens)
 
     def to_json(self) -> dict[str, Any]:
-        """Return a reported charge as JSON, the cost with its own digits."""
+        """Return a reported charge as JSON. The cost keeps all its digits."""
         names = {"usage_id", "model", "input_tokens", "output_tokens", "cached_tokens", "created_at"}
         return self.model_dump(mode="json", include=names) | {"cost_usd": money.to_json_number(self.cost_usd)}
 
 
-def columns_of(used: Usage) -> dict[str, int]:
+def columns_of(tokens: Usage) -> dict[str, int]:
     """Return tokens as the columns of a charge."""
-    return {"input_tokens": used.input, "output_tokens": used.output, "cached_tokens": used.cached}
+    return {"input_tokens": tokens.input, "output_tokens": tokens.output, "cached_tokens": tokens.cached}

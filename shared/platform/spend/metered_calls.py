@@ -1,9 +1,9 @@
-"""The one way by which workers ask a model: reserve, call, settle.
+"""Call a model: reserve, call, settle. Workers call models only through this module.
 
-What is reserved is a strict bound. No tokenizer makes more tokens of a text than it has bytes of
-UTF-8, and a chat's wrapping adds a few to each message; `max_tokens` bounds the answer. So workers in
-parallel never overrun a budget, at the price that near its end a call may be refused that would
-just have fitted.
+What is reserved is a strict upper bound. No tokenizer makes more tokens of a text than the text has
+bytes in UTF-8, and the format of a chat adds a few tokens to each message; `max_tokens` bounds the
+reply. Workers that run in parallel therefore never overrun a budget. The price is that close to the
+limit a call may be refused that would just have fitted.
 """
 
 import asyncio
@@ -21,16 +21,16 @@ from shared.platform.spend.charge import Payer
 from shared.platform.spend.reserve import CallRequest, Reservation
 from shared.platform.spend.usage import Usage
 
-# Two messages with their roles and separators, and what opens the answer.
-_WRAPPING = 64
-# What an embedding model puts around a text.
-_FRAME = 8
+# Tokens of the roles and separators of two messages, and of the beginning of the reply.
+_CHAT_FORMAT_TOKENS = 64
+# Tokens that an embedding model adds to a text.
+_EMBEDDING_FORMAT_TOKENS = 8
 PaidText = tuple[Payer, str]
 
 
 @dataclass(frozen=True, slots=True)
 class MeteredReply:
-    """What a model said, what that used, and what it cost: None where the model has no price."""
+    """A model's reply, its usage, and its cost in USD: None where the model has no price."""
 
     text: str
     usage: Usage
@@ -40,143 +40,153 @@ class MeteredReply:
 async def complete(
     resources: Resources, model: LanguageModel, payer: Payer, system: str, user: str
 ) -> MeteredReply:
-    """Ask the chat model within the deadline of the settings, and book what it cost.
+    """Call the chat model within the timeout of the settings, and book the cost.
 
-    Raises errors.OverBudget before the call, errors.Unavailable and errors.BadReply as the model does.
+    Raise errors.OverBudget before the call, and errors.Unavailable or errors.InvalidModelReply as the
+    model's client does.
     """
-    bound = Usage(_bytes(system) + _bytes(user) + _WRAPPING, model.max_tokens)
-    [held] = await reserve.reserve(resources, payer.tenant, [CallRequest(payer, model.model, bound)])
-    if isinstance(held, errors.OverBudget):
-        raise held
+    bound = Usage(_byte_count(system) + _byte_count(user) + _CHAT_FORMAT_TOKENS, model.max_tokens)
+    [reservation] = await reserve.reserve(resources, payer.tenant, [CallRequest(payer, model.model, bound)])
+    if isinstance(reservation, errors.OverBudget):
+        raise reservation
     try:
         async with asyncio.timeout(resources.settings.llm_timeout):
             reply = await model.complete(system, user)
     except TimeoutError:
-        await _close(resources, [held], None)
+        await _settle_call(resources, [reservation], None)
         raise errors.Unavailable("language model", "no answer in time") from None
     except (errors.Unavailable, errors.InvalidModelReply) as error:
-        await _failed(resources, [held], error)
+        await _settle_failed_call(resources, [reservation], error)
         raise
-    used = _read(reply.usage)
-    [cost] = await _close(resources, [held], used)
-    return MeteredReply(reply.text, used or bound, cost)
+    reported = _parse_usage(reply.usage)
+    [cost] = await _settle_call(resources, [reservation], reported)
+    return MeteredReply(reply.text, reported or bound, cost)
 
 
-def _bytes(text: str) -> int:
+def _byte_count(text: str) -> int:
     return len(text.encode())
 
 
 async def embed(
-    resources: Resources, embedder: Embedder, asked: Sequence[PaidText]
+    resources: Resources, embedder: Embedder, texts: Sequence[PaidText]
 ) -> list[Vector | errors.OverBudget]:
     """Embed at most a batch of texts in one call, each paid for by its own payer.
 
-    What a payer's budget forbids is left out of the call and answered by the refusal. Raises
-    errors.Unavailable, also for an answer that can't be used.
+    A text whose payer has no budget left is not sent; the refusal takes the place of its vector. Raise
+    errors.Unavailable if the endpoint fails or if its reply can't be used.
     """
-    payers = _bounds(embedder, asked)
-    judged = await _reserved(resources, embedder.model, payers)
-    held = {payer: one for payer, one in judged.items() if isinstance(one, Reservation)}
-    paid = [(payer, text) for payer, text in asked if payer in held]
-    vectors = iter(await _vectors(resources, embedder, paid, held))
-    return [next(vectors) if payer in held else _refusal(judged[payer]) for payer, _ in asked]
+    bounds = _bounds_by_payer(embedder, texts)
+    outcomes = await _reserve_by_payer(resources, embedder.model, bounds)
+    reservations = {payer: outcome for payer, outcome in outcomes.items() if isinstance(outcome, Reservation)}
+    paid_texts = [text for payer, text in texts if payer in reservations]
+    vectors = iter(await _embed_paid(resources, embedder, paid_texts, list(reservations.values())))
+    return [next(vectors) if payer in reservations else _refusal(outcomes[payer]) for payer, _ in texts]
 
 
-def _bounds(embedder: Embedder, asked: Sequence[PaidText]) -> dict[Payer, int]:
+def _bounds_by_payer(embedder: Embedder, texts: Sequence[PaidText]) -> dict[Payer, int]:
+    """Return the most tokens that each payer's texts can have together."""
     bounds: dict[Payer, int] = {}
-    for payer, text in asked:
-        bounds[payer] = bounds.get(payer, 0) + _bytes(text[: embedder.max_chars]) + _FRAME
+    for payer, text in texts:
+        text_bound = _byte_count(text[: embedder.max_chars]) + _EMBEDDING_FORMAT_TOKENS
+        bounds[payer] = bounds.get(payer, 0) + text_bound
     return bounds
 
 
-async def _reserved(
-    resources: Resources, model: str, payers: Mapping[Payer, int]
+async def _reserve_by_payer(
+    resources: Resources, model: str, bounds: Mapping[Payer, int]
 ) -> dict[Payer, Reservation | errors.OverBudget]:
-    """Reserve for all payers of a tenant at once: a batch may serve many users."""
-    judged: dict[Payer, Reservation | errors.OverBudget] = {}
-    for tenant in {payer.tenant for payer in payers}:
-        mine = [payer for payer in payers if payer.tenant == tenant]
-        wishes = [CallRequest(payer, model, Usage(payers[payer])) for payer in mine]
-        judged |= zip(mine, await reserve.reserve(resources, tenant, wishes), strict=True)
-    return judged
+    """Reserve for all payers of a tenant at once, because a batch may serve many users."""
+    outcomes: dict[Payer, Reservation | errors.OverBudget] = {}
+    for tenant in {payer.tenant for payer in bounds}:
+        payers = [payer for payer in bounds if payer.tenant == tenant]
+        requests = [CallRequest(payer, model, Usage(bounds[payer])) for payer in payers]
+        outcomes |= zip(payers, await reserve.reserve(resources, tenant, requests), strict=True)
+    return outcomes
 
 
-async def _vectors(
-    resources: Resources, embedder: Embedder, paid: Sequence[PaidText], held: Mapping[Payer, Reservation]
+async def _embed_paid(
+    resources: Resources, embedder: Embedder, texts: Sequence[str], reservations: Sequence[Reservation]
 ) -> list[Vector]:
-    if not paid:
+    if not texts:
         return []
     try:
-        embedded = await embedder.embed_batch([text for _, text in paid])
+        reply = await embedder.embed_batch(texts)
     except (errors.Unavailable, errors.InvalidModelReply) as error:
-        await _failed(resources, list(held.values()), error)
+        await _settle_failed_call(resources, reservations, error)
         if isinstance(error, errors.Unavailable):
             raise
         raise errors.Unavailable("embedding endpoint", str(error)) from error
-    await _close(resources, list(held.values()), _read(embedded.usage))
-    return embedded.vectors
+    await _settle_call(resources, reservations, _parse_usage(reply.usage))
+    return reply.vectors
 
 
-def _refusal(judged: Reservation | errors.OverBudget) -> errors.OverBudget:
-    if isinstance(judged, Reservation):
-        raise TypeError("what was paid for has a vector")
-    return judged
+def _refusal(outcome: Reservation | errors.OverBudget) -> errors.OverBudget:
+    if isinstance(outcome, Reservation):
+        raise TypeError("a text that was paid for has a vector")
+    return outcome
 
 
-async def _failed(
-    resources: Resources, held: Sequence[Reservation], error: errors.Unavailable | errors.InvalidModelReply
+async def _settle_failed_call(
+    resources: Resources,
+    reservations: Sequence[Reservation],
+    error: errors.Unavailable | errors.InvalidModelReply,
 ) -> None:
-    """Book what a failed call used, as far as anybody said; nothing where it was refused or not made."""
+    """Book the usage of a failed call as far as it is known.
+
+    The reservations of a call that was refused or not made are released.
+    """
     if isinstance(error, errors.InvalidModelReply) and not error.rejected_by_endpoint:
-        await _close(resources, held, _read(error.usage or {}))
+        await _settle_call(resources, reservations, _parse_usage(error.usage or {}))
     elif isinstance(error, errors.Unavailable) and error.may_have_run:
-        await _close(resources, held, None)
+        await _settle_call(resources, reservations, None)
     else:
-        for tenant, mine in _by_tenant(held).items():
-            await reserve.release(resources, tenant, mine)
+        for tenant, tenant_reservations in _by_tenant(reservations).items():
+            await reserve.release(resources, tenant, tenant_reservations)
 
 
-async def _close(
-    resources: Resources, held: Sequence[Reservation], used: Usage | None
+async def _settle_call(
+    resources: Resources, reservations: Sequence[Reservation], reported: Usage | None
 ) -> list[Decimal | None]:
-    """Settle one call for all who share it; return what each has paid."""
-    shares = dict(zip(held, split_usage(used, [one.bound.input for one in held]), strict=True))
+    """Settle one call for all payers who share it, and return the cost of each reservation."""
+    shares = split_usage(reported, [reservation.bound.input for reservation in reservations])
+    usage_of = dict(zip(reservations, shares, strict=True))
     costs: dict[Reservation, Decimal | None] = {}
-    for tenant, mine in _by_tenant(held).items():
-        told = [(one, shares[one]) for one in mine]
-        costs |= zip(mine, await reserve.settle(resources, tenant, told), strict=True)
-    return [costs[one] for one in held]
+    for tenant, tenant_reservations in _by_tenant(reservations).items():
+        usages = [(reservation, usage_of[reservation]) for reservation in tenant_reservations]
+        costs |= zip(tenant_reservations, await reserve.settle(resources, tenant, usages), strict=True)
+    return [costs[reservation] for reservation in reservations]
 
 
-def _by_tenant(held: Sequence[Reservation]) -> dict[str, list[Reservation]]:
+def _by_tenant(reservations: Sequence[Reservation]) -> dict[str, list[Reservation]]:
     groups: dict[str, list[Reservation]] = {}
-    for one in held:
-        groups.setdefault(one.payer.tenant, []).append(one)
+    for reservation in reservations:
+        groups.setdefault(reservation.payer.tenant, []).append(reservation)
     return groups
 
 
-def split_usage(used: Usage | None, weights: Sequence[int]) -> list[Usage | None]:
-    """Share out what one call used in proportion to weights, to the last token."""
-    if used is None or len(weights) == 1:
-        return [used] * len(weights)
-    parts = [_shares(number, weights) for number in (used.input, used.output, used.cached)]
-    return [Usage(*share) for share in zip(*parts, strict=True)]
+def split_usage(reported: Usage | None, weights: Sequence[int]) -> list[Usage | None]:
+    """Split the usage of one call in proportion to weights; the shares add up to it exactly."""
+    if reported is None or len(weights) == 1:
+        return [reported] * len(weights)
+    counts = (reported.input, reported.output, reported.cached)
+    shares = [_split_number(number, weights) for number in counts]
+    return [Usage(*share) for share in zip(*shares, strict=True)]
 
 
-def _shares(number: int, weights: Sequence[int]) -> list[int]:
-    """Cut a number at the running sums of the weights: the parts add up to it."""
-    whole, seen, given = sum(weights), 0, 0
-    parts: list[int] = []
+def _split_number(number: int, weights: Sequence[int]) -> list[int]:
+    """Split a number at the running sums of the weights, so that rounding loses nothing."""
+    total_weight, weight_sum, share_sum = sum(weights), 0, 0
+    shares: list[int] = []
     for weight in weights:
-        seen += weight
-        parts.append(number * seen // whole - given)
-        given += parts[-1]
-    return parts
+        weight_sum += weight
+        shares.append(number * weight_sum // total_weight - share_sum)
+        share_sum += shares[-1]
+    return shares
 
 
-def _read(told: Mapping[str, Any]) -> Usage | None:
-    """Return what an endpoint says it used; None where it says nothing or what can't be."""
+def _parse_usage(usage_object: Mapping[str, Any]) -> Usage | None:
+    """Return the usage that an endpoint reports, or None if it reports none or an invalid one."""
     try:
-        return usage.parse_usage(told)
+        return usage.parse_usage(usage_object)
     except errors.Invalid:
         return None

@@ -1,7 +1,7 @@
-"""What models cost: the tenant's own prices, else the operator's file, else the built-in list.
+"""Prices of models: the tenant's own, else those of the operator's file, else the built-in list.
 
-Names count to the letter: a price that is guessed from a similar name is wrong in silence, while a
-model without a price shows itself, its charges having an unknown cost. Unknown is never zero.
+A model's name must match exactly. A price that is guessed from a similar name would be wrong without
+anybody noticing. The charges of a model without a price have an unknown cost, which is never zero.
 """
 
 import tomllib
@@ -35,72 +35,78 @@ class Rates:
     source: str = "built-in"
 
     def cost(self, usage: Usage) -> Decimal:
-        """Return input · r_in + output · r_out + cached · r_cached, per million, exactly."""
+        """Return the exact cost in USD: the sum of tokens times rate over input, output and cached."""
         parts = ((usage.input, self.input), (usage.output, self.output), (usage.cached, self.cached))
         return money.total([money.cost(tokens, rate) for tokens, rate in parts])
 
     def max_cost(self, bound: Usage) -> Decimal:
-        """Return what a bound can cost at most: nobody knows before which tokens are cached."""
-        dearest = max(self.input, self.cached)
-        return money.total([money.cost(bound.input, dearest), money.cost(bound.output, self.output)])
+        """Return the highest cost in USD of a call within `bound`.
+
+        Before the call nobody knows which input tokens are cached, so the higher of both rates counts.
+        """
+        highest_rate = max(self.input, self.cached)
+        return money.total([money.cost(bound.input, highest_rate), money.cost(bound.output, self.output)])
 
     def to_json(self, model: str) -> dict[str, Any]:
-        """Return a price as JSON."""
+        """Return the price of a model as JSON."""
         amounts = {name: money.to_json_number(getattr(self, name)) for name in ("input", "output", "cached")}
         return {"model": model, **amounts, "source": self.source}
 
 
 def cost_of(rates: Rates | None, usage: Usage) -> Decimal | None:
-    """Return what a call cost, or None where no price is known."""
+    """Return the cost of a call in USD, or None if the model has no price."""
     return None if rates is None else rates.cost(usage)
 
 
 async def effective_prices(
     connection: AsyncConnection, settings: Settings, tenant: str, models: Iterable[str]
 ) -> dict[str, Rates]:
-    """Return the prices of these models; one that has none is not in the answer."""
+    """Return the prices of these models, by model. A model without a price is missing."""
     names = set(models)
-    own = await queries.prices(connection, tenant, names)
-    known = listed_prices(settings)
-    return {name: known[name] for name in names if name in known} | {row["model"]: of_row(row) for row in own}
+    rows = await queries.prices(connection, tenant, names)
+    listed = listed_prices(settings)
+    tenant_prices = {row["model"]: _from_row(row) for row in rows}
+    return {name: listed[name] for name in names if name in listed} | tenant_prices
 
 
 async def all_prices(connection: AsyncConnection, settings: Settings, tenant: str) -> dict[str, Rates]:
-    """Return every price that counts for a tenant, by model."""
-    own = {row["model"]: of_row(row) for row in await queries.prices(connection, tenant)}
-    return dict(sorted((listed_prices(settings) | own).items()))
+    """Return every price that applies to a tenant, by model."""
+    tenant_prices = {row["model"]: _from_row(row) for row in await queries.prices(connection, tenant)}
+    return dict(sorted((listed_prices(settings) | tenant_prices).items()))
 
 
-def of_row(row: RowMapping) -> Rates:
-    """Read a tenant's own price."""
+def _from_row(row: RowMapping) -> Rates:
     return Rates(row["input"], row["output"], row["cached"], "tenant")
 
 
 def listed_prices(settings: Settings) -> dict[str, Rates]:
-    """Return the operator's and the built-in prices; raise Misconfigured for a file that can't be read."""
-    own = {} if settings.prices_file is None else _read(settings.prices_file, "file")
-    return _read(BUILT_IN, "built-in") | own
+    """Return the operator's and the built-in prices, by model.
+
+    Raise errors.Misconfigured for a file that can't be read.
+    """
+    from_file = {} if settings.prices_file is None else _read_file(settings.prices_file, "file")
+    return _read_file(BUILT_IN, "built-in") | from_file
 
 
 @lru_cache
-def _read(path: Path, source: str) -> dict[str, Rates]:
+def _read_file(path: Path, source: str) -> dict[str, Rates]:
     try:
-        told = tomllib.loads(path.read_text(), parse_float=Decimal)
-        return {name: _rates(one, source) for name, one in told["models"].items()}
+        content = tomllib.loads(path.read_text(), parse_float=Decimal)
+        return {name: _parse_rates(table, source) for name, table in content["models"].items()}
     except (OSError, ValueError, ArithmeticError, KeyError, TypeError, AttributeError) as error:
         rule = 'must be TOML with a table [models."name"] for each model: input, output, cached (USD ≥ 0)'
         raise errors.Misconfigured(f"LOCI_PRICES_FILE {path}: {rule}: {error}") from None
 
 
-def _rates(told: Mapping[str, Any], source: str) -> Rates:
-    amounts = {name: _amount(value) for name, value in told.items()}
+def _parse_rates(table: Mapping[str, Any], source: str) -> Rates:
+    amounts = {name: _parse_amount(value) for name, value in table.items()}
     if not set(amounts) <= {"input", "output", "cached"}:
         raise ValueError(f"unknown names in {sorted(amounts)}")
-    given = amounts["input"]
-    return Rates(given, amounts.get("output", Decimal(0)), amounts.get("cached", given), source)
+    input_rate = amounts["input"]
+    return Rates(input_rate, amounts.get("output", Decimal(0)), amounts.get("cached", input_rate), source)
 
 
-def _amount(value: Any) -> Decimal:
+def _parse_amount(value: Any) -> Decimal:
     amount = Decimal(value)
     if isinstance(value, bool) or not 0 <= amount <= MAX_PRICE:
         raise ValueError(f"{value} is not a price from 0 to {MAX_PRICE}")

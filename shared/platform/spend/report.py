@@ -1,7 +1,7 @@
-"""What was spent, added up by agent, session, user, purpose, model and day (UTC).
+"""Report what was spent, summed up by agent, session, user, purpose, model and day (UTC).
 
-Reservations are left out until they are settled: they are what may be spent. A group in which no
-charge has a price has no cost, and `unpriced` says how many charges a sum lacks.
+Reservations are excluded until they are settled, because they are only an upper bound. The cost of a
+group in which no charge has a price is unknown; `unpriced` counts the charges missing from a sum.
 """
 
 import csv
@@ -47,16 +47,19 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Criteria:
-    """Which charges count: `wanted` maps columns to values, the times are from (inclusive) and to."""
+    """Which charges count: `wanted` maps columns to values; `since` is inclusive, `until` exclusive."""
 
     wanted: Mapping[str, str]
     since: datetime | None = None
     until: datetime | None = None
 
 
-def check_groups(told: str | None) -> list[str]:
-    """Read a list such as `agent,day`; none means the whole in one row."""
-    names = list(dict.fromkeys(part.strip() for part in (told or "").split(",") if part.strip()))
+def check_groups(group_by: str | None) -> list[str]:
+    """Parse a list such as `agent,day`. Without any name the report is one row.
+
+    Raise errors.Invalid for an unknown name.
+    """
+    names = list(dict.fromkeys(part.strip() for part in (group_by or "").split(",") if part.strip()))
     for name in names:
         if name not in GROUPS:
             raise errors.Invalid("group_by", f"must be some of {', '.join(GROUPS)}, separated by commas")
@@ -66,7 +69,7 @@ def check_groups(told: str | None) -> list[str]:
 async def report(
     resources: Resources, caller: Caller, groups: Sequence[str], criteria: Criteria
 ) -> list[Row]:
-    """Return sums by group, the most expensive first; a bound key's own charges only."""
+    """Return sums by group, the most expensive first. A bound key sees only the charges it is bound to."""
     columns = [GROUPS[name] for name in groups]
     conditions = [tenant_filter(charge, caller.tenant), charge.c.state != ChargeState.RESERVED]
     bound = {"agent_id": caller.agent_id, "user_id": caller.user_id}
@@ -84,25 +87,25 @@ async def report(
 
 
 def as_json(rows: Sequence[Row]) -> list[Row]:
-    """Return rows as JSON, costs with their own digits."""
+    """Return rows as JSON. Costs keep all their digits."""
     return [row | {"cost_usd": money.to_json_number(row["cost_usd"])} for row in rows]
 
 
 def as_csv(groups: Sequence[str], rows: Sequence[Row]) -> str:
-    """Return rows as CSV (RFC 4180) under a header, an unknown cost being empty."""
+    """Return rows as CSV (RFC 4180) with a header. An unknown cost is an empty cell."""
     names = [*(GROUPS[name].key or name for name in groups), *(column.key or "" for column in _SUMS)]
     out = io.StringIO()
     writer = csv.writer(out)
     writer.writerow(names)
-    writer.writerows([_cell(row[name]) for name in names] for row in rows)
+    writer.writerows([_format_cell(row[name]) for name in names] for row in rows)
     return out.getvalue()
 
 
-def _cell(value: Any) -> str:
+def _format_cell(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, Decimal):
         return money.to_text(value)
     text = str(value)
-    # A spreadsheet would run a name that begins so as a formula.
+    # A spreadsheet would execute a name that begins like this as a formula.
     return f"'{text}" if text[:1] in {"=", "+", "-", "@"} else text

@@ -1,14 +1,14 @@
-"""Reserve before a call, settle after it: money is counted when it may be spent, not when it is known.
+"""Reserve the upper bound of a model call before it, and settle the actual cost after it.
 
-    reserve ──▶ the call ──▶ settled    the provider said what was used
-                   ├───────▶ lost       the answer went astray, or told no usage: the most it can be
-                   ├───────▶ (removed)  refused, or never asked: nothing was used
-                   └───────▶ lost       its worker died: the sweep settles it when its time is over
+    reserve ──▶ the call ──▶ settled     the provider reported the usage
+                   ├───────▶ estimated   the reply was lost or had no usage: the upper bound counts
+                   ├───────▶ (removed)   the call was refused or never made: nothing was used
+                   └───────▶ estimated   the worker died: the sweep settles it after `reserved_until`
 
-Settling is a transaction of its own, right after the answer: the money is spent even if the answer
-is later thrown away because the claim was lost, and a crash between the two must not forget it. An
-answer that comes after the sweep gave it up still corrects the charge. Several reservations of one
-tenant go in one transaction: an embedding call serves many records.
+Settling is a transaction of its own, right after the reply. The money is spent even if the reply is
+discarded later because the lease of the job was lost, and a crash between the two must not lose the
+charge. A reply that comes after the sweep has settled the reservation still corrects the charge.
+Several reservations of one tenant share a transaction, because an embedding call serves many records.
 """
 
 from collections import Counter
@@ -33,13 +33,13 @@ from shared.platform.spend.charge import Charge, ChargeState, Payer, budget_scop
 from shared.platform.spend.prices import Rates
 from shared.platform.spend.usage import Usage
 
-_OVERDUE = 500
+_MAX_EXPIRED = 500
 BudgetBalances = dict[tuple[str, Period], Budget]
 
 
 @dataclass(frozen=True, slots=True)
 class CallRequest:
-    """A call that somebody wants to make: who pays, and the most that it can use."""
+    """A call to be made: who pays for it, and the most tokens that it can use."""
 
     payer: Payer
     model: str
@@ -48,7 +48,7 @@ class CallRequest:
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """A call that may be made."""
+    """The permission to make a call, whose upper bound is booked as a charge."""
 
     payer: Payer
     model: str
@@ -58,170 +58,196 @@ class Reservation:
 
     @property
     def max_cost(self) -> Decimal | None:
-        """What the call can cost at most; None where the model has no price."""
+        """The highest cost of the call in USD; None where the model has no price."""
         return None if self.rates is None else self.rates.max_cost(self.bound)
 
 
 async def reserve(
-    resources: Resources, tenant: str, wishes: Sequence[CallRequest]
+    resources: Resources, tenant: str, requests: Sequence[CallRequest]
 ) -> list[Reservation | errors.OverBudget]:
-    """Reserve the most that each of a tenant's calls can cost, or say which budget forbids it."""
+    """Reserve the upper bound of each of a tenant's calls.
+
+    Return a reservation for each call, or the OverBudget that names the budget that refused it.
+    """
     async with resources.postgres.for_tenant(tenant) as connection:
         await queries.lock_ledger(connection, tenant)
-        models = {wish.model for wish in wishes}
+        models = {request.model for request in requests}
         rates = await prices.effective_prices(connection, resources.settings, tenant, models)
-        judged = await _judged(connection, resources.settings, tenant, wishes, rates)
-        held = [one for one in judged if isinstance(one, Reservation)]
-        await queries.add(connection, [_row(resources.settings, one) for one in held])
-    pairs = zip(wishes, judged, strict=True)
-    await _tell_refusals(resources, [wish for wish, one in pairs if isinstance(one, errors.OverBudget)])
-    return judged
+        outcomes = await _reserve_all(connection, resources.settings, tenant, requests, rates)
+        reservations = [outcome for outcome in outcomes if isinstance(outcome, Reservation)]
+        await queries.add(
+            connection, [_charge_row(resources.settings, reservation) for reservation in reservations]
+        )
+    pairs = zip(requests, outcomes, strict=True)
+    await _count_refusals(
+        resources, [request for request, outcome in pairs if isinstance(outcome, errors.OverBudget)]
+    )
+    return outcomes
 
 
-async def _judged(
+async def _reserve_all(
     connection: AsyncConnection,
     settings: Settings,
     tenant: str,
-    wishes: Sequence[CallRequest],
+    requests: Sequence[CallRequest],
     rates: Mapping[str, Rates],
 ) -> list[Reservation | errors.OverBudget]:
-    scopes = {scope for wish in wishes for scope in _scopes(wish)}
+    scopes = {scope for request in requests for scope in _scopes(request)}
     before = await budget_queries.lock_budgets(connection, tenant, scopes)
-    now: BudgetBalances = {(one.scope, one.period): one for one in before}
-    judged = [_reserve_one(wish, rates.get(wish.model), now) for wish in wishes]
-    await budget_updates.save_budgets(connection, settings, before, list(now.values()))
-    return judged
+    balances: BudgetBalances = {(budget.scope, budget.period): budget for budget in before}
+    outcomes = [_reserve_one(request, rates.get(request.model), balances) for request in requests]
+    await budget_updates.save_budgets(connection, settings, before, list(balances.values()))
+    return outcomes
 
 
-def _scopes(wish: CallRequest) -> tuple[str, ...]:
-    return budget_scopes(wish.payer.agent_id, wish.payer.purpose)
+def _scopes(request: CallRequest) -> tuple[str, ...]:
+    return budget_scopes(request.payer.agent_id, request.payer.purpose)
 
 
 def _reserve_one(
-    wish: CallRequest, rates: Rates | None, now: BudgetBalances
+    request: CallRequest, rates: Rates | None, balances: BudgetBalances
 ) -> Reservation | errors.OverBudget:
-    """Reserve in every budget that applies, or in none; `now` follows what is reserved."""
-    held = Reservation(wish.payer, wish.model, wish.bound, rates, str(uuid_utils.uuid7()))
-    bound = Amount(held.max_cost, wish.bound.total)
-    mine = {key: one for key, one in now.items() if one.scope in _scopes(wish)}
-    for one in mine.values():
-        reason = one.refusal_reason(bound)
+    """Reserve the call's upper bound in every budget that applies, or in none.
+
+    Return the reservation, or OverBudget with the seconds until the window ends. Update `balances` so
+    that the next request of the batch sees this reservation.
+    """
+    reservation = Reservation(request.payer, request.model, request.bound, rates, str(uuid_utils.uuid7()))
+    bound = Amount(reservation.max_cost, request.bound.total)
+    budgets = {key: budget for key, budget in balances.items() if budget.scope in _scopes(request)}
+    for budget in budgets.values():
+        reason = budget.refusal_reason(bound)
         if reason is not None:
-            left = (one.window_ends_at - datetime.now(UTC)).total_seconds()
-            return errors.OverBudget(reason, max(left, 1))
-    now |= {key: one.with_added(ZERO_AMOUNT, bound) for key, one in mine.items()}
-    return held
+            seconds_left = (budget.window_ends_at - datetime.now(UTC)).total_seconds()
+            return errors.OverBudget(reason, max(seconds_left, 1))
+    balances |= {key: budget.with_added(ZERO_AMOUNT, bound) for key, budget in budgets.items()}
+    return reservation
 
 
-def _row(settings: Settings, one: Reservation) -> dict[str, object]:
-    payer = one.payer
+def _charge_row(settings: Settings, reservation: Reservation) -> dict[str, object]:
+    payer = reservation.payer
     return {
         "tenant": payer.tenant,
-        "id": one.charge_id,
+        "id": reservation.charge_id,
         "agent_id": payer.agent_id,
         "user_id": payer.user_id,
         "purpose": payer.purpose,
-        "model": one.model,
-        **columns_of(one.bound),
-        "cost_usd": one.max_cost,
+        "model": reservation.model,
+        **columns_of(reservation.bound),
+        "cost_usd": reservation.max_cost,
         "state": ChargeState.RESERVED,
         "reserved_until": func.now() + timedelta(seconds=settings.job_lease),
     }
 
 
-async def _tell_refusals(resources: Resources, refused: Sequence[CallRequest]) -> None:
-    """Count refusals apart from the reservation, which has left nothing behind."""
-    by = Counter(wish.payer.purpose for wish in refused)
-    if by:
-        await fleet_counters.increment_detached(resources.postgres, {"budget_refusals": by})
+async def _count_refusals(resources: Resources, requests: Sequence[CallRequest]) -> None:
+    """Count refused calls by purpose, for `/metrics`.
+
+    This is not part of the transaction of the reservation, in which a refused call leaves no trace.
+    """
+    counts = Counter(request.payer.purpose for request in requests)
+    if counts:
+        await fleet_counters.increment_detached(resources.postgres, {"budget_refusals": counts})
 
 
 async def settle(
-    resources: Resources, tenant: str, told: Sequence[tuple[Reservation, Usage | None]]
+    resources: Resources, tenant: str, usages: Sequence[tuple[Reservation, Usage | None]]
 ) -> list[Decimal | None]:
-    """Book what calls really used (None: nobody said, so their bound); return what each cost."""
-    used = {one.charge_id: usage for one, usage in told}
-    rates = {one.charge_id: one.rates for one, _ in told}
+    """Book the actual usage of calls, and return the cost of each in USD.
+
+    A usage of None means that nobody reported it; the upper bound then counts.
+    """
+    usage_by_id = {reservation.charge_id: usage for reservation, usage in usages}
+    rates = {reservation.charge_id: reservation.rates for reservation, _ in usages}
     async with resources.postgres.for_tenant(tenant) as connection:
         await queries.lock_ledger(connection, tenant)
-        endings = [
-            _ending(charge, used[charge.id], rates[charge.id])
-            for charge in await queries.lock(connection, tenant, used)
+        settlements = [
+            _settlement_of(charge, usage_by_id[charge.id], rates[charge.id])
+            for charge in await queries.lock(connection, tenant, usage_by_id)
             if charge.state is not ChargeState.SETTLED
         ]
-        await _end(connection, resources.settings, tenant, endings)
-    await _tell(resources, endings)
-    costs = {ending.before.id: ending.cost for ending in endings}
-    return [costs.get(one.charge_id) for one, _ in told]
+        await _save_settlements(connection, resources.settings, tenant, settlements)
+    await _count_spend(resources, settlements)
+    costs = {settlement.charge.id: settlement.cost for settlement in settlements}
+    return [costs.get(reservation.charge_id) for reservation, _ in usages]
 
 
 @dataclass(frozen=True, slots=True)
-class _Ending:
-    before: Charge
+class _Settlement:
+    """A charge as it was before, with its new state and its actual numbers."""
+
+    charge: Charge
     state: ChargeState
-    used: Usage
+    usage: Usage
     cost: Decimal | None
 
-    def movement(self) -> BudgetChange:
-        """What budgets see: the reservation goes, the actual comes; a lost one is corrected."""
-        held, actual = amount_of(self.before), Amount(self.cost, self.used.total)
-        if self.before.state is ChargeState.RESERVED:
-            return change_for_charge(self.before, actual, subtract(ZERO_AMOUNT, held))
-        return change_for_charge(self.before, subtract(actual, held), ZERO_AMOUNT)
+    def budget_change(self) -> BudgetChange:
+        """Return what changes in budgets.
+
+        The actual amount replaces a reservation. An estimated charge is corrected by the difference.
+        """
+        booked, actual = amount_of(self.charge), Amount(self.cost, self.usage.total)
+        if self.charge.state is ChargeState.RESERVED:
+            return change_for_charge(self.charge, actual, subtract(ZERO_AMOUNT, booked))
+        return change_for_charge(self.charge, subtract(actual, booked), ZERO_AMOUNT)
 
 
-def _ending(before: Charge, used: Usage | None, rates: Rates | None) -> _Ending:
-    if used is None:
-        return _Ending(before, ChargeState.ESTIMATED, before.usage, before.cost_usd)
-    return _Ending(before, ChargeState.SETTLED, used, prices.cost_of(rates, used))
+def _settlement_of(charge: Charge, usage: Usage | None, rates: Rates | None) -> _Settlement:
+    if usage is None:
+        return _Settlement(charge, ChargeState.ESTIMATED, charge.usage, charge.cost_usd)
+    return _Settlement(charge, ChargeState.SETTLED, usage, prices.cost_of(rates, usage))
 
 
-async def _end(
-    connection: AsyncConnection, settings: Settings, tenant: str, endings: Sequence[_Ending]
+async def _save_settlements(
+    connection: AsyncConnection, settings: Settings, tenant: str, settlements: Sequence[_Settlement]
 ) -> None:
-    for ending in endings:
-        await queries.settle(connection, ending.before, ending.state, ending.used, ending.cost)
-    await budget_updates.apply_changes(
-        connection, settings, tenant, [ending.movement() for ending in endings]
-    )
+    for settlement in settlements:
+        await queries.settle(
+            connection, settlement.charge, settlement.state, settlement.usage, settlement.cost
+        )
+    changes = [settlement.budget_change() for settlement in settlements]
+    await budget_updates.apply_changes(connection, settings, tenant, changes)
 
 
-async def release(resources: Resources, tenant: str, held: Sequence[Reservation]) -> None:
-    """Take reservations back: nothing was asked, or what was asked was refused."""
-    ids = [one.charge_id for one in held]
+async def release(resources: Resources, tenant: str, reservations: Sequence[Reservation]) -> None:
+    """Delete reservations of calls that were not made or that the endpoint refused."""
+    ids = [reservation.charge_id for reservation in reservations]
     async with resources.postgres.for_tenant(tenant) as connection:
         await queries.lock_ledger(connection, tenant)
-        charges = [c for c in await queries.lock(connection, tenant, ids) if c.state is ChargeState.RESERVED]
+        locked_charges = await queries.lock(connection, tenant, ids)
+        charges = [charge for charge in locked_charges if charge.state is ChargeState.RESERVED]
         for charge in charges:
             await queries.remove(connection, charge)
-        gone = [
+        changes = [
             change_for_charge(charge, ZERO_AMOUNT, subtract(ZERO_AMOUNT, amount_of(charge)))
             for charge in charges
         ]
-        await budget_updates.apply_changes(connection, resources.settings, tenant, gone)
+        await budget_updates.apply_changes(connection, resources.settings, tenant, changes)
 
 
 async def settle_expired(resources: Resources, tenant: str) -> int:
-    """Settle at their bound the reservations whose worker never came back; return how many."""
+    """Settle the reservations whose worker never came back at their upper bound, and return how many."""
     async with resources.postgres.for_tenant(tenant) as connection:
         await queries.lock_ledger(connection, tenant)
-        charges = await queries.lock_expired_reservations(connection, tenant, _OVERDUE)
-        endings = [_ending(charge, None, None) for charge in charges]
-        await _end(connection, resources.settings, tenant, endings)
-    await _tell(resources, endings)
-    return len(endings)
+        charges = await queries.lock_expired_reservations(connection, tenant, _MAX_EXPIRED)
+        settlements = [_settlement_of(charge, None, None) for charge in charges]
+        await _save_settlements(connection, resources.settings, tenant, settlements)
+    await _count_spend(resources, settlements)
+    return len(settlements)
 
 
-async def _tell(resources: Resources, endings: Sequence[_Ending]) -> None:
-    """Count what Loci itself spent, for `/metrics`: of all tenants together, by purpose and model."""
+async def _count_spend(resources: Resources, settlements: Sequence[_Settlement]) -> None:
+    """Count the spend of Loci's own calls for `/metrics`: of all tenants together, by purpose and model."""
     costs: dict[str, float] = {}
     tokens: Counter[str] = Counter()
-    for one in (one for one in endings if one.before.state is ChargeState.RESERVED):
-        name = f"{one.before.purpose}:{one.before.model}"
-        costs[name] = costs.get(name, 0) + float(one.cost or 0)
-        tokens[f"input:{name}"] += one.used.input
-        tokens[f"output:{name}"] += one.used.output
-        tokens[f"cached:{name}"] += one.used.cached
+    for settlement in settlements:
+        if settlement.charge.state is not ChargeState.RESERVED:  # an estimate was counted before
+            continue
+        name = f"{settlement.charge.purpose}:{settlement.charge.model}"
+        costs[name] = costs.get(name, 0) + float(settlement.cost or 0)
+        tokens[f"input:{name}"] += settlement.usage.input
+        tokens[f"output:{name}"] += settlement.usage.output
+        tokens[f"cached:{name}"] += settlement.usage.cached
     if costs:
         await fleet_counters.increment_detached(
             resources.postgres, {"spend_cost_usd": costs, "spend_tokens": tokens}

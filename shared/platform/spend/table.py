@@ -1,7 +1,7 @@
-"""What was spent, what it may cost, and how much may be spent.
+"""The tables of charges, prices and budgets.
 
-A `charge` is written before the call with the most that it can cost, and holds the actual afterwards.
-It has no foreign key to its session: money that was spent stays spent when a session is closed.
+A `charge` is written before the call with its upper bound, and updated with the actual numbers
+afterwards. It has no foreign key to its session, because it must outlive a session that is deleted.
 """
 
 from sqlalchemy import (
@@ -26,9 +26,9 @@ charge = Table(
     metadata,
     Column("tenant", Text, nullable=False),
     Column("id", Text, nullable=False),
-    # Of what a session reported; None for what a worker spent, and once the user was erased.
+    # Set for usage that a session reported. None for what a worker spent, and once the user was erased.
     Column("session_id", Text),
-    # The caller's own name of a reported usage: the same one again adds nothing.
+    # The caller's own id of a reported usage: a second report with the same id adds nothing.
     Column("usage_id", Text),
     Column("agent_id", Text),
     Column("user_id", Text),
@@ -37,10 +37,10 @@ charge = Table(
     Column("input_tokens", BigInteger, nullable=False),
     Column("output_tokens", BigInteger, nullable=False),
     Column("cached_tokens", BigInteger, nullable=False),
-    # None where the model has no price: unknown, which is not zero.
+    # None where the model has no price: the cost is then unknown, which is not zero.
     Column("cost_usd", Numeric),
     Column("state", Text, nullable=False),
-    # Of a reservation: from then on its worker counts as dead, and it is settled at its bound.
+    # Set for a reservation: after this time its worker counts as dead, and its upper bound is charged.
     Column("reserved_until", DateTime(timezone=True)),
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
     PrimaryKeyConstraint("tenant", "id"),
@@ -76,12 +76,13 @@ budget = Table(
     # `tenant`, `agent/<agent_id>` or `purpose/<purpose>`.
     Column("scope", Text, nullable=False),
     Column("period", Text, nullable=False),
-    # Drawn at random: metrics name a budget by it, for they are read by who may not know its tenant.
+    # Random. Metrics name a budget by it, because their readers may not know the tenant.
     Column("id", Text, nullable=False),
     Column("limit_usd", Numeric),
     Column("limit_tokens", BigInteger),
     Column("allow_unpriced", Boolean, nullable=False, server_default=text("false")),
-    # What the charges of the window from `window_starts` on come to; kept with them, in their transaction.
+    # The counters sum up the charges of the window that begins here. They are updated in the same
+    # transaction as the charges.
     Column("window_started_at", DateTime(timezone=True), nullable=False),
     Column("used_usd", Numeric, nullable=False, server_default=text("0")),
     Column("used_tokens", BigInteger, nullable=False, server_default=text("0")),
