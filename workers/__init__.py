@@ -1,1 +1,1 @@
-"""Processes that consume: the folder's name is the queue's name."""
+"""Worker processes: each folder but `runtime` holds the tasks of the queue of its name."""

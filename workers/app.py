@@ -1,9 +1,9 @@
-"""The Celery app as a worker sees it, and the one event loop of a worker process.
+"""The Celery app of the workers, and the one event loop of a worker process.
 
-The core is async and its connections belong to a loop, so a process keeps one loop, in a thread
-of its own, from its start to its end. Tasks run in Celery's threads and wait there for a
-coroutine on that loop: `run`. Concurrency within a claim is the coroutine's; more of it is more
-processes. Time limits do not exist in Celery's threads pool, so `run` has the deadline.
+The core is async and its connections belong to an event loop. So a process has one loop, in a thread of
+its own, from its start to its end. Tasks run in Celery's threads, and wait there for a coroutine on that
+loop (`run_on_loop`). A coroutine provides the concurrency within a task; more processes provide more.
+Celery's threads pool has no time limits, so `run_on_loop` sets the deadline.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ AsyncTask = Callable[[Resources], Awaitable[Any]]
 
 
 class _Process:
-    """What a worker process keeps while it lives."""
+    """The settings, event loop and resources of a worker process."""
 
     def __init__(self) -> None:
         self.settings = config.load()
@@ -48,10 +48,10 @@ class _Process:
     async def _open(self) -> None:
         self.resources = await self.closing.enter_async_context(open_resources(self.settings))
         await rebuild_index.prepare_index(self.resources)
-        prices.listed_prices(self.settings)  # a file that can't be read ends the process here
+        prices.listed_prices(self.settings)  # an unreadable price file ends the process at its start
 
     def begin_shutdown(self) -> None:
-        """Claim no more, and give back what is not finished in a moment."""
+        """Claim no more jobs, and cancel what is still running after the grace period."""
         job_drain.stopping.set()
         self.loop.call_soon_threadsafe(
             self.loop.call_later, self.settings.worker_shutdown_grace, self._cancel
@@ -76,7 +76,7 @@ def _create() -> Celery:
     created.conf.update(
         include=[f"workers.{queue}.tasks" for queue in ("enrichment", "embedding", "dream", "sweep")],
         beat_schedule={
-            "hand on what is due": {
+            "dispatch-due-jobs": {
                 "task": stages.DISPATCH_TASK,
                 "schedule": schedule(settings.dispatch_interval),
                 "options": {"expires": settings.dispatch_interval * 5},
@@ -88,39 +88,40 @@ def _create() -> Celery:
             },
         },
         beat_scheduler="workers.runtime.beat:HeartbeatScheduler",
-        # However far apart the rings: a clock that is seen seldom can't be told from a dead one.
+        # Beat writes its heartbeat once per loop. A longer loop would look like a dead process.
         beat_max_loop_interval=30,
     )
-    created.steps["worker"].add(liveness.liveness_step(_canary, settings.heartbeat_file))
+    created.steps["worker"].add(liveness.liveness_step(_probe, settings.heartbeat_file))
     return created
 
 
-def _canary() -> None:
-    run_on_loop(_come_through)
+def _probe() -> None:
+    run_on_loop(_do_nothing)
 
 
-async def _come_through(_: Resources) -> None:
-    """Do nothing, where all work is done."""
+async def _do_nothing(_: Resources) -> None:
+    """Return at once: the liveness probe only checks that the loop runs coroutines."""
 
 
 app = _create()
 
 
 def run_on_loop(work: AsyncTask, lease: Callable[[Settings], float] = attrgetter("job_lease")) -> Any:
-    """Run one piece of work on the process's loop and return what it returns; bounded by its lease.
+    """Run a coroutine function on the process's loop, and return its result.
 
-    A drain claims for half a lease and has its last claims for most of another: a deadline before
-    that would take them from it. `lease` tells for how long the work claims its rows.
+    The deadline is 1.5 leases; `lease` returns the seconds for which the work claims its jobs. A drain
+    claims for half a lease and may process its last jobs for most of another one, so an earlier deadline
+    would interrupt it. Raise RuntimeError if the worker has not started.
     """
     if _process is None or _process.resources is None:
         raise RuntimeError("the worker has not started")
     deadline = lease(_process.settings) * 1.5
     with tracing.trace_task(current_task), error_privacy.hide_messages():
-        waiting = asyncio.run_coroutine_threadsafe(_bounded(work, _process, deadline), _process.loop)
-        return waiting.result(deadline + 5)
+        future = asyncio.run_coroutine_threadsafe(_run_until(work, _process, deadline), _process.loop)
+        return future.result(deadline + 5)
 
 
-async def _bounded(work: AsyncTask, process: _Process, deadline: float) -> Any:
+async def _run_until(work: AsyncTask, process: _Process, deadline: float) -> Any:
     task = asyncio.current_task()
     if task is None or process.resources is None:
         raise RuntimeError("the worker has not started")
@@ -140,7 +141,7 @@ def _start(**_: object) -> None:
 
 
 @worker_shutting_down.connect
-def _wind_up(**_: object) -> None:
+def _begin_shutdown(**_: object) -> None:
     if _process is not None:
         _process.begin_shutdown()
 
@@ -152,5 +153,5 @@ def _stop(**_: object) -> None:
 
 
 @setup_logging.connect
-def _log(**_: object) -> None:
+def _set_up_logging(**_: object) -> None:
     telemetry.set_up(config.load(), "worker")

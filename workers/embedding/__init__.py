@@ -1,1 +1,1 @@
-"""Queue `embedding`: index → embed → done. Writes points that savers could not, and adds vectors."""
+"""Queue `embedding`: index → embed → done. Writes points that savers could not write, and adds embeddings."""

@@ -1,4 +1,4 @@
-"""Read records of any kind as the index sees them, in their tenant's own transaction."""
+"""Load the index documents of records of any kind, each in a transaction of its tenant."""
 
 from collections.abc import Awaitable, Callable, Sequence
 
@@ -21,52 +21,53 @@ Load = Callable[[Resources, str, Sequence[str]], Awaitable[list[IndexDocument]]]
 
 
 async def load_documents(
-    resources: Resources, claims: Sequence[Job]
+    resources: Resources, jobs: Sequence[Job]
 ) -> dict[tuple[str, RecordKind, str], IndexDocument]:
-    """Return the documents of the records that still exist, by (tenant, kind, ref)."""
-    found: dict[tuple[str, RecordKind, str], IndexDocument] = {}
-    for (tenant, kind), record_ids in _grouped(claims).items():
+    """Return the documents of the records that still exist, by (tenant, kind, record id)."""
+    documents_by_key: dict[tuple[str, RecordKind, str], IndexDocument] = {}
+    for (tenant, kind), record_ids in _group(jobs).items():
         for document in await _LOADERS[kind](resources, tenant, record_ids):
-            found[(tenant, kind, document.record_id)] = document
-    return found
+            documents_by_key[(tenant, kind, document.record_id)] = document
+    return documents_by_key
 
 
-def _grouped(claims: Sequence[Job]) -> dict[tuple[str, RecordKind], list[str]]:
+def _group(jobs: Sequence[Job]) -> dict[tuple[str, RecordKind], list[str]]:
     groups: dict[tuple[str, RecordKind], list[str]] = {}
-    for claim in claims:
-        groups.setdefault((claim.tenant, claim.kind), []).append(claim.record_id)
+    for job in jobs:
+        groups.setdefault((job.tenant, job.kind), []).append(job.record_id)
     return groups
 
 
-async def _memories(resources: Resources, tenant: str, record_ids: Sequence[str]) -> list[IndexDocument]:
+async def _load_memories(resources: Resources, tenant: str, record_ids: Sequence[str]) -> list[IndexDocument]:
     async with resources.postgres.for_tenant(tenant) as connection:
-        entries = await memory_queries.read(connection, tenant, record_ids)
-    return [memory_document.document(entry) for entry in entries]
+        memories = await memory_queries.read(connection, tenant, record_ids)
+    return [memory_document.document(memory) for memory in memories]
 
 
-async def _turns(resources: Resources, tenant: str, record_ids: Sequence[str]) -> list[IndexDocument]:
+async def _load_turns(resources: Resources, tenant: str, record_ids: Sequence[str]) -> list[IndexDocument]:
     async with resources.postgres.for_tenant(tenant) as connection:
         rows = await turn_queries.load_rows(connection, tenant, record_ids)
     return [turn_document.of_row(row) for row in rows]
 
 
-async def _desk(resources: Resources, tenant: str, record_ids: Sequence[str]) -> list[IndexDocument]:
+async def _load_working(resources: Resources, tenant: str, record_ids: Sequence[str]) -> list[IndexDocument]:
+    working_memory = WorkingMemory(resources.redis, resources.settings, tenant)
     with redis_client.failures_as_unavailable():
-        entries = await working_queries.read_many(
-            WorkingMemory(resources.redis, resources.settings, tenant), record_ids
-        )
+        entries = await working_queries.read_many(working_memory, record_ids)
     return [working_document.document(tenant, entry) for entry in entries.values()]
 
 
-async def _observations(resources: Resources, tenant: str, record_ids: Sequence[str]) -> list[IndexDocument]:
+async def _load_observations(
+    resources: Resources, tenant: str, record_ids: Sequence[str]
+) -> list[IndexDocument]:
     async with resources.postgres.for_tenant(tenant) as connection:
-        found = await observation_queries.read(connection, tenant, record_ids)
-    return [observation_document.document(observed) for observed in found]
+        observations = await observation_queries.read(connection, tenant, record_ids)
+    return [observation_document.document(observation) for observation in observations]
 
 
 _LOADERS: dict[RecordKind, Load] = {
-    RecordKind.MEMORY: _memories,
-    RecordKind.TURN: _turns,
-    RecordKind.WORKING: _desk,
-    RecordKind.OBSERVATION: _observations,
+    RecordKind.MEMORY: _load_memories,
+    RecordKind.TURN: _load_turns,
+    RecordKind.WORKING: _load_working,
+    RecordKind.OBSERVATION: _load_observations,
 }

@@ -1,4 +1,4 @@
-"""Add vectors to points: from the cache where the same text was embedded before, else from the model."""
+"""Add embeddings to points: from the cache if the same text was embedded before, else from the model."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from operator import attrgetter
@@ -22,170 +22,187 @@ from shared.search.index.points import IndexDocument
 from workers.embedding import documents
 from workers.runtime import drain as job_drain
 
-Found = dict[tuple[str, RecordKind, str], IndexDocument]
-Place = tuple[str, str]  # a tenant and a passage of it
+DocumentKey = tuple[str, RecordKind, str]  # tenant, kind, record id
+TextKey = tuple[str, str]  # tenant, embedding text
 log = structlog.get_logger()
+_LOCK_ORDER = attrgetter("tenant", "kind", "record_id", "generation")
+"""The order in which jobs are locked everywhere. Another order could wait for a lock in a circle."""
 
 
-async def embed_batch(resources: Resources, claims: Sequence[Job]) -> None:
-    """Embed what is due and add the vectors; what has no model to be embedded with is done."""
+async def embed_batch(resources: Resources, jobs: Sequence[Job]) -> None:
+    """Embed the records of jobs and add the vectors to their points.
+
+    Jobs of a generation that this process's model can't embed are completed without a vector.
+    """
     async with resources.postgres.across_tenants() as connection:
-        known = {generation.id: generation for generation in await generations.list_generations(connection)}
-    embedder, mine = resources.embedder, claims
+        by_id = {generation.id: generation for generation in await generations.list_generations(connection)}
+    embedder, pending_jobs = resources.embedder, jobs
     try:
-        mine = [claim for claim in claims if await _embeds(known.get(claim.generation), embedder)]
-        await _finish(resources, [claim for claim in claims if claim not in mine])
-        if embedder is None or not mine:
+        pending_jobs = [job for job in jobs if await _is_embedded(by_id.get(job.generation), embedder)]
+        await _complete(resources, [job for job in jobs if job not in pending_jobs])
+        if embedder is None or not pending_jobs:
             return
-        found = await documents.load_documents(resources, mine)
-        by_tenant, refused = await _vectors(resources, embedder, list(found.values()))
-    except errors.Unavailable as away:
-        await job_drain.reschedule(resources, EMBED, mine, away)
+        documents_by_key = await documents.load_documents(resources, pending_jobs)
+        vectors, refusals = await _embed_texts(resources, embedder, list(documents_by_key.values()))
+    except errors.Unavailable as error:
+        await job_drain.reschedule(resources, EMBED, pending_jobs, error)
         return
-    waiting = await _put_off(resources, mine, found, refused)
-    for number in {claim.generation for claim in mine}:
-        held = [claim for claim in mine if claim.generation == number and claim.id not in waiting]
-        await _add(resources, known[number], held, found, by_tenant)
+    delayed_ids = await _delay_over_budget(resources, pending_jobs, documents_by_key, refusals)
+    for number in {job.generation for job in pending_jobs}:
+        generation_jobs = [
+            job for job in pending_jobs if job.generation == number and job.id not in delayed_ids
+        ]
+        await _add_vectors(resources, by_id[number], generation_jobs, documents_by_key, vectors)
 
 
-async def _embeds(generation: Generation | None, embedder: Embedder | None) -> bool:
-    """A generation of another model than this process's is left to be retired."""
+async def _is_embedded(generation: Generation | None, embedder: Embedder | None) -> bool:
+    """Return whether this process's model embeds a generation; one of another model is to be retired."""
     if generation is None or embedder is None or generation.model != embedder.model:
         return False
     return generation.is_embedded_by(embedder.model, await embedder.dimension())
 
 
-async def _finish(resources: Resources, claims: Sequence[Job]) -> None:
+async def _complete(resources: Resources, jobs: Sequence[Job]) -> None:
     async with resources.postgres.across_tenants() as connection:
-        await job_queries.complete(connection, claims)
+        await job_queries.complete(connection, jobs)
 
 
-async def _vectors(
-    resources: Resources, embedder: Embedder, found: Sequence[IndexDocument]
-) -> tuple[dict[Place, Vector], dict[Place, errors.OverBudget]]:
-    """Return a vector for each (tenant, passage), and for which ones a budget forbids asking."""
-    passages: dict[str, list[str]] = {}
-    for document in found:
-        passages.setdefault(document.tenant, []).append(document.embedding_text)
-    known: dict[Place, Vector] = {}
-    dimension = await embedder.dimension()
-    for tenant, texts in passages.items():
-        async with resources.postgres.for_tenant(tenant) as connection:
-            cached = await embedding_cache.find(
-                connection, tenant, embedder.model, dimension, sorted(set(texts))
-            )
-        known |= {(tenant, passage): vector for passage, vector in cached.items()}
-    refused: dict[Place, errors.OverBudget] = {}
-    lacking = {
-        (d.tenant, d.embedding_text): _payer(d) for d in found if (d.tenant, d.embedding_text) not in known
+async def _embed_texts(
+    resources: Resources, embedder: Embedder, batch: Sequence[IndexDocument]
+) -> tuple[dict[TextKey, Vector], dict[TextKey, errors.OverBudget]]:
+    """Return the vectors of the documents' texts, and the refusals of those that a budget forbids."""
+    vectors = await _find_cached(resources, embedder, batch)
+    refusals: dict[TextKey, errors.OverBudget] = {}
+    payers = {
+        key: _payer(document)
+        for document in batch
+        if (key := (document.tenant, document.embedding_text)) not in vectors
     }
-    for asked in _batches(list(lacking), embedder.batch_size):
-        answers = await metered_calls.embed(
-            resources, embedder, [(lacking[place], place[1]) for place in asked]
-        )
-        told = dict(zip(asked, answers, strict=True))
-        refused |= {place: one for place, one in told.items() if isinstance(one, errors.OverBudget)}
-        fresh = {place: one for place, one in told.items() if not isinstance(one, errors.OverBudget)}
-        # At once: should the next call fail, what this one cost is not paid for again.
-        await _cache(resources, embedder, fresh)
-        known |= fresh
-    return known, refused
+    for keys in _batches(list(payers), embedder.batch_size):
+        texts = [(payers[key], key[1]) for key in keys]
+        outcomes = await metered_calls.embed(resources, embedder, texts)
+        new_vectors: dict[TextKey, Vector] = {}
+        for key, outcome in zip(keys, outcomes, strict=True):
+            if isinstance(outcome, errors.OverBudget):
+                refusals[key] = outcome
+            else:
+                new_vectors[key] = outcome
+        # Before the next call: if that fails, these texts are not paid for a second time.
+        await _cache(resources, embedder, new_vectors)
+        vectors |= new_vectors
+    return vectors, refusals
+
+
+async def _find_cached(
+    resources: Resources, embedder: Embedder, batch: Sequence[IndexDocument]
+) -> dict[TextKey, Vector]:
+    texts_by_tenant: dict[str, set[str]] = {}
+    for document in batch:
+        texts_by_tenant.setdefault(document.tenant, set()).add(document.embedding_text)
+    vectors: dict[TextKey, Vector] = {}
+    dimension = await embedder.dimension()
+    for tenant, texts in texts_by_tenant.items():
+        async with resources.postgres.for_tenant(tenant) as connection:
+            cached_vectors = await embedding_cache.find(
+                connection, tenant, embedder.model, dimension, sorted(texts)
+            )
+        vectors |= {(tenant, text): vector for text, vector in cached_vectors.items()}
+    return vectors
 
 
 def _payer(document: IndexDocument) -> Payer:
-    """A desk is nobody's own: what it holds is paid for by the tenant."""
-    agent, user = document.filters.get("agent_id"), document.filters.get("user_id")
-    return Payer(document.tenant, agent, user or None, Purpose.EMBEDDING)
+    """Return who pays for a document's embedding: the tenant alone for working memory, which has no agent."""
+    agent_id, user_id = document.filters.get("agent_id"), document.filters.get("user_id")
+    return Payer(document.tenant, agent_id, user_id or None, Purpose.EMBEDDING)
 
 
-def _batches(places: list[Place], size: int) -> Iterator[list[Place]]:
-    return (places[start : start + size] for start in range(0, len(places), size))
+def _batches(keys: list[TextKey], size: int) -> Iterator[list[TextKey]]:
+    return (keys[start : start + size] for start in range(0, len(keys), size))
 
 
-async def _put_off(
-    resources: Resources, claims: Sequence[Job], found: Found, refused: Mapping[Place, errors.OverBudget]
+async def _delay_over_budget(
+    resources: Resources,
+    jobs: Sequence[Job],
+    documents_by_key: Mapping[DocumentKey, IndexDocument],
+    refusals: Mapping[TextKey, errors.OverBudget],
 ) -> set[int]:
-    """Leave until the budget's next window what it forbids now: by its words it is found all the while."""
-    waiting = [
-        (claim, refused[(document.tenant, document.embedding_text)])
-        for claim in claims
-        if (document := found.get((claim.tenant, claim.kind, claim.record_id)))
-        and (document.tenant, document.embedding_text) in refused
+    """Delay the jobs that a budget forbids until its next window, and return their ids.
+
+    Their records are found by keywords meanwhile.
+    """
+    delayed_jobs = [
+        (job, refusals[(document.tenant, document.embedding_text)])
+        for job in jobs
+        if (document := documents_by_key.get((job.tenant, job.kind, job.record_id)))
+        and (document.tenant, document.embedding_text) in refusals
     ]
-    if waiting:
+    if delayed_jobs:
         async with resources.postgres.across_tenants() as connection:
-            for claim, over in sorted(waiting, key=_in_order):
+            for job, refusal in sorted(delayed_jobs, key=lambda pair: _LOCK_ORDER(pair[0])):
                 await job_queries.reschedule(
                     connection,
-                    claim,
-                    str(over),
-                    over.retry_after,
+                    job,
+                    str(refusal),
+                    refusal.retry_after,
                     reason_code=ReasonCode.OVER_BUDGET,
                     refund=True,
                 )
-    return {claim.id for claim, _ in waiting}
+    return {job.id for job, _ in delayed_jobs}
 
 
-def _in_order(waiting: tuple[Job, errors.OverBudget]) -> tuple[str, ...]:
-    """In the order in which work rows are held everywhere."""
-    claim = waiting[0]
-    return (claim.tenant, claim.kind, claim.record_id, f"{claim.generation:012}")
-
-
-async def _cache(resources: Resources, embedder: Embedder, fresh: Mapping[Place, Vector]) -> None:
-    for tenant in {tenant for tenant, _ in fresh}:
-        mine = {passage: vector for (owner, passage), vector in fresh.items() if owner == tenant}
+async def _cache(resources: Resources, embedder: Embedder, vectors: Mapping[TextKey, Vector]) -> None:
+    for tenant in {tenant for tenant, _ in vectors}:
+        by_text = {text: vector for (owner, text), vector in vectors.items() if owner == tenant}
         async with resources.postgres.for_tenant(tenant) as connection:
-            await embedding_cache.save(connection, tenant, embedder.model, mine)
+            await embedding_cache.save(connection, tenant, embedder.model, by_text)
 
 
-async def _add(
+async def _add_vectors(
     resources: Resources,
     generation: Generation,
-    claims: Sequence[Job],
-    found: Found,
-    by_tenant: Mapping[tuple[str, str], Vector],
+    jobs: Sequence[Job],
+    documents_by_key: Mapping[DocumentKey, IndexDocument],
+    vectors: Mapping[TextKey, Vector],
 ) -> None:
-    present = [
-        found[key] for claim in claims if (key := (claim.tenant, claim.kind, claim.record_id)) in found
-    ]
-    pairs = [(document, by_tenant[(document.tenant, document.embedding_text)]) for document in present]
+    keys = [(job.tenant, job.kind, job.record_id) for job in jobs]
+    batch = [documents_by_key[key] for key in keys if key in documents_by_key]
+    pairs = [(document, vectors[(document.tenant, document.embedding_text)]) for document in batch]
     try:
         if pairs:
             await points.add_vectors(resources.qdrant, generation.collection, pairs)
-    except CollectionNotFound as lost:
-        await job_drain.reschedule(resources, EMBED, claims, errors.Unavailable("qdrant", str(lost)))
-    except errors.Unavailable as away:
-        await job_drain.reschedule(resources, EMBED, claims, away)
-    except RequestRefused as refusal:
-        await _reschedule_refused(resources, claims, refusal)
+    except CollectionNotFound as error:
+        await job_drain.reschedule(resources, EMBED, jobs, errors.Unavailable("qdrant", str(error)))
+    except errors.Unavailable as error:
+        await job_drain.reschedule(resources, EMBED, jobs, error)
+    except RequestRefused as error:
+        await _reschedule_refused(resources, jobs, error)
     except PointNotFound:
-        # One of the points is not there (the index lost it, or its record just changed), and the
-        # rest were not written for it. Back to the index stage, which writes the points first.
-        await _write_again(resources, claims)
+        # One of the points does not exist: the index lost it, or its record has just changed. Qdrant
+        # then wrote none of the vectors, so all jobs go back to the index stage, which writes the points.
+        await _reset_to_index(resources, jobs)
     else:
         async with resources.postgres.across_tenants() as connection:
-            ages = await index_jobs.confirm_embedded(connection, claims)
+            ages = await index_jobs.confirm_embedded(connection, jobs)
         await fleet_counters.observe_time_to_searchable(resources.postgres, "vector", ages)
 
 
-async def _reschedule_refused(resources: Resources, claims: Sequence[Job], refusal: RequestRefused) -> None:
-    """Try again later at the cost of an attempt: after the last one a job is dead, for this reason."""
-    log.warning("vectors_refused", rows=len(claims), reason=str(refusal))
-    exhausted = [claim for claim in claims if claim.attempts >= resources.settings.job_max_attempts]
-    retried = [claim for claim in claims if claim not in exhausted]
+async def _reschedule_refused(resources: Resources, jobs: Sequence[Job], refusal: RequestRefused) -> None:
+    """Reschedule jobs whose vectors Qdrant refused, using up an attempt; the last attempt marks them dead."""
+    log.warning("vectors_refused", rows=len(jobs), reason=str(refusal))
+    exhausted_jobs = [job for job in jobs if job.attempts >= resources.settings.job_max_attempts]
+    retried_jobs = [job for job in jobs if job not in exhausted_jobs]
     async with resources.postgres.across_tenants() as connection:
-        for claim in sorted(retried, key=attrgetter("tenant", "kind", "record_id", "generation")):
-            delay = job_drain.retry_delay(resources, claim.attempts)
+        for job in sorted(retried_jobs, key=_LOCK_ORDER):
+            delay = job_drain.retry_delay(resources, job.attempts)
             await job_queries.reschedule(
-                connection, claim, str(refusal), delay, reason_code=ReasonCode.REJECTED, refund=False
+                connection, job, str(refusal), delay, reason_code=ReasonCode.REJECTED, refund=False
             )
-        for claim in sorted(exhausted, key=attrgetter("tenant", "kind", "record_id", "generation")):
-            await dead_jobs.mark_dead(connection, claim, str(refusal))
+        for job in sorted(exhausted_jobs, key=_LOCK_ORDER):
+            await dead_jobs.mark_dead(connection, job, str(refusal))
 
 
-async def _write_again(resources: Resources, claims: Sequence[Job]) -> None:
-    log.warning("points_missing", rows=len(claims))
+async def _reset_to_index(resources: Resources, jobs: Sequence[Job]) -> None:
+    log.warning("points_missing", rows=len(jobs))
     async with resources.postgres.across_tenants() as connection:
-        await index_jobs.reset_to_index(connection, claims)
-    resources.publisher.wake(stages.INDEX, len(claims))
+        await index_jobs.reset_to_index(connection, jobs)
+    resources.publisher.wake(stages.INDEX, len(jobs))

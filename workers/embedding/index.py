@@ -1,7 +1,7 @@
-"""Make the index agree with records: a point for the version that stands, none for what is gone.
+"""Make the index agree with records: a point for a record's current version, and none for a deleted record.
 
-The same for a record that is new, changed, archived or deleted: look what it is now, and write
-that. So it does not matter how often or in what order rows are worked.
+New, changed, archived and deleted records are handled in the same way: the record is read, and what it
+is now is written. So the number and the order of runs do not matter.
 """
 
 import asyncio
@@ -22,62 +22,57 @@ from workers.embedding import documents
 from workers.runtime import drain as job_drain
 
 
-async def index_batch(resources: Resources, claims: Sequence[Job]) -> None:
-    """Write what is due, generation by generation."""
+async def index_batch(resources: Resources, jobs: Sequence[Job]) -> None:
+    """Write the points of jobs, generation by generation."""
     async with resources.postgres.across_tenants() as connection:
-        known = {generation.id: generation for generation in await generations.list_generations(connection)}
-    held: dict[int, list[Job]] = {}
-    for claim in claims:
-        held.setdefault(claim.generation, []).append(claim)
-    for number, mine in held.items():
-        await _index(resources, known.get(number), mine)
+        by_id = {generation.id: generation for generation in await generations.list_generations(connection)}
+    jobs_by_generation: dict[int, list[Job]] = {}
+    for job in jobs:
+        jobs_by_generation.setdefault(job.generation, []).append(job)
+    for number, generation_jobs in jobs_by_generation.items():
+        await _index(resources, by_id.get(number), generation_jobs)
 
 
-async def _index(resources: Resources, generation: Generation | None, claims: list[Job]) -> None:
+async def _index(resources: Resources, generation: Generation | None, jobs: list[Job]) -> None:
     try:
         if generation is not None:
-            await _write(resources, generation, claims)
-    except CollectionNotFound as lost:
-        # Qdrant is new or was emptied, so everything else is lost too: make it, and all of it due.
-        await job_drain.reschedule(resources, INDEX, claims, errors.Unavailable("qdrant", str(lost)))
+            await _write_points(resources, generation, jobs)
+    except CollectionNotFound as error:
+        # Qdrant is new or was emptied, so all other points are lost, too: create the collection, and
+        # make all records due.
+        await job_drain.reschedule(resources, INDEX, jobs, errors.Unavailable("qdrant", str(error)))
         await rebuild_index.prepare_index(resources)
         return
-    except errors.Unavailable as away:
-        await job_drain.reschedule(resources, INDEX, claims, away)
+    except errors.Unavailable as error:
+        await job_drain.reschedule(resources, INDEX, jobs, error)
         return
     async with resources.postgres.across_tenants() as connection:
-        waiting, ages = await index_jobs.confirm_indexed(connection, claims)
-    if waiting:
-        resources.publisher.wake(stages.EMBED, waiting)
+        to_embed, ages = await index_jobs.confirm_indexed(connection, jobs)
+    if to_embed:
+        resources.publisher.wake(stages.EMBED, to_embed)
     await fleet_counters.observe_time_to_searchable(resources.postgres, "keyword", ages)
 
 
-async def _write(resources: Resources, generation: Generation, claims: list[Job]) -> None:
-    found = await documents.load_documents(resources, claims)
-    present = [
-        found[key] for claim in claims if (key := (claim.tenant, claim.kind, claim.record_id)) in found
-    ]
-    if present:
-        await points.upsert_points(resources.qdrant, generation.collection, present, bulk=True)
+async def _write_points(resources: Resources, generation: Generation, jobs: list[Job]) -> None:
+    documents_by_key = await documents.load_documents(resources, jobs)
+    pairs = [(job, documents_by_key.get((job.tenant, job.kind, job.record_id))) for job in jobs]
+    batch = [document for _, document in pairs if document is not None]
+    if batch:
+        await points.upsert_points(resources.qdrant, generation.collection, batch, bulk=True)
+    # The first version of a record has no older points.
     await asyncio.gather(
-        *(_tidy(resources, generation, claim, found) for claim in claims if _may_be_stale(claim, found))
+        *(
+            _remove_old_points(resources, generation, job, document)
+            for job, document in pairs
+            if document is None or document.version > 1
+        )
     )
 
 
-def _may_be_stale(claim: Job, found: dict[tuple[str, stages.RecordKind, str], IndexDocument]) -> bool:
-    """A first version has no older points; all else may have."""
-    document = found.get((claim.tenant, claim.kind, claim.record_id))
-    return document is None or document.version > 1
-
-
-async def _tidy(
-    resources: Resources,
-    generation: Generation,
-    claim: Job,
-    found: dict[tuple[str, stages.RecordKind, str], IndexDocument],
+async def _remove_old_points(
+    resources: Resources, generation: Generation, job: Job, document: IndexDocument | None
 ) -> None:
-    document = found.get((claim.tenant, claim.kind, claim.record_id))
-    keep = document.point_id if document else None
+    current = document.point_id if document else None
     await points.remove(
-        resources.qdrant, generation.collection, claim.tenant, claim.record_id, except_version=keep
+        resources.qdrant, generation.collection, job.tenant, job.record_id, except_version=current
     )

@@ -1,6 +1,7 @@
 """Tasks of the queue `embedding`.
 
-`due_jobs`, how many rows the ring was for, is there to be read by people: the rows say what is done.
+`due_jobs` is the number of due jobs when the wake-up was sent. It is only shown to people: the task
+itself claims whatever is due.
 """
 
 from typing import Any
@@ -14,10 +15,14 @@ from workers.runtime import drain as job_drain
 @app.task(name="embedding.index_pending")
 def index_pending(*, due_jobs: int | None = None) -> dict[str, Any]:  # noqa: ARG001
     """Write the keyword points that are due."""
-    return dict(run_on_loop(lambda resources: job_drain.drain(resources, INDEX, index.index_batch)).told())
+    return dict(
+        run_on_loop(lambda resources: job_drain.drain(resources, INDEX, index.index_batch)).to_result()
+    )
 
 
 @app.task(name="embedding.embed_pending")
 def embed_pending(*, due_jobs: int | None = None) -> dict[str, Any]:  # noqa: ARG001
-    """Add the vectors that are due."""
-    return dict(run_on_loop(lambda resources: job_drain.drain(resources, EMBED, embed.embed_batch)).told())
+    """Add the embeddings that are due."""
+    return dict(
+        run_on_loop(lambda resources: job_drain.drain(resources, EMBED, embed.embed_batch)).to_result()
+    )

@@ -1,1 +1,1 @@
-"""Queue `enrichment`: pending → final successors, kept-raw or failed. One model call for each raw entry."""
+"""Queue `enrichment`: pending → final successors, kept-raw or failed. One model call for each raw memory."""

@@ -1,4 +1,8 @@
-"""Enrich raw entries: ask the model without a transaction open, record only if the claim still stands."""
+"""Enrich raw memories with a language model.
+
+The model is called without an open transaction. Its reply is stored only if the lease of the job still
+holds and the memory has not changed meanwhile.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -27,130 +31,136 @@ from workers.runtime.drain import ClaimCounts
 
 ACTOR = "enrichment"
 MAX_INVALID_REPLIES = 2
-"""A reply that can't be used is asked for once more; the same question rarely mends on the third."""
+"""An invalid reply gets a second attempt. A third with the same prompt rarely succeeds."""
 log = structlog.get_logger()
 
 
 async def enrich_pending(resources: Resources) -> ClaimCounts:
-    """Enrich what is due, no more at once in this process than the model may be asked at once."""
-    return await _slots.drain(resources, resources.settings.llm_concurrency)
+    """Enrich the memories that are due, with at most `llm_concurrency` calls at once in this process."""
+    return await _concurrent_drain.drain(resources, resources.settings.llm_concurrency)
 
 
-async def enrich(resources: Resources, claim: Job, free: ReleaseSlot) -> None:
-    """Work on one claimed entry; `free` its slot once the model has answered."""
+async def enrich(resources: Resources, job: Job, release_slot: ReleaseSlot) -> None:
+    """Enrich the memory of a claimed job, and call `release_slot` once the model has replied."""
     model = resources.language_model
-    async with resources.postgres.for_tenant(claim.tenant) as connection:
-        raw = next(iter(await memory_queries.read(connection, claim.tenant, [claim.record_id])), None)
-        rules = await resolve.resolve(connection, resources.settings, claim.tenant, "memory-rules")
+    async with resources.postgres.for_tenant(job.tenant) as connection:
+        raw = next(iter(await memory_queries.read(connection, job.tenant, [job.record_id])), None)
+        directive = await resolve.resolve(connection, resources.settings, job.tenant, "memory-rules")
     if raw is None or raw.state is not MemoryState.PENDING:
-        await _drop(resources, claim)
+        await _complete(resources, job)
         return
     if model is None:
-        await keep_as_written(resources, claim, MemoryState.FINAL, None)
+        await keep_as_written(resources, job, MemoryState.FINAL, None)
         return
     try:
-        found = await _ask(resources, model, raw, prompt.system_prompt(rules.text))
-    except errors.OverBudget as over:
-        await keep_as_written(resources, claim, MemoryState.KEPT_RAW, str(over))
-    except errors.Unavailable as away:
-        await _not_now(resources, claim, away)
-    except errors.InvalidModelReply as bad:
-        await _not_so(resources, claim, bad)
+        drafts = await _ask_model(resources, model, raw, prompt.system_prompt(directive.text))
+    except errors.OverBudget as error:
+        await keep_as_written(resources, job, MemoryState.KEPT_RAW, str(error))
+    except errors.Unavailable as error:
+        await _retry_later(resources, job, error)
+    except errors.InvalidModelReply as error:
+        await _retry_after_invalid_reply(resources, job, error)
     else:
-        free()
-        await _record(resources, claim, found)
+        release_slot()
+        await _store(resources, job, drafts)
 
 
-_slots = ConcurrentDrain(ENRICH, enrich)
+_concurrent_drain = ConcurrentDrain(ENRICH, enrich)
 
 
-async def _ask(resources: Resources, model: LanguageModel, raw: Memory, system: str) -> list[MemoryDraft]:
+async def _ask_model(
+    resources: Resources, model: LanguageModel, raw: Memory, system: str
+) -> list[MemoryDraft]:
     payer = Payer(raw.tenant, raw.agent_id, raw.user_id, Purpose.ENRICHMENT)
-    answer = await metered_calls.complete(resources, model, payer, system, prompt.user_prompt(raw))
-    return parse_reply.parse_drafts(answer.text, raw, system)
+    reply = await metered_calls.complete(resources, model, payer, system, prompt.user_prompt(raw))
+    return parse_reply.parse_drafts(reply.text, raw, system)
 
 
-async def _not_now(resources: Resources, claim: Job, away: errors.Unavailable) -> None:
-    if claim.attempts >= resources.settings.job_max_attempts:
-        await keep_as_written(resources, claim, MemoryState.FAILED, str(away))
+async def _retry_later(resources: Resources, job: Job, error: errors.Unavailable) -> None:
+    if job.attempts >= resources.settings.job_max_attempts:
+        await keep_as_written(resources, job, MemoryState.FAILED, str(error))
     else:
-        await job_drain.reschedule(resources, ENRICH, [claim], away)
+        await job_drain.reschedule(resources, ENRICH, [job], error)
 
 
-async def _not_so(resources: Resources, claim: Job, bad: errors.InvalidModelReply) -> None:
-    if claim.attempts >= MAX_INVALID_REPLIES:
-        await keep_as_written(resources, claim, MemoryState.FAILED, str(bad))
+async def _retry_after_invalid_reply(resources: Resources, job: Job, error: errors.InvalidModelReply) -> None:
+    if job.attempts >= MAX_INVALID_REPLIES:
+        await keep_as_written(resources, job, MemoryState.FAILED, str(error))
     else:
-        error = errors.Unavailable("language model", str(bad))
-        await job_drain.reschedule(resources, ENRICH, [claim], error, ReasonCode.INVALID_REPLY)
+        unavailable = errors.Unavailable("language model", str(error))
+        await job_drain.reschedule(resources, ENRICH, [job], unavailable, ReasonCode.INVALID_REPLY)
 
 
-async def _drop(resources: Resources, claim: Job) -> None:
+async def _complete(resources: Resources, job: Job) -> None:
     async with resources.postgres.across_tenants() as connection:
-        await job_queries.complete(connection, [claim])
+        await job_queries.complete(connection, [job])
 
 
-async def keep_as_written(resources: Resources, claim: Job, state: MemoryState, reason: str | None) -> None:
-    """Leave an entry as it was written, in the state that says why."""
-    async with resources.postgres.for_tenant(claim.tenant) as connection:
-        await memory_queries.lock(connection, claim.tenant, [claim.record_id])
-        if claim.id not in await job_queries.complete(connection, [claim]):
+async def keep_as_written(resources: Resources, job: Job, state: MemoryState, reason: str | None) -> None:
+    """Complete the job and leave its memory as it was written, in `state` and with the reason for it.
+
+    Do nothing if the lease of the job was lost.
+    """
+    async with resources.postgres.for_tenant(job.tenant) as connection:
+        await memory_queries.lock(connection, job.tenant, [job.record_id])
+        if job.id not in await job_queries.complete(connection, [job]):
             return
-        values = {"state": state, "failure_reason": reason}
-        entry = await memory_queries.update_columns(connection, claim.tenant, claim.record_id, values)
-        await history.add(connection, ACTOR, state, [entry], reason)
+        columns = {"state": state, "failure_reason": reason}
+        memory = await memory_queries.update_columns(connection, job.tenant, job.record_id, columns)
+        await history.add(connection, ACTOR, state, [memory], reason)
         await fleet_counters.increment(connection, "enrichments", {state: 1})
 
 
-async def _record(resources: Resources, claim: Job, found: Sequence[MemoryDraft]) -> None:
-    """Put the focused entries in the raw one's place, in one transaction."""
-    async with resources.postgres.for_tenant(claim.tenant) as connection:
-        # The entry before its work row, as those who change or forget it do: else each waits for the other.
-        locked = await memory_queries.lock(connection, claim.tenant, [claim.record_id])
-        if claim.id not in await job_queries.complete(connection, [claim]):
-            return  # edited, deleted or taken over meanwhile: this answer is about what no longer stands
-        raw = next(iter(locked), None)
+async def _store(resources: Resources, job: Job, drafts: Sequence[MemoryDraft]) -> None:
+    """Replace the raw memory by the drafts in one transaction, or keep it if there are none."""
+    async with resources.postgres.for_tenant(job.tenant) as connection:
+        # The memory is locked before its job, as updating and deleting a memory do: in another order
+        # the two transactions could wait for each other.
+        locked_memories = await memory_queries.lock(connection, job.tenant, [job.record_id])
+        if job.id not in await job_queries.complete(connection, [job]):
+            return  # the memory was updated or deleted meanwhile, or another worker has the job now
+        raw = next(iter(locked_memories), None)
         if raw is None or raw.state is not MemoryState.PENDING:
             return
-        kept = await _without_forgotten(connection, raw, found)
-        changed = await _replace(connection, raw, kept) if kept else []
-        if not kept:
-            entry = await memory_queries.update_columns(
-                connection, claim.tenant, raw.id, {"state": MemoryState.KEPT_RAW}
-            )
-            await history.add(connection, ACTOR, MemoryState.KEPT_RAW, [entry])
-        await fleet_counters.increment(
-            connection, "enrichments", {"enriched" if kept else MemoryState.KEPT_RAW: 1}
-        )
-        claims = await save.enqueue_jobs(connection, claim.tenant, changed)
-    await resources.index_writer.write_through([memory_document.document(entry) for entry in changed], claims)
+        allowed_drafts = await _without_deleted(connection, raw, drafts)
+        changed = await _replace(connection, raw, allowed_drafts) if allowed_drafts else []
+        if not allowed_drafts:
+            columns = {"state": MemoryState.KEPT_RAW}
+            memory = await memory_queries.update_columns(connection, job.tenant, raw.id, columns)
+            await history.add(connection, ACTOR, MemoryState.KEPT_RAW, [memory])
+        outcome = "enriched" if allowed_drafts else MemoryState.KEPT_RAW
+        await fleet_counters.increment(connection, "enrichments", {outcome: 1})
+        index_jobs = await save.enqueue_jobs(connection, job.tenant, changed)
+    await resources.index_writer.write_through(
+        [memory_document.document(memory) for memory in changed], index_jobs
+    )
 
 
-async def _without_forgotten(
-    connection: AsyncConnection, raw: Memory, found: Sequence[MemoryDraft]
+async def _without_deleted(
+    connection: AsyncConnection, raw: Memory, drafts: Sequence[MemoryDraft]
 ) -> list[MemoryDraft]:
-    """Leave out what was deleted on purpose: a model must not bring it back."""
-    if not found:
+    """Return the drafts without those that a caller has deleted: a model must not bring them back."""
+    if not drafts:
         return []
-    gone = await tombstones.find_deleted(connection, raw.scope, [draft.content for draft in found])
-    return [draft for draft in found if draft.content not in gone]
+    deleted = await tombstones.find_deleted(connection, raw.scope, [draft.content for draft in drafts])
+    return [draft for draft in drafts if draft.content not in deleted]
 
 
-async def _replace(connection: AsyncConnection, raw: Memory, kept: Sequence[MemoryDraft]) -> list[Memory]:
-    """Archive the raw entry first, for a successor may say the very same; return all that changed."""
+async def _replace(connection: AsyncConnection, raw: Memory, drafts: Sequence[MemoryDraft]) -> list[Memory]:
+    """Archive the raw memory, save its successors, and return all memories that are archived or new.
+
+    The raw memory is archived first, because a successor may have the same content.
+    """
     await memory_queries.archive(connection, raw.tenant, [raw.id], "enriched", [])
-    saved = await memory_queries.upsert(connection, raw.scope, [_row(raw, draft) for draft in kept])
-    successors = [Memory.from_row(row) for row in saved]
-    ids = [entry.id for entry in successors]
+    rows = await memory_queries.upsert(connection, raw.scope, [_row(raw, draft) for draft in drafts])
+    ids = [row["id"] for row in rows]
+    created = [Memory.from_row(row) for row in rows if row["inserted"]]
+    reinforced = [Memory.from_row(row) for row in rows if not row["inserted"]]
     archived = await memory_queries.update_columns(connection, raw.tenant, raw.id, {"superseded_by": ids})
-    await history.add(
-        connection, ACTOR, "created", [Memory.from_row(row) for row in saved if row["inserted"]]
-    )
-    await history.add(
-        connection, ACTOR, "reinforced", [Memory.from_row(row) for row in saved if not row["inserted"]]
-    )
+    await history.add(connection, ACTOR, "created", created)
+    await history.add(connection, ACTOR, "reinforced", reinforced)
     await history.add(connection, ACTOR, "archived", [archived], f"enriched into {', '.join(ids)}")
-    return [archived, *(Memory.from_row(row) for row in saved if row["inserted"])]
+    return [archived, *created]
 
 
 def _row(raw: Memory, draft: MemoryDraft) -> dict[str, Any]:

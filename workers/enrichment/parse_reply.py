@@ -1,4 +1,4 @@
-"""From a model's reply to entries: what can be used is cleaned, what can't is left out."""
+"""Parse a model's reply into memory drafts. Valid parts are sanitised, invalid parts are left out."""
 
 import math
 from collections.abc import Sequence
@@ -8,85 +8,85 @@ from shared.foundation import errors, model_output, validation
 from shared.memory.longterm.fingerprint import normalize
 from shared.memory.longterm.memory import MAX_CONTENT, Memory, MemoryDraft
 
-_MOST = 200
-"""Items that one note can hold; a model that finds more is going round in circles."""
-_ECHO = 40
-"""Characters from which a sentence of the directive is recognised when a model gives it back."""
+_MAX_ITEMS = 200
+"""A note can't contain more items: a model that returns more is repeating itself."""
+_MIN_ECHO_LENGTH = 40
+"""Characters from which content that is also in the directive counts as copied from there."""
 
 
 def parse_drafts(reply: str, raw: Memory, directive: str) -> list[MemoryDraft]:
-    """Return the drafts of a reply, at most one for each distinct fact; empty only for `[]`.
+    """Return the drafts of a reply, one for each distinct content; empty only for `[]`.
 
-    Raises errors.BadReply when the reply holds items but none of them can be used, or too many.
+    Raise errors.InvalidModelReply when none of the reply's items is valid, or when there are too many.
     """
     items = model_output.parse_objects(reply)
-    if len(items) > _MOST:
+    if len(items) > _MAX_ITEMS:
         raise errors.InvalidModelReply(f"{len(items)} items made of one note")
-    usable = [draft for item in items if (draft := _draft(item, raw, directive)) is not None]
-    if items and not usable:
+    valid_drafts = [draft for item in items if (draft := _parse_draft(item, raw, directive)) is not None]
+    if items and not valid_drafts:
         raise errors.InvalidModelReply("no item of the reply has content")
     distinct: dict[str, MemoryDraft] = {}
-    for draft in usable:
+    for draft in valid_drafts:
         distinct.setdefault(normalize(draft.content), draft)
     return list(distinct.values())
 
 
-def _draft(item: dict[str, Any], raw: Memory, directive: str) -> MemoryDraft | None:
+def _parse_draft(item: dict[str, Any], raw: Memory, directive: str) -> MemoryDraft | None:
     content = item.get("content")
-    if not isinstance(content, str) or _says_nothing(content) or _is_echo(content, directive):
+    if not isinstance(content, str) or _has_no_text(content) or _is_copied(content, directive):
         return None
     try:
-        checked = validation.check_text(content.strip(), "content", MAX_CONTENT)
+        valid_content = validation.check_text(content.strip(), "content", MAX_CONTENT)
     except errors.Invalid:
         return None
     category = validation.sanitize_category(item["category"]) if item.get("category") else raw.category
     return MemoryDraft(
-        content=checked,
+        content=valid_content,
         category=category,
-        tags=_tags(item.get("tags")),
-        metadata=raw.metadata | _metadata(item.get("metadata")),
-        importance=_importance(item.get("importance"), raw.importance),
+        tags=_parse_tags(item.get("tags")),
+        metadata=raw.metadata | _parse_metadata(item.get("metadata")),
+        importance=_parse_importance(item.get("importance"), raw.importance),
         occurred_at=raw.occurred_at,
     )
 
 
-def _says_nothing(content: str) -> bool:
-    """Tell whether there is no letter and no digit: blank, or the `…` of the shape that was asked for."""
+def _has_no_text(content: str) -> bool:
+    """Return whether there is no letter and no digit: a blank text, or the `…` of the prompt's example."""
     return not any(character.isalnum() for character in content)
 
 
-def _is_echo(content: str, directive: str) -> bool:
-    return len(content) >= _ECHO and normalize(content) in normalize(directive)
+def _is_copied(content: str, directive: str) -> bool:
+    return len(content) >= _MIN_ECHO_LENGTH and normalize(content) in normalize(directive)
 
 
-def _tags(value: Any) -> tuple[str, ...]:
-    offered: Sequence[Any] = value.split(",") if isinstance(value, str) else value
-    if not isinstance(offered, Sequence):
+def _parse_tags(value: Any) -> tuple[str, ...]:
+    values: Sequence[Any] = value.split(",") if isinstance(value, str) else value
+    if not isinstance(values, Sequence):
         return ()
-    kept: list[str] = []
-    for tag in offered[: validation.MAX_TAGS]:
+    tags: list[str] = []
+    for tag in values[: validation.MAX_TAGS]:
         if not isinstance(tag, (str, int, float)):
             continue
         try:
-            kept += validation.check_tags([str(tag).strip()])
+            tags += validation.check_tags([str(tag).strip()])
         except errors.Invalid:
             continue
-    return tuple(dict.fromkeys(kept))
+    return tuple(dict.fromkeys(tags))
 
 
-def _metadata(value: Any) -> dict[str, str]:
+def _parse_metadata(value: Any) -> dict[str, str]:
     if not isinstance(value, dict):
         return {}
-    texts = {str(key): str(told) for key, told in value.items() if isinstance(told, (str, int, float))}
+    texts = {str(key): str(text) for key, text in value.items() if isinstance(text, (str, int, float))}
     try:
         return validation.check_metadata(texts)
     except errors.Invalid:
         return {}
 
 
-def _importance(value: Any, otherwise: float) -> float:
+def _parse_importance(value: Any, default: float) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return otherwise
+        return default
     if isinstance(value, float) and not math.isfinite(value):
-        return otherwise
-    return float(min(1, max(0, value)))  # clamped first: JSON's integers may be too large for a float
+        return default
+    return float(min(1, max(0, value)))

@@ -1,6 +1,7 @@
 """Tasks of the queue `enrichment`.
 
-`due_jobs`, how many rows the ring was for, is there to be read by people: the rows say what is done.
+`due_jobs` is the number of due jobs when the wake-up was sent. It is only shown to people: the task
+itself claims whatever is due.
 """
 
 from typing import Any
@@ -11,5 +12,5 @@ from workers.enrichment import enrich
 
 @app.task(name="enrichment.enrich_pending")
 def enrich_pending(*, due_jobs: int | None = None) -> dict[str, Any]:  # noqa: ARG001
-    """Split and rephrase the raw entries that are due."""
-    return dict(run_on_loop(enrich.enrich_pending).told())
+    """Split and rephrase the raw memories that are due."""
+    return dict(run_on_loop(enrich.enrich_pending).to_result())

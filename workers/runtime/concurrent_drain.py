@@ -1,13 +1,14 @@
-"""Ask a model about so many rows at once: the slot of each that was answered goes to the next.
+"""Drain a stage in which every job is a call of its own, with several calls at once.
 
-`claims.drain` is for stages whose batch is one call. Where each row is a call of its own, a batch
-would wait for its slowest while the other slots stood idle, and the model with them. For the same
-reason a row frees its slot when it has its answer, and records it beside the next call. The slots
-belong to the process, however many rings reach it: so a fleet asks the model for `workers x slots`
-answers at once, which is what its operator scales by.
+`drain.drain` is for stages whose batch is one call. With one call for each job, a batch would wait for
+its slowest call while the other slots, and the model, were idle. Here the slot of a finished call goes
+to the next job at once. A job releases its slot when it has its reply, and stores the result while the
+next call runs. The slots belong to the process, however many wake-ups reach it, so a fleet makes
+`workers x slots` calls at once; that is the number by which an operator scales.
 
-One task of a stage claims in a process. A ring that comes meanwhile has it look once more, and ends
-at once, so that a burst of rings does not fill the threads that other queues need.
+One task of a stage claims in a process. A wake-up that comes meanwhile makes that task look for jobs
+once more, and its own task ends at once, so that many wake-ups do not occupy the threads that other
+queues need.
 """
 
 import asyncio
@@ -27,80 +28,85 @@ ProcessJob = Callable[[Resources, Job, ReleaseSlot], Awaitable[None]]
 
 
 class ConcurrentDrain:
-    """The slots of one stage in this process. `do` works on a row and says when its slot is free."""
+    """The slots of one stage in this process.
 
-    def __init__(self, stage: Stage, do: ProcessJob) -> None:
+    `process_job` works on a job, and calls the given function when its slot can go to the next one.
+    """
+
+    def __init__(self, stage: Stage, process_job: ProcessJob) -> None:
         self._stage = stage
-        self._do = do
-        self._taken: set[Job] = set()
-        self._freed = asyncio.Event()
-        self._claiming = False
-        self._rung = False
+        self._process_job = process_job
+        self._jobs_with_slot: set[Job] = set()
+        self._slot_released = asyncio.Event()
+        self._is_claiming = False
+        self._has_wake_up = False
 
     async def drain(self, resources: Resources, slots: int) -> ClaimCounts:
-        """Work off what is due, with `slots` calls at once; return what this call claimed, all of it ended.
+        """Process the due jobs with `slots` calls at once, and return the counts of what was claimed.
 
-        It claims until nothing is due, or for half a lease: whoever is rung next goes on, while the
-        last of these still end. A row that fails unforeseen raises at the end, and is due again
-        when its lease ends.
+        Claim until nothing is due, or for half a lease; then send a wake-up, so that another task goes
+        on while the last jobs of this one end. All claimed jobs have ended at the return. An unexpected
+        failure of a job is raised at the end; the job is due again when its lease ends.
         """
-        self._rung, worked = True, ClaimCounts()
-        if self._claiming:
-            return worked
-        mine: list[asyncio.Task[None]] = []
+        counts = ClaimCounts()
+        self._has_wake_up = True
+        if self._is_claiming:
+            return counts
+        tasks: list[asyncio.Task[None]] = []
         try:
-            await self._keep_full(resources, slots, worked, mine)
+            await self._fill_slots(resources, slots, counts, tasks)
         except asyncio.CancelledError:
-            for task in mine:
+            for task in tasks:
                 task.cancel()
             raise
         finally:
-            # After a failure too: what the model was asked has its price already.
-            ended = await asyncio.gather(*mine, return_exceptions=True)
-        for failure in filter(None, ended):
+            # After a failure, too: the calls that are running have been paid for.
+            results = await asyncio.gather(*tasks, return_exceptions=True)
+        for failure in filter(None, results):
             raise failure
-        return worked
+        return counts
 
-    async def _keep_full(
-        self, resources: Resources, slots: int, worked: ClaimCounts, mine: list[asyncio.Task[None]]
+    async def _fill_slots(
+        self, resources: Resources, slots: int, counts: ClaimCounts, tasks: list[asyncio.Task[None]]
     ) -> None:
-        enough = time.monotonic() + resources.settings.job_lease / 2
-        self._claiming, self._freed = True, asyncio.Event()
+        """Claim and start jobs until nothing is due, or for half a lease."""
+        deadline = time.monotonic() + resources.settings.job_lease / 2
+        self._is_claiming, self._slot_released = True, asyncio.Event()
         try:
-            await self._until_one_is_free(slots)
-            while time.monotonic() < enough and not drain.stopping.is_set():
-                held = await self._claim(resources, slots - len(self._taken))
-                if not held and not self._rung:
+            await self._wait_for_slot(slots)
+            while time.monotonic() < deadline and not drain.stopping.is_set():
+                jobs = await self._claim(resources, slots - len(self._jobs_with_slot))
+                if not jobs and not self._has_wake_up:
                     return
-                worked.add(held)
-                mine += [self._begin(resources, claim) for claim in held]
-                await self._until_one_is_free(slots)
+                counts.add(jobs)
+                tasks += [self._start(resources, job) for job in jobs]
+                await self._wait_for_slot(slots)
         finally:
-            self._claiming = False
+            self._is_claiming = False
         resources.publisher.wake(self._stage)
 
-    async def _claim(self, resources: Resources, free: int) -> list[Job]:
-        self._rung = False
+    async def _claim(self, resources: Resources, limit: int) -> list[Job]:
+        self._has_wake_up = False
         settings = resources.settings
         async with resources.postgres.across_tenants() as connection:
             return await job_claim.claim_batch(
-                connection, self._stage, free, settings.job_lease, settings.job_max_attempts
+                connection, self._stage, limit, settings.job_lease, settings.job_max_attempts
             )
 
-    def _begin(self, resources: Resources, claim: Job) -> asyncio.Task[None]:
-        async def work(_: Resources, __: Sequence[Job]) -> None:
-            await self._do(resources, claim, partial(self._free, claim))
+    def _start(self, resources: Resources, job: Job) -> asyncio.Task[None]:
+        async def process(_: Resources, __: Sequence[Job]) -> None:
+            await self._process_job(resources, job, partial(self._release_slot, job))
 
-        self._taken.add(claim)
-        task = asyncio.create_task(drain.process_within_lease(resources, self._stage, work, [claim]))
-        task.add_done_callback(lambda _: self._free(claim))
+        self._jobs_with_slot.add(job)
+        task = asyncio.create_task(drain.process_within_lease(resources, self._stage, process, [job]))
+        task.add_done_callback(lambda _: self._release_slot(job))
         return task
 
-    def _free(self, claim: Job) -> None:
-        self._taken.discard(claim)
-        self._freed.set()
+    def _release_slot(self, job: Job) -> None:
+        self._jobs_with_slot.discard(job)
+        self._slot_released.set()
 
-    async def _until_one_is_free(self, slots: int) -> None:
-        while len(self._taken) >= slots:
-            self._freed.clear()
-            await self._freed.wait()
+    async def _wait_for_slot(self, slots: int) -> None:
+        while len(self._jobs_with_slot) >= slots:
+            self._slot_released.clear()
+            await self._slot_released.wait()

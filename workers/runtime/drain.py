@@ -1,8 +1,8 @@
-"""Claim, work, record: the loop of the queues that work in batches. `concurrent_drain` has the other one.
+"""Drain a stage in batches: claim jobs, process them, store the outcome, until nothing is due.
 
-A task empties its stage: it claims a batch, works on it, and goes on until nothing is due. A
-claim that fails by the other side's fault is due again after a growing, jittered pause, the
-other side's own Retry-After respected; one that fails by its own comes to an end that says why.
+`concurrent_drain` is for stages in which every job is a call of its own. A job that fails because of
+another service is due again after a growing, jittered delay, which respects that service's Retry-After.
+A job that fails because of its own content ends in a state that names the reason.
 """
 
 import asyncio
@@ -27,94 +27,101 @@ from workers.runtime import tracing
 
 ProcessBatch = Callable[[Resources, Sequence[Job]], Awaitable[None]]
 log = structlog.get_logger()
-_TOLD = 10
-"""Tenants that a task names: who has the backlog is worth seeing, a list of thousands is not."""
+_MAX_TENANTS_SHOWN = 10
+"""A task's result names only the tenants with the most jobs, because a list of thousands is unreadable."""
 
 stopping = threading.Event()
-"""Set when the process has been told to end: what it holds it may finish, but it claims no more."""
+"""Set when the process is asked to end: it may finish the jobs that it has claimed, and claims no more."""
 
 
 class ClaimCounts(Counter[str]):
-    """How many rows of which tenant a task claimed."""
+    """The numbers of jobs that a task claimed, by tenant."""
 
-    def add(self, claims: Sequence[Job]) -> None:
-        """Count these claims."""
-        self.update(claim.tenant for claim in claims)
+    def add(self, jobs: Sequence[Job]) -> None:
+        """Count claimed jobs."""
+        self.update(job.tenant for job in jobs)
 
     def to_result(self) -> dict[str, Any]:
-        """Return it as Flower shows it: all rows, and the tenants with the most of them."""
-        return {"claimed": self.total(), "tenants": dict(self.most_common(_TOLD))}
+        """Return the task's result for Flower: the number of jobs, and the tenants with most of them."""
+        return {"claimed": self.total(), "tenants": dict(self.most_common(_MAX_TENANTS_SHOWN))}
 
 
-async def drain(resources: Resources, stage: Stage, do: ProcessBatch) -> ClaimCounts:
-    """Work off what is due in a stage, batch by batch; return what was claimed.
+async def drain(resources: Resources, stage: Stage, process: ProcessBatch) -> ClaimCounts:
+    """Process the due jobs of a stage batch by batch, and return the counts of what was claimed.
 
-    It stops when nothing is due, or at half a lease: whoever is rung next goes on.
+    Stop when nothing is due, or after half a lease; then send a wake-up, so that another task goes on.
     """
-    settings, worked = resources.settings, ClaimCounts()
-    enough = time.monotonic() + settings.job_lease / 2
-    while time.monotonic() < enough and not stopping.is_set():
+    settings, counts = resources.settings, ClaimCounts()
+    deadline = time.monotonic() + settings.job_lease / 2
+    while time.monotonic() < deadline and not stopping.is_set():
         async with resources.postgres.across_tenants() as connection:
-            claims = await job_claim.claim_batch(
+            jobs = await job_claim.claim_batch(
                 connection, stage, stage.batch_size, settings.job_lease, settings.job_max_attempts
             )
-        if not claims:
-            return worked
-        worked.add(claims)
-        await process_within_lease(resources, stage, do, claims)
+        if not jobs:
+            return counts
+        counts.add(jobs)
+        await process_within_lease(resources, stage, process, jobs)
     resources.publisher.wake(stage)
-    return worked
+    return counts
 
 
 async def process_within_lease(
-    resources: Resources, stage: Stage, do: ProcessBatch, claims: Sequence[Job]
+    resources: Resources, stage: Stage, process: ProcessBatch, jobs: Sequence[Job]
 ) -> None:
-    """Stop a batch before its lease ends: what others may claim must not be in our hands still."""
+    """Process claimed jobs, and cancel after 80 % of the lease.
+
+    Another worker may claim the jobs when the lease ends. A timeout reschedules them; a cancellation
+    releases them at once.
+    """
     try:
         async with asyncio.timeout(resources.settings.job_lease * 0.8):
-            await _count(resources, stage, claims)
-            with tracing.trace_jobs(stage, claims):
-                await do(resources, claims)
+            await _count_claims(resources, stage, jobs)
+            with tracing.trace_jobs(stage, jobs):
+                await process(resources, jobs)
     except TimeoutError:
-        await reschedule(resources, stage, claims, errors.Unavailable(stage.name, "it took too long"))
+        await reschedule(resources, stage, jobs, errors.Unavailable(stage.name, "it took too long"))
     except asyncio.CancelledError:
         async with resources.postgres.across_tenants() as connection:
-            await job_queries.release(connection, claims)
+            await job_queries.release(connection, jobs)
         raise
 
 
-async def _count(resources: Resources, stage: Stage, claims: Sequence[Job]) -> None:
-    again = sum(claim.attempts > 1 for claim in claims)
+async def _count_claims(resources: Resources, stage: Stage, jobs: Sequence[Job]) -> None:
+    retry_count = sum(job.attempts > 1 for job in jobs)
     await fleet_counters.increment_detached(
         resources.postgres,
-        {"job_claims": {stage.name: len(claims)}, "job_retries": {stage.name: again}},
+        {"job_claims": {stage.name: len(jobs)}, "job_retries": {stage.name: retry_count}},
     )
 
 
 async def reschedule(
     resources: Resources,
     stage: Stage,
-    claims: Sequence[Job],
+    jobs: Sequence[Job],
     error: errors.Unavailable,
     reason_code: ReasonCode = ReasonCode.UNAVAILABLE,
 ) -> None:
-    """Give claims back, due again after a pause, for a failure of the other side that may pass."""
-    log.warning("jobs_rescheduled", stage=stage.name, rows=len(claims), reason=str(error))
+    """Make jobs due again after a delay, because another service failed in a way that may pass."""
+    log.warning("jobs_rescheduled", stage=stage.name, rows=len(jobs), reason=str(error))
     async with resources.postgres.across_tenants() as connection:
-        for claim in sorted(claims, key=attrgetter("tenant", "kind", "record_id", "generation")):
-            pause = retry_delay(resources, claim.attempts, error.retry_after)
+        for job in sorted(jobs, key=attrgetter("tenant", "kind", "record_id", "generation")):
+            delay = retry_delay(resources, job.attempts, error.retry_after)
             await job_queries.reschedule(
                 connection,
-                claim,
+                job,
                 str(error),
-                pause,
+                delay,
                 reason_code=reason_code,
                 refund=not stage.outage_uses_attempt,
             )
 
 
 def retry_delay(resources: Resources, attempts: int, retry_after: float | None = None) -> float:
-    """Return seconds to wait: doubling with full jitter, at least what the other side asked for."""
+    """Return the seconds until the next attempt.
+
+    They double with every attempt, with full jitter, and are at least what the other service asked for.
+    """
     settings = resources.settings
     ceiling = min(settings.job_backoff_max, settings.job_backoff * 2 ** min(attempts, 16))
     return max(retry_after or 0.0, random.uniform(settings.job_backoff / 2, ceiling))  # noqa: S311

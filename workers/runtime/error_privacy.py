@@ -1,6 +1,7 @@
-"""What a task may fail by, as Celery sees it: it logs messages and sends them to Flower.
+"""Hide the messages of unexpected errors from Celery, which logs them and sends them to Flower.
 
-Our own errors say nothing of a memory's content; of any other, a driver's above all, nobody knows.
+The messages of Loci's own errors never contain a memory's content. The message of any other error, such
+as a database driver's, may.
 """
 
 import concurrent.futures
@@ -17,18 +18,21 @@ log = structlog.get_logger()
 
 
 class UnexpectedError(Exception):
-    """What nobody foresaw, by its kind and without its message."""
+    """An unexpected error, which names the type of the original error but not its message."""
 
 
 @contextmanager
 def hide_messages() -> Iterator[None]:
-    """Let our own errors through without their causes, and of others their kind."""
+    """Raise Loci's own errors without their causes, and replace any other by UnexpectedError.
+
+    Raise celery's Ignore for a task that is cancelled because the worker stops.
+    """
     try:
         yield
     except concurrent.futures.CancelledError:
         raise Ignore("given back, because the worker stops") from None
     except errors.LociError as error:
         raise error from None
-    except Exception as error:  # noqa: BLE001  (whatever it is, its message goes no further)
+    except Exception as error:  # noqa: BLE001  (the message of any error may contain content)
         log.error("unexpected_error", error=type(error).__name__, where=error_location(error))  # noqa: TRY400
         raise UnexpectedError(type(error).__name__) from None

@@ -1,11 +1,12 @@
-"""The canary of a worker: a job that goes where the work goes, and a beat each time it comes through.
+"""The liveness probe of a worker: a job that takes the same way as tasks, and a heartbeat after each.
 
-That the process exists says little: its loop may be stuck, or every thread of its pool. So a job is
-put into the pool every few seconds, runs a coroutine on the loop, as each task does, and beats when
-it has come back. It waits its turn behind tasks, so a beat may be as old as a task may be long.
+A process may exist although its event loop, or every thread of its pool, is stuck. So a probe is put
+into the pool every few seconds. It runs a coroutine on the loop, as each task does, and writes the
+heartbeat when it has returned. It waits in the pool behind tasks, so a heartbeat may be as old as the
+longest task.
 
-It does not come through the broker. With the broker away every worker would lose it at once, and
-killing all of them would mend nothing; the broker's own time-outs end a connection that is stuck.
+The probe is not sent through the broker. Without the broker every worker would fail it at once, and
+restarting all of them would not help; a stuck connection is ended by the broker's own timeouts.
 """
 
 import threading
@@ -19,10 +20,10 @@ from shared.infra import heartbeat
 
 
 class LivenessStep(bootsteps.StartStopStep):  # type: ignore[misc]  # celery ships no types
-    """Beats from the start of the pool to the stop of the worker; bound to a canary by `made_of`."""
+    """Probe the worker from the start of its pool to its stop; `liveness_step` gives it its probe."""
 
     requires = {"celery.worker.components:Pool"}
-    canary: Callable[[], Any]
+    probe: Callable[[], Any]
     file: Path | None
 
     def __init__(self, worker: Any, **kwargs: Any) -> None:
@@ -30,26 +31,26 @@ class LivenessStep(bootsteps.StartStopStep):  # type: ignore[misc]  # celery shi
         self._stopping = threading.Event()
 
     def start(self, worker: Any) -> None:
-        """Begin, even while the broker is away."""
-        threading.Thread(target=self._go_on, args=(worker.pool,), name="heart", daemon=True).start()
+        """Start probing, even while the broker is unavailable."""
+        threading.Thread(target=self._run, args=(worker.pool,), name="liveness", daemon=True).start()
 
     def stop(self, worker: Any) -> None:
-        """End with the worker."""
+        """Stop probing."""
         del worker
         self._stopping.set()
 
-    def _go_on(self, pool: Any) -> None:
+    def _run(self, pool: Any) -> None:
         while not self._stopping.is_set():
             try:
-                pool.apply_async(self.canary, callback=self._beat).wait()
+                pool.apply_async(self.probe, callback=self._write_heartbeat).wait()
             except RuntimeError:
-                return  # the pool takes nothing more: the worker ends
+                return  # the pool accepts no more jobs, because the worker ends
             self._stopping.wait(heartbeat.INTERVAL_SECONDS)
 
-    def _beat(self, _: object) -> None:
+    def _write_heartbeat(self, _: object) -> None:
         heartbeat.write(self.file)
 
 
-def liveness_step(canary: Callable[[], Any], file: Path | None) -> type[LivenessStep]:
-    """Return a heart that runs this canary and beats into this file."""
-    return type("Heart", (LivenessStep,), {"canary": staticmethod(canary), "file": file})
+def liveness_step(probe: Callable[[], Any], file: Path | None) -> type[LivenessStep]:
+    """Return a worker step that runs this probe, and writes its heartbeats to `file`."""
+    return type("Liveness", (LivenessStep,), {"probe": staticmethod(probe), "file": file})

@@ -1,8 +1,8 @@
-"""Compare the index with the records: points without a record, records without their point.
+"""Compare the index with the records: find points without a record, and records without their point.
 
-Neither can show anything wrong (hits are read again), but orphans take places among the hits
-and missing points are not found. Each sweep looks at some pages and the next goes on from
-there, so a large index is gone through over several sweeps.
+Neither can show a caller anything wrong, because hits are read again from their store. But orphan points
+take places among the hits, and records without a point are not found. Each sweep checks some pages, and
+the next one continues from there, so a large index takes several sweeps.
 """
 
 from collections.abc import Sequence
@@ -22,107 +22,123 @@ from shared.platform.resources import Resources
 from shared.search.index import collections, generations, points
 from shared.search.index.generations import Generation
 
-_PAGE = 1000
-_PAGES = 10
-Point = tuple[str, str, str, int]
+_PAGE_SIZE = 1000
+_MAX_PAGES = 10
+Point = tuple[str, str, str, int]  # point id, tenant, record id, version
 _VERSIONS = {
     RecordKind.MEMORY: maintenance_queries.versions,
     RecordKind.TURN: turn_queries.versions,
     RecordKind.OBSERVATION: observation_queries.versions,
 }
-# Where the last sweep of this process stopped, by generation. Lost with the process: no harm.
+# Where the last sweep of this process stopped, by generation. A new process begins with the first page.
 _offsets: dict[int, Any] = {}
 
 
 async def delete_expired_working_points(resources: Resources) -> int:
-    """Delete points of desk entries whose time is over."""
-    gone = 0
-    for generation in await _generations(resources):
+    """Delete the points of working-memory entries whose time to live is over, and return how many."""
+    deleted_count = 0
+    for generation in await _active_generations(resources):
         if generation.kind is RecordKind.WORKING:
-            gone += await points.remove_expired(resources.qdrant, generation.collection, datetime.now(UTC))
-    return gone
+            deleted_count += await points.remove_expired(
+                resources.qdrant, generation.collection, datetime.now(UTC)
+            )
+    return deleted_count
 
 
 async def reconcile(resources: Resources) -> tuple[int, int]:
-    """Remove orphan points and make records without their point due; return (orphans, missing)."""
-    orphans = missing = 0
-    for generation in await _generations(resources):
+    """Delete orphan points, and make records without their point due. Return (orphans, missing)."""
+    orphan_count = missing_count = 0
+    for generation in await _active_generations(resources):
         try:
-            orphans += await _remove_orphans(resources, generation)
+            orphan_count += await _remove_orphans(resources, generation)
             if await _lacks_points(resources, generation):
-                missing += await _announce_missing(resources, generation)
+                missing_count += await _enqueue_missing(resources, generation)
         except CollectionNotFound:
-            continue  # dropped meanwhile, or made anew by the next step that writes
-    return orphans, missing
+            continue  # deleted meanwhile; the next step that writes creates it again
+    return orphan_count, missing_count
 
 
-async def _generations(resources: Resources) -> list[Generation]:
+async def _active_generations(resources: Resources) -> list[Generation]:
     async with resources.postgres.across_tenants() as connection:
-        return [g for g in await generations.list_generations(connection) if g.state != "retiring"]
+        return [
+            generation
+            for generation in await generations.list_generations(connection)
+            if generation.state != "retiring"
+        ]
 
 
 async def _remove_orphans(resources: Resources, generation: Generation) -> int:
     if generation.kind is RecordKind.WORKING:
-        return 0  # they leave by their own time
-    gone = 0
-    for _ in range(_PAGES):
-        page = await points.scroll(
-            resources.qdrant, generation.collection, _offsets.get(generation.id), _PAGE
-        )
-        orphans = await _orphans(resources, generation.kind, page.points)
+        return 0  # these points expire by their own time to live
+    orphan_count = 0
+    for _ in range(_MAX_PAGES):
+        offset = _offsets.get(generation.id)
+        page = await points.scroll(resources.qdrant, generation.collection, offset, _PAGE_SIZE)
+        orphans = await _find_orphans(resources, generation.kind, page.points)
         if orphans:
             await points.remove_ids(resources.qdrant, generation.collection, orphans)
-        gone += len(orphans)
+        orphan_count += len(orphans)
         _offsets[generation.id] = page.next_offset
         if page.next_offset is None:
             break
-    return gone
+    return orphan_count
 
 
-async def _orphans(resources: Resources, kind: RecordKind, found: Sequence[Point]) -> list[str]:
+async def _find_orphans(resources: Resources, kind: RecordKind, page: Sequence[Point]) -> list[str]:
+    """Return the ids of the points whose record does not exist in the point's version."""
     orphans: list[str] = []
-    for tenant in {tenant for _, tenant, _, _ in found}:
-        mine = [(point, record_id, version) for point, owner, record_id, version in found if owner == tenant]
+    for tenant in {tenant for _, tenant, _, _ in page}:
+        tenant_points = [point for point in page if point[1] == tenant]
         async with resources.postgres.for_tenant(tenant) as connection:
-            record_ids = [ref for _, ref, _ in mine]
-            current = await _VERSIONS[kind](connection, tenant, record_ids)
-        orphans += [point for point, ref, version in mine if current.get(ref) != version]
+            record_ids = [record_id for _, _, record_id, _ in tenant_points]
+            versions = await _VERSIONS[kind](connection, tenant, record_ids)
+        orphans += [
+            point_id
+            for point_id, _, record_id, version in tenant_points
+            if versions.get(record_id) != version
+        ]
     return orphans
 
 
 async def _lacks_points(resources: Resources, generation: Generation) -> bool:
-    """Compare the numbers first: going through every record is for when they differ."""
+    """Compare the numbers of points and records first, because reading every record is expensive."""
     async with resources.postgres.across_tenants() as connection:
         tenants = await auth_queries.list_tenants(connection)
-    records = 0
+    total = 0
     for tenant in tenants:
-        records += await record_count(resources, generation.kind, tenant)
-    return await collections.count(resources.qdrant, generation.collection) < records
+        total += await record_count(resources, generation.kind, tenant)
+    return await collections.count(resources.qdrant, generation.collection) < total
 
 
-async def _announce_missing(resources: Resources, generation: Generation) -> int:
+async def _enqueue_missing(resources: Resources, generation: Generation) -> int:
     async with resources.postgres.across_tenants() as connection:
         tenants = await auth_queries.list_tenants(connection)
-    missing = 0
+    missing_count = 0
     for tenant in tenants:
-        async for page in record_versions(resources, generation.kind, tenant):
-            missing += await _announce(resources, generation, tenant, page)
-    return missing
+        async for versions in record_versions(resources, generation.kind, tenant):
+            missing_count += await _enqueue_missing_of_page(resources, generation, tenant, versions)
+    return missing_count
 
 
-async def _announce(
+async def _enqueue_missing_of_page(
     resources: Resources, generation: Generation, tenant: str, versions: dict[str, int]
 ) -> int:
-    ids = {
+    record_id_by_point = {
         points.point_id(tenant, generation.kind, record_id, version): record_id
         for record_id, version in versions.items()
     }
-    there = await points.existing_ids(resources.qdrant, generation.collection, list(ids))
-    lacking = {ref: versions[ref] for point, ref in ids.items() if point not in there}
-    if not lacking:
+    existing_ids = await points.existing_ids(
+        resources.qdrant, generation.collection, list(record_id_by_point)
+    )
+    missing = {
+        record_id: versions[record_id]
+        for point, record_id in record_id_by_point.items()
+        if point not in existing_ids
+    }
+    if not missing:
         return 0
     async with resources.postgres.for_tenant(tenant) as connection:
-        claims = await index_jobs.enqueue_index_jobs(
-            connection, tenant, generation.kind, lacking, generation=generation.id
+        jobs = await index_jobs.enqueue_index_jobs(
+            connection, tenant, generation.kind, missing, generation=generation.id
         )
-    return len(claims)
+    return len(jobs)

@@ -1,4 +1,7 @@
-"""Ring for what is due: rings that were lost, and rows that were put off until now."""
+"""Repair the job queue: send wake-ups for due jobs, and end jobs whose attempts are used up.
+
+Wake-ups may be lost, and delayed jobs become due without one, so the wake-ups are repeated.
+"""
 
 from contextlib import suppress
 
@@ -11,38 +14,42 @@ from shared.platform.resources import Resources
 from workers.dream import run_pass
 from workers.enrichment import enrich
 
-
-async def dispatch_due_jobs(resources: Resources) -> dict[str, int]:
-    """Ring for each stage with due rows, and move index generations on; return the rows by stage."""
-    async with resources.postgres.across_tenants() as connection:
-        due = await backlog.count_due(connection)
-    for name, rows in due.items():
-        resources.publisher.wake(stages.STAGES[name], rows)
-    # With Qdrant away, what was promoted is promoted, and the rest is tried again in a moment.
-    with suppress(errors.Unavailable):
-        await rebuild_index.promote_ready(resources)
-    return due
-
-
-_LIMIT = 500
+_MAX_JOBS = 500
 _REASON = "its worker ended {attempts} times while working on it"
 
 
-async def fail_exhausted_jobs(resources: Resources) -> int:
-    """Bring abandoned rows to a named end; return how many."""
-    attempts = resources.settings.job_max_attempts
+async def dispatch_due_jobs(resources: Resources) -> dict[str, int]:
+    """Send a wake-up for each stage with due jobs, and promote index generations.
+
+    Return the number of due jobs by stage.
+    """
     async with resources.postgres.across_tenants() as connection:
-        claims = await backlog.list_exhausted(connection, attempts, _LIMIT)
-        for claim in claims:
-            if claim.pipeline is Pipeline.INDEX:
-                await dead_jobs.mark_dead(connection, claim, _REASON.format(attempts=claim.attempts))
-            if claim.kind is RecordKind.DREAM_SCOPE:  # its next activity makes it due again
-                await job_queries.complete(connection, [claim])
-    for claim in claims:
-        if claim.pipeline is Pipeline.ENRICHMENT:
-            await enrich.keep_as_written(
-                resources, claim, MemoryState.FAILED, _REASON.format(attempts=claim.attempts)
-            )
-        if claim.kind is RecordKind.DREAM_RUN:
-            await run_pass.fail_current_pass(resources, claim)
-    return len(claims)
+        due_jobs = await backlog.count_due(connection)
+    for stage_name, job_count in due_jobs.items():
+        resources.publisher.wake(stages.STAGES[stage_name], job_count)
+    # While Qdrant is unavailable, generations that were promoted stay so, and the next run tries the rest.
+    with suppress(errors.Unavailable):
+        await rebuild_index.promote_ready(resources)
+    return due_jobs
+
+
+async def fail_exhausted_jobs(resources: Resources) -> int:
+    """End the jobs whose last attempt never came back in a state that names the reason.
+
+    Return how many jobs were ended.
+    """
+    max_attempts = resources.settings.job_max_attempts
+    async with resources.postgres.across_tenants() as connection:
+        jobs = await backlog.list_exhausted(connection, max_attempts, _MAX_JOBS)
+        for job in jobs:
+            if job.pipeline is Pipeline.INDEX:
+                await dead_jobs.mark_dead(connection, job, _REASON.format(attempts=job.attempts))
+            if job.kind is RecordKind.DREAM_SCOPE:  # the next activity in the scope makes it due again
+                await job_queries.complete(connection, [job])
+    for job in jobs:
+        if job.pipeline is Pipeline.ENRICHMENT:
+            reason = _REASON.format(attempts=job.attempts)
+            await enrich.keep_as_written(resources, job, MemoryState.FAILED, reason)
+        if job.kind is RecordKind.DREAM_RUN:
+            await run_pass.fail_current_pass(resources, job)
+    return len(jobs)

@@ -1,4 +1,8 @@
-"""What has a last day: sessions with a time to live, archived entries, turns, notes, answers, vectors."""
+"""Delete records that are past their retention period.
+
+These are expired sessions, archived memories, turns, history, stored responses, cached embeddings, feedback
+signals and dream records.
+"""
 
 from datetime import timedelta
 
@@ -21,66 +25,72 @@ _BATCH = 500
 
 
 async def delete_expired_sessions(resources: Resources, tenant: str) -> int:
-    """Delete sessions whose time is over, with all they hold and their desk; their points follow."""
+    """Delete expired sessions with their records and working memory, and return how many.
+
+    Their points are deleted by write-through or by the index stage.
+    """
     async with resources.postgres.for_tenant(tenant) as connection:
-        over = await session_queries.expired(connection, tenant, _BATCH)
-        gone = [one for one, _ in over]
-        claims = await delete_rows(connection, tenant, gone) if gone else []
-        desks = {namespace for _, namespace in over}
-        # Patrols and subagents of one name share a desk: it stays as long as one of them is there.
-        shared = await session_queries.owners_of(connection, tenant, sorted(desks))
-    await resources.index_writer.write_through([], claims)
-    await drop_cached_state(resources, tenant, gone)
-    for namespace in sorted(desks):
-        if namespace.lower() not in shared:
+        expired = await session_queries.expired(connection, tenant, _BATCH)
+        session_ids = [session_id for session_id, _ in expired]
+        jobs = await delete_rows(connection, tenant, session_ids) if session_ids else []
+        namespaces = {namespace for _, namespace in expired}
+        # Patrols and subagents of one name share a namespace, which is kept while one of them exists.
+        shared_namespaces = await session_queries.owners_of(connection, tenant, sorted(namespaces))
+    await resources.index_writer.write_through([], jobs)
+    await drop_cached_state(resources, tenant, session_ids)
+    for namespace in sorted(namespaces):
+        if namespace.lower() not in shared_namespaces:
             await write.clear(resources, tenant, namespace)
-    return len(over)
+    return len(expired)
 
 
 async def purge_archived(resources: Resources, tenant: str) -> int:
-    """Purge entries archived long enough ago."""
+    """Delete memories that were archived longer ago than the retention period, and return how many."""
     age = timedelta(days=resources.settings.retention_archived_days)
     async with resources.postgres.for_tenant(tenant) as connection:
         ids = await maintenance_queries.list_archived_before(connection, tenant, age, _BATCH)
-        gone = await memory_queries.lock(connection, tenant, ids)
-        claims, _ = await delete_memory_everywhere.delete_rows(connection, tenant, gone)
-    await resources.index_writer.write_through([], claims)
-    return len(gone)
+        memories = await memory_queries.lock(connection, tenant, ids)
+        jobs, _ = await delete_memory_everywhere.delete_rows(connection, tenant, memories)
+    await resources.index_writer.write_through([], jobs)
+    return len(memories)
 
 
 async def delete_old_turns(resources: Resources, tenant: str) -> int:
-    """Delete turns older than the setting, if there is one."""
+    """Delete turns past their retention period, if there is one, and return how many."""
     days = resources.settings.retention_turn_days
     if days is None:
         return 0
     async with resources.postgres.for_tenant(tenant) as connection:
-        gone = await turn_queries.expired(connection, tenant, timedelta(days=days), _BATCH)
-        versions = dict.fromkeys(gone, turn_queries.VERSION + 1)
-        claims = (
-            await index_jobs.enqueue_index_jobs(connection, tenant, RecordKind.TURN, versions) if gone else []
+        record_ids = await turn_queries.expired(connection, tenant, timedelta(days=days), _BATCH)
+        versions = dict.fromkeys(record_ids, turn_queries.VERSION + 1)
+        jobs = (
+            await index_jobs.enqueue_index_jobs(connection, tenant, RecordKind.TURN, versions)
+            if record_ids
+            else []
         )
-    await resources.index_writer.write_through([], claims)
-    return len(gone)
+    await resources.index_writer.write_through([], jobs)
+    return len(record_ids)
 
 
 async def delete_old_rows(resources: Resources, tenant: str) -> dict[str, int]:
-    """Delete notes, stored answers, cached vectors, feedback and dream records past their time."""
+    """Delete history, stored responses, cached embeddings, signals and dream records past their retention.
+
+    Return the number of deleted rows of each.
+    """
     settings = resources.settings
+    response_age = timedelta(hours=settings.retention_idempotency_hours)
+    embedding_age = timedelta(days=settings.retention_embedding_cache_days)
+    signal_age = timedelta(days=settings.retention_feedback_days)
+    dream_age = timedelta(days=settings.retention_dream_days)
     async with resources.postgres.for_tenant(tenant) as connection:
-        answers = timedelta(hours=settings.retention_idempotency_hours)
-        unused = timedelta(days=settings.retention_embedding_cache_days)
-        gone = {
-            "answers": await idempotency_queries.expire(connection, tenant, answers),
-            "vectors": await embedding_cache.expire(connection, tenant, unused),
-            "signals": await feedback_queries.expire(
-                connection, tenant, timedelta(days=settings.retention_feedback_days)
-            ),
-            "dreams": await dream_queries.expire(
-                connection, tenant, timedelta(days=settings.retention_dream_days)
-            ),
+        deleted = {
+            "responses": await idempotency_queries.expire(connection, tenant, response_age),
+            "embeddings": await embedding_cache.expire(connection, tenant, embedding_age),
+            "signals": await feedback_queries.expire(connection, tenant, signal_age),
+            "dreams": await dream_queries.expire(connection, tenant, dream_age),
             "history": 0,
         }
         if settings.retention_history_days is not None:
-            notes = timedelta(days=settings.retention_history_days)
-            gone["history"] = await history.expire(connection, tenant, notes)
-    return gone
+            history_age = timedelta(days=settings.retention_history_days)
+            deleted["history"] = await history.expire(connection, tenant, history_age)
+    return deleted

@@ -1,6 +1,6 @@
-"""One sweep: a step for each state of the world that may need mending. All are safe to repeat.
+"""Run one sweep: a list of steps that repair, expire or settle something. Every step is safe to repeat.
 
-A step whose store is away is left for the next sweep and stops none of the others.
+A step that fails because a database is unavailable is skipped until the next sweep. The other steps run.
 """
 
 from collections.abc import Awaitable, Callable
@@ -22,7 +22,7 @@ log = structlog.get_logger()
 
 @dataclass
 class Counts:
-    """What a sweep mended, by kind."""
+    """The numbers of repairs of a sweep. The names are values of the metric label `kind`."""
 
     generations_begun: int = 0
     exhausted_jobs: int = 0
@@ -44,62 +44,50 @@ class Counts:
 Step = Callable[[Resources, Counts], Awaitable[None]]
 
 
-# Of the time between rings: a ring that comes a little early must not be taken for another clock's.
-_WINDOW = 0.9
+# Part of the interval between triggers: a trigger that comes a little early must not count as a second one.
+_MIN_INTERVAL_RATIO = 0.9
 
 
 async def sweep_if_due(resources: Resources) -> Counts:
-    """Sweep, unless another clock's ring for the same window has been followed; count what was mended."""
+    """Sweep unless another trigger within the interval has started a sweep, and return the counts.
+
+    Two Celery beat processes may run at once, for example during a rolling upgrade.
+    """
+    interval = resources.settings.sweep_interval * _MIN_INTERVAL_RATIO
     async with resources.postgres.across_tenants() as connection:
-        first = await periodic.claim_run(connection, "sweep", resources.settings.sweep_interval * _WINDOW)
-    return await sweep_once(resources) if first else Counts()
+        is_due = await periodic.claim_run(connection, "sweep", interval)
+    return await sweep_once(resources) if is_due else Counts()
 
 
 async def sweep_once(resources: Resources) -> Counts:
-    """Do every step once and count what was mended."""
+    """Run every step once, and return the counts of what was repaired."""
     counts = Counts()
-    for step in (_generations, _abandoned, _spend, _retention, _desk_points, _strays):
+    for step in _STEPS:
         try:
             await step(resources, counts)
         except errors.LociError as error:
             log.warning("sweep_step_skipped", step=step.__name__.strip("_"), reason=str(error))
-    mended = {name: number for name, number in asdict(counts).items() if number}
-    if mended:
-        log.info("sweep_finished", **mended)
+    repairs = {name: number for name, number in asdict(counts).items() if number}
+    if repairs:
+        log.info("sweep_finished", **repairs)
         async with resources.postgres.across_tenants() as connection:
-            await fleet_counters.increment(connection, "sweep_repairs", mended)
+            await fleet_counters.increment(connection, "sweep_repairs", repairs)
     return counts
 
 
-async def _generations(resources: Resources, counts: Counts) -> None:
-    """The configured model has changed, or a first start found the endpoint away."""
+async def _ensure_generations(resources: Resources, counts: Counts) -> None:
+    """Create missing index generations: the model was changed, or its endpoint failed at the first start."""
     counts.generations_begun = len(await rebuild_index.ensure_generations(resources))
     await rebuild_index.create_collections(resources)
 
 
-async def _abandoned(resources: Resources, counts: Counts) -> None:
-    """A row's worker died with it as often as it may: it would take the next one down too."""
+async def _fail_exhausted_jobs(resources: Resources, counts: Counts) -> None:
+    """End the jobs whose worker died at every attempt: they would end the next worker, too."""
     counts.exhausted_jobs = await jobs.fail_exhausted_jobs(resources)
 
 
-async def _retention(resources: Resources, counts: Counts) -> None:
-    """Rows have outlived what the settings allow."""
-    async with resources.postgres.across_tenants() as connection:
-        tenants = await auth_queries.list_tenants(connection)
-    for tenant in tenants:
-        counts.expired_sessions += await retention.delete_expired_sessions(resources, tenant)
-        counts.purged_archived += await retention.purge_archived(resources, tenant)
-        counts.expired_turns += await retention.delete_old_turns(resources, tenant)
-        rows = await retention.delete_old_rows(resources, tenant)
-        counts.expired_history += rows["history"]
-        counts.expired_responses += rows["answers"]
-        counts.expired_embeddings += rows["vectors"]
-        counts.expired_signals += rows["signals"]
-        counts.expired_dreams += rows["dreams"]
-
-
-async def _spend(resources: Resources, counts: Counts) -> None:
-    """Reservations whose worker died with them hold money back; budgets' windows have turned unseen."""
+async def _settle_spend(resources: Resources, counts: Counts) -> None:
+    """Settle the reservations of dead workers, which block money, and roll over budgets without charges."""
     async with resources.postgres.across_tenants() as connection:
         tenants = await auth_queries.list_tenants(connection)
     for tenant in tenants:
@@ -107,11 +95,37 @@ async def _spend(resources: Resources, counts: Counts) -> None:
         counts.rolled_over_budgets += await budget_admin.roll_over(resources, tenant)
 
 
-async def _desk_points(resources: Resources, counts: Counts) -> None:
-    """Desk entries ended by their own time to live; Redis forgot them, the index did not."""
+async def _apply_retention(resources: Resources, counts: Counts) -> None:
+    """Delete what is past its retention period."""
+    async with resources.postgres.across_tenants() as connection:
+        tenants = await auth_queries.list_tenants(connection)
+    for tenant in tenants:
+        counts.expired_sessions += await retention.delete_expired_sessions(resources, tenant)
+        counts.purged_archived += await retention.purge_archived(resources, tenant)
+        counts.expired_turns += await retention.delete_old_turns(resources, tenant)
+        deleted = await retention.delete_old_rows(resources, tenant)
+        counts.expired_history += deleted["history"]
+        counts.expired_responses += deleted["responses"]
+        counts.expired_embeddings += deleted["embeddings"]
+        counts.expired_signals += deleted["signals"]
+        counts.expired_dreams += deleted["dreams"]
+
+
+async def _delete_expired_working_points(resources: Resources, counts: Counts) -> None:
+    """Delete the points of working-memory entries that Redis has expired: the index does not expire them."""
     counts.expired_working_points = await index_drift.delete_expired_working_points(resources)
 
 
-async def _strays(resources: Resources, counts: Counts) -> None:
-    """Points without a record, or of another version than the record's; records without their point."""
+async def _reconcile_index(resources: Resources, counts: Counts) -> None:
+    """Repair index drift: points without a record of their version, and records without a point."""
     counts.orphan_points, counts.missing_points = await index_drift.reconcile(resources)
+
+
+_STEPS: tuple[Step, ...] = (
+    _ensure_generations,
+    _fail_exhausted_jobs,
+    _settle_spend,
+    _apply_retention,
+    _delete_expired_working_points,
+    _reconcile_index,
+)

@@ -1,4 +1,4 @@
-"""An agent at the door of a gateway where an agent keeps five keys at most."""
+"""Fixtures: a gateway where an agent has at most five keys, and an agent that uses it."""
 
 from collections.abc import AsyncIterator, Callable
 
@@ -8,17 +8,17 @@ from shared.foundation import config
 from tests.conftest import Gateway, serving
 from tests.journey.agent import Agent
 
-ROOT = "/v1/agents/support"
+PROFILE = "/v1/agents/support"
 
 
 @pytest.fixture
-async def small(make_settings: Callable[..., config.Settings], tenant: str) -> AsyncIterator[Gateway]:
-    """A gateway with a small cap on agents' keys."""
-    async with serving(make_settings(agent_max_keys=5, session_max_keys=3), tenant) as served:
-        yield served
+async def small_gateway(make_settings: Callable[..., config.Settings], tenant: str) -> AsyncIterator[Gateway]:
+    """Start a gateway with a small limit on agents' keys."""
+    async with serving(make_settings(agent_max_keys=5, session_max_keys=3), tenant) as gateway:
+        yield gateway
 
 
 @pytest.fixture
-def agent(small: Gateway) -> Agent:
-    """An agent whose key may do everything in a tenant of its own."""
-    return Agent(small.client, small.tenant)
+def agent(small_gateway: Gateway) -> Agent:
+    """Return an agent whose key has all rights in a tenant of its own."""
+    return Agent(small_gateway.client, small_gateway.tenant)

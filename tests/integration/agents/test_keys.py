@@ -1,4 +1,4 @@
-"""SE8: an agent's keys: those of a session, durable, with a cap of their own."""
+"""SE8: an agent's keys work like those of a session, are durable, and have their own limit."""
 
 from http import HTTPStatus
 
@@ -6,49 +6,49 @@ from sqlalchemy import text
 
 from tests.badinput import problem
 from tests.conftest import Gateway
-from tests.integration.agents.conftest import ROOT
+from tests.integration.agents.conftest import PROFILE
 from tests.journey.agent import Agent
 
-KEYS = f"{ROOT}/kv"
+KEYS = f"{PROFILE}/kv"
 
 
-async def listed(agent: Agent) -> list[str]:
-    return [one["key"] for one in (await agent.ask("GET", KEYS))["results"]]
+async def list_keys(agent: Agent) -> list[str]:
+    return [result["key"] for result in (await agent.ask("GET", KEYS))["results"]]
 
 
 async def test_a_key_is_written_read_listed_and_deleted(agent: Agent) -> None:
-    written = await agent.ask("PUT", f"{KEYS}/plan", json={"value": {"type": "float", "value": "NaN"}})
-    assert (written["key"], written["type"]) == ("plan", "float")
-    assert await agent.ask("GET", f"{KEYS}/plan") == written
-    assert (await agent.ask("GET", KEYS))["results"] == [written]
+    entry = await agent.ask("PUT", f"{KEYS}/plan", json={"value": {"type": "float", "value": "NaN"}})
+    assert (entry["key"], entry["type"]) == ("plan", "float")
+    assert await agent.ask("GET", f"{KEYS}/plan") == entry
+    assert (await agent.ask("GET", KEYS))["results"] == [entry]
     assert await agent.ask("DELETE", f"{KEYS}/plan") == {"key": "plan", "deleted": True}
     assert await agent.ask("DELETE", f"{KEYS}/plan") == {"key": "plan", "deleted": False}
     await agent.ask("GET", f"{KEYS}/plan", status=HTTPStatus.NOT_FOUND)
 
 
-async def test_over_the_agents_own_cap_the_keys_written_least_recently_go(agent: Agent) -> None:
+async def test_over_the_agents_own_limit_the_keys_written_least_recently_are_deleted(agent: Agent) -> None:
     for n in range(5):
         await agent.ask("PUT", f"{KEYS}/k{n}", json={"value": n})
     await agent.ask("PUT", f"{KEYS}/k0", json={"value": "again"})
     await agent.ask("PUT", f"{KEYS}/k5", json={"value": 5})
-    assert await listed(agent) == ["k2", "k3", "k4", "k0", "k5"]
+    assert await list_keys(agent) == ["k2", "k3", "k4", "k0", "k5"]
 
 
-async def test_an_agent_keeps_five_hundred_keys_unless_told_otherwise(gateway: Gateway) -> None:
+async def test_an_agent_keeps_five_hundred_keys_by_default(gateway: Gateway) -> None:
     assert gateway.resources.settings.agent_max_keys == 500
 
 
-async def test_an_agents_keys_are_nobody_elses_and_durable_though_its_sessions_are_not(
-    small: Gateway, agent: Agent
+async def test_an_agents_keys_are_its_own_and_outlive_its_sessions(
+    small_gateway: Gateway, agent: Agent
 ) -> None:
-    await agent.ask("PUT", ROOT, json={"store_types": ["tmp"]})
+    await agent.ask("PUT", PROFILE, json={"store_types": ["tmp"]})
     session = await agent.session(id="support", agent_id="support")
     await agent.ask("PUT", f"{KEYS}/k", json={"value": "the agent's"})
     await agent.ask("GET", f"/v1/sessions/{session}/kv/k", status=HTTPStatus.NOT_FOUND)
     await agent.ask("GET", "/v1/agents/other/kv/k", status=HTTPStatus.NOT_FOUND)
     await agent.ask("DELETE", f"/v1/sessions/{session}")
     assert (await agent.ask("GET", f"{KEYS}/k"))["value"] == "the agent's"
-    async with small.resources.postgres.for_tenant(small.tenant) as connection:
+    async with small_gateway.resources.postgres.for_tenant(small_gateway.tenant) as connection:
         rows = await connection.execute(text("SELECT owner_kind, owner_id, key FROM state_key"))
         assert [tuple(row) for row in rows] == [("agent", "support", "k")]
 
@@ -60,4 +60,4 @@ async def test_a_key_or_value_that_breaks_a_rule_is_refused_and_not_stored(agent
         ("k", 2**63, "value"),
     ):
         assert problem.names(await agent.client.put(f"{KEYS}/{key}", json={"value": value}), field)
-    assert await listed(agent) == []
+    assert await list_keys(agent) == []

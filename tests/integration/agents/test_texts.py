@@ -1,4 +1,4 @@
-"""SE8: an agent's texts: pushed, listed in their order, replaced and cleared as a whole."""
+"""SE8: an agent's texts are added, listed in order, and replaced or cleared as a whole."""
 
 from http import HTTPStatus
 from typing import Any
@@ -7,10 +7,10 @@ import pytest
 from uuid_utils import UUID
 
 from tests.badinput import problem
-from tests.integration.agents.conftest import ROOT
+from tests.integration.agents.conftest import PROFILE
 from tests.journey.agent import Agent, Json
 
-TEXTS = f"{ROOT}/texts"
+TEXTS = f"{PROFILE}/texts"
 
 
 async def push(agent: Agent, content: str, **more: Any) -> Json:
@@ -19,39 +19,39 @@ async def push(agent: Agent, content: str, **more: Any) -> Json:
 
 
 async def contents(agent: Agent) -> list[str]:
-    return [one["content"] for one in (await agent.ask("GET", TEXTS))["results"]]
+    return [result["content"] for result in (await agent.ask("GET", TEXTS))["results"]]
 
 
 async def test_a_text_is_pushed_read_and_deleted(agent: Agent) -> None:
-    kept = await push(agent, "Be brief.\n\nAlways.", metadata={"kind": "rule"})
-    assert (kept["content"], kept["metadata"]) == ("Be brief.\n\nAlways.", {"kind": "rule"})
-    assert UUID(kept["id"]).version == 7
-    assert await agent.ask("GET", f"{TEXTS}/{kept['id']}") == kept
-    assert await agent.ask("DELETE", f"{TEXTS}/{kept['id']}") == {"id": kept["id"], "deleted": True}
-    assert await agent.ask("DELETE", f"{TEXTS}/{kept['id']}") == {"id": kept["id"], "deleted": False}
-    await agent.ask("GET", f"{TEXTS}/{kept['id']}", status=HTTPStatus.NOT_FOUND)
+    text = await push(agent, "Be brief.\n\nAlways.", metadata={"kind": "rule"})
+    assert (text["content"], text["metadata"]) == ("Be brief.\n\nAlways.", {"kind": "rule"})
+    assert UUID(text["id"]).version == 7
+    assert await agent.ask("GET", f"{TEXTS}/{text['id']}") == text
+    assert await agent.ask("DELETE", f"{TEXTS}/{text['id']}") == {"id": text["id"], "deleted": True}
+    assert await agent.ask("DELETE", f"{TEXTS}/{text['id']}") == {"id": text["id"], "deleted": False}
+    await agent.ask("GET", f"{TEXTS}/{text['id']}", status=HTTPStatus.NOT_FOUND)
 
 
-async def test_texts_are_listed_by_page_in_the_order_they_came(agent: Agent) -> None:
-    told = [(await push(agent, f"text {n}"))["content"] for n in range(5)]
-    seen, cursor, pages = [], None, 0
+async def test_texts_are_listed_by_page_in_the_order_they_were_added(agent: Agent) -> None:
+    pushed = [(await push(agent, f"text {n}"))["content"] for n in range(5)]
+    contents_seen, cursor, pages = [], None, 0
     while pages == 0 or cursor is not None:
         query = {"limit": 2} | ({"cursor": cursor} if cursor else {})
         page = await agent.ask("GET", TEXTS, params=query)
-        seen += [one["content"] for one in page["results"]]
+        contents_seen += [result["content"] for result in page["results"]]
         cursor, pages = page["next_cursor"], pages + 1
-    assert (seen, pages) == (told, 3)
+    assert (contents_seen, pages) == (pushed, 3)
 
 
-async def test_all_texts_are_replaced_at_once_and_keep_the_order_that_was_told(agent: Agent) -> None:
+async def test_all_texts_are_replaced_at_once_in_the_given_order(agent: Agent) -> None:
     for content in ("old", "older"):
         await push(agent, content)
-    fresh = [f"new {n}" for n in range(20)]
-    answer = await agent.ask("PUT", TEXTS, json={"texts": [{"content": one} for one in fresh]})
-    assert [one["content"] for one in answer["results"]] == fresh
-    assert await contents(agent) == fresh
+    new_contents = [f"new {n}" for n in range(20)]
+    response = await agent.ask("PUT", TEXTS, json={"texts": [{"content": text} for text in new_contents]})
+    assert [text["content"] for text in response["results"]] == new_contents
+    assert await contents(agent) == new_contents
     await push(agent, "last")
-    assert (await contents(agent))[-1] == fresh[-1], "a page of twenty"
+    assert (await contents(agent))[-1] == new_contents[-1], "a page of twenty"
     assert (await agent.ask("PUT", TEXTS, json={"texts": []}))["results"] == []
     assert await contents(agent) == []
 
@@ -59,31 +59,31 @@ async def test_all_texts_are_replaced_at_once_and_keep_the_order_that_was_told(a
 async def test_clearing_deletes_the_agents_texts_and_no_other_agents(agent: Agent) -> None:
     other = "/v1/agents/other/texts"
     await agent.ask("POST", other, json={"content": "theirs"}, status=HTTPStatus.CREATED)
-    mine = [await push(agent, content) for content in ("one", "two")]
-    assert (await agent.ask("DELETE", f"{other}/{mine[0]['id']}"))["deleted"] is False
+    own_texts = [await push(agent, content) for content in ("one", "two")]
+    assert (await agent.ask("DELETE", f"{other}/{own_texts[0]['id']}"))["deleted"] is False
     assert await agent.ask("DELETE", TEXTS) == {"deleted": 2}
     assert await agent.ask("DELETE", TEXTS) == {"deleted": 0}
-    assert [one["content"] for one in (await agent.ask("GET", other))["results"]] == ["theirs"]
+    assert [result["content"] for result in (await agent.ask("GET", other))["results"]] == ["theirs"]
 
 
 @pytest.mark.parametrize("clear", ["one", "all", "replace"])
 async def test_the_same_push_sent_again_is_one_text_and_a_deleted_one_is_not_repeated(
-    agent: Agent, clear: str
+    agent: Agent, how: str
 ) -> None:
     headers = {"idempotency-key": "k"}
-    sent = [await agent.client.post(TEXTS, json={"content": "once"}, headers=headers) for _ in range(2)]
-    assert sent[0].json() == sent[1].json()
+    responses = [await agent.client.post(TEXTS, json={"content": "once"}, headers=headers) for _ in range(2)]
+    assert responses[0].json() == responses[1].json()
     assert await contents(agent) == ["once"]
-    ways: dict[str, tuple[str, str, Any]] = {
-        "one": ("DELETE", f"{TEXTS}/{sent[0].json()['id']}", None),
+    requests: dict[str, tuple[str, str, Any]] = {
+        "one": ("DELETE", f"{TEXTS}/{responses[0].json()['id']}", None),
         "all": ("DELETE", TEXTS, None),
         "replace": ("PUT", TEXTS, {"texts": []}),
     }
-    method, path, body = ways[clear]
+    method, path, body = requests[how]
     await agent.ask(method, path, json=body)
-    again = await agent.client.post(TEXTS, json={"content": "once"}, headers=headers)
-    assert again.status_code == HTTPStatus.CONFLICT
-    assert "once" not in again.text
+    repeated = await agent.client.post(TEXTS, json={"content": "once"}, headers=headers)
+    assert repeated.status_code == HTTPStatus.CONFLICT
+    assert "once" not in repeated.text
 
 
 @pytest.mark.parametrize(
@@ -103,13 +103,13 @@ async def test_a_text_that_breaks_a_rule_is_refused_and_not_stored(
     agent: Agent, field: str, rule: str, body: dict[str, Any]
 ) -> None:
     assert problem.names(await agent.client.post(TEXTS, json=body), field, rule)
-    await agent.ask("GET", ROOT, status=HTTPStatus.NOT_FOUND)
+    await agent.ask("GET", PROFILE, status=HTTPStatus.NOT_FOUND)
 
 
-async def test_a_replacement_with_one_unfit_text_replaces_none_and_names_its_place(agent: Agent) -> None:
+async def test_a_replacement_with_one_invalid_text_replaces_none_and_names_its_position(agent: Agent) -> None:
     await push(agent, "kept")
-    refused = await agent.client.put(TEXTS, json={"texts": [{"content": "fine"}, {"content": " "}]})
-    assert problem.names(refused, "texts.1.content", "blank")
-    many = await agent.client.put(TEXTS, json={"texts": [{"content": "x"}] * 1001})
-    assert problem.names(many, "texts", "at most 1000")
+    response = await agent.client.put(TEXTS, json={"texts": [{"content": "fine"}, {"content": " "}]})
+    assert problem.names(response, "texts.1.content", "blank")
+    response = await agent.client.put(TEXTS, json={"texts": [{"content": "x"}] * 1001})
+    assert problem.names(response, "texts", "at most 1000")
     assert await contents(agent) == ["kept"]

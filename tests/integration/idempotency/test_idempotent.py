@@ -1,4 +1,4 @@
-"""API conventions: a request is done once; what its first try left to do is a worker's."""
+"""A request with an Idempotency-Key is executed once; indexing it could not finish is left to the worker."""
 
 from typing import Any
 from uuid import uuid4
@@ -22,7 +22,7 @@ keyed_or_not = pytest.mark.parametrize("key", [KEY, None], ids=["keyed", "withou
 async def _do(
     gateway: Gateway, key: IdempotencyKey | None, *responses: Any, failure: Exception | None = None
 ) -> Any | None:
-    """Do a request in a transaction of its own and return the response that was stored before."""
+    """Execute a request in its own transaction, and return the response that was stored before."""
     async with (
         gateway.resources.postgres.for_tenant(gateway.tenant) as connection,
         idempotent(connection, gateway.tenant, key) as request,
@@ -82,17 +82,17 @@ async def test_a_failure_passes_through_and_leaves_the_key_free(
         ("sessions/s/observations", {"kind": "fact", "content": "Ada likes trains."}),
     ],
 )
-async def test_what_the_first_try_could_not_index_is_left_to_the_worker_by_a_repeated_one(
+async def test_a_repeated_request_leaves_indexing_to_the_worker(
     gateway: Gateway, path: str, body: dict[str, Any]
 ) -> None:
     await gateway.client.post("/v1/sessions", json={"id": "s"})
-    sent: dict[str, Any] = {"json": body, "headers": {"idempotency-key": uuid4().hex}}
-    async with beside(gateway, qdrant_url=f"http://127.0.0.1:{ports.pick_free_port()}") as cut_off:
-        first = await cut_off.client.post(f"/v1/{path}", **sent)
+    request: dict[str, Any] = {"json": body, "headers": {"idempotency-key": uuid4().hex}}
+    async with beside(gateway, qdrant_url=f"http://127.0.0.1:{ports.pick_free_port()}") as without_qdrant:
+        first = await without_qdrant.client.post(f"/v1/{path}", **request)
     assert first.is_success, first.text
     assert await _unindexed(gateway) == 1
-    again = await gateway.client.post(f"/v1/{path}", **sent)
-    assert (again.status_code, again.json()) == (first.status_code, first.json())
+    repeated = await gateway.client.post(f"/v1/{path}", **request)
+    assert (repeated.status_code, repeated.json()) == (first.status_code, first.json())
     await gateway.resources.index_writer.close()
     assert await _unindexed(gateway) == 1
     await make_due(gateway.resources)
@@ -101,7 +101,7 @@ async def test_what_the_first_try_could_not_index_is_left_to_the_worker_by_a_rep
 
 
 async def _unindexed(gateway: Gateway) -> int:
-    """Count the records whose points are still to be written."""
+    """Return the number of records whose points are still to be written."""
     async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        waiting = select(job.c.id).where(job.c.tenant == gateway.tenant, job.c.stage == "index")
-        return len((await connection.execute(waiting)).all())
+        statement = select(job.c.id).where(job.c.tenant == gateway.tenant, job.c.stage == "index")
+        return len((await connection.execute(statement)).all())

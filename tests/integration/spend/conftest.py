@@ -1,4 +1,4 @@
-"""A gateway whose models have round prices: `m` 1, 2 and 0.5 USD per million, `e` 0.1."""
+"""Gateways whose models have round prices: `m` 1, 2 and 0.5 USD per million tokens, `e` 0.1."""
 
 import re
 from collections.abc import AsyncIterator, Callable
@@ -34,19 +34,19 @@ def prices(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-async def bookkeeper(
+async def gateway_without_models(
     make_settings: Callable[..., config.Settings], prices: Path, tenant: str
 ) -> AsyncIterator[Gateway]:
-    """A gateway without models, for what agents report."""
-    async with serving(make_settings(prices_file=prices), tenant) as served:
-        yield served
+    """Start a gateway without models, for usage that agents report."""
+    async with serving(make_settings(prices_file=prices), tenant) as gateway:
+        yield gateway
 
 
 @pytest.fixture
-async def thinker(
+async def gateway_with_model(
     make_settings: Callable[..., config.Settings], prices: Path, models: ModelServer, tenant: str
 ) -> AsyncIterator[Gateway]:
-    """A gateway with a language model, no embeddings."""
+    """Start a gateway with a language model and without embeddings."""
     settings = make_settings(
         apart=True,
         prices_file=prices,
@@ -55,15 +55,15 @@ async def thinker(
         llm_max_tokens=100,
         job_backoff=0.01,
     )
-    async with serving(settings, tenant) as served:
-        yield served
+    async with serving(settings, tenant) as gateway:
+        yield gateway
 
 
 @pytest.fixture
-async def embedding(
+async def gateway_with_embedder(
     make_settings: Callable[..., config.Settings], prices: Path, models: ModelServer, tenant: str
 ) -> AsyncIterator[Gateway]:
-    """A gateway with embeddings, no language model; its generations are its own."""
+    """Start a gateway with embeddings and without a language model, with its own index generations."""
     settings = make_settings(
         apart=True,
         prices_file=prices,
@@ -72,35 +72,35 @@ async def embedding(
         embedding_dimension=64,
         job_backoff=0.01,
     )
-    async with serving(settings, tenant) as served:
-        yield served
+    async with serving(settings, tenant) as gateway:
+        yield gateway
 
 
-def money(answer: httpx.Response, field: str) -> Decimal:
-    """Return an amount of an answer with the digits that were sent: JSON's own reader would round them."""
-    found = re.search(rf'"{field}":([0-9.]+)', answer.text)
-    assert found is not None, answer.text
-    return Decimal(found[1])
+def money(response: httpx.Response, field: str) -> Decimal:
+    """Return an amount of a response with all digits that were sent, which a JSON parser would round."""
+    match = re.search(rf'"{field}":([0-9.]+)', response.text)
+    assert match is not None, response.text
+    return Decimal(match[1])
 
 
-async def told(call: Any, status: int = 200) -> dict[str, Any]:
-    """Return the JSON of an answer, which has this status."""
-    answer: httpx.Response = await call
-    assert answer.status_code == status, answer.text
-    whole: dict[str, Any] = orjson.loads(answer.content)
-    return whole
+async def json_of(call: Any, status: int = 200) -> dict[str, Any]:
+    """Return the JSON of a response, which must have this status."""
+    response: httpx.Response = await call
+    assert response.status_code == status, response.text
+    body: dict[str, Any] = orjson.loads(response.content)
+    return body
 
 
-async def report(house: Gateway, *groups: str, **asked: str) -> list[dict[str, Any]]:
-    """Return the report by these groups."""
-    params = {"group_by": ",".join(groups), **asked}
-    answer = await told(house.client.get("/v1/spend", params=params))
-    rows: list[dict[str, Any]] = answer["results"]
+async def report(gateway: Gateway, *groups: str, **filters: str) -> list[dict[str, Any]]:
+    """Return the spend report by these groups."""
+    params = {"group_by": ",".join(groups), **filters}
+    response = await json_of(gateway.client.get("/v1/spend", params=params))
+    rows: list[dict[str, Any]] = response["results"]
     return rows
 
 
-async def metric(house: Gateway, name: str, *labels: str) -> float:
+async def metric(gateway: Gateway, name: str, *labels: str) -> float:
     """Return the sum of a metric's samples that have all of these labels."""
-    lines = (await house.client.get("/metrics")).text.splitlines()
-    mine = [line for line in lines if line.startswith(name) and all(label in line for label in labels)]
-    return sum(float(line.rpartition(" ")[2]) for line in mine)
+    lines = (await gateway.client.get("/metrics")).text.splitlines()
+    samples = [line for line in lines if line.startswith(name) and all(label in line for label in labels)]
+    return sum(float(line.rpartition(" ")[2]) for line in samples)

@@ -1,4 +1,4 @@
-"""SD1: what agents report adds up to the cent, once, and stands in the session's listing."""
+"""SD1: usage that agents report is summed exactly, counted once, and shown in the list of sessions."""
 
 import asyncio
 from decimal import Decimal
@@ -9,16 +9,16 @@ import orjson
 import pytest
 
 from tests.conftest import Gateway
-from tests.integration.spend.conftest import M, money, report, told
+from tests.integration.spend.conftest import M, json_of, money, report
 
 SESSION = "talk/1"
 SPEND = f"/v1/sessions/{SESSION}/spend"
 
 
 @pytest.fixture(autouse=True)
-async def session(bookkeeper: Gateway) -> None:
+async def session(gateway_without_models: Gateway) -> None:
     body = {"id": SESSION, "agent_id": "support", "user_id": "ada"}
-    await told(bookkeeper.client.post("/v1/sessions", json=body), 201)
+    await json_of(gateway_without_models.client.post("/v1/sessions", json=body), 201)
 
 
 def _body(usage_id: str, prompt: int = 1000, output: int = 10, cached: int = 0, model: str = "m") -> Any:
@@ -35,92 +35,107 @@ def _cost(prompt: int, output: int, cached: int) -> Decimal:
     return parts / 1_000_000
 
 
-async def test_sd1_cached_tokens_are_billed_once_and_at_their_own_price(bookkeeper: Gateway) -> None:
-    answer = await bookkeeper.client.post(SPEND, json=_body("u1", 1200, 80, 1024))
+async def test_sd1_cached_tokens_are_billed_once_and_at_their_own_price(
+    gateway_without_models: Gateway,
+) -> None:
+    response = await gateway_without_models.client.post(SPEND, json=_body("u1", 1200, 80, 1024))
 
-    assert answer.status_code == 201, answer.text
-    totals = answer.json()
+    assert response.status_code == 201, response.text
+    totals = response.json()
     assert totals["total_input_tokens"] == 176
     assert totals["total_output_tokens"] == 80
     assert totals["total_cached_tokens"] == 1024
-    assert money(answer, "total_cost_usd") == _cost(1200, 80, 1024) == Decimal("0.000848")
-    assert money(answer, "cost_usd") == Decimal("0.000848")
+    assert money(response, "total_cost_usd") == _cost(1200, 80, 1024) == Decimal("0.000848")
+    assert money(response, "cost_usd") == Decimal("0.000848")
     assert totals["charge"]["usage_id"] == "u1"
 
 
-async def test_sd1_a_hundred_reports_at_once_add_up_to_the_last_digit(bookkeeper: Gateway) -> None:
+async def test_sd1_a_hundred_reports_at_once_add_up_to_the_last_digit(
+    gateway_without_models: Gateway,
+) -> None:
     calls = [(100 + n, n, n // 3) for n in range(100)]
     posts = [
-        bookkeeper.client.post(SPEND, json=_body(f"u{n}", *call), timeout=60) for n, call in enumerate(calls)
+        gateway_without_models.client.post(SPEND, json=_body(f"u{n}", *call), timeout=60)
+        for n, call in enumerate(calls)
     ]
-    answers = await asyncio.gather(*posts)
+    responses = await asyncio.gather(*posts)
 
-    assert {answer.status_code for answer in answers} == {201}
-    answer = await bookkeeper.client.get(SPEND)
-    totals = answer.json()
+    assert {response.status_code for response in responses} == {201}
+    response = await gateway_without_models.client.get(SPEND)
+    totals = response.json()
     assert totals["total_input_tokens"] == sum(prompt - cached for prompt, _, cached in calls)
     assert totals["total_output_tokens"] == sum(output for _, output, _ in calls)
     assert totals["total_cached_tokens"] == sum(cached for _, _, cached in calls)
-    assert money(answer, "total_cost_usd") == sum((_cost(*call) for call in calls), Decimal(0))
-    assert (await report(bookkeeper))[0]["charges"] == 100
+    assert money(response, "total_cost_usd") == sum((_cost(*call) for call in calls), Decimal(0))
+    assert (await report(gateway_without_models))[0]["charges"] == 100
 
 
-async def test_sd1_the_same_usage_again_adds_nothing_even_at_once(bookkeeper: Gateway) -> None:
-    twins = [bookkeeper.client.post(SPEND, json=_body("twice")) for _ in range(10)]
-    answers = [orjson.loads(answer.content) for answer in await asyncio.gather(*twins)]
+async def test_sd1_the_same_usage_reported_again_adds_nothing_even_concurrently(
+    gateway_without_models: Gateway,
+) -> None:
+    posts = [gateway_without_models.client.post(SPEND, json=_body("twice")) for _ in range(10)]
+    responses = [orjson.loads(response.content) for response in await asyncio.gather(*posts)]
 
-    assert all(answer == answers[0] for answer in answers)
-    assert (await told(bookkeeper.client.get(SPEND)))["total_input_tokens"] == 1000
+    assert all(response == responses[0] for response in responses)
+    assert (await json_of(gateway_without_models.client.get(SPEND)))["total_input_tokens"] == 1000
 
 
-async def test_sd1_the_same_usage_id_with_other_numbers_is_a_conflict(bookkeeper: Gateway) -> None:
-    await told(bookkeeper.client.post(SPEND, json=_body("u")), 201)
-    before = await told(bookkeeper.client.get(SPEND))
+async def test_sd1_the_same_usage_id_with_other_numbers_is_a_conflict(
+    gateway_without_models: Gateway,
+) -> None:
+    await json_of(gateway_without_models.client.post(SPEND, json=_body("u")), 201)
+    before = await json_of(gateway_without_models.client.get(SPEND))
     for other in (_body("u", 1001), _body("u", cached=1), _body("u", model="e")):
-        assert (await bookkeeper.client.post(SPEND, json=other)).status_code == 409
-    assert await told(bookkeeper.client.get(SPEND)) == before
+        assert (await gateway_without_models.client.post(SPEND, json=other)).status_code == 409
+    assert await json_of(gateway_without_models.client.get(SPEND)) == before
 
 
-async def test_sd1_a_request_key_names_one_request(bookkeeper: Gateway) -> None:
+async def test_sd1_an_idempotency_key_names_one_request(gateway_without_models: Gateway) -> None:
     headers = {"idempotency-key": "once"}
-    first = await bookkeeper.client.post(SPEND, json=_body("u"), headers=headers)
-    again = await bookkeeper.client.post(SPEND, json=_body("u"), headers=headers)
-    other = await bookkeeper.client.post(SPEND, json=_body("v"), headers=headers)
-    assert (first.status_code, again.status_code, other.status_code) == (201, 201, 409)
-    assert first.content == again.content
+    first = await gateway_without_models.client.post(SPEND, json=_body("u"), headers=headers)
+    repeated = await gateway_without_models.client.post(SPEND, json=_body("u"), headers=headers)
+    other = await gateway_without_models.client.post(SPEND, json=_body("v"), headers=headers)
+    assert (first.status_code, repeated.status_code, other.status_code) == (201, 201, 409)
+    assert first.content == repeated.content
 
 
-async def test_sd1_a_model_without_a_price_has_an_unknown_cost_and_not_zero(bookkeeper: Gateway) -> None:
-    answer = await told(bookkeeper.client.post(SPEND, json=_body("u", model="nobody-knows")), 201)
-    assert answer["charge"]["cost_usd"] is None
-    assert answer["total_cost_usd"] is None
-    assert answer["unpriced"] == 1
-    await told(bookkeeper.client.post(SPEND, json=_body("v", 1000, 0)), 201)
-    both = await bookkeeper.client.get(SPEND)
+async def test_sd1_a_model_without_a_price_has_an_unknown_cost_and_not_zero(
+    gateway_without_models: Gateway,
+) -> None:
+    response = await json_of(
+        gateway_without_models.client.post(SPEND, json=_body("u", model="nobody-knows")), 201
+    )
+    assert response["charge"]["cost_usd"] is None
+    assert response["total_cost_usd"] is None
+    assert response["unpriced"] == 1
+    await json_of(gateway_without_models.client.post(SPEND, json=_body("v", 1000, 0)), 201)
+    both = await gateway_without_models.client.get(SPEND)
     assert money(both, "total_cost_usd") == Decimal("0.001")
     assert both.json()["unpriced"] == 1
 
 
-async def test_sd1_the_listing_mirrors_the_totals_and_is_null_before_the_first(bookkeeper: Gateway) -> None:
+async def test_sd1_the_listing_mirrors_the_totals_and_is_null_before_the_first(
+    gateway_without_models: Gateway,
+) -> None:
     url = f"/v1/sessions/{SESSION}"
-    assert (await told(bookkeeper.client.get(url)))["spend"] is None
-    assert (await told(bookkeeper.client.get(SPEND)))["last_updated"] is None
+    assert (await json_of(gateway_without_models.client.get(url)))["spend"] is None
+    assert (await json_of(gateway_without_models.client.get(SPEND)))["last_updated"] is None
 
-    await told(bookkeeper.client.post(SPEND, json=_body("u", 1200, 80, 1024)), 201)
+    await json_of(gateway_without_models.client.post(SPEND, json=_body("u", 1200, 80, 1024)), 201)
 
-    totals = await told(bookkeeper.client.get(SPEND))
-    listed = await bookkeeper.client.get("/v1/sessions")
+    totals = await json_of(gateway_without_models.client.get(SPEND))
+    listed = await gateway_without_models.client.get("/v1/sessions")
     assert listed.json()["results"][0]["spend"] == totals
-    assert (await told(bookkeeper.client.get(url)))["spend"] == totals
+    assert (await json_of(gateway_without_models.client.get(url)))["spend"] == totals
     assert money(listed, "total_cost_usd") == Decimal("0.000848")
 
 
-async def test_sd1_spend_json_is_in_the_source_systems_shape(bookkeeper: Gateway) -> None:
+async def test_sd1_spend_json_is_in_the_source_systems_shape(gateway_without_models: Gateway) -> None:
     url = f"/v1/sessions/{SESSION}/files/spend.json"
-    empty = await told(bookkeeper.client.get(url))
+    empty = await json_of(gateway_without_models.client.get(url))
     assert empty["total_cost_usd"] == 0
-    await told(bookkeeper.client.post(SPEND, json=_body("u")), 201)
-    file = await told(bookkeeper.client.get(url))
+    await json_of(gateway_without_models.client.post(SPEND, json=_body("u")), 201)
+    file = await json_of(gateway_without_models.client.get(url))
     assert {
         "total_input_tokens",
         "total_output_tokens",
@@ -128,30 +143,34 @@ async def test_sd1_spend_json_is_in_the_source_systems_shape(bookkeeper: Gateway
         "total_cost_usd",
         "last_updated",
     } == set(file)
-    assert file | {"unpriced": 0} == await told(bookkeeper.client.get(SPEND))
+    assert file | {"unpriced": 0} == await json_of(gateway_without_models.client.get(SPEND))
 
 
-async def test_sd1_the_usage_of_a_turn_is_booked_with_it(bookkeeper: Gateway) -> None:
+async def test_sd1_the_usage_of_a_turn_is_booked_with_it(gateway_without_models: Gateway) -> None:
     usage = _body("", 500, 20)["usage"] | {"model": "m"}
     turn = {"role": "assistant", "content": "Done.", "usage": usage}
     turns = f"/v1/sessions/{SESSION}/turns"
     for _ in range(2):  # two turns that used the same are two calls
-        await told(bookkeeper.client.post(turns, json=turn), 201)
+        await json_of(gateway_without_models.client.post(turns, json=turn), 201)
     named = turn | {"usage": usage | {"id": "chatcmpl-7"}}
     batch = {"turns": [named, {"role": "user", "content": "Thanks."}, named, turn]}
-    await told(bookkeeper.client.post(f"{turns}/batch", json=batch), 201)
+    await json_of(gateway_without_models.client.post(f"{turns}/batch", json=batch), 201)
 
-    assert (await told(bookkeeper.client.get(SPEND)))["total_output_tokens"] == 80
-    rows = await report(bookkeeper, "purpose", "model")
+    assert (await json_of(gateway_without_models.client.get(SPEND)))["total_output_tokens"] == 80
+    rows = await report(gateway_without_models, "purpose", "model")
     assert [(row["purpose"], row["model"], row["charges"]) for row in rows] == [("session", "m", 4)]
 
 
-async def test_sd1_a_turn_whose_usage_cannot_be_read_is_refused_and_not_stored(bookkeeper: Gateway) -> None:
+async def test_sd1_a_turn_whose_usage_cannot_be_read_is_refused_and_not_stored(
+    gateway_without_models: Gateway,
+) -> None:
     turn = {"role": "assistant", "content": "Done.", "usage": {"prompt_tokens": -1}}
-    answer = await bookkeeper.client.post(f"/v1/sessions/{SESSION}/turns", json=turn)
-    assert answer.status_code == 422
-    assert answer.json()["errors"][0]["field"] == "usage.prompt_tokens"
-    assert (await told(bookkeeper.client.get(f"/v1/sessions/{SESSION}/turns")))["results"] == []
+    response = await gateway_without_models.client.post(f"/v1/sessions/{SESSION}/turns", json=turn)
+    assert response.status_code == 422
+    assert response.json()["errors"][0]["field"] == "usage.prompt_tokens"
+    assert (await json_of(gateway_without_models.client.get(f"/v1/sessions/{SESSION}/turns")))[
+        "results"
+    ] == []
 
 
 @pytest.mark.parametrize(
@@ -174,51 +193,59 @@ async def test_sd1_a_turn_whose_usage_cannot_be_read_is_refused_and_not_stored(b
     ],
 )
 async def test_sd1_bad_input_is_refused_with_its_field_and_books_nothing(
-    bookkeeper: Gateway, body: Any, field: str
+    gateway_without_models: Gateway, body: Any, field: str
 ) -> None:
-    answer = await bookkeeper.client.post(SPEND, json=body)
-    assert answer.status_code in (413, 422), answer.text
-    assert field in [one["field"] for one in answer.json()["errors"]]
-    assert (await told(bookkeeper.client.get(SPEND)))["last_updated"] is None
+    response = await gateway_without_models.client.post(SPEND, json=body)
+    assert response.status_code in (413, 422), response.text
+    assert field in [error["field"] for error in response.json()["errors"]]
+    assert (await json_of(gateway_without_models.client.get(SPEND)))["last_updated"] is None
 
 
 @pytest.mark.parametrize("usage_id", ["a\u0000b", "\ud800"])
-async def test_sd1_what_no_store_can_hold_is_refused(bookkeeper: Gateway, usage_id: str) -> None:
+async def test_sd1_a_usage_id_that_cannot_be_stored_is_refused(
+    gateway_without_models: Gateway, usage_id: str
+) -> None:
     raw = orjson.dumps(_body("MARK")).replace(b"MARK", usage_id.encode("unicode_escape"))
     raw = raw.replace(b"\\x00", b"\\u0000")
-    answer = await bookkeeper.client.post(SPEND, content=raw, headers={"content-type": "application/json"})
-    assert answer.status_code == 422, answer.text
+    response = await gateway_without_models.client.post(
+        SPEND, content=raw, headers={"content-type": "application/json"}
+    )
+    assert response.status_code == 422, response.text
 
 
-async def test_sd1_an_unknown_session_is_not_found(bookkeeper: Gateway) -> None:
+async def test_sd1_an_unknown_session_is_not_found(gateway_without_models: Gateway) -> None:
     calls: list[httpx.Response] = [
-        await bookkeeper.client.get("/v1/sessions/nobody/spend"),
-        await bookkeeper.client.post("/v1/sessions/nobody/spend", json=_body("u")),
+        await gateway_without_models.client.get("/v1/sessions/nobody/spend"),
+        await gateway_without_models.client.post("/v1/sessions/nobody/spend", json=_body("u")),
     ]
-    assert [answer.status_code for answer in calls] == [404, 404]
+    assert [response.status_code for response in calls] == [404, 404]
 
 
-async def test_sd1_a_closed_sessions_charges_stay_and_one_opened_anew_begins_at_nothing(
-    bookkeeper: Gateway,
+async def test_sd1_a_deleted_sessions_charges_stay_and_a_new_session_begins_at_zero(
+    gateway_without_models: Gateway,
 ) -> None:
-    await told(bookkeeper.client.post(SPEND, json=_body("u")), 201)
-    await told(bookkeeper.client.delete(f"/v1/sessions/{SESSION}"))
-    assert (await report(bookkeeper, "session"))[0]["session_id"] == SESSION
+    await json_of(gateway_without_models.client.post(SPEND, json=_body("u")), 201)
+    await json_of(gateway_without_models.client.delete(f"/v1/sessions/{SESSION}"))
+    assert (await report(gateway_without_models, "session"))[0]["session_id"] == SESSION
 
     body = {"id": SESSION, "agent_id": "support", "user_id": "ada"}
-    assert (await told(bookkeeper.client.post("/v1/sessions", json=body), 201))["spend"] is None
-    again = await told(bookkeeper.client.post(SPEND, json=_body("u", 2000)), 201)
-    assert again["total_input_tokens"] == 2000
-    assert (await report(bookkeeper, "session"))[0]["input_tokens"] == 3000
+    assert (await json_of(gateway_without_models.client.post("/v1/sessions", json=body), 201))[
+        "spend"
+    ] is None
+    repeated = await json_of(gateway_without_models.client.post(SPEND, json=_body("u", 2000)), 201)
+    assert repeated["total_input_tokens"] == 2000
+    assert (await report(gateway_without_models, "session"))[0]["input_tokens"] == 3000
 
 
-async def test_lt13_erasing_a_user_keeps_the_money_and_loses_whose_it_was(bookkeeper: Gateway) -> None:
-    await told(bookkeeper.client.post(SPEND, json=_body("mail-of-ada")), 201)
-    before = (await report(bookkeeper))[0]
+async def test_lt13_erasing_a_user_keeps_the_charges_without_the_user(
+    gateway_without_models: Gateway,
+) -> None:
+    await json_of(gateway_without_models.client.post(SPEND, json=_body("mail-of-ada")), 201)
+    before = (await report(gateway_without_models))[0]
 
-    receipt = await told(bookkeeper.client.delete("/v1/users/ada"))
+    receipt = await json_of(gateway_without_models.client.delete("/v1/users/ada"))
 
     assert receipt["erased"]["anonymised_charges"] == 1
-    assert (await report(bookkeeper))[0] == before
-    rows = await report(bookkeeper, "user", "session", "agent")
+    assert (await report(gateway_without_models))[0] == before
+    rows = await report(gateway_without_models, "user", "session", "agent")
     assert [(row["user_id"], row["session_id"], row["agent_id"]) for row in rows] == [(None, None, "support")]

@@ -1,4 +1,4 @@
-"""SD2, SD3: what workers' own calls cost is booked to who caused them; over budget they are not made."""
+"""SD2, SD3: workers' calls are charged to the agent and user that caused them, and not made over budget."""
 
 import json
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from shared.foundation import config
 from tests.conftest import Gateway, serving
 from tests.draining import drain, make_due
 from tests.integration.dreams.conftest import dreamt, proposing, saved
-from tests.integration.spend.conftest import metric, money, report, told
+from tests.integration.spend.conftest import json_of, metric, money, report
 from tests.standins.behaviours import (
     Drop,
     EmptyChoices,
@@ -34,31 +34,33 @@ COST = Decimal("0.000848")
 ITEMS = json.dumps([{"content": "Ada lives in Lyon."}])
 
 
-async def _save(house: Gateway, content: str = "Ada said she lives in Lyon", **more: Any) -> dict[str, Any]:
-    return await told(house.client.post("/v1/memories", json={"content": content, **SCOPE, **more}), 201)
+async def _save(gateway: Gateway, content: str = "Ada said she lives in Lyon", **more: Any) -> dict[str, Any]:
+    return await json_of(gateway.client.post("/v1/memories", json={"content": content, **SCOPE, **more}), 201)
 
 
-async def _entry(house: Gateway, entry_id: str) -> dict[str, Any]:
-    return await told(house.client.get(f"/v1/memories/{entry_id}"))
+async def _memory(gateway: Gateway, entry_id: str) -> dict[str, Any]:
+    return await json_of(gateway.client.get(f"/v1/memories/{entry_id}"))
 
 
-async def _budget(house: Gateway, scope: str = "tenant", **limits: Any) -> None:
-    await told(house.client.put(f"/v1/budgets/{scope}", json={"period": "day", **limits}))
+async def _budget(gateway: Gateway, scope: str = "tenant", **limits: Any) -> None:
+    await json_of(gateway.client.put(f"/v1/budgets/{scope}", json={"period": "day", **limits}))
 
 
-async def _standing(house: Gateway) -> dict[str, Any]:
-    return await told(house.client.get("/v1/budgets/tenant"))
+async def _balance(gateway: Gateway) -> dict[str, Any]:
+    return await json_of(gateway.client.get("/v1/budgets/tenant"))
 
 
-async def test_sd2_an_enrichment_is_booked_to_its_scope_and_purpose(
-    thinker: Gateway, models: ModelServer
+async def test_sd2_an_enrichment_is_charged_to_its_scope_and_purpose(
+    gateway_with_model: Gateway, models: ModelServer
 ) -> None:
     models.chat_default = Reply(ITEMS, usage=USED)
-    spent = await metric(thinker, "loci_spend_cost_usd_total", 'purpose="enrichment"', 'model="m"')
-    await _save(thinker)
-    await drain(thinker.resources)
+    cost_before = await metric(
+        gateway_with_model, "loci_spend_cost_usd_total", 'purpose="enrichment"', 'model="m"'
+    )
+    await _save(gateway_with_model)
+    await drain(gateway_with_model.resources)
 
-    [row] = await report(thinker, "agent", "user", "session", "purpose", "model")
+    [row] = await report(gateway_with_model, "agent", "user", "session", "purpose", "model")
     assert row == {
         "agent_id": "support",
         "user_id": "ada",
@@ -73,38 +75,42 @@ async def test_sd2_an_enrichment_is_booked_to_its_scope_and_purpose(
         "unpriced": 0,
         "estimated": 0,
     }
-    now = await metric(thinker, "loci_spend_cost_usd_total", 'purpose="enrichment"', 'model="m"')
-    assert now - spent == pytest.approx(float(COST))
+    now = await metric(gateway_with_model, "loci_spend_cost_usd_total", 'purpose="enrichment"', 'model="m"')
+    assert now - cost_before == pytest.approx(float(COST))
 
 
-async def test_sd3_over_budget_an_entry_is_kept_raw_and_says_why(
-    thinker: Gateway, models: ModelServer
+async def test_sd3_over_budget_a_memory_is_kept_raw_with_the_reason(
+    gateway_with_model: Gateway, models: ModelServer
 ) -> None:
-    await _budget(thinker, limit_usd="0.000001")
-    raw = await _save(thinker)
-    await drain(thinker.resources)
+    await _budget(gateway_with_model, limit_usd="0.000001")
+    raw = await _save(gateway_with_model)
+    await drain(gateway_with_model.resources)
 
-    kept = await _entry(thinker, raw["id"])
-    assert kept["state"] == "kept-raw"
-    assert kept["failure_reason"].startswith("over budget 'tenant' per day")
+    memory = await _memory(gateway_with_model, raw["id"])
+    assert memory["state"] == "kept-raw"
+    assert memory["failure_reason"].startswith("over budget 'tenant' per day")
     assert models.chat_calls == []
-    assert await report(thinker) == []
-    found = await told(thinker.client.post("/v1/memories/search", json={"query": "Lyon", **SCOPE}))
-    assert [one["id"] for one in found["results"]] == [raw["id"]]
+    assert await report(gateway_with_model) == []
+    results = await json_of(
+        gateway_with_model.client.post("/v1/memories/search", json={"query": "Lyon", **SCOPE})
+    )
+    assert [result["id"] for result in results["results"]] == [raw["id"]]
 
 
-async def test_sd3_an_agents_budget_stops_that_agent_alone(thinker: Gateway, models: ModelServer) -> None:
+async def test_sd3_an_agents_budget_stops_that_agent_alone(
+    gateway_with_model: Gateway, models: ModelServer
+) -> None:
     models.chat_default = Reply(ITEMS, usage=USED)
-    await _budget(thinker, "agent/support", limit_tokens=0)
-    stopped = await _save(thinker)
-    free = await _save(thinker, agent_id="another")
-    await drain(thinker.resources)
-    assert (await _entry(thinker, stopped["id"]))["state"] == "kept-raw"
-    assert (await _entry(thinker, free["id"]))["state"] == "archived"
+    await _budget(gateway_with_model, "agent/support", limit_tokens=0)
+    stopped = await _save(gateway_with_model)
+    free = await _save(gateway_with_model, agent_id="another")
+    await drain(gateway_with_model.resources)
+    assert (await _memory(gateway_with_model, stopped["id"]))["state"] == "kept-raw"
+    assert (await _memory(gateway_with_model, free["id"]))["state"] == "archived"
 
 
 @pytest.mark.parametrize(("allowed", "calls"), [(False, 0), (True, 1)])
-async def test_sd3_a_model_without_a_price_is_asked_under_a_budget_in_money_only_if_allowed(
+async def test_sd3_a_model_without_a_price_is_called_under_a_budget_in_money_only_if_allowed(
     make_settings: Callable[..., config.Settings],
     models: ModelServer,
     tenant: str,
@@ -115,57 +121,59 @@ async def test_sd3_a_model_without_a_price_is_asked_under_a_budget_in_money_only
     settings = make_settings(
         apart=True, llm_base_url=models.url, llm_model="nobody-knows", llm_max_tokens=100
     )
-    async with serving(settings, tenant) as house:
-        await _budget(house, limit_usd=100, allow_unpriced=allowed)
-        await _save(house)
-        await drain(house.resources)
+    async with serving(settings, tenant) as gateway:
+        await _budget(gateway, limit_usd=100, allow_unpriced=allowed)
+        await _save(gateway)
+        await drain(gateway.resources)
         assert len(models.chat_calls) == calls
-        rows = await report(house)
+        rows = await report(gateway)
     assert [(row["cost_usd"], row["unpriced"]) for row in rows] == [(None, 1)] * calls
 
 
 @pytest.mark.parametrize("refusal", [Status(429), Status(500), Status(400)])
 async def test_sd3_a_call_that_was_refused_costs_nothing(
-    thinker: Gateway, models: ModelServer, refusal: Behaviour
+    gateway_with_model: Gateway, models: ModelServer, refusal: Behaviour
 ) -> None:
-    await _budget(thinker, limit_usd=1)
+    await _budget(gateway_with_model, limit_usd=1)
     models.chat_default = refusal
-    await _save(thinker)
-    await drain(thinker.resources)
+    await _save(gateway_with_model)
+    await drain(gateway_with_model.resources)
     assert len(models.chat_calls) >= 1
-    assert await report(thinker) == []
-    assert (await _standing(thinker))["reserved_tokens"] == 0
+    assert await report(gateway_with_model) == []
+    assert (await _balance(gateway_with_model))["reserved_tokens"] == 0
 
 
-async def test_sd3_a_call_that_found_nobody_costs_nothing(thinker: Gateway, models: ModelServer) -> None:
-    await _budget(thinker, limit_usd=1)
+async def test_sd3_a_call_to_an_unreachable_endpoint_costs_nothing(
+    gateway_with_model: Gateway, models: ModelServer
+) -> None:
+    await _budget(gateway_with_model, limit_usd=1)
     models.stop()
-    await _save(thinker)
-    await drain(thinker.resources)
-    assert await report(thinker) == []
-    assert (await _standing(thinker))["reserved_tokens"] == 0
+    await _save(gateway_with_model)
+    await drain(gateway_with_model.resources)
+    assert await report(gateway_with_model) == []
+    assert (await _balance(gateway_with_model))["reserved_tokens"] == 0
 
 
 @pytest.mark.parametrize("loss", [Drop(), Garbage(), Reply(ITEMS, usage=None), Reply(ITEMS, usage={})])
-async def test_sd3_a_call_of_which_nobody_tells_what_it_used_is_booked_at_its_bound(
-    thinker: Gateway, models: ModelServer, loss: Behaviour
+async def test_sd3_a_call_without_reported_usage_is_charged_at_its_upper_bound(
+    gateway_with_model: Gateway, models: ModelServer, behaviour: Behaviour
 ) -> None:
-    await _budget(thinker, limit_usd=1)
-    models.chat_replies.append(loss)
+    await _budget(gateway_with_model, limit_usd=1)
+    models.chat_replies.append(behaviour)
     models.chat_default = Status(400)
-    await _save(thinker)
-    await drain(thinker.resources)
+    await _save(gateway_with_model)
+    await drain(gateway_with_model.resources)
 
-    [row] = await report(thinker)
+    [row] = await report(gateway_with_model)
     assert (row["charges"], row["estimated"], row["output_tokens"]) == (1, 1, 100)
     prompt = models.chat_calls[0].prompt
     assert row["input_tokens"] >= len(prompt.encode())
-    standing = await _standing(thinker)
-    assert standing["used_tokens"] == row["input_tokens"] + row["output_tokens"]
-    assert standing["reserved_tokens"] == 0
+    balance = await _balance(gateway_with_model)
+    assert balance["used_tokens"] == row["input_tokens"] + row["output_tokens"]
+    assert balance["reserved_tokens"] == 0
 
 
-async def test_sd3_an_answer_that_comes_too_late_is_booked_at_its_bound(
+async def test_sd3_a_call_that_times_out_is_charged_at_its_upper_bound(
     make_settings: Callable[..., config.Settings], prices: Path, models: ModelServer, tenant: str
 ) -> None:
     settings = make_settings(
@@ -177,142 +185,155 @@ async def test_sd3_an_answer_that_comes_too_late_is_booked_at_its_bound(
         job_max_attempts=1,
     )
     models.chat_default = Hang()
-    async with serving(settings, tenant) as house:
-        await _save(house)
-        await drain(house.resources)
-        [row] = await report(house)
+    async with serving(settings, tenant) as gateway:
+        await _save(gateway)
+        await drain(gateway.resources)
+        [row] = await report(gateway)
         models.stop()
     assert (row["charges"], row["estimated"]) == (1, 1)
 
 
-async def test_sd2_an_answer_that_cannot_be_used_costs_what_it_says(
-    thinker: Gateway, models: ModelServer
+async def test_sd2_an_invalid_reply_costs_what_it_reports(
+    gateway_with_model: Gateway, models: ModelServer
 ) -> None:
     models.chat_default = Reply("", usage=USED)
-    raw = await _save(thinker)
+    raw = await _save(gateway_with_model)
     for _ in range(3):
-        await drain(thinker.resources)
-        await make_due(thinker.resources)
-    assert (await _entry(thinker, raw["id"]))["state"] == "failed"
-    [row] = await report(thinker)
+        await drain(gateway_with_model.resources)
+        await make_due(gateway_with_model.resources)
+    assert (await _memory(gateway_with_model, raw["id"]))["state"] == "failed"
+    [row] = await report(gateway_with_model)
     assert (row["charges"], row["estimated"]) == (len(models.chat_calls), 0)
     assert row["input_tokens"] == 176 * len(models.chat_calls)
 
 
-async def test_sd2_an_answer_without_a_choice_still_tells_what_it_used(
-    thinker: Gateway, models: ModelServer
+async def test_sd2_a_reply_without_a_choice_costs_what_it_reports(
+    gateway_with_model: Gateway, models: ModelServer
 ) -> None:
     models.chat_default = EmptyChoices()
-    await _save(thinker)
-    await drain(thinker.resources)
-    [row] = await report(thinker)
+    await _save(gateway_with_model)
+    await drain(gateway_with_model.resources)
+    [row] = await report(gateway_with_model)
     assert row["estimated"] == 0
     assert row["input_tokens"] == row["charges"] * len(models.chat_calls[0].prompt.split())
 
 
-async def test_sd2_one_embedding_call_for_many_is_shared_out_between_them(
-    embedding: Gateway, models: ModelServer
+async def test_sd2_the_cost_of_one_embedding_call_is_split_between_its_payers(
+    gateway_with_embedder: Gateway, models: ModelServer
 ) -> None:
-    """Of two tenants and two users, in proportion to their texts, and no token more or less."""
+    """The payers are of two tenants and two users; the shares are proportional to their texts."""
     texts = {"ada": "lorem " * 100, "bob": "ipsum " * 300}
     for user, text in texts.items():
-        await _save(embedding, text, user_id=user)
-    async with await embedding.another(f"{embedding.tenant}-2") as other:
+        await _save(gateway_with_embedder, text, user_id=user)
+    async with await gateway_with_embedder.another(f"{gateway_with_embedder.tenant}-2") as other:
         body = {"content": "dolor " * 200, **SCOPE}
-        await told(other.post("/v1/memories", json=body), 201)
-        await drain(embedding.resources)
-        mine = {row["user_id"]: row["input_tokens"] for row in await report(embedding, "user", "purpose")}
-        theirs = (await told(other.get("/v1/spend")))["results"][0]["input_tokens"]
+        await json_of(other.post("/v1/memories", json=body), 201)
+        await drain(gateway_with_embedder.resources)
+        tokens = {
+            row["user_id"]: row["input_tokens"]
+            for row in await report(gateway_with_embedder, "user", "purpose")
+        }
+        other_tokens = (await json_of(other.get("/v1/spend")))["results"][0]["input_tokens"]
 
     sent = [text for call in models.embedding_calls for text in call.texts]
-    assert mine["ada"] + mine["bob"] + theirs == sum(len(text.split()) for text in sent)
+    assert tokens["ada"] + tokens["bob"] + other_tokens == sum(len(text.split()) for text in sent)
     assert len(models.embedding_calls) == 1
-    assert mine["bob"] / mine["ada"] == pytest.approx(3, rel=0.1)
-    assert theirs / mine["ada"] == pytest.approx(2, rel=0.1)
+    assert tokens["bob"] / tokens["ada"] == pytest.approx(3, rel=0.1)
+    assert other_tokens / tokens["ada"] == pytest.approx(2, rel=0.1)
 
 
-async def test_sd3_over_budget_a_vector_waits_for_the_next_window_and_says_so(
-    embedding: Gateway, models: ModelServer
+async def test_sd3_over_budget_an_embedding_is_delayed_until_the_next_window_with_the_reason(
+    gateway_with_embedder: Gateway, models: ModelServer
 ) -> None:
-    await _budget(embedding, limit_tokens=3)
-    entry = await _save(embedding)
-    async with await embedding.another(f"{embedding.tenant}-2") as other:
-        await told(other.post("/v1/memories", json={"content": "none of my business"}), 201)
-        await drain(embedding.resources)
-        assert (await told(other.get("/v1/status")))["pending"]["embedding"] == 0
+    await _budget(gateway_with_embedder, limit_tokens=3)
+    memory = await _save(gateway_with_embedder)
+    async with await gateway_with_embedder.another(f"{gateway_with_embedder.tenant}-2") as other:
+        await json_of(other.post("/v1/memories", json={"content": "a fact of another tenant"}), 201)
+        await drain(gateway_with_embedder.resources)
+        assert (await json_of(other.get("/v1/status")))["pending"]["embedding"] == 0
 
-    status = await told(embedding.client.get("/v1/status"))
+    status = await json_of(gateway_with_embedder.client.get("/v1/status"))
     assert status["pending"]["embedding"] == 1
     assert status["delayed"][0]["stage"] == "embedding"
     assert status["delayed"][0]["reason"].startswith("over budget 'tenant' per day")
-    assert [text for call in models.embedding_calls for text in call.texts] == ["none of my business"]
-    found = await told(embedding.client.post("/v1/memories/search", json={"query": "Lyon", **SCOPE}))
-    assert [one["id"] for one in found["results"]] == [entry["id"]]
+    assert [text for call in models.embedding_calls for text in call.texts] == ["a fact of another tenant"]
+    results = await json_of(
+        gateway_with_embedder.client.post("/v1/memories/search", json={"query": "Lyon", **SCOPE})
+    )
+    assert [result["id"] for result in results["results"]] == [memory["id"]]
 
-    # A budget that is raised is not waited for until the window turns.
-    await _budget(embedding, limit_tokens=10_000)
-    await drain(embedding.resources)
-    status = await told(embedding.client.get("/v1/status"))
+    # When the budget is raised, the job does not wait for the next window.
+    await _budget(gateway_with_embedder, limit_tokens=10_000)
+    await drain(gateway_with_embedder.resources)
+    status = await json_of(gateway_with_embedder.client.get("/v1/status"))
     assert (status["pending"]["embedding"], status["delayed"]) == (0, [])
 
 
-async def test_sd3_of_a_batch_the_records_of_who_may_spend_get_their_vectors(embedding: Gateway) -> None:
-    await _budget(embedding, "agent/support", limit_tokens=3)
-    await _save(embedding, "waits for its vector")
-    await _save(embedding, "has its vector", agent_id="another")
-    await drain(embedding.resources)
-    assert (await told(embedding.client.get("/v1/status")))["pending"]["embedding"] == 1
-    assert [row["agent_id"] for row in await report(embedding, "agent")] == ["another"]
+async def test_sd3_records_of_a_batch_whose_agent_has_budget_get_their_vectors(
+    gateway_with_embedder: Gateway,
+) -> None:
+    await _budget(gateway_with_embedder, "agent/support", limit_tokens=3)
+    await _save(gateway_with_embedder, "waits for its vector")
+    await _save(gateway_with_embedder, "has its vector", agent_id="another")
+    await drain(gateway_with_embedder.resources)
+    assert (await json_of(gateway_with_embedder.client.get("/v1/status")))["pending"]["embedding"] == 1
+    assert [row["agent_id"] for row in await report(gateway_with_embedder, "agent")] == ["another"]
 
 
 @pytest.mark.parametrize(("fault", "lost"), [(Status(503), 0), (WrongCount(), 0), (Drop(), 1)])
 async def test_sd3_a_failed_embedding_call_is_booked_as_far_as_it_is_known(
-    embedding: Gateway, models: ModelServer, fault: Behaviour, lost: int
+    gateway_with_embedder: Gateway, models: ModelServer, failure: Behaviour, estimated: int
 ) -> None:
-    models.embedding_replies.append(fault)
-    await _save(embedding)
-    await drain(embedding.resources)
+    models.embedding_replies.append(failure)
+    await _save(gateway_with_embedder)
+    await drain(gateway_with_embedder.resources)
     models.embedding_default = Vectors()
-    await make_due(embedding.resources)
-    await drain(embedding.resources)
-    assert (await told(embedding.client.get("/v1/status")))["pending"]["embedding"] == 0
-    [row] = await report(embedding)
-    told_usage = isinstance(fault, WrongCount)  # it answered, and said what that used
-    assert (row["charges"], row["estimated"]) == (1 + lost + told_usage, lost)
+    await make_due(gateway_with_embedder.resources)
+    await drain(gateway_with_embedder.resources)
+    assert (await json_of(gateway_with_embedder.client.get("/v1/status")))["pending"]["embedding"] == 0
+    [row] = await report(gateway_with_embedder)
+    has_usage = isinstance(failure, WrongCount)  # it replied, and reported its usage
+    assert (row["charges"], row["estimated"]) == (1 + estimated + has_usage, estimated)
 
 
-async def test_dr7_a_dream_pass_tells_its_model_its_tokens_and_its_cost(
-    thinker: Gateway, models: ModelServer
+async def test_dr7_a_dream_pass_reports_its_model_its_tokens_and_its_cost(
+    gateway_with_model: Gateway, models: ModelServer
 ) -> None:
-    ids = await saved(thinker)
+    ids = await saved(gateway_with_model)
     models.chat_default = Reply(proposing(ids).text, usage=USED)
-    run = await dreamt(thinker, passes=["consolidate"])
+    run = await dreamt(gateway_with_model, passes=["consolidate"])
 
-    answer = await thinker.client.get(f"/v1/dreams/{run['id']}")
-    [one] = answer.json()["passes"]
+    response = await gateway_with_model.client.get(f"/v1/dreams/{run['id']}")
+    [one] = response.json()["passes"]
     assert one["state"] == "done", one
     assert (one["model"], one["input_tokens"], one["output_tokens"]) == ("m", 1200, 80)
-    assert money(answer, "cost_usd") == COST
-    [row] = await report(thinker, "purpose")
+    assert money(response, "cost_usd") == COST
+    [row] = await report(gateway_with_model, "purpose")
     assert (row["purpose"], row["cost_usd"]) == ("consolidate", float(COST))
-    assert await metric(thinker, "loci_dream_cost_usd_total", "consolidate") > 0
+    assert await metric(gateway_with_model, "loci_dream_cost_usd_total", "consolidate") > 0
 
 
 async def test_sd3_over_budget_a_dream_pass_is_skipped_and_the_next_one_begins(
-    thinker: Gateway, models: ModelServer
+    gateway_with_model: Gateway, models: ModelServer
 ) -> None:
-    await saved(thinker)
-    await told(
-        thinker.client.post("/v1/memories", json={"content": "Ship it: on Monday!", "enrich": False}), 201
+    await saved(gateway_with_model)
+    await json_of(
+        gateway_with_model.client.post(
+            "/v1/memories", json={"content": "Ship it: on Monday!", "enrich": False}
+        ),
+        201,
     )
-    await told(
-        thinker.client.post("/v1/memories", json={"content": "Ship it on Monday.", "enrich": False}), 201
+    await json_of(
+        gateway_with_model.client.post(
+            "/v1/memories", json={"content": "Ship it on Monday.", "enrich": False}
+        ),
+        201,
     )
-    await _budget(thinker, "purpose/consolidate", limit_usd=0)
+    await _budget(gateway_with_model, "purpose/consolidate", limit_usd=0)
 
-    run = await dreamt(thinker, passes=["deduplicate", "consolidate"])
+    run = await dreamt(gateway_with_model, passes=["deduplicate", "consolidate"])
 
-    passes = {one["name"]: one for one in run["passes"]}
+    passes = {dream_pass["name"]: dream_pass for dream_pass in run["passes"]}
     assert passes["deduplicate"]["state"] == "done"
     assert passes["consolidate"]["state"] == "skipped"
     assert passes["consolidate"]["reason"].startswith("over budget 'purpose/consolidate' per day")
@@ -321,16 +342,16 @@ async def test_sd3_over_budget_a_dream_pass_is_skipped_and_the_next_one_begins(
 
 
 async def test_sd3_many_enrichments_at_once_stay_within_the_budget(
-    thinker: Gateway, models: ModelServer
+    gateway_with_model: Gateway, models: ModelServer
 ) -> None:
     models.chat_default = Reply("[]", usage=usage(prompt=1000, completion=100))
-    await _budget(thinker, limit_tokens=20_000)
+    await _budget(gateway_with_model, limit_tokens=20_000)
     body = {"memories": [{"content": f"Fact {n} of many", **SCOPE} for n in range(30)]}
-    await told(thinker.client.post("/v1/memories/batch", json=body), 201)
-    await drain(thinker.resources)
-    await sweep_once(thinker.resources)
+    await json_of(gateway_with_model.client.post("/v1/memories/batch", json=body), 201)
+    await drain(gateway_with_model.resources)
+    await sweep_once(gateway_with_model.resources)
 
-    standing = await _standing(thinker)
-    assert standing["used_tokens"] == 1100 * len(models.chat_calls) <= 20_000
+    balance = await _balance(gateway_with_model)
+    assert balance["used_tokens"] == 1100 * len(models.chat_calls) <= 20_000
     assert 0 < len(models.chat_calls) < 30
-    assert standing["reserved_tokens"] == 0
+    assert balance["reserved_tokens"] == 0

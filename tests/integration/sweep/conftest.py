@@ -1,4 +1,4 @@
-"""Houses for the sweep: it goes across tenants and generations, so they have a database of their own."""
+"""Fixtures for the sweep: it covers all tenants and generations, so it needs a database of its own."""
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -8,20 +8,20 @@ import pytest
 
 from shared.foundation import config
 from tests.conftest import Gateway, serving
-from tests.integration.sweep.house import TestStack
+from tests.integration.sweep.stack import TestStack
 from tests.standins.models import ModelServer
 
 
 @pytest.fixture(scope="module")
-def standin() -> Iterator[ModelServer]:
-    """A stand-in for the model endpoints, for a fleet that lives as long as a module."""
+def model_server() -> Iterator[ModelServer]:
+    """Start a stand-in for the model endpoints that lasts for a module."""
     with ModelServer() as server:
         yield server
 
 
 @pytest.fixture(scope="module")
 async def fleet(make_settings: Callable[..., config.Settings]) -> AsyncIterator[Gateway]:
-    """A gateway without any model, where history and turns have their last days too."""
+    """Start a gateway without models, where history and turns have a retention period."""
     settings = make_settings(
         apart=True, retention_turn_days=10, retention_history_days=30, job_max_attempts=2
     )
@@ -30,18 +30,18 @@ async def fleet(make_settings: Callable[..., config.Settings]) -> AsyncIterator[
 
 
 @pytest.fixture
-async def house(fleet: Gateway, tenant: str) -> AsyncIterator[TestStack]:
-    """A tenant of its own in the fleet, in which a sweep finds nothing left to mend from elsewhere."""
-    async with moved_in(fleet, tenant) as house:
-        yield house
+async def stack(fleet: Gateway, tenant: str) -> AsyncIterator[TestStack]:
+    """Return a new tenant's stack in which a sweep finds nothing to repair from other tests."""
+    async with open_stack(fleet, tenant) as stack:
+        yield stack
 
 
 @asynccontextmanager
-async def moved_in(fleet: Gateway, tenant: str) -> AsyncIterator[TestStack]:
-    """Let a tenant into a fleet where everything has been mended."""
+async def open_stack(fleet: Gateway, tenant: str) -> AsyncIterator[TestStack]:
+    """Open a tenant's stack after everything has been repaired."""
     async with await fleet.another(tenant) as client:
-        house = TestStack(Gateway(client, fleet.resources, tenant))
-        await house.settle()
-        await house.sweep()
-        await house.settle()
-        yield TestStack(house.gateway, await house.repairs())
+        stack = TestStack(Gateway(client, fleet.resources, tenant))
+        await stack.process_all()
+        await stack.sweep()
+        await stack.process_all()
+        yield TestStack(stack.gateway, await stack.repairs())

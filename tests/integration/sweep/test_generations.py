@@ -15,20 +15,22 @@ from shared.platform.resources import Resources, open_resources
 from shared.search.index import collections, generations
 from shared.search.index.generations import Generation
 from tests.conftest import serving
-from tests.integration.sweep.house import TestStack
+from tests.integration.sweep.stack import TestStack
 from tests.standins.behaviours import Status
 from tests.standins.models import ModelServer
 
 
 @pytest.fixture
-def plain(make_settings: Callable[..., config.Settings]) -> config.Settings:
-    """An installation without any model."""
+def settings_without_model(make_settings: Callable[..., config.Settings]) -> config.Settings:
+    """Return the settings of an installation without models."""
     return make_settings(apart=True)
 
 
 @asynccontextmanager
-async def opened(settings: config.Settings, tenant: str, **changes: object) -> AsyncIterator[TestStack]:
-    """Start the installation, with what has changed in its settings."""
+async def start_installation(
+    settings: config.Settings, tenant: str, **changes: object
+) -> AsyncIterator[TestStack]:
+    """Start the installation with changed settings."""
     async with serving(settings.model_copy(update=changes), tenant) as gateway:
         yield TestStack(gateway)
 
@@ -37,106 +39,112 @@ def embedding(models: ModelServer, model: str = "m") -> dict[str, object]:
     return {"embedding_base_url": models.url, "embedding_model": model}
 
 
-async def search(house: TestStack, query: str = "marmalade") -> dict[str, list[str]]:
-    answer = await house.client.post("/v1/memories/search", json={"query": query})
-    assert answer.status_code == 200, answer.text
-    told = answer.json()
+async def search(stack: TestStack, query: str = "marmalade") -> dict[str, list[str]]:
+    response = await stack.client.post("/v1/memories/search", json={"query": query})
+    assert response.status_code == 200, response.text
+    payload = response.json()
     return {
-        "ids": [one["id"] for one in told["results"]],
-        "stages": told["stages"],
-        "degraded": told["degraded"],
+        "ids": [result["id"] for result in payload["results"]],
+        "stages": payload["stages"],
+        "degraded": payload["degraded"],
     }
 
 
-async def retire_long_ago(house: TestStack) -> None:
-    async with house.resources.postgres.across_tenants() as connection:
+async def backdate_retirement(stack: TestStack) -> None:
+    async with stack.resources.postgres.across_tenants() as connection:
         age = rebuild_index.RETIRE_AFTER + timedelta(seconds=1)
-        moved = text("UPDATE index_generation SET retired_at = now() - CAST(:age AS interval)")
-        await connection.execute(moved, {"age": age})
+        statement = text("UPDATE index_generation SET retired_at = now() - CAST(:age AS interval)")
+        await connection.execute(statement, {"age": age})
 
 
-async def states(house: TestStack) -> list[tuple[str, str | None]]:
-    return [(one.state, one.model) for one in await house.generations()]
+async def states(stack: TestStack) -> list[tuple[str, str | None]]:
+    return [(generation.state, generation.model) for generation in await stack.generations()]
 
 
-async def test_configuring_a_model_later_makes_old_rows_due_and_takes_over_when_none_is_behind(
-    plain: config.Settings, tenant: str, models: ModelServer
+async def test_a_model_configured_later_makes_old_records_due_and_goes_live_when_all_are_embedded(
+    settings_without_model: config.Settings, tenant: str, models: ModelServer
 ) -> None:
     """IX4."""
-    async with opened(plain, tenant) as house:
-        old = await house.save("orange marmalade")
-        assert (await house.client.get("/v1/status")).json()["pending"]["embedding"] == 0
+    async with start_installation(settings_without_model, tenant) as stack:
+        old = await stack.save("orange marmalade")
+        assert (await stack.client.get("/v1/status")).json()["pending"]["embedding"] == 0
     models.embedding_default = Status(500)
-    async with opened(plain, tenant, **embedding(models), embedding_dimension=64) as house:
-        assert await search(house) == {"ids": [old], "stages": ["bm25"], "degraded": ["dense"]}
-        await house.settle()
-        assert await states(house) == [("live", None), ("building", "m")], "not without its vector"
+    async with start_installation(
+        settings_without_model, tenant, **embedding(models), embedding_dimension=64
+    ) as stack:
+        assert await search(stack) == {"ids": [old], "stages": ["bm25"], "degraded": ["dense"]}
+        await stack.process_all()
+        assert await states(stack) == [("live", None), ("building", "m")], "not without its vector"
         models.reset()
-        await house.settle()
-        assert await states(house) == [("retiring", None), ("live", "m")]
-    async with opened(plain, tenant, **embedding(models)) as house:
-        assert await search(house) == {"ids": [old], "stages": ["bm25", "dense"], "degraded": []}
-        assert (await house.sweep()).generations_begun == 0
+        await stack.process_all()
+        assert await states(stack) == [("retiring", None), ("live", "m")]
+    async with start_installation(settings_without_model, tenant, **embedding(models)) as stack:
+        assert await search(stack) == {"ids": [old], "stages": ["bm25", "dense"], "degraded": []}
+        assert (await stack.sweep()).generations_begun == 0
 
 
-async def test_another_dimension_behind_the_same_name_is_another_model(
-    plain: config.Settings, tenant: str, models: ModelServer
+async def test_the_same_model_name_with_another_dimension_is_another_model(
+    settings_without_model: config.Settings, tenant: str, models: ModelServer
 ) -> None:
-    """What the old one embedded, in the index and in the cache, is of no use to the new one."""
-    async with opened(plain, tenant, **embedding(models)) as house:
-        old = await house.save("orange marmalade")
-        await house.settle()
+    """Vectors of the old dimension, in the index and in the cache, are not used for the new one."""
+    async with start_installation(settings_without_model, tenant, **embedding(models)) as stack:
+        old = await stack.save("orange marmalade")
+        await stack.process_all()
         models.embedding_default = Status(500)
-        unfinished = await house.save("bitter marmalade")
-        await house.settle()
+        unfinished = await stack.save("bitter marmalade")
+        await stack.process_all()
     models.reset()
     models.dimension = 32
-    async with opened(plain, tenant, **embedding(models)) as house:
-        assert await dimensions(house) == [("live", 64), ("building", 32)]
-        answer = await search(house)
-        assert (set(answer["ids"]), answer["degraded"]) == ({old, unfinished}, ["dense"])
+    async with start_installation(settings_without_model, tenant, **embedding(models)) as stack:
+        assert await dimensions(stack) == [("live", 64), ("building", 32)]
+        response = await search(stack)
+        assert (set(response["ids"]), response["degraded"]) == ({old, unfinished}, ["dense"])
         async with asyncio.timeout(60):
-            await house.settle()
-        assert await house.sql("SELECT 1 FROM job WHERE pipeline = 'index'") == []
-        assert await dimensions(house) == [("retiring", 64), ("live", 32)]
-    async with opened(plain, tenant, **embedding(models)) as house:
-        answer = await search(house)
-        assert (set(answer["ids"]), answer["stages"]) == ({old, unfinished}, ["bm25", "dense"])
-        cached = await house.sql("SELECT octet_length(vector) AS size FROM embedding_cache")
-        assert {row.size for row in cached} == {32 * 4}, "kept for the next rebuild"
+            await stack.process_all()
+        assert await stack.sql("SELECT 1 FROM job WHERE pipeline = 'index'") == []
+        assert await dimensions(stack) == [("retiring", 64), ("live", 32)]
+    async with start_installation(settings_without_model, tenant, **embedding(models)) as stack:
+        response = await search(stack)
+        assert (set(response["ids"]), response["stages"]) == ({old, unfinished}, ["bm25", "dense"])
+        rows = await stack.sql("SELECT octet_length(vector) AS size FROM embedding_cache")
+        assert {row.size for row in rows} == {32 * 4}, "kept for the next rebuild"
 
 
-async def dimensions(house: TestStack) -> list[tuple[str, int | None]]:
-    return [(one.state, one.dimension) for one in await house.generations()]
+async def dimensions(stack: TestStack) -> list[tuple[str, int | None]]:
+    return [(generation.state, generation.dimension) for generation in await stack.generations()]
 
 
-async def test_the_sweep_begins_what_a_start_could_not(
-    plain: config.Settings, tenant: str, models: ModelServer
+async def test_the_sweep_creates_generations_that_a_start_could_not(
+    settings_without_model: config.Settings, tenant: str, models: ModelServer
 ) -> None:
-    async with opened(plain, tenant):
+    async with start_installation(settings_without_model, tenant):
         pass
     models.stop()
-    async with opened(plain, tenant, **embedding(models)) as house:
-        assert await states(house) == [("live", None)]
-        assert (await house.sweep()).generations_begun == 0
+    async with start_installation(settings_without_model, tenant, **embedding(models)) as stack:
+        assert await states(stack) == [("live", None)]
+        assert (await stack.sweep()).generations_begun == 0
         models.start()
-        assert (await house.sweep()).generations_begun == len(SEARCHABLE_KINDS)
-        assert await house.repairs() == {"generations_begun": len(SEARCHABLE_KINDS)}
-        assert (await house.sweep()).generations_begun == 0
-        await house.settle()
-        assert await states(house) == [("retiring", None), ("live", "m")]
+        assert (await stack.sweep()).generations_begun == len(SEARCHABLE_KINDS)
+        assert await stack.repairs() == {"generations_begun": len(SEARCHABLE_KINDS)}
+        assert (await stack.sweep()).generations_begun == 0
+        await stack.process_all()
+        assert await states(stack) == [("retiring", None), ("live", "m")]
 
 
-async def test_processes_that_start_at_the_same_moment_all_come_up(plain: config.Settings) -> None:
-    """Kubernetes starts replicas together: who finds a collection just created by another goes on."""
+async def test_processes_that_start_at_the_same_moment_all_start(
+    settings_without_model: config.Settings,
+) -> None:
+    """Kubernetes starts replicas together: a collection that another has just created is no error."""
     async with AsyncExitStack() as opening:
-        several = [await opening.enter_async_context(open_resources(plain)) for _ in range(6)]
-        await asyncio.gather(*(rebuild_index.prepare_index(one) for one in several))
-        found = [
-            await collections.exists(several[0].qdrant, one.collection)
-            for one in await generations_of(several[0])
+        processes = [
+            await opening.enter_async_context(open_resources(settings_without_model)) for _ in range(6)
         ]
-    assert found == [True] * len(SEARCHABLE_KINDS)
+        await asyncio.gather(*(rebuild_index.prepare_index(resources) for resources in processes))
+        exists = [
+            await collections.exists(processes[0].qdrant, generation.collection)
+            for generation in await generations_of(processes[0])
+        ]
+    assert exists == [True] * len(SEARCHABLE_KINDS)
 
 
 async def generations_of(resources: Resources) -> list[Generation]:
@@ -145,111 +153,121 @@ async def generations_of(resources: Resources) -> list[Generation]:
 
 
 @pytest.fixture
-async def one(house: TestStack) -> TestStack:
-    """A house with one generation of memories."""
-    await retire_long_ago(house)
-    await rebuild_index.promote_ready(house.resources)
-    assert len(await house.generations()) == 1
-    return house
+async def single_stack(stack: TestStack) -> TestStack:
+    """Return a stack with one generation of memories."""
+    await backdate_retirement(stack)
+    await rebuild_index.promote_ready(stack.resources)
+    assert len(await stack.generations()) == 1
+    return stack
 
 
-async def begin(house: TestStack) -> Generation:
-    """Begin to rebuild the memories."""
-    (begun,) = await rebuild_index.start_reindex(house.resources, [RecordKind.MEMORY])
-    await rebuild_index.create_collections(house.resources)
-    return begun
+async def start_reindex(stack: TestStack) -> Generation:
+    """Start to rebuild the index of memories."""
+    (new_generation,) = await rebuild_index.start_reindex(stack.resources, [RecordKind.MEMORY])
+    await rebuild_index.create_collections(stack.resources)
+    return new_generation
 
 
-async def test_what_is_saved_changed_and_deleted_meanwhile_is_right_in_every_generation(
-    one: TestStack,
+async def test_saves_updates_and_deletes_during_a_rebuild_are_in_every_generation(
+    single_stack: TestStack,
 ) -> None:
-    changed, deleted, kept = [await one.save(f"marmalade {name}") for name in ("one", "two", "three")]
-    live, building = await one.live(), await begin(one)
-    fresh = await one.save("fresh marmalade")
-    await one.client.patch(f"/v1/memories/{changed}", json={"content": "marmalade, changed"})
-    await one.client.delete(f"/v1/memories/{deleted}")
-    right = {(changed, 2), (kept, 1), (fresh, 1)}
-    assert await one.points(generation=live) == right
-    assert {(changed, 2), (fresh, 1)} <= await one.points(generation=building)
-    await one.settle()
-    assert await one.points(generation=building) == right
-    assert (await one.live()).id == building.id
-    later = await one.save("marmalade after the swap")
-    assert (later, 1) in await one.points(generation=live), "a retiring one is written a little longer"
-    assert (later, 1) in await one.points(generation=building)
+    changed, deleted, unchanged = [
+        await single_stack.save(f"marmalade {name}") for name in ("one", "two", "three")
+    ]
+    live, building = await single_stack.live_generation(), await start_reindex(single_stack)
+    new_memory = await single_stack.save("fresh marmalade")
+    await single_stack.client.patch(f"/v1/memories/{changed}", json={"content": "marmalade, changed"})
+    await single_stack.client.delete(f"/v1/memories/{deleted}")
+    expected_points = {(changed, 2), (unchanged, 1), (new_memory, 1)}
+    assert await single_stack.points(generation=live) == expected_points
+    assert {(changed, 2), (new_memory, 1)} <= await single_stack.points(generation=building)
+    await single_stack.process_all()
+    assert await single_stack.points(generation=building) == expected_points
+    assert (await single_stack.live_generation()).id == building.id
+    later_memory = await single_stack.save("marmalade after the swap")
+    assert (later_memory, 1) in await single_stack.points(generation=live), (
+        "a retiring generation is still written for a while"
+    )
+    assert (later_memory, 1) in await single_stack.points(generation=building)
 
 
-async def test_a_retired_generation_is_dropped_when_nobody_can_be_reading_it(one: TestStack) -> None:
-    entry, old, new = await one.save("marmalade"), await one.live(), await begin(one)
-    await one.settle()
-    await rebuild_index.promote_ready(one.resources)
-    assert await collections.exists(one.resources.qdrant, old.collection)
-    await retire_long_ago(one)
-    await rebuild_index.promote_ready(one.resources)
-    assert not await collections.exists(one.resources.qdrant, old.collection)
-    assert [generation.id for generation in await one.generations()] == [new.id]
-    assert await one.sql("SELECT 1 FROM job WHERE generation = :id", id=old.id) == []
-    assert (await search(one))["ids"] == [entry]
+async def test_a_retired_generation_is_deleted_when_nobody_can_be_reading_it(single_stack: TestStack) -> None:
+    memory_id, old, new = (
+        await single_stack.save("marmalade"),
+        await single_stack.live_generation(),
+        await start_reindex(single_stack),
+    )
+    await single_stack.process_all()
+    await rebuild_index.promote_ready(single_stack.resources)
+    assert await collections.exists(single_stack.resources.qdrant, old.collection)
+    await backdate_retirement(single_stack)
+    await rebuild_index.promote_ready(single_stack.resources)
+    assert not await collections.exists(single_stack.resources.qdrant, old.collection)
+    assert [generation.id for generation in await single_stack.generations()] == [new.id]
+    assert await single_stack.sql("SELECT 1 FROM job WHERE generation = :id", id=old.id) == []
+    assert (await search(single_stack))["ids"] == [memory_id]
 
 
-async def test_a_retired_collection_that_is_gone_already_holds_nothing_up(one: TestStack) -> None:
-    old = await one.live()
-    await begin(one)
-    await one.settle()
-    await collections.drop_collection(one.resources.qdrant, old.collection)
-    await retire_long_ago(one)
-    await rebuild_index.promote_ready(one.resources)
-    assert len(await one.generations()) == 1
+async def test_a_retired_collection_that_is_deleted_already_blocks_nothing(single_stack: TestStack) -> None:
+    old = await single_stack.live_generation()
+    await start_reindex(single_stack)
+    await single_stack.process_all()
+    await collections.drop_collection(single_stack.resources.qdrant, old.collection)
+    await backdate_retirement(single_stack)
+    await rebuild_index.promote_ready(single_stack.resources)
+    assert len(await single_stack.generations()) == 1
 
 
-async def test_of_two_that_are_being_built_only_the_newer_one_takes_over(one: TestStack) -> None:
-    entry = await one.save("marmalade")
+async def test_of_two_building_generations_only_the_newer_goes_live(single_stack: TestStack) -> None:
+    memory_id = await single_stack.save("marmalade")
     for _ in range(2):
-        await begin(one)
-    await one.settle()
-    assert [state for state, _ in await states(one)] == ["retiring", "retiring", "live"]
-    assert (await search(one))["ids"] == [entry]
+        await start_reindex(single_stack)
+    await single_stack.process_all()
+    assert [state for state, _ in await states(single_stack)] == ["retiring", "retiring", "live"]
+    assert (await search(single_stack))["ids"] == [memory_id]
 
 
-async def test_one_without_its_collection_does_not_take_over(one: TestStack) -> None:
-    """Qdrant was away when it was begun; with no record to write nothing else would hold it back."""
-    live = await one.live()
-    (begun,) = await rebuild_index.start_reindex(one.resources, [RecordKind.MEMORY])
-    async with one.resources.postgres.across_tenants() as connection:
-        await connection.execute(text("DELETE FROM job WHERE generation = :id"), {"id": begun.id})
-    assert await rebuild_index.promote_ready(one.resources) == []
-    assert (await one.live()).id == live.id
-    await rebuild_index.create_collections(one.resources)
-    await one.settle()
-    assert (await one.live()).id == begun.id
+async def test_a_generation_without_its_collection_does_not_go_live(single_stack: TestStack) -> None:
+    """Qdrant was unavailable when it was created, and there is no record whose job would delay it."""
+    live = await single_stack.live_generation()
+    (new_generation,) = await rebuild_index.start_reindex(single_stack.resources, [RecordKind.MEMORY])
+    async with single_stack.resources.postgres.across_tenants() as connection:
+        await connection.execute(text("DELETE FROM job WHERE generation = :id"), {"id": new_generation.id})
+    assert await rebuild_index.promote_ready(single_stack.resources) == []
+    assert (await single_stack.live_generation()).id == live.id
+    await rebuild_index.create_collections(single_stack.resources)
+    await single_stack.process_all()
+    assert (await single_stack.live_generation()).id == new_generation.id
 
 
-async def test_a_search_during_a_rebuild_and_its_swap_never_errs_and_never_misses(one: TestStack) -> None:
-    ids = {await one.save(f"marmalade number {n}") for n in range(12)}
-    answered, done = asyncio.Condition(), asyncio.Event()
-    answers = 0
+async def test_a_search_during_a_rebuild_and_its_swap_never_fails_and_never_misses(
+    single_stack: TestStack,
+) -> None:
+    ids = {await single_stack.save(f"marmalade number {n}") for n in range(12)}
+    has_answer, is_done = asyncio.Condition(), asyncio.Event()
+    answer_count = 0
 
-    async def ask_on() -> None:
-        nonlocal answers
-        while not done.is_set():
-            known = set(ids)
-            found = await search(one)
-            assert (found["stages"], found["degraded"]) == (["bm25"], [])
-            assert known <= set(found["ids"])
-            async with answered:
-                answers += 1
-                answered.notify_all()
+    async def keep_searching() -> None:
+        nonlocal answer_count
+        while not is_done.is_set():
+            expected_ids = set(ids)
+            result = await search(single_stack)
+            assert (result["stages"], result["degraded"]) == (["bm25"], [])
+            assert expected_ids <= set(result["ids"])
+            async with has_answer:
+                answer_count += 1
+                has_answer.notify_all()
 
-    async with asyncio.TaskGroup() as asking, asyncio.timeout(60):
-        asking.create_task(ask_on())
+    async with asyncio.TaskGroup() as tasks, asyncio.timeout(60):
+        tasks.create_task(keep_searching())
         for _ in range(2):
-            await begin(one)
-            ids.add(await one.save(f"marmalade saved meanwhile {len(ids)}"))
-            await one.settle()
-            await retire_long_ago(one)
-            await rebuild_index.promote_ready(one.resources)
-            async with answered:
-                enough = answers + 5
-                await answered.wait_for(lambda: answers >= enough)  # noqa: B023
-        done.set()
-    assert len(await one.generations()) == 1
+            await start_reindex(single_stack)
+            ids.add(await single_stack.save(f"marmalade saved meanwhile {len(ids)}"))
+            await single_stack.process_all()
+            await backdate_retirement(single_stack)
+            await rebuild_index.promote_ready(single_stack.resources)
+            async with has_answer:
+                target_count = answer_count + 5
+                await has_answer.wait_for(lambda: answer_count >= target_count)  # noqa: B023
+        is_done.set()
+    assert len(await single_stack.generations()) == 1

@@ -22,7 +22,7 @@ def test_the_same_key_and_document_give_the_same_identity(key: str, document: st
 
 
 @given(texts, texts, st.integers(1, 20))
-def test_what_moves_from_the_key_to_the_document_makes_another_identity(
+def test_bytes_moved_from_the_key_to_the_document_give_another_identity(
     key: str, document: str, count: int
 ) -> None:
     whole = key + document

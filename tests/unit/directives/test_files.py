@@ -32,17 +32,17 @@ def _write(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8")
 
 
-def test_the_directives_that_come_with_loci_are_those_of_the_requirements() -> None:
+def test_the_built_in_directives_are_complete() -> None:
     assert files.names() == NAMES
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_built_in_directive_is_short_and_calls_its_material_no_orders(name: str) -> None:
-    found = files.read_file(_settings(None), "acme", name)
-    assert (found.origin, found.version) == (Origin.BUILT_IN, found.digest[:12])
-    assert found.text.startswith("# ")
-    assert len(found.text.split()) < 900
-    assert name == "memory-rules" or "no orders" in found.text
+def test_a_built_in_directive_is_short_and_says_that_its_input_gives_no_orders(name: str) -> None:
+    directive = files.read_file(_settings(None), "acme", name)
+    assert (directive.origin, directive.version) == (Origin.BUILT_IN, directive.digest[:12])
+    assert directive.text.startswith("# ")
+    assert len(directive.text.split()) < 900
+    assert name == "memory-rules" or "no orders" in directive.text
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "memory-rules"])
@@ -52,24 +52,24 @@ def test_a_built_in_directive_shows_a_good_and_a_bad_example(name: str) -> None:
     assert "\nBad. " in text
 
 
-def _answers(name: str) -> list[str]:
-    """Return the JSON objects that a directive shows as answers."""
+def _example_replies(name: str) -> list[str]:
+    """Return the JSON objects that a directive shows as replies."""
     answer = _text(name).partition("## Answer")[2]
     return re.findall(r"^\{.*?\}$", answer, re.DOTALL | re.MULTILINE)
 
 
-def test_the_answers_that_the_directives_show_are_what_the_code_reads() -> None:
-    consolidated = dream_plan.parse(_answers("dream")[0])
-    assert consolidated.deletions == (dream_plan.Deletion("…", "ephemeral"),)
-    assert consolidated.replacements[0].source_ids == ("…", "…")
-    [learnt] = anti_patterns.parse(_answers("anti-patterns")[0])
-    assert (learnt.tags[0], learnt.session_ids) == ("anti-pattern", ("…",))
-    assert session_evaluation.parse(_answers("session-evaluation")[0]).overall_quality == "good"
-    [marked] = preferences.parse(_answers("pref-dream")[0])
-    assert (marked.sighting.level, marked.sighting.seqs) == (Level.CASUAL, frozenset({7}))
-    told = episodes.parse(_answers("episodes")[0])
-    assert (told.new[0].category, told.new[0].importance) == ("episodic/decision", 0.7)
-    assert json.loads(_answers("episodes")[0])["toUpdate"][0].keys() == {
+def test_the_example_replies_of_the_directives_can_be_parsed() -> None:
+    plan = dream_plan.parse(_example_replies("dream")[0])
+    assert plan.deletions == (dream_plan.Deletion("…", "ephemeral"),)
+    assert plan.replacements[0].source_ids == ("…", "…")
+    [anti_pattern] = anti_patterns.parse(_example_replies("anti-patterns")[0])
+    assert (anti_pattern.tags[0], anti_pattern.session_ids) == ("anti-pattern", ("…",))
+    assert session_evaluation.parse(_example_replies("session-evaluation")[0]).overall_quality == "good"
+    [occurrence] = preferences.parse(_example_replies("pref-dream")[0])
+    assert (occurrence.sighting.level, occurrence.sighting.seqs) == (Level.CASUAL, frozenset({7}))
+    episode_plan = episodes.parse(_example_replies("episodes")[0])
+    assert (episode_plan.new[0].category, episode_plan.new[0].importance) == ("episodic/decision", 0.7)
+    assert json.loads(_example_replies("episodes")[0])["toUpdate"][0].keys() == {
         "id",
         "content",
         "importance",
@@ -78,18 +78,18 @@ def test_the_answers_that_the_directives_show_are_what_the_code_reads() -> None:
 
 
 @pytest.mark.parametrize("name", ["dream", "anti-patterns", "pref-dream", "episodes"])
-def test_the_answer_for_nothing_found_is_read_as_nothing(name: str) -> None:
-    nothing = re.findall(r"answer\s+(\{.*?\})\.", _text(name))[-1]
-    read: dict[str, Callable[[str], object]] = {
+def test_the_example_reply_for_nothing_is_parsed_as_nothing(name: str) -> None:
+    reply = re.findall(r"answer\s+(\{.*?\})\.", _text(name))[-1]
+    parsers: dict[str, Callable[[str], object]] = {
         "dream": dream_plan.parse,
         "anti-patterns": anti_patterns.parse,
         "pref-dream": preferences.parse,
         "episodes": episodes.parse,
     }
-    assert read[name](nothing) in ([], dream_plan.Plan((), ()), episodes.Episodes((), ()))
+    assert parsers[name](reply) in ([], dream_plan.Plan((), ()), episodes.Episodes((), ()))
 
 
-def test_the_good_example_of_an_anti_pattern_has_the_form_that_the_code_holds() -> None:
+def test_the_good_example_of_an_anti_pattern_is_well_formed() -> None:
     text = " ".join(_text("anti-patterns").split())
     [example] = re.findall(r"Good\. .*?→ \"(.*?)\" in", text)
     assert anti_pattern_form.is_well_formed(example)
@@ -99,8 +99,8 @@ def test_the_tenants_file_goes_before_the_operators_and_that_before_the_built_in
     settings = _settings(tmp_path)
     _write(tmp_path / "dream.md", "for all\n")
     _write(tmp_path / "acme" / "dream.md", "\nfor acme")
-    found = files.read_file(settings, "acme", "dream")
-    assert (found.text, found.origin) == ("for acme", Origin.FILE)
+    directive = files.read_file(settings, "acme", "dream")
+    assert (directive.text, directive.origin) == ("for acme", Origin.FILE)
     assert files.read_file(settings, "other", "dream").text == "for all"
     assert files.read_file(settings, "acme", "episodes").origin is Origin.BUILT_IN
 
@@ -121,13 +121,13 @@ def test_a_blank_or_unreadable_file_falls_back_to_the_next(tmp_path: Path) -> No
     assert files.read_file(_settings(tmp_path), "acme", "episodes").origin is Origin.BUILT_IN
 
 
-def test_a_file_is_read_to_its_hundred_thousandth_character(tmp_path: Path) -> None:
+def test_a_file_is_cut_after_a_hundred_thousand_characters(tmp_path: Path) -> None:
     _write(tmp_path / "dream.md", "ä" * (MAX_TEXT + 9))
     assert len(files.read_file(_settings(tmp_path), "acme", "dream").text) == MAX_TEXT
 
 
 @pytest.mark.parametrize("name", ["", "dreams", "dream.md", "../dream", "acme/dream", "Dream", "__init__"])
-def test_a_name_that_is_none_of_them_is_not_found_even_if_a_file_is_there(tmp_path: Path, name: str) -> None:
+def test_an_unknown_name_is_not_found_even_if_a_file_exists(tmp_path: Path, name: str) -> None:
     _write(tmp_path / "dreams.md", "there")
     with pytest.raises(errors.NotFound, match="session-evaluation"):
         files.read_file(_settings(tmp_path), "acme", name)

@@ -12,7 +12,7 @@ from shared.platform.spend.budget import ZERO_AMOUNT, Amount, Budget, Period, ch
 _DAY = datetime(2026, 1, 31, tzinfo=UTC)
 
 
-def _budget(**changed: Any) -> Budget:
+def _budget(**fields: Any) -> Budget:
     row: dict[str, Any] = {
         "tenant": "t",
         "scope": "tenant",
@@ -27,35 +27,35 @@ def _budget(**changed: Any) -> Budget:
         "reserved_usd": Decimal(0),
         "reserved_tokens": 0,
     }
-    return Budget(**row | changed)
+    return Budget(**row | fields)
 
 
 def test_sd3_a_call_fits_up_to_the_limit_and_not_a_digit_beyond() -> None:
-    spent = _budget(limit_usd=Decimal(1), used_usd=Decimal("0.5"), reserved_usd=Decimal("0.25"))
-    assert spent.refusal_reason(Amount(Decimal("0.25"), 9)) is None
-    refusal = spent.refusal_reason(Amount(Decimal("0.250000000001"), 9))
+    budget = _budget(limit_usd=Decimal(1), used_usd=Decimal("0.5"), reserved_usd=Decimal("0.25"))
+    assert budget.refusal_reason(Amount(Decimal("0.25"), 9)) is None
+    refusal = budget.refusal_reason(Amount(Decimal("0.250000000001"), 9))
     assert refusal == "over budget 'tenant' per day: 0.25 of 1 USD left"
 
 
 def test_sd3_a_limit_in_tokens_counts_used_and_reserved_ones() -> None:
-    spent = _budget(limit_tokens=100, used_tokens=40, reserved_tokens=50)
-    assert spent.refusal_reason(Amount(None, 10)) is None
-    assert spent.refusal_reason(Amount(None, 11)) == "over budget 'tenant' per day: 10 of 100 tokens left"
+    budget = _budget(limit_tokens=100, used_tokens=40, reserved_tokens=50)
+    assert budget.refusal_reason(Amount(None, 10)) is None
+    assert budget.refusal_reason(Amount(None, 11)) == "over budget 'tenant' per day: 10 of 100 tokens left"
 
 
 def test_sd3_without_a_price_no_call_is_made_under_a_limit_in_money_unless_allowed() -> None:
-    unknown = Amount(None, 5)
-    assert "no price" in (_budget(limit_usd=Decimal(9)).refusal_reason(unknown) or "")
-    assert _budget(limit_usd=Decimal(9), allow_unpriced=True).refusal_reason(unknown) is None
-    assert _budget(limit_tokens=9).refusal_reason(unknown) is None
+    unpriced = Amount(None, 5)
+    assert "no price" in (_budget(limit_usd=Decimal(9)).refusal_reason(unpriced) or "")
+    assert _budget(limit_usd=Decimal(9), allow_unpriced=True).refusal_reason(unpriced) is None
+    assert _budget(limit_tokens=9).refusal_reason(unpriced) is None
 
 
-def test_sd3_a_turned_window_begins_empty() -> None:
+def test_sd3_a_budget_read_in_a_new_window_is_empty() -> None:
     row: Any = _budget(used_usd=Decimal(3), used_tokens=7, reserved_tokens=1).model_dump()
     now = datetime(2026, 2, 1, tzinfo=UTC)
-    fresh = Budget.from_row(row | {"window_now": now})
-    assert (fresh.used_usd, fresh.used_tokens, fresh.reserved_tokens) == (Decimal(0), 0, 0)
-    assert fresh.window_started_at == now
+    current = Budget.from_row(row | {"window_now": now})
+    assert (current.used_usd, current.used_tokens, current.reserved_tokens) == (Decimal(0), 0, 0)
+    assert current.window_started_at == now
     assert Budget.from_row(row | {"window_now": _DAY}).used_tokens == 7
 
 
@@ -72,9 +72,9 @@ def test_sd3_windows_are_days_and_months_of_utc(period: Period, starts: datetime
 
 
 def test_sd3_the_nearer_limit_counts_for_the_alert() -> None:
-    both = _budget(limit_usd=Decimal(10), limit_tokens=100)
-    assert both.with_added(Amount(Decimal(8), 10), ZERO_AMOUNT).ratio == 0.8
-    assert both.with_added(Amount(Decimal(1), 90), ZERO_AMOUNT).ratio == 0.9
+    budget = _budget(limit_usd=Decimal(10), limit_tokens=100)
+    assert budget.with_added(Amount(Decimal(8), 10), ZERO_AMOUNT).ratio == 0.8
+    assert budget.with_added(Amount(Decimal(1), 90), ZERO_AMOUNT).ratio == 0.9
     assert _budget(limit_usd=Decimal(0)).ratio == 1.0
 
 

@@ -1,4 +1,4 @@
-"""SD1: money is Decimal from the list to the answer, and a model without a price costs an unknown sum."""
+"""SD1: money is Decimal from the price list to the response; without a price the cost is unknown."""
 
 from decimal import Decimal
 from fractions import Fraction
@@ -20,19 +20,19 @@ _rates = st.decimals(0, 10**6, places=12, allow_nan=False)
 
 @given(_tokens, _tokens, _tokens, _rates, _rates, _rates)
 def test_sd1_the_cost_is_exact_to_the_last_digit(
-    fresh: int, output: int, cached: int, r_in: Decimal, r_out: Decimal, r_cached: Decimal
+    uncached: int, output: int, cached: int, r_in: Decimal, r_out: Decimal, r_cached: Decimal
 ) -> None:
-    cost = Rates(r_in, r_out, r_cached).cost(Usage(fresh, output, cached))
-    exact = fresh * Fraction(r_in) + output * Fraction(r_out) + cached * Fraction(r_cached)
+    cost = Rates(r_in, r_out, r_cached).cost(Usage(uncached, output, cached))
+    exact = uncached * Fraction(r_in) + output * Fraction(r_out) + cached * Fraction(r_cached)
     assert Fraction(cost) == exact / 1_000_000
     assert Fraction(orjson.dumps(money.to_json_number(cost)).decode()) == Fraction(cost)
 
 
 @given(_tokens, _tokens, st.floats(0, 1), _rates, _rates, _rates)
-def test_sd3_no_call_within_its_bound_costs_more_than_the_most(
-    prompt: int, output: int, part: float, r_in: Decimal, r_out: Decimal, r_cached: Decimal
+def test_sd3_no_call_within_its_bound_costs_more_than_max_cost(
+    prompt: int, output: int, cached_ratio: float, r_in: Decimal, r_out: Decimal, r_cached: Decimal
 ) -> None:
-    rates, cached = Rates(r_in, r_out, r_cached), int(prompt * part)
+    rates, cached = Rates(r_in, r_out, r_cached), int(prompt * cached_ratio)
     assert rates.cost(Usage(prompt - cached, output, cached)) <= rates.max_cost(Usage(prompt, output))
 
 
@@ -40,7 +40,7 @@ def test_sd3_no_call_within_its_bound_costs_more_than_the_most(
     ("amount", "digits"),
     [("0.10", "0.1"), ("1E-7", "0.0000001"), ("100", "100"), ("0", "0"), ("0.000", "0"), ("12.50", "12.5")],
 )
-def test_sd1_an_amount_is_shown_without_exponent_and_idle_zeros(amount: str, digits: str) -> None:
+def test_sd1_an_amount_is_written_without_an_exponent_or_trailing_zeros(amount: str, digits: str) -> None:
     assert money.to_text(Decimal(amount)) == digits
 
 
@@ -80,7 +80,7 @@ def test_sd1_a_price_file_that_cannot_be_read_is_named_with_its_variable(tmp_pat
 
 def test_sd1_a_missing_price_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(errors.Misconfigured, match="LOCI_PRICES_FILE"):
-        prices.listed_prices(config.load(prices_file=tmp_path / "nowhere.toml"))
+        prices.listed_prices(config.load(prices_file=tmp_path / "missing.toml"))
 
 
 def test_sd1_without_a_price_the_cost_is_unknown_and_not_zero() -> None:

@@ -1,4 +1,4 @@
-"""SD1: input excludes cached tokens, whoever the provider is, so that none is billed twice."""
+"""SD1: the input of every provider excludes cached tokens, so that none is billed twice."""
 
 from typing import Any
 
@@ -52,10 +52,10 @@ SAME = Usage(input=176, output=80, cached=1024)
         ({"prompt_tokens": 5, "prompt_tokens_details": {"cached_tokens": 5}}, Usage(0, 0, 5)),
     ],
 )
-def test_sd1_each_providers_usage_is_read_with_cached_tokens_apart(
-    told: dict[str, Any], expected: Usage
+def test_sd1_each_providers_usage_is_parsed_with_cached_tokens_apart(
+    usage_object: dict[str, Any], expected: Usage
 ) -> None:
-    assert usage.parse_usage(told) == expected
+    assert usage.parse_usage(usage_object) == expected
 
 
 @pytest.mark.parametrize(
@@ -79,48 +79,48 @@ def test_sd1_each_providers_usage_is_read_with_cached_tokens_apart(
         (_ANTHROPIC | {"input_tokens_details": {"cached_tokens": 2}}, "usage"),
     ],
 )
-def test_sd1_what_is_no_usage_is_refused_with_the_field(told: dict[str, Any], field: str) -> None:
-    with pytest.raises(errors.Invalid) as refused:
-        usage.parse_usage(told)
-    assert refused.value.violations[0].field == field
+def test_sd1_an_invalid_usage_is_refused_with_the_field(usage_object: dict[str, Any], field: str) -> None:
+    with pytest.raises(errors.Invalid) as raised:
+        usage.parse_usage(usage_object)
+    assert raised.value.violations[0].field == field
 
 
 _counts = st.integers(0, 10**9)
 
 
 @given(_counts, _counts, _counts)
-def test_sd1_no_token_is_counted_twice_or_lost(fresh: int, cached: int, output: int) -> None:
+def test_sd1_no_token_is_counted_twice_or_lost(uncached: int, cached: int, output: int) -> None:
     prompt = {"cached_tokens": cached}
-    chat = {"prompt_tokens": fresh + cached, "completion_tokens": output, "prompt_tokens_details": prompt}
+    chat = {"prompt_tokens": uncached + cached, "completion_tokens": output, "prompt_tokens_details": prompt}
     responses = {
-        "input_tokens": fresh + cached,
+        "input_tokens": uncached + cached,
         "output_tokens": output,
         "input_tokens_details": prompt,
     }
-    anthropic = {"input_tokens": fresh, "output_tokens": output, "cache_read_input_tokens": cached}
-    for told in (chat, responses, anthropic):
-        assert usage.parse_usage(told) == Usage(fresh, output, cached)
-        assert usage.parse_usage(told).total == fresh + cached + output
+    anthropic = {"input_tokens": uncached, "output_tokens": output, "cache_read_input_tokens": cached}
+    for usage_object in (chat, responses, anthropic):
+        assert usage.parse_usage(usage_object) == Usage(uncached, output, cached)
+        assert usage.parse_usage(usage_object).total == uncached + cached + output
 
 
 @given(_counts, _counts, st.lists(st.integers(1, 10**6), min_size=1, max_size=20))
-def test_sd2_what_one_call_used_is_shared_out_to_the_last_token(
-    fresh: int, cached: int, weights: list[int]
+def test_sd2_the_usage_of_one_call_is_split_to_the_last_token(
+    uncached: int, cached: int, weights: list[int]
 ) -> None:
-    parts = [part or Usage(0) for part in split_usage(Usage(fresh, 0, cached), weights)]
-    assert sum(part.input for part in parts) == fresh
+    parts = [part or Usage(0) for part in split_usage(Usage(uncached, 0, cached), weights)]
+    assert sum(part.input for part in parts) == uncached
     assert sum(part.cached for part in parts) == cached
     for part, weight in zip(parts, weights, strict=True):
-        assert abs(part.input - fresh * weight / sum(weights)) <= 1
+        assert abs(part.input - uncached * weight / sum(weights)) <= 1
 
 
 def test_sd1_a_turns_usage_may_carry_its_id_and_its_model() -> None:
-    told = parse_turn_usage(_CHAT | {"id": "chatcmpl-1", "model": "gpt-4o"})
-    assert told is not None
-    assert (told.usage_id, told.model, told.usage) == ("chatcmpl-1", "gpt-4o", SAME)
-    bare = parse_turn_usage(_CHAT)
-    assert bare is not None
-    assert (bare.usage_id, bare.model) == (None, "unknown")
+    usage_object = parse_turn_usage(_CHAT | {"id": "chatcmpl-1", "model": "gpt-4o"})
+    assert usage_object is not None
+    assert (usage_object.usage_id, usage_object.model, usage_object.usage) == ("chatcmpl-1", "gpt-4o", SAME)
+    without_id = parse_turn_usage(_CHAT)
+    assert without_id is not None
+    assert (without_id.usage_id, without_id.model) == (None, "unknown")
     assert parse_turn_usage(None) is None
 
 
@@ -134,7 +134,7 @@ def test_sd1_a_turns_usage_may_carry_its_id_and_its_model() -> None:
         ({"model": "m\n"}, "usage.model"),
     ],
 )
-def test_sd1_a_turns_usage_with_a_bad_id_or_model_is_refused(more: dict[str, Any], field: str) -> None:
-    with pytest.raises(errors.Invalid) as refused:
-        parse_turn_usage(_CHAT | more)
-    assert refused.value.violations[0].field == field
+def test_sd1_a_turns_usage_with_a_bad_id_or_model_is_refused(fields: dict[str, Any], field: str) -> None:
+    with pytest.raises(errors.Invalid) as raised:
+        parse_turn_usage(_CHAT | fields)
+    assert raised.value.violations[0].field == field

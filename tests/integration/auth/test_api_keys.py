@@ -1,4 +1,4 @@
-"""Keys: shown once, kept as digests, and refused alike whatever is wrong with them."""
+"""API keys are shown once, stored as digests, and refused with the same error for every defect."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -23,19 +23,19 @@ def postgres(gateway: Gateway) -> Postgres:
     return gateway.resources.postgres
 
 
-async def recognised(postgres: Postgres, key: str) -> Caller:
+async def authenticated(postgres: Postgres, key: str) -> Caller:
     return await api_keys.authenticate(postgres, key)
 
 
-async def test_a_key_is_recognised_as_what_it_was_issued_for(postgres: Postgres, tenant: str) -> None:
-    bound: dict[str, Any] = {"agent_id": "a", "user_id": "u", "namespace": "session/s"}
-    key = await api_keys.issue(postgres, tenant, rights=["read"], **bound)
-    caller = await recognised(postgres, key)
+async def test_a_key_authenticates_the_caller_it_was_issued_for(postgres: Postgres, tenant: str) -> None:
+    bindings: dict[str, Any] = {"agent_id": "a", "user_id": "u", "namespace": "session/s"}
+    key = await api_keys.issue(postgres, tenant, rights=["read"], **bindings)
+    caller = await authenticated(postgres, key)
     assert caller == Caller(key.split("_")[1], tenant, frozenset({"read"}), "a", "u", "session/s")
 
 
 async def test_rights_are_read_and_write_by_default(postgres: Postgres, tenant: str) -> None:
-    caller = await recognised(postgres, await api_keys.issue(postgres, tenant))
+    caller = await authenticated(postgres, await api_keys.issue(postgres, tenant))
     assert caller.rights == {"read", "write"}
     assert (caller.agent_id, caller.user_id, caller.namespace) == (None, None, None)
 
@@ -43,7 +43,7 @@ async def test_rights_are_read_and_write_by_default(postgres: Postgres, tenant: 
 async def test_the_secret_is_not_in_the_database(postgres: Postgres, tenant: str) -> None:
     key = await api_keys.issue(postgres, tenant)
     _, key_id, secret = key.split("_", 2)
-    async with postgres.tenant(tenant) as connection:
+    async with postgres.for_tenant(tenant) as connection:
         rows = (await connection.execute(text("SELECT k::text AS row FROM api_key k"))).scalars().all()
     assert any(key_id in row for row in rows)
     assert not any(secret in row for row in rows)
@@ -51,11 +51,11 @@ async def test_the_secret_is_not_in_the_database(postgres: Postgres, tenant: str
 
 
 async def test_no_two_keys_are_alike(postgres: Postgres, tenant: str) -> None:
-    issued = [await api_keys.issue(postgres, tenant) for _ in range(5)]
-    assert len({*issued}) == len({key.split("_")[1] for key in issued}) == 5
+    keys = [await api_keys.issue(postgres, tenant) for _ in range(5)]
+    assert len({*keys}) == len({key.split("_")[1] for key in keys}) == 5
 
 
-SPOILT: dict[str, Callable[[str], str]] = {
+INVALID: dict[str, Callable[[str], str]] = {
     "empty": lambda _: "",
     "no prefix": lambda key: key.removeprefix("loci_"),
     "another prefix": lambda key: "iocl" + key[4:],
@@ -73,11 +73,13 @@ SPOILT: dict[str, Callable[[str], str]] = {
 }
 
 
-@pytest.mark.parametrize("how", SPOILT)
-async def test_a_spoilt_key_is_refused_with_the_one_answer(postgres: Postgres, tenant: str, how: str) -> None:
+@pytest.mark.parametrize("how", INVALID)
+async def test_every_invalid_key_is_refused_with_the_same_error(
+    postgres: Postgres, tenant: str, defect: str
+) -> None:
     key = await api_keys.issue(postgres, tenant)
     with pytest.raises(errors.Unauthenticated, match=REFUSED):
-        await recognised(postgres, SPOILT[how](key))
+        await authenticated(postgres, INVALID[defect](key))
 
 
 async def test_an_expired_key_is_refused_and_one_that_will_expire_is_not(
@@ -87,8 +89,8 @@ async def test_an_expired_key_is_refused_and_one_that_will_expire_is_not(
     past = await api_keys.issue(postgres, tenant, expires_at=now - timedelta(seconds=1))
     future = await api_keys.issue(postgres, tenant, expires_at=now + timedelta(hours=1))
     with pytest.raises(errors.Unauthenticated, match=REFUSED):
-        await recognised(postgres, past)
-    assert (await recognised(postgres, future)).tenant == tenant
+        await authenticated(postgres, past)
+    assert (await authenticated(postgres, future)).tenant == tenant
 
 
 async def test_a_revoked_key_is_refused_by_the_very_next_request(gateway: Gateway) -> None:
@@ -98,19 +100,19 @@ async def test_a_revoked_key_is_refused_by_the_very_next_request(gateway: Gatewa
         async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
             assert await auth_queries.revoke(connection, gateway.tenant, key_id)
             assert not await auth_queries.revoke(connection, gateway.tenant, key_id)
-        answer = await client.get("/v1/status")
-        assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer")
+        response = await client.get("/v1/status")
+        assert (response.status_code, response.headers["www-authenticate"]) == (401, "Bearer")
 
 
 async def test_a_tenant_revokes_and_lists_its_own_keys_only(postgres: Postgres, tenant: str) -> None:
-    mine, other = await api_keys.issue(postgres, tenant), f"t-{uuid4().hex[:12]}"
-    theirs = await api_keys.issue(postgres, other)
-    async with postgres.tenant(other) as connection:
-        assert not await auth_queries.revoke(connection, other, mine.split("_")[1])
-        listed = await auth_queries.list_keys(connection, other)
-    assert [row["id"] for row in listed] == [theirs.split("_")[1]]
-    assert "digest" not in listed[0]
-    assert (await recognised(postgres, mine)).tenant == tenant
+    own_key, other = await api_keys.issue(postgres, tenant), f"t-{uuid4().hex[:12]}"
+    other_key = await api_keys.issue(postgres, other)
+    async with postgres.for_tenant(other) as connection:
+        assert not await auth_queries.revoke(connection, other, own_key.split("_")[1])
+        rows = await auth_queries.list_keys(connection, other)
+    assert [row["id"] for row in rows] == [other_key.split("_")[1]]
+    assert "digest" not in rows[0]
+    assert (await authenticated(postgres, own_key)).tenant == tenant
 
 
 @pytest.mark.parametrize(
@@ -126,16 +128,13 @@ async def test_a_tenant_revokes_and_lists_its_own_keys_only(postgres: Postgres, 
         ("scope", {"rights": []}),
     ],
 )
-async def test_a_key_for_what_can_not_be_is_not_issued(
-    postgres: Postgres, tenant: str, field: str, more: dict[str, Any]
+async def test_a_key_with_an_invalid_tenant_binding_or_right_is_not_issued(
+    postgres: Postgres, tenant: str, field: str, fields: dict[str, Any]
 ) -> None:
     with pytest.raises(errors.Invalid, match=f"^{field}: "):
-        await api_keys.issue(postgres, **({"tenant": tenant} | more))
+        await api_keys.issue(postgres, **({"tenant": tenant} | fields))
 
 
-async def test_a_key_may_be_bound_to_any_account_that_others_hand_out(
-    postgres: Postgres, tenant: str
-) -> None:
-    """As users are named elsewhere: an e-mail address is one."""
+async def test_a_key_may_be_bound_to_an_email_address(postgres: Postgres, tenant: str) -> None:
     key = await api_keys.issue(postgres, tenant, user_id="ada@example.org")
-    assert (await recognised(postgres, key)).user_id == "ada@example.org"
+    assert (await authenticated(postgres, key)).user_id == "ada@example.org"

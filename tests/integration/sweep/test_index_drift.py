@@ -1,0 +1,132 @@
+"""IX5, F7, F23: points without a record are deleted, records without their point are indexed again."""
+
+from collections.abc import Callable
+
+from shared.foundation import config
+from shared.foundation.stages import RecordKind
+from shared.search.index import collections, points
+from tests.conftest import serving
+from tests.integration.sweep.stack import TestStack
+from tests.standins.models import ModelServer
+
+PAST, FUTURE = "2020-01-01T00:00:00Z", "2999-01-01T00:00:00Z"
+
+
+async def test_points_without_a_record_or_of_other_versions_are_deleted_and_right_ones_kept(
+    stack: TestStack,
+) -> None:
+    memory_id, session = await stack.save("right"), await stack.open_session()
+    await stack.client.patch(f"/v1/memories/{memory_id}", json={"content": "right again"})
+    await stack.add_turn(session, "right")
+    for kind, record_id, version in [
+        (RecordKind.MEMORY, "ffffffffffff", 1),
+        (RecordKind.MEMORY, memory_id, 1),
+        (RecordKind.MEMORY, memory_id, 9),
+        (RecordKind.TURN, f"{session}#2", 1),
+        (RecordKind.TURN, "nobody#1", 1),
+    ]:
+        await stack.add_point(kind, record_id, version)
+    await stack.add_point(RecordKind.MEMORY, memory_id, 2, tenant="somebody-else")
+    counts = await stack.sweep()
+    assert counts.orphan_points == 6
+    assert await stack.points(RecordKind.MEMORY) == {(memory_id, 2)}
+    assert await stack.points(RecordKind.TURN) == {(f"{session}#1", 1)}
+    assert (await stack.repairs())["orphan_points"] == 6
+    assert (await stack.sweep()).orphan_points == 0
+
+
+async def test_points_of_expired_working_entries_are_deleted(stack: TestStack) -> None:
+    await stack.put_working("session/s/live", "still here")
+    await stack.add_point(RecordKind.WORKING, "session/s/over", 1, expires_at=PAST)
+    await stack.add_point(RecordKind.WORKING, "session/s/later", 1, expires_at=FUTURE)
+    counts = await stack.sweep()
+    assert counts.expired_working_points == 1
+    assert {record_id for record_id, _ in await stack.points(RecordKind.WORKING)} == {
+        "session/s/live",
+        "session/s/later",
+    }
+    assert (await stack.repairs())["expired_working_points"] == 1
+    await stack.delete_points(RecordKind.WORKING, ["session/s/later"])
+
+
+async def test_points_that_the_index_lost_are_written_again(stack: TestStack) -> None:
+    missing, other = await stack.save("lost marmalade"), await stack.save("kept marmalade")
+    session = await stack.open_session()
+    await stack.add_turn(session, "first")
+    await stack.add_turn(session, "second")
+    await stack.put_working("session/s/one", "value")
+    await stack.resources.index_writer.close()
+    await stack.delete_points(RecordKind.MEMORY, [missing])
+    await stack.delete_points(RecordKind.TURN, [f"{session}#1"])
+    await stack.delete_points(RecordKind.WORKING, ["session/s/one"])
+    assert await stack.search("marmalade") == [other]
+    counts = await stack.sweep()
+    assert counts.missing_points == 3
+    await stack.process_all()
+    assert set(await stack.search("marmalade")) == {missing, other}
+    assert await stack.points(RecordKind.TURN) == {(f"{session}#1", 1), (f"{session}#2", 1)}
+    assert {record_id for record_id, _ in await stack.points(RecordKind.WORKING)} == {"session/s/one"}
+    assert (await stack.repairs())["missing_points"] == 3
+    assert (await stack.sweep()).missing_points == 0
+
+
+async def test_a_record_whose_job_is_pending_is_not_counted_as_missing_again(stack: TestStack) -> None:
+    memory_id = await stack.save("on its way")
+    await stack.resources.index_writer.close()
+    await stack.delete_points(RecordKind.MEMORY, [memory_id])
+    assert (await stack.sweep()).missing_points == 1
+    assert (await stack.sweep()).missing_points == 0
+
+
+async def test_a_deleted_collection_is_created_again_and_filled(stack: TestStack) -> None:
+    """F7: Qdrant loses its volume."""
+    memory_id, session = await stack.save("marmalade"), await stack.open_session()
+    await stack.add_turn(session, "said")
+    await stack.put_working("session/s/one", "value")
+    await stack.resources.index_writer.close()
+    for kind in (RecordKind.MEMORY, RecordKind.TURN, RecordKind.WORKING):
+        await collections.drop_collection(
+            stack.resources.qdrant, (await stack.live_generation(kind)).collection
+        )
+    response = (await stack.client.post("/v1/memories/search", json={"query": "marmalade"})).json()
+    assert response["degraded"] == ["index"]
+    assert [result["id"] for result in response["results"]] == [memory_id]
+    await stack.sweep()
+    await stack.process_all()
+    assert await stack.search("marmalade") == [memory_id]
+    assert await stack.points(RecordKind.TURN) == {(f"{session}#1", 1)}
+    assert {record_id for record_id, _ in await stack.points(RecordKind.WORKING)} == {"session/s/one"}
+    aliases = (await stack.resources.qdrant.client.get_aliases()).aliases
+    collection_by_alias = {alias.alias_name: alias.collection_name for alias in aliases}
+    assert (
+        collection_by_alias[f"{stack.resources.settings.prefix}_memory"]
+        == (await stack.live_generation()).collection
+    )
+
+
+async def test_a_deleted_collection_gets_its_vectors_back(
+    make_settings: Callable[..., config.Settings], tenant: str, models: ModelServer
+) -> None:
+    settings = make_settings(apart=True, embedding_base_url=models.url, embedding_model="m")
+    async with serving(settings, tenant) as gateway:
+        stack = TestStack(gateway)
+        memory_id = await stack.save("marmalade on toast")
+        await stack.process_all()
+        unembedded = await stack.save("not embedded yet")
+        await stack.resources.index_writer.close()
+        calls_before = len(models.embedding_calls)
+        await collections.drop_collection(stack.resources.qdrant, (await stack.live_generation()).collection)
+        await stack.sweep()
+        for _ in range(
+            2
+        ):  # a job of the embed stage first goes back to the index stage to have its point written
+            await stack.process_all()
+        assert set(await stack.search("marmalade on toast not embedded yet")) == {memory_id, unembedded}
+        records = await stack.resources.qdrant.client.retrieve(
+            (await stack.live_generation()).collection,
+            [points.point_id(tenant, RecordKind.MEMORY, item, 1) for item in (memory_id, unembedded)],
+            with_vectors=["dense"],
+        )
+        assert [len(point.vector["dense"]) for point in records] == [64, 64]  # type: ignore[arg-type, call-overload, index]
+        texts = [text for call in models.embedding_calls[calls_before:] for text in call.texts]
+        assert "marmalade on toast" not in texts, "its vector is in the cache"
