@@ -5,11 +5,11 @@ from datetime import datetime
 from typing import Any
 
 import uuid_utils
-from sqlalchemy import ColumnElement, and_, delete, func, select, tuple_, update
+from sqlalchemy import ColumnElement, and_, delete, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from shared.infra.postgres import tenant_filter
+from shared.infra.postgres import keyset_after, tenant_filter
 from shared.platform.agents.agent import Agent, AgentFile, AgentText, TextDraft
 from shared.platform.agents.table import agent, agent_file, agent_text
 
@@ -89,10 +89,12 @@ async def list_texts(
 
     `after` is (created_at, id) of the last text seen.
     """
-    row_key = tuple_(agent_text.c.created_at, agent_text.c.id)
     statement = select(agent_text).where(_texts_of(tenant, agent_id))
     if after is not None:
-        statement = statement.where(row_key > after)
+        is_after = keyset_after(
+            (agent_text.c.created_at, after[0], False), (agent_text.c.id, after[1], False)
+        )
+        statement = statement.where(is_after)
     ordered = statement.order_by(agent_text.c.created_at, agent_text.c.id).limit(limit)
     return [AgentText.from_row(row) for row in (await connection.execute(ordered)).mappings()]
 

@@ -15,6 +15,7 @@ from typing import cast
 from sqlalchemy import RowMapping
 
 from shared.foundation import errors, validation
+from shared.foundation.ids import new_record_id
 from shared.foundation.scope import DEFAULT_AGENT, Caller, Right, Scope
 from shared.infra.postgres import Postgres
 from shared.platform.auth import queries
@@ -46,7 +47,7 @@ async def issue(
     unknown = set(rights) - set(RIGHTS)
     if unknown or not rights:
         raise errors.Invalid("scope", f"must be some of {', '.join(RIGHTS)}")
-    key_id, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
+    key_id, secret = new_record_id(), secrets.token_urlsafe(32)
     limits = {"agent_id": agent_id, "user_id": user_id, "namespace": namespace, "expires_at": expires_at}
     row = {"id": key_id, "tenant": tenant, "digest": _digest(secret), "rights": list(rights)}
     async with postgres.for_tenant(tenant) as connection:

@@ -18,6 +18,8 @@ from shared.platform.spend.budget import Budget, Period
 from shared.platform.spend.charge import check_model
 from shared.platform.spend.prices import Rates
 
+_WHOLE_TENANT = "budgets and prices are the whole tenant's"
+
 
 async def set_budget(
     resources: Resources,
@@ -33,7 +35,7 @@ async def set_budget(
 
     Raise errors.Invalid if no limit is given, and errors.Forbidden for a bound key.
     """
-    _check_unbound(caller)
+    caller.require_unbound(_WHOLE_TENANT)
     budget.check_scope(scope, caller.tenant)
     if limit_usd is None and limit_tokens is None:
         raise errors.Invalid("limit_usd", "or limit_tokens must be given")
@@ -53,7 +55,7 @@ async def delete_budget(
 
     Raise errors.Forbidden for a bound key.
     """
-    _check_unbound(caller)
+    caller.require_unbound(_WHOLE_TENANT)
     budget.check_scope(scope, caller.tenant)
     async with resources.postgres.for_tenant(caller.tenant) as connection:
         deleted = await budget_queries.remove(connection, caller.tenant, scope, period)
@@ -94,7 +96,7 @@ async def set_price(resources: Resources, caller: Caller, model: str, rates: Rat
 
     Calls that were booked before keep their cost. Raise errors.Forbidden for a bound key.
     """
-    _check_unbound(caller)
+    caller.require_unbound(_WHOLE_TENANT)
     check_model(model)
     amounts = {"input": rates.input, "output": rates.output, "cached": rates.cached}
     async with resources.postgres.for_tenant(caller.tenant) as connection:
@@ -109,7 +111,7 @@ async def delete_price(resources: Resources, caller: Caller, model: str) -> bool
 
     Return whether there was one. Raise errors.Forbidden for a bound key.
     """
-    _check_unbound(caller)
+    caller.require_unbound(_WHOLE_TENANT)
     check_model(model)
     async with resources.postgres.for_tenant(caller.tenant) as connection:
         return await queries.delete_price(connection, caller.tenant, model)
@@ -131,9 +133,3 @@ async def roll_over(resources: Resources, tenant: str) -> int:
         budgets = await budget_queries.lock_rolled_over(connection, tenant)
         await budget_queries.write(connection, budgets)
     return len(budgets)
-
-
-def _check_unbound(caller: Caller) -> None:
-    for field, value in caller.bindings.items():
-        detail = f"this key is bound to {field} '{value}'; budgets and prices are the whole tenant's"
-        raise errors.Forbidden(detail)

@@ -4,7 +4,6 @@ A transaction that changes budgets locks all that apply in the order of their ke
 transactions can't wait for each other.
 """
 
-import secrets
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -12,6 +11,7 @@ from sqlalchemy import ColumnElement, and_, case, delete, func, or_, select, upd
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from shared.foundation.ids import new_record_id
 from shared.infra.postgres import is_any_of, tenant_filter
 from shared.jobs import counters as fleet_counters
 from shared.platform.spend.budget import ZERO, Amount, Budget, Period
@@ -88,7 +88,7 @@ async def set_budget(
     now = func.date_trunc(period.value, func.now(), "UTC")
     key = {"tenant": tenant, "scope": scope, "period": period}
     statement = upsert(budget_table).values(
-        {**key, "id": secrets.token_hex(6), **limits, "window_started_at": now}
+        {**key, "id": new_record_id(), **limits, "window_started_at": now}
     )
     columns = {**limits, "updated_at": func.now()}
     await connection.execute(

@@ -1,6 +1,5 @@
 """Every statement on charges and on tenants' own prices."""
 
-import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
@@ -9,7 +8,7 @@ from sqlalchemy import ColumnElement, RowMapping, delete, func, insert, select, 
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from shared.infra.postgres import is_any_of, tenant_filter
+from shared.infra.postgres import advisory_lock_key, is_any_of, tenant_filter
 from shared.platform.spend.charge import Charge, ChargeState, columns_of
 from shared.platform.spend.table import charge as charge_table
 from shared.platform.spend.table import price
@@ -22,8 +21,7 @@ async def lock_ledger(connection: AsyncConnection, tenant: str, *, exclusive: bo
     A budget that is set sums up the existing charges. Without the exclusive lock, a charge that is
     booked meanwhile would be counted by nobody.
     """
-    digest = hashlib.sha256(f"spend\x1f{tenant}".encode()).digest()
-    key = int.from_bytes(digest[:8], "big", signed=True)
+    key = advisory_lock_key("spend", tenant)
     lock = func.pg_advisory_xact_lock if exclusive else func.pg_advisory_xact_lock_shared
     await connection.execute(select(lock(key)))
 

@@ -72,9 +72,8 @@ async def report(
     """Return sums by group, the most expensive first. A bound key sees only the charges it is bound to."""
     columns = [GROUPS[name] for name in groups]
     conditions = [tenant_filter(charge, caller.tenant), charge.c.state != ChargeState.RESERVED]
-    bound = {"agent_id": caller.agent_id, "user_id": caller.user_id}
-    for name, value in {**criteria.wanted, **{k: v for k, v in bound.items() if v is not None}}.items():
-        conditions.append(charge.c[name] == value)
+    filters = {**criteria.wanted, **caller.binding_filter}
+    conditions += [charge.c[name] == value for name, value in filters.items()]
     if criteria.since is not None:
         conditions.append(charge.c.created_at >= criteria.since)
     if criteria.until is not None:

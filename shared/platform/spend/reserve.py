@@ -14,7 +14,7 @@ Several reservations of one tenant share a transaction, because an embedding cal
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from decimal import Decimal
 
 import uuid_utils
@@ -23,6 +23,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation import errors
 from shared.foundation.config import Settings
+from shared.infra.postgres import seconds
 from shared.jobs import counters as fleet_counters
 from shared.platform.resources import Resources
 from shared.platform.spend import budget_queries, budget_updates, prices, queries
@@ -136,7 +137,7 @@ def _charge_row(settings: Settings, reservation: Reservation) -> dict[str, objec
         **columns_of(reservation.bound),
         "cost_usd": reservation.max_cost,
         "state": ChargeState.RESERVED,
-        "reserved_until": func.now() + timedelta(seconds=settings.job_lease),
+        "reserved_until": func.now() + seconds(settings.job_lease),
     }
 
 
