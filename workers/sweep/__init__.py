@@ -1,1 +1,1 @@
-"""Queue `sweep`: asks the stores, not the broker, what is unfinished, expired or astray, and mends it."""
+"""Queue `sweep`: repair and expire what is unfinished or expired, by asking the databases and not the broker."""

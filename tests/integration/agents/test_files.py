@@ -24,7 +24,7 @@ async def test_a_file_is_returned_byte_for_byte_with_its_content_type(agent: Age
     assert (await agent.ask("GET", FILES))["results"] == [file]
 
 
-@pytest.mark.parametrize("told", ["text/plain", "text/html; charset=latin-1", "application/json"])
+@pytest.mark.parametrize("content_type", ["text/plain", "text/html; charset=latin-1", "application/json"])
 async def test_no_content_type_is_changed_or_guessed(agent: Agent, content_type: str) -> None:
     await agent.ask("PUT", f"{FILES}/x.png", content=b"{not json", headers={"content-type": content_type})
     response = await agent.client.get(f"{FILES}/x.png")

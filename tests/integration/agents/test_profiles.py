@@ -34,7 +34,7 @@ async def test_the_same_key_and_document_give_the_same_identity_to_every_agent_a
     assert profile["identity"] == other_agent["identity"] == other_tenant["identity"]
 
 
-@pytest.mark.parametrize("changed", [{"public_key": "another"}, {"document": "another"}])
+@pytest.mark.parametrize("changes", [{"public_key": "another"}, {"document": "another"}])
 async def test_an_identity_once_set_cannot_be_changed(agent: Agent, changes: dict[str, str]) -> None:
     profile = await agent.ask("PUT", PROFILE, json=PROOF)
     problem_details = await agent.ask("PUT", PROFILE, json=PROOF | changes, status=HTTPStatus.CONFLICT)
@@ -106,7 +106,7 @@ async def test_a_session_opened_again_is_the_same_though_the_default_has_changed
     await agent.ask("POST", "/v1/sessions", json=other_body, status=HTTPStatus.CONFLICT)
 
 
-@pytest.mark.parametrize("bound", [{"agent_id": "sales"}, {"user_id": "ada"}])
+@pytest.mark.parametrize("bindings", [{"agent_id": "sales"}, {"user_id": "ada"}])
 async def test_a_key_bound_to_another_agent_or_to_a_user_cannot_use_a_profile(
     small_gateway: Gateway, agent: Agent, bindings: dict[str, str]
 ) -> None:

@@ -66,7 +66,7 @@ async def test_clearing_deletes_the_agents_texts_and_no_other_agents(agent: Agen
     assert [result["content"] for result in (await agent.ask("GET", other))["results"]] == ["theirs"]
 
 
-@pytest.mark.parametrize("clear", ["one", "all", "replace"])
+@pytest.mark.parametrize("how", ["one", "all", "replace"])
 async def test_the_same_push_sent_again_is_one_text_and_a_deleted_one_is_not_repeated(
     agent: Agent, how: str
 ) -> None:

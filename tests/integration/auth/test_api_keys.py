@@ -73,7 +73,7 @@ INVALID: dict[str, Callable[[str], str]] = {
 }
 
 
-@pytest.mark.parametrize("how", INVALID)
+@pytest.mark.parametrize("defect", INVALID)
 async def test_every_invalid_key_is_refused_with_the_same_error(
     postgres: Postgres, tenant: str, defect: str
 ) -> None:
@@ -116,7 +116,7 @@ async def test_a_tenant_revokes_and_lists_its_own_keys_only(postgres: Postgres, 
 
 
 @pytest.mark.parametrize(
-    ("field", "more"),
+    ("field", "fields"),
     [
         ("tenant", {"tenant": "../x"}),
         ("tenant", {"tenant": "*"}),

@@ -34,7 +34,7 @@ def prices(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-async def gateway_without_models(
+async def priced_gateway(
     make_settings: Callable[..., config.Settings], prices: Path, tenant: str
 ) -> AsyncIterator[Gateway]:
     """Start a gateway without models, for usage that agents report."""

@@ -32,29 +32,27 @@ async def _open(gateway: Gateway, session: str, agent: str, user: str | None = N
 
 
 @pytest.mark.parametrize("seed", range(3))
-async def test_sd4_every_reports_sums_are_those_of_the_sessions(
-    gateway_without_models: Gateway, seed: int
-) -> None:
+async def test_sd4_every_reports_sums_are_those_of_the_sessions(priced_gateway: Gateway, seed: int) -> None:
     """The sums by session are those of the sessions, and the totals are the same by every group."""
     rng = random.Random(seed)
     sessions = [f"s{n}" for n in range(4)]
     for name in sessions:
-        await _open(gateway_without_models, name, f"a{rng.randrange(2)}", rng.choice([None, "ada"]))
+        await _open(priced_gateway, name, f"a{rng.randrange(2)}", rng.choice([None, "ada"]))
     for number in range(40):
         await _report_usage(
-            gateway_without_models, rng.choice(sessions), number, model=rng.choice(["m", "e", "unknown"])
+            priced_gateway, rng.choice(sessions), number, model=rng.choice(["m", "e", "unknown"])
         )
 
-    by_session = {row["session_id"]: row for row in await report(gateway_without_models, "session")}
+    by_session = {row["session_id"]: row for row in await report(priced_gateway, "session")}
     for name in sessions:
-        response = await gateway_without_models.client.get(f"/v1/sessions/{name}/spend")
+        response = await priced_gateway.client.get(f"/v1/sessions/{name}/spend")
         totals, row = response.json(), by_session[name]
         kinds = ("input_tokens", "output_tokens", "cached_tokens", "cost_usd")
         assert [totals[f"total_{kind}"] for kind in kinds] == [row[kind] for kind in kinds]
         assert totals["unpriced"] == row["unpriced"]
-    total = await _summed(gateway_without_models)
+    total = await _summed(priced_gateway)
     for groups in ("agent", "session", "user", "purpose", "model", "day", "agent,model,day"):
-        assert await _summed(gateway_without_models, groups) == total
+        assert await _summed(priced_gateway, groups) == total
 
 
 async def _summed(gateway: Gateway, groups: str = "") -> tuple[Any, ...]:
@@ -66,13 +64,13 @@ async def _summed(gateway: Gateway, groups: str = "") -> tuple[Any, ...]:
 
 
 async def test_sd4_json_and_csv_have_the_same_numbers_with_every_digit(
-    gateway_without_models: Gateway,
+    priced_gateway: Gateway,
 ) -> None:
-    await _open(gateway_without_models, "s", "=cmd")
-    await _report_usage(gateway_without_models, "s", 7)
+    await _open(priced_gateway, "s", "=cmd")
+    await _report_usage(priced_gateway, "s", 7)
     params = {"group_by": "agent,model"}
-    as_json = await gateway_without_models.client.get("/v1/spend", params=params)
-    as_csv = await gateway_without_models.client.get("/v1/spend", params=params | {"format": "csv"})
+    as_json = await priced_gateway.client.get("/v1/spend", params=params)
+    as_csv = await priced_gateway.client.get("/v1/spend", params=params | {"format": "csv"})
     assert money(as_json, "cost_usd") == Decimal("0.000714")
     assert as_csv.headers["content-type"].startswith("text/csv")
     # A name that a spreadsheet would execute as a formula is written as a text.
@@ -83,37 +81,35 @@ async def test_sd4_json_and_csv_have_the_same_numbers_with_every_digit(
 
 
 async def test_sd4_reports_are_grouped_by_utc_days_and_limited_to_a_time_range(
-    gateway_without_models: Gateway,
+    priced_gateway: Gateway,
 ) -> None:
-    await _open(gateway_without_models, "s", "support")
-    await _report_usage(gateway_without_models, "s", 1)
-    async with gateway_without_models.resources.postgres.for_tenant(
-        gateway_without_models.tenant
-    ) as connection:
-        where = charge.c.tenant == gateway_without_models.tenant
+    await _open(priced_gateway, "s", "support")
+    await _report_usage(priced_gateway, "s", 1)
+    async with priced_gateway.resources.postgres.for_tenant(priced_gateway.tenant) as connection:
+        where = charge.c.tenant == priced_gateway.tenant
         before = func.now() - timedelta(days=2)
         await connection.execute(update(charge).where(where).values(created_at=before))
-    await _report_usage(gateway_without_models, "s", 2)
+    await _report_usage(priced_gateway, "s", 2)
 
     today = datetime.now(UTC).date()
-    days = {row["day"]: row["input_tokens"] for row in await report(gateway_without_models, "day")}
+    days = {row["day"]: row["input_tokens"] for row in await report(priced_gateway, "day")}
     assert days == {str(today): 200, str(today - timedelta(days=2)): 100}
     since = str(today - timedelta(days=1))
-    assert [row["input_tokens"] for row in await report(gateway_without_models, since=since)] == [200]
-    assert [row["input_tokens"] for row in await report(gateway_without_models, until=since)] == [100]
-    assert await report(gateway_without_models, agent_id="nobody") == []
+    assert [row["input_tokens"] for row in await report(priced_gateway, since=since)] == [200]
+    assert [row["input_tokens"] for row in await report(priced_gateway, until=since)] == [100]
+    assert await report(priced_gateway, agent_id="nobody") == []
 
 
-async def test_sd4_a_bound_key_sees_its_own_spend_only(gateway_without_models: Gateway) -> None:
+async def test_sd4_a_bound_key_sees_its_own_spend_only(priced_gateway: Gateway) -> None:
     for session, agent, user in (("s1", "a1", "ada"), ("s2", "a1", "bob"), ("s3", "a2", "ada")):
-        await _open(gateway_without_models, session, agent, user)
-        await _report_usage(gateway_without_models, session, 1)
+        await _open(priced_gateway, session, agent, user)
+        await _report_usage(priced_gateway, session, 1)
     for bindings, session_ids in (
         ({"agent_id": "a1"}, ["s1", "s2"]),
         ({"user_id": "ada"}, ["s1", "s3"]),
         ({"agent_id": "a2", "user_id": "bob"}, []),
     ):
-        async with await gateway_without_models.another(**bindings) as client:
+        async with await priced_gateway.another(**bindings) as client:
             response = await json_of(client.get("/v1/spend", params={"group_by": "session"}))
             assert sorted(row["session_id"] for row in response["results"]) == session_ids
             other = dict.fromkeys(bindings, "another")
@@ -131,9 +127,9 @@ async def test_sd4_a_bound_key_sees_its_own_spend_only(gateway_without_models: G
     ],
 )
 async def test_sd4_an_invalid_report_request_is_refused_with_its_field(
-    gateway_without_models: Gateway, params: dict[str, str], field: str
+    priced_gateway: Gateway, params: dict[str, str], field: str
 ) -> None:
-    response = await gateway_without_models.client.get("/v1/spend", params=params)
+    response = await priced_gateway.client.get("/v1/spend", params=params)
     assert response.status_code == 422, response.text
     assert field in [error["field"] for error in response.json()["errors"]]
 
@@ -160,24 +156,24 @@ async def test_sd4_the_command_prints_a_table_of_spend_and_budgets(
 
 
 async def test_sd1_a_tenants_own_price_applies_to_its_later_calls_only(
-    gateway_without_models: Gateway,
+    priced_gateway: Gateway,
 ) -> None:
-    await _open(gateway_without_models, "s", "support")
-    await _report_usage(gateway_without_models, "s", 1)
+    await _open(priced_gateway, "s", "support")
+    await _report_usage(priced_gateway, "s", 1)
     price = {"input": "0.000000000001", "output": 3}
-    put = await gateway_without_models.client.put("/v1/prices/m", json=price)
+    put = await priced_gateway.client.put("/v1/prices/m", json=price)
     assert money(put, "input") == money(put, "cached") == Decimal("0.000000000001")
-    await _report_usage(gateway_without_models, "s", 2)
+    await _report_usage(priced_gateway, "s", 2)
 
-    response = await gateway_without_models.client.get("/v1/sessions/s/spend")
+    response = await priced_gateway.client.get("/v1/sessions/s/spend")
     exact = Decimal("0.000102") + (200 * Decimal("0.000000000001") + 2 * 3) / 1_000_000
     assert money(response, "total_cost_usd") == exact
-    async with await gateway_without_models.another(f"{gateway_without_models.tenant}-2") as other:
+    async with await priced_gateway.another(f"{priced_gateway.tenant}-2") as other:
         assert await _source(other) == "file"
-    assert await _source(gateway_without_models.client) == "tenant"
-    assert (await json_of(gateway_without_models.client.delete("/v1/prices/m")))["deleted"] is True
-    assert (await json_of(gateway_without_models.client.delete("/v1/prices/m")))["deleted"] is False
-    assert await _source(gateway_without_models.client) == "file"
+    assert await _source(priced_gateway.client) == "tenant"
+    assert (await json_of(priced_gateway.client.delete("/v1/prices/m")))["deleted"] is True
+    assert (await json_of(priced_gateway.client.delete("/v1/prices/m")))["deleted"] is False
+    assert await _source(priced_gateway.client) == "file"
 
 
 async def _source(client: Any, model: str = "m") -> str:
@@ -198,8 +194,8 @@ async def _source(client: Any, model: str = "m") -> str:
     ],
 )
 async def test_sd1_a_bad_price_is_refused_with_its_field(
-    gateway_without_models: Gateway, model: str, body: dict[str, Any], field: str
+    priced_gateway: Gateway, model: str, body: dict[str, Any], field: str
 ) -> None:
-    response = await gateway_without_models.client.put(f"/v1/prices/{model}", json=body)
+    response = await priced_gateway.client.put(f"/v1/prices/{model}", json=body)
     assert response.status_code in (413, 422), response.text
     assert field in [error["field"] for error in response.json()["errors"]]

@@ -154,7 +154,7 @@ async def test_sd3_a_call_to_an_unreachable_endpoint_costs_nothing(
     assert (await _balance(gateway_with_model))["reserved_tokens"] == 0
 
 
-@pytest.mark.parametrize("loss", [Drop(), Garbage(), Reply(ITEMS, usage=None), Reply(ITEMS, usage={})])
+@pytest.mark.parametrize("behaviour", [Drop(), Garbage(), Reply(ITEMS, usage=None), Reply(ITEMS, usage={})])
 async def test_sd3_a_call_without_reported_usage_is_charged_at_its_upper_bound(
     gateway_with_model: Gateway, models: ModelServer, behaviour: Behaviour
 ) -> None:
@@ -280,7 +280,7 @@ async def test_sd3_records_of_a_batch_whose_agent_has_budget_get_their_vectors(
     assert [row["agent_id"] for row in await report(gateway_with_embedder, "agent")] == ["another"]
 
 
-@pytest.mark.parametrize(("fault", "lost"), [(Status(503), 0), (WrongCount(), 0), (Drop(), 1)])
+@pytest.mark.parametrize(("failure", "estimated"), [(Status(503), 0), (WrongCount(), 0), (Drop(), 1)])
 async def test_sd3_a_failed_embedding_call_is_booked_as_far_as_it_is_known(
     gateway_with_embedder: Gateway, models: ModelServer, failure: Behaviour, estimated: int
 ) -> None:
@@ -304,9 +304,9 @@ async def test_dr7_a_dream_pass_reports_its_model_its_tokens_and_its_cost(
     run = await dreamt(gateway_with_model, passes=["consolidate"])
 
     response = await gateway_with_model.client.get(f"/v1/dreams/{run['id']}")
-    [one] = response.json()["passes"]
-    assert one["state"] == "done", one
-    assert (one["model"], one["input_tokens"], one["output_tokens"]) == ("m", 1200, 80)
+    [dream_pass] = response.json()["passes"]
+    assert dream_pass["state"] == "done", dream_pass
+    assert (dream_pass["model"], dream_pass["input_tokens"], dream_pass["output_tokens"]) == ("m", 1200, 80)
     assert money(response, "cost_usd") == COST
     [row] = await report(gateway_with_model, "purpose")
     assert (row["purpose"], row["cost_usd"]) == ("consolidate", float(COST))

@@ -108,7 +108,9 @@ class TestStack:
     async def add_point(self, kind: RecordKind, record_id: str, version: int, **fields: Any) -> None:
         """Write a point directly, without a record."""
         tenant = fields.pop("tenant", self.tenant)
-        document = IndexDocument(tenant, kind, record_id, version, "stray words", "stray words", fields)
+        document = IndexDocument(
+            tenant, kind, record_id, version, "words of no record", "words of no record", fields
+        )
         await points.upsert_points(
             self.resources.qdrant, (await self.live_generation(kind)).collection, [document]
         )

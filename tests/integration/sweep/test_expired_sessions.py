@@ -79,20 +79,20 @@ async def test_points_without_an_observation_are_deleted_and_observations_withou
 ) -> None:
     """IX5."""
     session = await stack.open_session()
-    one, other_id = (
+    one_id, other_id = (
         await _observe(stack, session, "marmalade"),
         await _observe(stack, session, "marmalade jar"),
     )
     await stack.resources.index_writer.close()
     await stack.add_point(RecordKind.OBSERVATION, "nobody", 1)
-    await stack.add_point(RecordKind.OBSERVATION, one, 2)
+    await stack.add_point(RecordKind.OBSERVATION, one_id, 2)
     assert (await stack.sweep()).orphan_points == 2
-    assert await stack.points(RecordKind.OBSERVATION) == {(one, 1), (other_id, 1)}
-    await stack.delete_points(RecordKind.OBSERVATION, [one])
+    assert await stack.points(RecordKind.OBSERVATION) == {(one_id, 1), (other_id, 1)}
+    await stack.delete_points(RecordKind.OBSERVATION, [one_id])
     assert await _search(stack, "marmalade") == [other_id]
     assert (await stack.sweep()).missing_points == 1
     await stack.process_all()
-    assert await stack.points(RecordKind.OBSERVATION) == {(one, 1), (other_id, 1)}
+    assert await stack.points(RecordKind.OBSERVATION) == {(one_id, 1), (other_id, 1)}
 
 
 async def test_a_reindex_rebuilds_observations_and_loses_none(stack: TestStack) -> None:

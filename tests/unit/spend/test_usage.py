@@ -37,7 +37,7 @@ SAME = Usage(input=176, output=80, cached=1024)
 
 
 @pytest.mark.parametrize(
-    ("told", "expected"),
+    ("usage_object", "expected"),
     [
         (_CHAT, SAME),
         (_RESPONSES, SAME),
@@ -59,7 +59,7 @@ def test_sd1_each_providers_usage_is_parsed_with_cached_tokens_apart(
 
 
 @pytest.mark.parametrize(
-    ("told", "field"),
+    ("usage_object", "field"),
     [
         ({}, "usage"),
         ({"tokens": 3}, "usage"),
@@ -125,7 +125,7 @@ def test_sd1_a_turns_usage_may_carry_its_id_and_its_model() -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "field"),
+    ("fields", "field"),
     [
         ({"id": 4}, "usage.id"),
         ({"id": " "}, "usage.id"),
