@@ -1,1 +1,1 @@
-"""Queue `sweep`: repair and expire what is unfinished or expired, by asking the databases and not the broker."""
+"""Queue `sweep`: repair and expire what is unfinished or expired. It asks the databases, not the broker."""

@@ -44,7 +44,7 @@ async def test_a_file_is_overwritten_listed_by_name_and_deleted(agent: Agent) ->
     first = {result["name"]: result for result in (await agent.ask("GET", FILES))["results"]}
     await agent.ask("PUT", f"{FILES}/b", content=b"second!", headers={"content-type": "text/x"})
     files = (await agent.ask("GET", FILES))["results"]
-    assert [(result["name"], result["size_bytes"]) for result in files] == [("a", 5), ("b", 7), ("c", 5)]
+    assert [(file["name"], file["size_bytes"]) for file in files] == [("a", 5), ("b", 7), ("c", 5)]
     assert files[1]["modified"] > first["b"]["modified"]
     assert (await agent.client.get(f"{FILES}/b")).content == b"second!"
     assert await agent.ask("DELETE", f"{FILES}/b") == {"name": "b", "deleted": True}

@@ -70,7 +70,7 @@ async def test_an_agent_has_many_sessions_and_neither_they_nor_subagents_have_an
     kinds = ("session", "session", "patrol", "subagent")
     session_ids = [await agent.session(agent_id="support", kind=kind) for kind in kinds]
     sessions = (await agent.ask("GET", "/v1/sessions", params={"agent_id": "support"}))["results"]
-    assert {result["id"] for result in sessions} == set(session_ids)
+    assert {session["id"] for session in sessions} == set(session_ids)
     for session in sessions:
         assert session["agent_id"] == "support"
         assert "identity" not in session
@@ -82,8 +82,8 @@ async def test_sessions_that_name_no_store_types_have_those_of_their_agent(agent
     await agent.ask("PUT", PROFILE, json={"store_types": ["tmp", "basic_session", "tmp"]})
 
     async def stores(**body: Any) -> list[str]:
-        session_ids = await agent.ask("POST", "/v1/sessions", json=body, status=HTTPStatus.CREATED)
-        return list(session_ids["store_types"])
+        session = await agent.ask("POST", "/v1/sessions", json=body, status=HTTPStatus.CREATED)
+        return list(session["store_types"])
 
     assert await stores(agent_id="support") == ["tmp", "basic_session"]
     assert await stores(agent_id="support", store_types=["basic_session"]) == ["basic_session"]

@@ -23,8 +23,8 @@ async def gateway(
 ) -> AsyncIterator[Gateway]:
     """Start a gateway whose operator has a file for `dream`."""
     (tmp_path / "dream.md").write_text("the operator's\n", encoding="utf-8")
-    async with serving(make_settings(directives_dir=tmp_path), tenant) as serving_gateway:
-        yield serving_gateway
+    async with serving(make_settings(directives_dir=tmp_path), tenant) as opened_gateway:
+        yield opened_gateway
 
 
 async def _put(gateway: Gateway, text: str, name: str = "dream") -> Json:
@@ -64,7 +64,7 @@ async def test_en3_a_blank_text_goes_back_to_the_file_and_history_keeps_the_earl
     file = await _get(gateway)
     await _put(gateway, TENANT_TEXT)
     assert await _put(gateway, blank) == file
-    assert [result["text"] for result in (await _get(gateway, "dream/history"))["results"]] == [
+    assert [version["text"] for version in (await _get(gateway, "dream/history"))["results"]] == [
         "",
         TENANT_TEXT,
     ]
@@ -85,14 +85,14 @@ async def test_history_lists_texts_actors_and_times_newest_first_in_pages(gatewa
         await _put(gateway, f"text {number}")
     first_page = await _get(gateway, "dream/history?limit=3")
     second_page = await _get(gateway, f"dream/history?limit=3&cursor={first_page['next_cursor']}")
-    payload = [*first_page["results"], *second_page["results"]]
-    assert [(item["version"], item["text"]) for item in payload] == [
+    versions = [*first_page["results"], *second_page["results"]]
+    assert [(version["version"], version["text"]) for version in versions] == [
         (n + 1, f"text {n}") for n in range(4, -1, -1)
     ]
     assert second_page["next_cursor"] is None
-    assert len({item["actor"] for item in payload}) == 1
-    assert [version["created_at"] for version in payload] == sorted(
-        (version["created_at"] for version in payload), reverse=True
+    assert len({version["actor"] for version in versions}) == 1
+    assert [version["created_at"] for version in versions] == sorted(
+        (version["created_at"] for version in versions), reverse=True
     )
     assert (await _get(gateway, "episodes/history"))["results"] == []
 
@@ -107,7 +107,7 @@ async def test_the_same_text_again_is_no_new_version(gateway: Gateway) -> None:
 async def test_texts_set_at_the_same_moment_become_one_version_each(gateway: Gateway) -> None:
     await asyncio.gather(*(_put(gateway, f"text {number}") for number in range(8)))
     versions = (await _get(gateway, "dream/history"))["results"]
-    assert [item["version"] for item in versions] == list(range(8, 0, -1))
+    assert [version["version"] for version in versions] == list(range(8, 0, -1))
     assert (await _get(gateway))["text"] == versions[0]["text"]
 
 

@@ -61,9 +61,9 @@ async def test_sd3_of_many_parallel_reservations_exactly_those_that_fit_are_made
     await _budget(priced_gateway, "agent/a1", limit_usd=100, period="month")
     requests = [_request(priced_gateway, f"a{n % 3}") for n in range(30)]
 
-    responses = await asyncio.gather(*(_reserve(priced_gateway, request) for request in requests))
+    outcomes = await asyncio.gather(*(_reserve(priced_gateway, request) for request in requests))
 
-    assert sum(isinstance(response, Reservation) for [response] in responses) == 7
+    assert sum(isinstance(outcome, Reservation) for [outcome] in outcomes) == 7
     balance = await json_of(priced_gateway.client.get(TENANT))
     assert balance["reserved_usd"] == 7
     assert balance["reserved_tokens"] == 7 * BOUND.total
@@ -89,7 +89,7 @@ async def test_sd3_a_reservation_is_made_in_every_budget_that_applies_or_in_none
 
     assert refusal == "over budget 'purpose/enrichment' per month: 0.5 of 0.5 USD left"
     budgets = (await json_of(priced_gateway.client.get("/v1/budgets")))["results"]
-    assert [(result["scope"], result["reserved_usd"]) for result in budgets] == [
+    assert [(item["scope"], item["reserved_usd"]) for item in budgets] == [
         ("agent/support", 0),
         ("purpose/enrichment", 0),
         ("tenant", 0),
@@ -200,8 +200,8 @@ async def test_sd3_no_charge_is_missed_while_a_budget_is_set(priced_gateway: Gat
         reservation = await _reserved(priced_gateway, _request(priced_gateway, f"a{number}"))
         await reserve.settle(priced_gateway.resources, priced_gateway.tenant, [(reservation, Usage(1000))])
 
-    new_budget = [_budget(priced_gateway, limit_tokens=10**12) for _ in range(3)]
-    await asyncio.gather(*(spend(n) for n in range(20)), *new_budget)
+    budget_changes = [_budget(priced_gateway, limit_tokens=10**12) for _ in range(3)]
+    await asyncio.gather(*(spend(n) for n in range(20)), *budget_changes)
 
     balance = await json_of(priced_gateway.client.get(TENANT))
     assert (balance["used_tokens"], balance["reserved_tokens"]) == (20_000, 0)
@@ -317,11 +317,11 @@ async def test_sd3_only_admins_set_budgets_and_bound_keys_see_only_their_own(
     async with await priced_gateway.another(rights=["read", "write"]) as writer:
         assert (await writer.put(TENANT, json=body)).status_code == 403
         assert (await writer.delete(TENANT)).status_code == 403
-    async with await priced_gateway.another(agent_id="support") as bindings:
-        assert (await bindings.put("/v1/budgets/agent/support", json=body)).status_code == 403
-        assert (await bindings.put("/v1/prices/m", json={"input": 1})).status_code == 403
-        assert await _scopes(bindings) == ["agent/support"]
-        assert (await bindings.get(TENANT)).status_code == 404
+    async with await priced_gateway.another(agent_id="support") as client:
+        assert (await client.put("/v1/budgets/agent/support", json=body)).status_code == 403
+        assert (await client.put("/v1/prices/m", json={"input": 1})).status_code == 403
+        assert await _scopes(client) == ["agent/support"]
+        assert (await client.get(TENANT)).status_code == 404
     async with await priced_gateway.another(user_id="ada") as users:
         assert await _scopes(users) == []
     assert await _scopes(priced_gateway.client) == ["agent/support", "tenant"]

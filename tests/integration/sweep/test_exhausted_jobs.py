@@ -110,9 +110,9 @@ async def test_a_job_that_used_up_its_attempts_raises_the_metric_and_is_logged(s
         await stack.sweep()
         await stack.sweep()
     assert await metric(stack.gateway, DEATHS, 'kind="index"') == deaths + 1
-    assert [
-        (memory_id["stage"], memory_id["reason"]) for memory_id in logs if memory_id["event"] == "job_dead"
-    ] == [("index", REASON)]
+    assert [(event["stage"], event["reason"]) for event in logs if event["event"] == "job_dead"] == [
+        ("index", REASON)
+    ]
 
 
 async def test_a_dead_job_is_left_alone_until_its_record_changes(stack: TestStack) -> None:

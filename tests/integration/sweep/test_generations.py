@@ -244,19 +244,19 @@ async def test_a_search_during_a_rebuild_and_its_swap_never_fails_and_never_miss
     single_stack: TestStack,
 ) -> None:
     ids = {await single_stack.save(f"marmalade number {n}") for n in range(12)}
-    has_answer, is_done = asyncio.Condition(), asyncio.Event()
-    answer_count = 0
+    search_finished, is_done = asyncio.Condition(), asyncio.Event()
+    search_count = 0
 
     async def keep_searching() -> None:
-        nonlocal answer_count
+        nonlocal search_count
         while not is_done.is_set():
             expected_ids = set(ids)
             result = await search(single_stack)
             assert (result["stages"], result["degraded"]) == (["bm25"], [])
             assert expected_ids <= set(result["ids"])
-            async with has_answer:
-                answer_count += 1
-                has_answer.notify_all()
+            async with search_finished:
+                search_count += 1
+                search_finished.notify_all()
 
     async with asyncio.TaskGroup() as tasks, asyncio.timeout(60):
         tasks.create_task(keep_searching())
@@ -266,8 +266,8 @@ async def test_a_search_during_a_rebuild_and_its_swap_never_fails_and_never_miss
             await single_stack.process_all()
             await backdate_retirement(single_stack)
             await rebuild_index.promote_ready(single_stack.resources)
-            async with has_answer:
-                target_count = answer_count + 5
-                await has_answer.wait_for(lambda: answer_count >= target_count)  # noqa: B023
+            async with search_finished:
+                target_count = search_count + 5
+                await search_finished.wait_for(lambda: search_count >= target_count)  # noqa: B023
         is_done.set()
     assert len(await single_stack.generations()) == 1
