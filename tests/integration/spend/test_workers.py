@@ -38,8 +38,8 @@ async def _save(gateway: Gateway, content: str = "Ada said she lives in Lyon", *
     return await json_of(gateway.client.post("/v1/memories", json={"content": content, **SCOPE, **more}), 201)
 
 
-async def _memory(gateway: Gateway, entry_id: str) -> dict[str, Any]:
-    return await json_of(gateway.client.get(f"/v1/memories/{entry_id}"))
+async def _memory(gateway: Gateway, memory_id: str) -> dict[str, Any]:
+    return await json_of(gateway.client.get(f"/v1/memories/{memory_id}"))
 
 
 async def _budget(gateway: Gateway, scope: str = "tenant", **limits: Any) -> None:
@@ -91,10 +91,10 @@ async def test_sd3_over_budget_a_memory_is_kept_raw_with_the_reason(
     assert memory["failure_reason"].startswith("over budget 'tenant' per day")
     assert models.chat_calls == []
     assert await report(gateway_with_model) == []
-    results = await json_of(
+    page = await json_of(
         gateway_with_model.client.post("/v1/memories/search", json={"query": "Lyon", **SCOPE})
     )
-    assert [result["id"] for result in results["results"]] == [raw["id"]]
+    assert [result["id"] for result in page["results"]] == [raw["id"]]
 
 
 async def test_sd3_an_agents_budget_stops_that_agent_alone(
@@ -257,10 +257,10 @@ async def test_sd3_over_budget_an_embedding_is_delayed_until_the_next_window_wit
     assert status["delayed"][0]["stage"] == "embedding"
     assert status["delayed"][0]["reason"].startswith("over budget 'tenant' per day")
     assert [text for call in models.embedding_calls for text in call.texts] == ["a fact of another tenant"]
-    results = await json_of(
+    page = await json_of(
         gateway_with_embedder.client.post("/v1/memories/search", json={"query": "Lyon", **SCOPE})
     )
-    assert [result["id"] for result in results["results"]] == [memory["id"]]
+    assert [result["id"] for result in page["results"]] == [memory["id"]]
 
     # When the budget is raised, the job does not wait for the next window.
     await _budget(gateway_with_embedder, limit_tokens=10_000)
