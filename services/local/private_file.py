@@ -3,18 +3,15 @@
 Written beside their place and renamed, so that a reader or a crash never meets half a file.
 """
 
-import os
 import secrets
 from pathlib import Path
+
+from shared.foundation.atomic_file import write_atomically
 
 
 def write(path: Path, text: str) -> None:
     """Replace the file's content; mode 0600 from its first byte on."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        file.write(text)
-    draft.replace(path)
+    write_atomically(path, text.encode(), mode=0o600)
 
 
 def password(path: Path) -> str:

@@ -22,14 +22,15 @@ from services.local.postgres import Postgres
 from services.local.process import Process
 from services.local.qdrant import Qdrant
 from services.local.redis import Redis
-from services.local.supervisor import Supervisor, supervise
+from services.local.server import LocalServer
+from services.local.supervisor import Supervisor, Watched, supervise
 from shared.foundation import config, errors
 
 _PREPARED_WITHIN = 600.0  # seconds; a migration of a grown database takes its time
 _READY_WITHIN = 90.0
 # Together under 30 s, whatever hangs. Work that is cut off is taken up again by its lease.
 _GRACE_BESIDE, _GRACE_GATEWAY, _GRACE_STORES = 10.0, 5.0, 5.0
-_STORES: tuple[type[Postgres | Redis | Qdrant], ...] = (Postgres, Redis, Qdrant)
+_STORES: tuple[type[LocalServer], ...] = (Postgres, Redis, Qdrant)
 _ANYWHERE = {"0.0.0.0": ports.HOST, "::": "[::1]"}  # noqa: S104  # compared with, not bound to
 
 
@@ -61,7 +62,7 @@ class Stack:
         self._commands = commands
         self._say = say or _say
         self._signals = signals.Signals()
-        self._stores: list[Postgres | Redis | Qdrant] = []
+        self._stores: list[LocalServer] = []
         self._gateway: list[Process] = []
         self._beside: list[Process] = []
 
@@ -177,7 +178,8 @@ class Stack:
             sys.stdout.flush()
 
     def _watches(self) -> list[Supervisor]:
-        return [Supervisor(thing, self._say) for thing in (*self._stores, *self._gateway, *self._beside)]
+        watched: list[Watched] = [*self._stores, *self._gateway, *self._beside]
+        return [Supervisor(member, self._say) for member in watched]
 
     def _stop(self) -> None:
         with signals.counting(self._signals):

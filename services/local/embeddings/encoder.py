@@ -27,6 +27,7 @@ from tokenizers import Tokenizer
 from services.local.embeddings import graph
 from services.local.embeddings.graph import Array
 from services.local.embeddings.model import Model
+from shared.foundation.atomic_file import write_atomically
 
 # Tokens of a batch, padding included. Larger measured no faster and makes a query wait longer.
 BATCH_TOKENS = 512
@@ -115,16 +116,9 @@ def _cached_graph(model: Model, cache: Path) -> Path:
             source.update(block)
     file = cache / f"{model.name}-{source.hexdigest()[:16]}.onnx"
     if not file.exists():
-        _write_whole(file, graph.build(model, load_file(model.weights)).SerializeToString())
+        cache.mkdir(parents=True, exist_ok=True)
+        write_atomically(file, graph.build(model, load_file(model.weights)).SerializeToString())
     return file
-
-
-def _write_whole(file: Path, content: bytes) -> None:
-    """Write beside the file and move: another process never reads half of a graph."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    part = file.with_name(f"{file.name}.{os.getpid()}.part")
-    part.write_bytes(content)
-    part.replace(file)
 
 
 def _session(file: Path) -> onnxruntime.InferenceSession:

@@ -17,6 +17,7 @@ import orjson
 from services.local.vectors import schema, shape
 from services.local.vectors.collection import Collection
 from shared.foundation import errors
+from shared.foundation.atomic_file import write_atomically
 
 _NAME = re.compile(r'[^<>:"/\\|?*\x00-\x1f]{1,255}')
 _ACTIONS = {
@@ -175,12 +176,8 @@ def _load(name: str, folder: Path, definition: dict[str, Any]) -> Collection:
 
 
 def _replace(file: Path, content: bytes) -> None:
-    fresh = file.with_suffix(".new")
-    with fresh.open("wb") as stream:
-        stream.write(content)
-        stream.flush()
-        os.fsync(stream.fileno())
-    fresh.replace(file)
+    write_atomically(file, content, durable=True)
+    # The rename itself is durable only once the folder is synced.
     folder = os.open(file.parent, os.O_RDONLY)
     try:
         os.fsync(folder)
