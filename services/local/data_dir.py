@@ -1,7 +1,7 @@
-"""The data directory of a stack: who holds it, where its files lie, what its children are told.
+"""The data directory of a stack: its lock, the paths of its files, and the environment of its children.
 
-`addresses.json` says where this run's own stores are. It outlives a killed stack, so it never
-decides which stores are ours: only the environment does (`external`).
+`addresses.json` contains the URLs of the databases that this run has started. It outlives a killed
+stack, so it does not decide which databases a stack starts. Only the environment does (`is_external`).
 """
 
 import fcntl
@@ -17,7 +17,7 @@ from pydantic import SecretStr
 from services.local import private_file, process_record
 from shared.foundation import config, errors, local_addresses
 
-_FROM_THE_STACK = {"postgres_url", "redis_url", "qdrant_url", "flower_password"}
+_SET_BY_STACK = {"postgres_url", "redis_url", "qdrant_url", "flower_password"}
 
 
 class DataDir:
@@ -31,7 +31,7 @@ class DataDir:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Make the directory and hold it alone; raise Conflict when another stack does."""
+        """Create the directory and lock it for the block; raise Conflict if another stack has locked it."""
         private_file.folder(self.root)
         private_file.folder(self.root / "logs")
         private_file.folder(self.root / "run")
@@ -45,43 +45,43 @@ class DataDir:
             yield
 
     def stop_leftovers(self) -> None:
-        """Stop what a killed stack left in this directory: programs first, then their stores."""
+        """Stop the processes that a killed stack left in this directory: first programs, then databases."""
         process_record.stop_leftovers(list((self.root / "run").glob("*.json")))
         process_record.stop_leftovers(list(self.root.glob("*/process.json")))
 
     def log(self, name: str) -> Path:
-        """Return the log of a child, with what it held until now moved aside as `.1`."""
+        """Return the path of a child's log, and rename the log of the previous run to `.log.1`."""
         path = self.root / "logs" / f"{name}.log"
         if path.exists():
             path.replace(path.with_suffix(".log.1"))
         return path
 
     def record(self, name: str) -> Path:
-        """Return the record of a program."""
+        """Return the path of a program's process record."""
         return self.root / "run" / f"{name}.json"
 
     def write_addresses(self, urls: dict[str, str]) -> None:
-        """Tell every process of this stack where the stores are (keys as in the settings)."""
+        """Write the databases' URLs, under the names of their settings, for every process of this stack."""
         password = private_file.password(self.flower_password)
         private_file.write(self.addresses, json.dumps({**urls, "flower_password": password}, indent=1))
 
 
 def is_external(setting: str) -> bool:
-    """Tell whether the environment names this store (`postgres_url`, …), so that it is not ours."""
+    """Tell whether the environment sets this URL (`postgres_url`, …), so that the stack starts no server."""
     return bool(os.environ.get(f"LOCI_{setting.upper()}"))
 
 
 def environment(settings: config.Settings, root: Path) -> dict[str, str]:
-    """Return the environment for the programs: ours, and every setting that was given another way.
+    """Return the environment for the programs: this process's, and every setting that was set otherwise.
 
-    Without the addresses: those the programs read from the data directory, once it has them.
+    The databases' URLs are not part of it. The programs read them from `addresses.json`.
     """
-    names = (settings.model_fields_set - _FROM_THE_STACK) | {"host", "port", "flower_port"}
+    names = (settings.model_fields_set - _SET_BY_STACK) | {"host", "port", "flower_port"}
     values = {f"LOCI_{name.upper()}": _text(getattr(settings, name)) for name in names}
-    given = {name: text for name, text in values.items() if text is not None}
-    # Nobody balances between gateways here, so the one there is need not go on answering when stopped.
-    ours = {"LOCI_GATEWAY_DRAIN": "0"}
-    return {**ours, **os.environ, **given, "LOCI_DATA_DIR": str(root), "PYTHONUNBUFFERED": "1"}
+    settings_set = {name: text for name, text in values.items() if text is not None}
+    # There is one gateway and no load balancer, so a gateway that stops need not go on answering.
+    defaults = {"LOCI_GATEWAY_DRAIN": "0"}
+    return {**defaults, **os.environ, **settings_set, "LOCI_DATA_DIR": str(root), "PYTHONUNBUFFERED": "1"}
 
 
 def _text(value: Any) -> str | None:

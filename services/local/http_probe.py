@@ -1,10 +1,10 @@
-"""Asking a server of our own whether it is ready."""
+"""Ask a server on this machine whether it is ready."""
 
 import http.client
 
 
 def responds_ok(host: str, port: int, path: str = "/readyz", within: float = 2.0) -> bool:
-    """Tell whether GET answers 200 within `within` seconds. No proxy of the environment is asked."""
+    """Tell whether GET returns 200 within `within` seconds. Proxies set in the environment are not used."""
     connection = http.client.HTTPConnection(host, port, timeout=within)
     try:
         connection.request("GET", path)

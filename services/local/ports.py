@@ -1,8 +1,8 @@
-"""Which TCP port of 127.0.0.1 a store takes.
+"""Choose the TCP port of 127.0.0.1 on which a server listens.
 
-New ports are drawn from outside the range that the kernel hands to outgoing connections. A client
-that knocks on a dead store's port inside that range can, by chance, be given that very port as its
-own end, connect to itself, and keep the store from ever coming back.
+New ports are chosen outside the range that the kernel uses for outgoing connections. While a server
+is down, a client that connects to its port inside that range may get the very same port for its own
+end. It is then connected to itself, and the server can never listen on that port again.
 """
 
 import secrets
@@ -14,23 +14,23 @@ from services.local import private_file
 from shared.foundation import errors
 
 HOST = "127.0.0.1"
-_LOWEST, _HIGHEST = 10_000, 65_535
-_OUTGOING = Path("/proc/sys/net/ipv4/ip_local_port_range")
+_MIN_PORT, _MAX_PORT = 10_000, 65_535
+_OUTGOING_RANGE_FILE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
 class PortTaken(errors.LociError):
     """Another process listens on the port."""
 
 
-def reserve_port(file: Path, asked: int | None = None, within: float = 2.0) -> int:
-    """Return the port asked for, else the one remembered in the file if free, else a new one.
+def reserve_port(file: Path, requested: int | None = None, within: float = 2.0) -> int:
+    """Return the requested port, else the port written in the file if it is free, else a new one.
 
-    The answer is remembered in the file. Raises PortTaken when the port asked for stays in use
-    for `within` seconds.
+    The port is then written to the file. Raises PortTaken if the requested port stays in use for
+    `within` seconds.
     """
-    if asked is not None:
-        wait_free(asked, within)
-    port = asked or _remembered(file) or pick_free_port()
+    if requested is not None:
+        wait_free(requested, within)
+    port = requested or _remembered(file) or pick_free_port()
     private_file.write(file, str(port))
     return port
 
@@ -47,7 +47,7 @@ def wait_free(port: int, within: float) -> None:
 def is_free(port: int) -> bool:
     """Tell whether a server could listen on the port now."""
     with socket.socket() as probe:
-        # As the stores do it: ports of connections that closed a moment ago do not count.
+        # As the servers do: a port of connections that were closed a moment ago counts as free.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((HOST, port))
@@ -57,8 +57,8 @@ def is_free(port: int) -> bool:
 
 
 def pick_free_port() -> int:
-    """Return a port that was free a moment ago, drawn at random so that two callers rarely meet."""
-    choices = _outside_outgoing()
+    """Return a free port, chosen at random so that two callers rarely choose the same."""
+    choices = _ports_outside_outgoing_range()
     while not is_free(port := secrets.choice(choices)):
         pass
     return port
@@ -72,11 +72,11 @@ def _remembered(file: Path) -> int | None:
     return port if is_free(port) else None
 
 
-def _outside_outgoing() -> range:
+def _ports_outside_outgoing_range() -> range:
     try:
-        low, high = map(int, _OUTGOING.read_text().split())
+        low, high = map(int, _OUTGOING_RANGE_FILE.read_text().split())
     except OSError:
         low, high = 32_768, 60_999
-    below, above = range(_LOWEST, low), range(high + 1, _HIGHEST + 1)
+    below, above = range(_MIN_PORT, low), range(high + 1, _MAX_PORT + 1)
     widest = max(below, above, key=len)
-    return widest if len(widest) > 0 else range(_LOWEST, _HIGHEST + 1)
+    return widest if len(widest) > 0 else range(_MIN_PORT, _MAX_PORT + 1)

@@ -1,8 +1,8 @@
-"""One child process: started in a session of its own, watched, and surely stopped.
+"""One child process: started in a session of its own, supervised, and stopped for certain.
 
-Its own session, because Ctrl-C goes to the whole group of the terminal: a store that died of it
-would be gone before the workers had handed in their work. Whoever starts a child stops it by its
-number, and then whatever is left of its process group.
+The session is needed because Ctrl-C signals the terminal's whole process group: a database that
+ended with it would be gone before the workers had released their jobs. The parent stops a child by
+its process id, and then the rest of the child's process group.
 """
 
 import os
@@ -17,18 +17,18 @@ from services.local import process_record
 from services.local.signals import Signals
 from shared.foundation import errors
 
-_LAST_LINES = 20
-_PAUSE = 0.02
+_LOG_TAIL_LINES = 20
+_POLL_SECONDS = 0.02
 
 
 class StartFailed(errors.LociError):
-    """A child did not come up; the message ends with the last lines of its log."""
+    """A child did not start; the message ends with the last lines of its log."""
 
 
 class Process:
-    """A child process with a log, a record on disk and at most one life at a time."""
+    """A child process with a log and a record on disk; at most one runs at a time."""
 
-    def __init__(  # one name for each thing a child has
+    def __init__(
         self,
         name: str,
         argv: Sequence[str],
@@ -50,19 +50,19 @@ class Process:
 
     @property
     def pid(self) -> int | None:
-        """The number of the child, None before the first start."""
+        """The child's process id, None before the first start."""
         return self._child.pid if self._child else None
 
     @property
     def alive(self) -> bool:
-        """Whether the child runs. The first look after its death also ends its group."""
+        """Whether the child runs. The first check after its end also kills the rest of its process group."""
         self._reap()
         return self._child is not None and self._child.returncode is None
 
     def start(self) -> None:
-        """Start the child and return at once. What a killed owner left under this record is stopped first.
+        """Start the child and return at once, after stopping a process that a killed owner left behind.
 
-        Raises StillOwned when the record's process belongs to another that is alive.
+        Raises StillOwned if the process of this record belongs to another owner that is alive.
         """
         process_record.stop_leftovers([self._record])
         with self._log.open("ab") as log:
@@ -79,19 +79,19 @@ class Process:
     def wait_until(self, ready: Callable[[], bool], within: float) -> None:
         """Wait for the condition.
 
-        Raises StartFailed when the child exits or `within` seconds pass, Stopped when asked to stop.
+        Raises StartFailed if the child exits or `within` seconds pass, and Stopped on a stop signal.
         """
         deadline = time.monotonic() + within
         while not ready():
             self._signals.check()
             if not self.alive:
-                raise self.failure(f"ended at once ({self._ending()})")
+                raise self.failure(f"ended at once ({self._describe_end()})")
             if time.monotonic() >= deadline:
                 raise self.failure(f"was not ready within {within:g} s")
-            time.sleep(_PAUSE)
+            time.sleep(_POLL_SECONDS)
 
     def run(self, within: float) -> None:
-        """Run the child to its end; raise StartFailed unless it ends well within `within` seconds."""
+        """Run the child to its end; raise StartFailed unless it exits with 0 within `within` seconds."""
         self.start()
         try:
             self._wait(within, until=lambda: self._signals.stopping)
@@ -99,20 +99,20 @@ class Process:
             if self.alive:
                 raise self.failure(f"was not done within {within:g} s")
             if self._child is not None and self._child.returncode != 0:
-                raise self.failure(f"failed ({self._ending()})")
+                raise self.failure(f"failed ({self._describe_end()})")
         finally:
             self.stop(within=2)
 
     def failure(self, what: str) -> StartFailed:
-        """Return the error that says what happened to the child and shows the end of its log."""
-        return StartFailed(f"{self.name} {what}. The end of {self._log}:\n{self._tail()}")
+        """Return an error that says what happened to the child and shows the end of its log."""
+        return StartFailed(f"{self.name} {what}. The end of {self._log}:\n{self._read_log_tail()}")
 
     def request_stop(self) -> None:
         """Send the stop signal and return at once."""
         self.signal(self._stop_signal)
 
     def stop(self, within: float) -> None:
-        """Ask the child to stop; kill it after `within` seconds, or at once when asked to hurry."""
+        """Send the stop signal; kill the child after `within` seconds, or on a second stop signal."""
         self.request_stop()
         self._wait(within, until=lambda: self._signals.force)
         self.kill()
@@ -121,39 +121,39 @@ class Process:
         """Kill the child and what is left of its process group."""
         self.signal(signal.SIGKILL)
         while self.alive:
-            time.sleep(_PAUSE)
+            time.sleep(_POLL_SECONDS)
         self._record.unlink(missing_ok=True)
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal to the child alone, if it lives."""
+        """Send a signal to the child alone, if it runs."""
         if self._child is not None and self.alive:
             os.kill(self._child.pid, number)
 
     def wait(self, within: float) -> bool:
-        """Wait at most `within` seconds for the child's end; tell whether it came."""
+        """Wait at most `within` seconds for the child to end; tell whether it has ended."""
         self._wait(within, until=lambda: False)
         return not self.alive
 
     def _wait(self, within: float, until: Callable[[], bool]) -> None:
         deadline = time.monotonic() + within
         while self.alive and time.monotonic() < deadline and not until():
-            time.sleep(_PAUSE)
+            time.sleep(_POLL_SECONDS)
 
     def _reap(self) -> None:
         if self._child is None or self._child.returncode is not None:
             return
-        # Looked at before it is reaped: until then nobody else can be given its number, so the
-        # group that is killed here is its own.
+        # WNOWAIT: the child is not reaped yet. Until it is, no other process can get its id, so the
+        # group that is killed here is certainly its own.
         with suppress(ChildProcessError):
             if os.waitid(os.P_PID, self._child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
                 return
             os.killpg(self._child.pid, signal.SIGKILL)
         self._child.poll()
 
-    def _ending(self) -> str:
+    def _describe_end(self) -> str:
         code = self._child.returncode if self._child else None
         return f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
 
-    def _tail(self) -> str:
-        lines = self._log.read_text(errors="replace").splitlines()[-_LAST_LINES:]
+    def _read_log_tail(self) -> str:
+        lines = self._log.read_text(errors="replace").splitlines()[-_LOG_TAIL_LINES:]
         return "\n".join(f"    {line}" for line in lines)

@@ -1,6 +1,6 @@
-"""The programs that a stack runs beside its stores: the same commands as in production.
+"""The programs that a stack runs in addition to its databases: the same commands as in production.
 
-A table handed to the stack, so that the stack's own tests can run small stand-ins.
+The stack gets them as a table, so that its tests can run small stand-ins instead.
 """
 
 import sys
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Program:
-    """One command; its log and record are called by its name."""
+    """One command. Its log and its process record have its name."""
 
     name: str
     argv: tuple[str, ...]
@@ -17,17 +17,17 @@ class Program:
 
 @dataclass(frozen=True)
 class Programs:
-    """What runs to its end before the rest (in order), the gateway, and what runs beside it."""
+    """Commands that run to their end before the rest, in order; the gateway; and those that run with it."""
 
     prepare: tuple[Program, ...]
     gateway: Program
     background: tuple[Program, ...]
 
 
-def loci(name: str, *words: str) -> Program:
-    """Return the program that runs `loci` with these words."""
-    # -P: a folder named `services` where the user stands must not be taken for ours.
-    return Program(name, (sys.executable, "-P", "-m", "services.cli", *words))
+def loci(name: str, *arguments: str) -> Program:
+    """Return the program that runs `loci` with these arguments."""
+    # -P: without it, Python would import a folder named `services` in the current directory.
+    return Program(name, (sys.executable, "-P", "-m", "services.cli", *arguments))
 
 
 LOCI = Programs(

@@ -1,7 +1,7 @@
-"""Being asked to stop: the first signal asks, the second hurries.
+"""Stop signals: the first asks the stack to stop, the second to stop without waiting.
 
-Handlers only count. Raising from a handler could hit between the birth of a child and the note of
-its number, and leave a process that nobody knows; so every wait looks at the count instead.
+The handlers only count, and every wait checks the count. A handler that raised could interrupt the
+code between the start of a child and the writing of its record, and leave a process without one.
 """
 
 import signal
@@ -18,19 +18,19 @@ class Stopped(errors.LociError):
 
 
 class Signals:
-    """How often this process was asked to stop. Nobody but `ask` counts."""
+    """How often this process was asked to stop."""
 
     def __init__(self) -> None:
         self._count = 0
 
     @property
     def stopping(self) -> bool:
-        """Whether a stop was asked for."""
+        """Whether this process was asked to stop."""
         return self._count > 0
 
     @property
     def force(self) -> bool:
-        """Whether it was asked for twice."""
+        """Whether this process was asked to stop twice, and so is not to wait any longer."""
         return self._count > 1
 
     def ask(self) -> None:
@@ -38,47 +38,47 @@ class Signals:
         self._count += 1
 
     def check(self) -> None:
-        """Raise Stopped once a stop was asked for."""
+        """Raise Stopped if this process was asked to stop."""
         if self.stopping:
             raise Stopped("stopped before it was ready")
 
 
 @contextmanager
 def counting(signals: Signals) -> Iterator[None]:
-    """Count SIGINT, SIGTERM and SIGHUP while the block runs, instead of dying of them."""
+    """Count SIGINT, SIGTERM and SIGHUP while the block runs, instead of ending the process."""
 
     def count(_number: int, _frame: FrameType | None) -> None:
         signals.ask()
 
-    with _handled(count):
+    with _handling(count):
         yield
 
 
 @contextmanager
 def interrupting() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP do what Ctrl-C does while the block runs: raise KeyboardInterrupt."""
+    """Raise KeyboardInterrupt on SIGTERM and SIGHUP while the block runs, as Ctrl-C does."""
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
-    with _handled(interrupt):
+    with _handling(interrupt):
         yield
 
 
 @contextmanager
-def _handled(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
-    # Only the main thread may set handlers; a stack in another thread is stopped by its block's end.
-    ours = _to_catch() if threading.current_thread() is threading.main_thread() else []
-    before = {number: signal.signal(number, handler) for number in ours}
+def _handling(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    # Only the main thread may set handlers. A stack in another thread is stopped by the end of its block.
+    numbers = _signals_to_catch() if threading.current_thread() is threading.main_thread() else []
+    previous_handlers = {number: signal.signal(number, handler) for number in numbers}
     try:
         yield
     finally:
-        for number, previous in before.items():
+        for number, previous in previous_handlers.items():
             signal.signal(number, previous)
 
 
-def _to_catch() -> list[signal.Signals]:
-    # SIGINT is caught even where it was ignored: a shell ignores it for every job it starts with `&`.
-    # An ignored SIGHUP, on the other hand, is the wish of whoever wrote `nohup`.
+def _signals_to_catch() -> list[signal.Signals]:
+    # SIGINT is caught even if it was ignored, because shells ignore it in every job started with `&`.
+    # An ignored SIGHUP stays ignored, because the user has started the stack with `nohup`.
     always = [signal.SIGINT, signal.SIGTERM]
     return always if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN else [*always, signal.SIGHUP]

@@ -1,12 +1,12 @@
-"""The whole of Loci on one machine: stores, gateway, workers, beat and Flower, started and watched.
+"""The whole of Loci on one machine: databases, gateway, workers, beat and Flower, started and supervised.
 
-    up        stores (those the environment does not name) → addresses.json → migrate → development
-              key → gateway, workers, beat, Flower → the gateway says ready
-    down      workers, beat, Flower → gateway → stores, in 25 s at most; a second signal hurries
+    start     databases (those without a URL in the environment) → addresses.json → migrate →
+              development key → gateway, workers, beat, Flower → the gateway is ready
+    stop      workers, beat, Flower → gateway → databases, in 25 s at most; a second signal kills
 
 Each child has a session of its own and a record on disk. A stack that was killed leaves its
 children running; the next one on the same data directory finds them by their records and stops
-them first. A failed start stops what it had started and shows the end of the log in question.
+them first. A start that fails stops what it has started and shows the end of the failed child's log.
 """
 
 import sys
@@ -26,17 +26,17 @@ from services.local.server import LocalServer
 from services.local.supervisor import Supervisor, Watched, supervise
 from shared.foundation import config, errors
 
-_PREPARED_WITHIN = 600.0  # seconds; a migration of a grown database takes its time
-_READY_WITHIN = 90.0
-# Together under 30 s, whatever hangs. Work that is cut off is taken up again by its lease.
-_GRACE_BESIDE, _GRACE_GATEWAY, _GRACE_STORES = 10.0, 5.0, 5.0
-_STORES: tuple[type[LocalServer], ...] = (Postgres, Redis, Qdrant)
-_ANYWHERE = {"0.0.0.0": ports.HOST, "::": "[::1]"}  # noqa: S104  # compared with, not bound to
+_PREPARE_SECONDS = 600.0  # a migration of a large database takes minutes
+_READY_SECONDS = 90.0
+# Together under 30 s, even if all hang. Jobs that are cut off are claimed again when their lease ends.
+_BACKGROUND_GRACE_SECONDS, _GATEWAY_GRACE_SECONDS, _SERVERS_GRACE_SECONDS = 10.0, 5.0, 5.0
+_SERVERS: tuple[type[LocalServer], ...] = (Postgres, Redis, Qdrant)
+_ANY_ADDRESS = {"0.0.0.0": ports.HOST, "::": "[::1]"}  # noqa: S104  # compared with, not bound to
 
 
 @dataclass(frozen=True)
 class Running:
-    """Where a running stack answers. `key` is the development key, all rights on tenant `default`."""
+    """The addresses of a running stack. `key` is the development key: all rights on tenant `default`."""
 
     url: str
     key: str
@@ -62,17 +62,17 @@ class Stack:
         self._commands = commands
         self._say = say or _say
         self._signals = signals.Signals()
-        self._stores: list[LocalServer] = []
+        self._servers: list[LocalServer] = []
         self._gateway: list[Process] = []
-        self._beside: list[Process] = []
+        self._background: list[Process] = []
 
     def run(self) -> int:
-        """Start all, print `ready <url>`, watch until SIGINT or SIGTERM, stop all; return the exit code."""
+        """Start all, print `ready <url>`, supervise until a stop signal, stop all; return the exit code."""
         with signals.counting(self._signals):
             try:
                 with self._started() as running:
                     self._announce(running)
-                    supervise(self._watches(), self._signals)
+                    supervise(self._supervisors(), self._signals)
                     self._say("stopping …")
             except signals.Stopped:
                 return 0
@@ -83,15 +83,16 @@ class Stack:
 
     @contextmanager
     def running(self) -> Iterator[Running]:
-        """Run the stack for the length of a block, watched by a thread. Raises what a start raises."""
+        """Run the stack during a block, supervised by a thread. Raises StartFailed, Conflict and so on."""
         with signals.interrupting(), self._started() as running:
-            watcher = threading.Thread(target=supervise, args=(self._watches(), self._signals), daemon=True)
-            watcher.start()
+            arguments = (self._supervisors(), self._signals)
+            supervision = threading.Thread(target=supervise, args=arguments, daemon=True)
+            supervision.start()
             try:
                 yield running
             finally:
                 self._signals.ask()
-                watcher.join()
+                supervision.join()
 
     @contextmanager
     def _started(self) -> Iterator[Running]:
@@ -99,7 +100,7 @@ class Stack:
             try:
                 self._files.stop_leftovers()
                 self._check_ports()
-                self._start_stores()
+                self._start_servers()
                 self._prepare()
                 self._start_programs()
                 yield self._running()
@@ -116,28 +117,28 @@ class Stack:
             except ports.PortTaken as error:
                 raise ports.PortTaken(f"{error}: set {variable} to a free one") from None
 
-    def _start_stores(self) -> None:
+    def _start_servers(self) -> None:
         urls: dict[str, str] = {}
-        for kind in _STORES:
-            if data_dir.is_external(f"{kind.name}_url"):
+        for server_class in _SERVERS:
+            name = server_class.name
+            if data_dir.is_external(f"{name}_url"):
                 continue
-            log = self._files.log(kind.name)
-            store = kind(self._files.root / kind.name, log=log, signals=self._signals)
-            self._stores.append(store)
-            urls[f"{kind.name}_url"] = store.start()
+            server = server_class(self._files.root / name, log=self._files.log(name), signals=self._signals)
+            self._servers.append(server)
+            urls[f"{name}_url"] = server.start()
         self._files.write_addresses(urls)
 
     def _prepare(self) -> None:
         for command in self._commands.prepare:
-            self._process(command).run(_PREPARED_WITHIN)
+            self._process(command).run(_PREPARE_SECONDS)
 
     def _start_programs(self) -> None:
         gateway = self._process(self._commands.gateway)
         self._gateway = [gateway]
-        self._beside = [self._process(command) for command in self._commands.background]
-        for process in (gateway, *self._beside):
+        self._background = [self._process(command) for command in self._commands.background]
+        for process in (gateway, *self._background):
             process.start()
-        gateway.wait_until(self._ready, _READY_WITHIN)
+        gateway.wait_until(self._is_ready, _READY_SECONDS)
 
     def _process(self, command: programs.Program) -> Process:
         return Process(
@@ -149,15 +150,15 @@ class Stack:
             signals=self._signals,
         )
 
-    def _ready(self) -> bool:
-        for process in self._beside:
+    def _is_ready(self) -> bool:
+        for process in self._background:
             if not process.alive:
                 raise process.failure("ended at once")
         return http_probe.responds_ok(self._host.strip("[]"), self._settings.port)
 
     @property
     def _host(self) -> str:
-        return _ANYWHERE.get(self._settings.host, self._settings.host)
+        return _ANY_ADDRESS.get(self._settings.host, self._settings.host)
 
     def _running(self) -> Running:
         password = None if data_dir.is_external("flower_password") else self._files.flower_password
@@ -172,23 +173,23 @@ class Stack:
         )
 
     def _announce(self, running: Running) -> None:
-        self._say(_block(running))
+        self._say(_format_addresses(running))
         with suppress(OSError):
             sys.stdout.write(f"ready {running.url}\n")
             sys.stdout.flush()
 
-    def _watches(self) -> list[Supervisor]:
-        watched: list[Watched] = [*self._stores, *self._gateway, *self._beside]
-        return [Supervisor(member, self._say) for member in watched]
+    def _supervisors(self) -> list[Supervisor]:
+        members: list[Watched] = [*self._servers, *self._gateway, *self._background]
+        return [Supervisor(member, self._say) for member in members]
 
     def _stop(self) -> None:
         with signals.counting(self._signals):
-            _stop_together(self._beside, _GRACE_BESIDE)
-            _stop_together(self._gateway, _GRACE_GATEWAY)
-            deadline = time.monotonic() + _GRACE_STORES
-            for store in reversed(self._stores):
-                store.stop(within=max(0.5, deadline - time.monotonic()))
-        # Without a stack its addresses are wrong: a command should say so, not time out.
+            _stop_together(self._background, _BACKGROUND_GRACE_SECONDS)
+            _stop_together(self._gateway, _GATEWAY_GRACE_SECONDS)
+            deadline = time.monotonic() + _SERVERS_GRACE_SECONDS
+            for server in reversed(self._servers):
+                server.stop(within=max(0.5, deadline - time.monotonic()))
+        # Without the file, a command says at once that no stack runs. With stale addresses it would time out.
         self._files.addresses.unlink(missing_ok=True)
 
 
@@ -200,9 +201,9 @@ def _stop_together(processes: list[Process], grace: float) -> None:
         process.stop(within=max(0.0, deadline - time.monotonic()))
 
 
-def _block(running: Running) -> str:
-    kept = running.flower_password_file
-    password = f"password in {kept}" if kept else "password as in LOCI_FLOWER_PASSWORD"
+def _format_addresses(running: Running) -> str:
+    file = running.flower_password_file
+    password = f"password in {file}" if file else "password as in LOCI_FLOWER_PASSWORD"
     return f"""
 Loci is running.
 
@@ -210,14 +211,14 @@ Loci is running.
   docs     {running.url}/docs
   Flower   {running.flower_url}  (user {running.flower_user}, {password})
   data     {running.data_dir}  (logs in {running.data_dir / "logs"})
-  key      {running.key}  (kept in {running.key_file})
+  key      {running.key}  (stored in {running.key_file})
 
 Ctrl-C stops everything.
 """
 
 
 def _say(line: str) -> None:
-    # The reader of our messages may be gone (`loci up | head`); the stack goes on.
+    # Whoever reads the messages may have ended (`loci up | head`); the stack goes on.
     with suppress(OSError):
         sys.stderr.write(f"{line}\n")
         sys.stderr.flush()

@@ -1,4 +1,7 @@
-"""Watching what was started: what dies is started again, a little later each time it dies young."""
+"""Restart servers and programs that have ended.
+
+The delay before a restart doubles with each early end, up to 30 seconds.
+"""
 
 import time
 from collections.abc import Callable
@@ -7,58 +10,58 @@ from typing import Protocol
 from services.local.signals import Signals, Stopped
 from shared.foundation import errors
 
-_FIRST_DELAY = 0.5  # seconds
-_LONGEST_DELAY = 30.0
-_GROWN_UP = 60.0  # a life this long forgets the deaths before it
+_FIRST_DELAY_SECONDS = 0.5
+_MAX_DELAY_SECONDS = 30.0
+_STABLE_SECONDS = 60.0  # after running this long, the next end counts as the first again
 
 
 class Watched(Protocol):
-    """Something that lives, dies, and can be started again: a store or a program."""
+    """What can be supervised: a local server or a program."""
 
     @property
     def name(self) -> str:
-        """What it is called in messages."""
+        """The name in messages."""
 
     @property
     def alive(self) -> bool:
         """Whether it runs."""
 
     def start(self) -> object:
-        """Start it, anew if it died."""
+        """Start it, again if it has ended."""
 
 
 class Supervisor:
-    """One watched thing and the deaths it had."""
+    """One supervised server or program and the number of its early ends."""
 
     def __init__(
-        self, watched: Watched, say: Callable[[str], None], first_delay: float = _FIRST_DELAY
+        self, watched: Watched, say: Callable[[str], None], first_delay: float = _FIRST_DELAY_SECONDS
     ) -> None:
         self._watched = watched
         self._say = say
         self._first_delay = first_delay
-        self._deaths = 0
-        self._born = time.monotonic()
-        self._due: float | None = None
+        self._early_ends = 0
+        self._started_at = time.monotonic()
+        self._restart_at: float | None = None
 
     def check(self) -> None:
-        """See whether it lives; note its death, or start it once its delay has passed."""
+        """Schedule a restart if it has ended, or start it again once the delay has passed."""
         now = time.monotonic()
         if self._watched.alive:
             return
-        if self._due is None:
-            self._note_death(now)
-        elif now >= self._due:
+        if self._restart_at is None:
+            self._schedule_restart(now)
+        elif now >= self._restart_at:
             self._start()
 
-    def _note_death(self, now: float) -> None:
-        self._deaths = 1 if now - self._born > _GROWN_UP else self._deaths + 1
-        delay = min(_LONGEST_DELAY, self._first_delay * 2 ** min(self._deaths - 1, 10))
-        self._due = now + delay
+    def _schedule_restart(self, now: float) -> None:
+        self._early_ends = 1 if now - self._started_at > _STABLE_SECONDS else self._early_ends + 1
+        delay = min(_MAX_DELAY_SECONDS, self._first_delay * 2 ** min(self._early_ends - 1, 10))
+        self._restart_at = now + delay
         self._say(f"{self._watched.name} died; it is started again in {delay:g} s")
 
     def _start(self) -> None:
-        self._due = None
-        self._born = time.monotonic()
+        self._restart_at = None
+        self._started_at = time.monotonic()
         try:
             self._watched.start()
         except Stopped:
@@ -69,9 +72,9 @@ class Supervisor:
             self._say(f"{self._watched.name} was started again")
 
 
-def supervise(things: list[Supervisor], signals: Signals, pause: float = 0.1) -> None:
-    """Look at each in turn until asked to stop."""
+def supervise(supervisors: list[Supervisor], signals: Signals, pause: float = 0.1) -> None:
+    """Let every supervisor check in turn, `pause` seconds apart, until this process is asked to stop."""
     while not signals.stopping:
-        for thing in things:
-            thing.check()
+        for supervisor in supervisors:
+            supervisor.check()
         time.sleep(pause)

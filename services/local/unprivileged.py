@@ -1,10 +1,11 @@
-"""How to run Postgres, which refuses to be root, when we are root.
+"""Run Postgres, which refuses to run as root, from a process of root.
 
-First choice: a user namespace in which our root is called `nobody`. Files stay root's own, so a
-data directory below a private folder of root works, and no account is made.
-Second choice, where that is forbidden (most containers) or where root's name alone does not open
-the folders (`sudo` in a private home): become `nobody` with the one capability that opens folders.
-The name must be in /etc/passwd, which `initdb` asks; a made-up number fails on a fresh machine.
+The first choice is a user namespace in which root is mapped to `nobody`. The files still belong to
+root, so a data directory below a private folder of root works, and no account is created.
+
+Most containers forbid namespaces, and inside one root may be unable to enter a folder (`sudo` in a
+private home). The second choice is to become `nobody` with the one capability that opens folders.
+The user must be in /etc/passwd, because `initdb` looks it up there.
 """
 
 import os
@@ -21,22 +22,22 @@ _CAPABILITY = "-all,+dac_override"
 def command_prefix(folder: Path, program: Path) -> list[str]:
     """Return the words to put before a command line of `program` that works in `folder`.
 
-    Empty unless we are root. Raises Misconfigured when there is no way.
+    The list is empty unless this process runs as root. Raises Misconfigured if neither way works.
     """
     if os.geteuid() != 0:
         return []
-    for words in (_namespace(), _account()):
-        if _works([*words, str(program), "--version"]) and _works([*words, "test", "-d", f"{folder}/."]):
-            return words
+    for prefix in (_namespace(), _account()):
+        if _works([*prefix, str(program), "--version"]) and _works([*prefix, "test", "-d", f"{folder}/."]):
+            return prefix
     raise errors.Misconfigured(
-        "Postgres does not run as root, and neither unshare nor setpriv can lower our rights here:"
+        "Postgres does not run as root, and neither unshare nor setpriv can lower the rights here:"
         " start Loci as another user, or set LOCI_POSTGRES_URL"
     )
 
 
-def change_owner(folder: Path, words: list[str]) -> None:
-    """Give the folder and all in it to the user that the prefix runs as."""
-    owner = pwd.getpwnam(_NAME).pw_uid if words and words == _account() else os.geteuid()
+def change_owner(folder: Path, prefix: list[str]) -> None:
+    """Make the user that the prefix switches to the owner of the folder and all its content."""
+    owner = pwd.getpwnam(_NAME).pw_uid if prefix and prefix == _account() else os.geteuid()
     if folder.stat().st_uid == owner:
         return
     for parent, folders, files in os.walk(folder):
@@ -54,7 +55,7 @@ def _account() -> list[str]:
     return [
         *("setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"),
         *(f"--inh-caps={_CAPABILITY}", f"--ambient-caps={_CAPABILITY}"),
-        # Without this bit access(2), by which Postgres looks for its own files, ignores the capability.
+        # Without this bit, access(2) ignores the capability. Postgres looks for its own files with it.
         "--securebits=+no_setuid_fixup",
     ]
 

@@ -1,5 +1,5 @@
-"""A local embedding model behind the protocol that Loci speaks to every other one.
+"""A local embedding model behind the HTTP protocol of hosted models.
 
-A server of its own and not a library call, so that there is one way to ask for a vector: demo,
-benchmarks and closed networks run the same client code, time-outs and failures as a hosted model.
+It is a server and not a library call, so that there is one way to get an embedding. The demo, the
+benchmarks and closed networks then use the same client code, time-outs and failures as a hosted model.
 """

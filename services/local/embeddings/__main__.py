@@ -1,4 +1,4 @@
-"""`python -m services.local.embeddings`: the server without the rest of the command line."""
+"""Run the server without the rest of the command line: `python -m services.local.embeddings`."""
 
 from pathlib import Path
 from typing import Annotated
@@ -10,7 +10,7 @@ from shared.foundation import errors
 
 
 def main(
-    port: Annotated[int, typer.Option(help="0 takes a free port.")] = 8701,
+    port: Annotated[int, typer.Option(help="0 chooses a free port.")] = 8701,
     model: Annotated[Path | None, typer.Option(help="A model folder in Hugging Face layout.")] = None,
     host: str = "127.0.0.1",
 ) -> None:

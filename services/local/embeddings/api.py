@@ -1,8 +1,8 @@
-"""The OpenAI-compatible face of an encoder: `/v1/embeddings`, `/v1/models`, `/healthz`.
+"""The OpenAI-compatible API of an encoder: `/v1/embeddings`, `/v1/models`, `/healthz`.
 
-Whatever this model cannot do (other models, other dimensions, token ids of a foreign vocabulary)
-is refused in OpenAI's words, never ignored: a client that believes it got 1536 dimensions stores
-vectors that have to be thrown away later.
+What this model cannot do (other models, other dimensions, token ids as input) is refused with
+OpenAI's error format and never ignored. A client that wrongly believed it had received 1536
+dimensions would store embeddings that have to be deleted later.
 """
 
 import base64
@@ -26,7 +26,7 @@ Text = Annotated[str, StringConstraints(min_length=1)]
 
 
 class EmbeddingRequest(BaseModel):
-    """The body of a request for vectors. Unknown fields are ignored, as OpenAI's clients expect."""
+    """The body of a request for embeddings. Unknown fields are ignored, as OpenAI's clients expect."""
 
     input: Text | Annotated[list[Text], Field(min_length=1, max_length=MAX_TEXTS)]
     model: str
@@ -40,7 +40,7 @@ class EmbeddingRequest(BaseModel):
 
 
 class RequestError(Exception):
-    """The request cannot be answered; says why in OpenAI's terms."""
+    """The request cannot be served; carries the fields of an OpenAI error."""
 
     def __init__(self, message: str, param: str | None, status: int = 400, code: str | None = None) -> None:
         super().__init__(message)
@@ -50,14 +50,18 @@ class RequestError(Exception):
 
 
 def create_app(encoder: Encoder) -> Starlette:
-    """Return the application that answers with `encoder`'s vectors."""
+    """Return the application that serves the encoder's embeddings."""
     app = Starlette(
         routes=[
             Route("/v1/embeddings", _embeddings, methods=["POST"]),
             Route("/v1/models", _models),
             Route("/healthz", _healthz),
         ],
-        exception_handlers={RequestError: _refused, HTTPException: _http_error, Exception: _crashed},
+        exception_handlers={
+            RequestError: _request_error,
+            HTTPException: _http_error,
+            Exception: _unexpected_error,
+        },
     )
     app.state.encoder = encoder
     return app
@@ -65,11 +69,15 @@ def create_app(encoder: Encoder) -> Starlette:
 
 async def _embeddings(request: Request) -> Response:
     encoder: Encoder = request.app.state.encoder
-    question = _parse(await _body(request))
-    if question.model.rsplit("/")[-1] != encoder.model.name:
-        message = f"The model '{question.model}' does not exist; served is '{encoder.model.name}'."
+    embedding_request = _parse(await _body(request))
+    if embedding_request.model.rsplit("/")[-1] != encoder.model.name:
+        message = f"The model '{embedding_request.model}' does not exist; served is '{encoder.model.name}'."
         raise RequestError(message, "model", 404, "model_not_found")
-    return _json(_answer(question, encoder.model.name, await encoder.encode(question.texts)))
+    return _json(
+        _embedding_response(
+            embedding_request, encoder.model.name, await encoder.encode(embedding_request.texts)
+        )
+    )
 
 
 async def _body(request: Request) -> bytes:
@@ -87,16 +95,16 @@ def _parse(body: bytes) -> EmbeddingRequest:
     except orjson.JSONDecodeError as error:
         raise RequestError(f"The body is not valid JSON: {error}", None) from None
     except ValidationError as error:
-        fault = error.errors()[0]
-        param = str(fault["loc"][0]) if fault["loc"] else None
+        first_error = error.errors()[0]
+        param = str(first_error["loc"][0]) if first_error["loc"] else None
         if param == "dimensions":
             raise RequestError("This model does not support specifying dimensions.", param) from None
-        raise RequestError(f"'{param or 'body'}' is invalid: {fault['msg']}", param) from None
+        raise RequestError(f"'{param or 'body'}' is invalid: {first_error['msg']}", param) from None
 
 
-def _answer(question: EmbeddingRequest, model: str, encoded: Encoded) -> dict[str, Any]:
-    as_text = question.encoding_format == "base64"
-    vectors = [_base64(vector) for vector in encoded.vectors] if as_text else encoded.vectors
+def _embedding_response(embedding_request: EmbeddingRequest, model: str, encoded: Encoded) -> dict[str, Any]:
+    is_base64 = embedding_request.encoding_format == "base64"
+    vectors = [_base64(vector) for vector in encoded.vectors] if is_base64 else encoded.vectors
     return {
         "object": "list",
         "data": [
@@ -121,7 +129,7 @@ async def _healthz(request: Request) -> Response:
     return _json({"status": "ok", "model": model.name, "dimension": model.dimension})
 
 
-async def _refused(_: Request, error: Exception) -> Response:
+async def _request_error(_: Request, error: Exception) -> Response:
     assert isinstance(error, RequestError)
     return _error(error.status, str(error), error.param, error.code)
 
@@ -131,7 +139,7 @@ async def _http_error(request: Request, error: Exception) -> Response:
     return _error(error.status_code, f"{error.detail}: {request.method} {request.url.path}", None, None)
 
 
-async def _crashed(_: Request, __: Exception) -> Response:
+async def _unexpected_error(_: Request, __: Exception) -> Response:
     return _error(500, "The server failed to answer.", None, None)
 
 

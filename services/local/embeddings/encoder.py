@@ -1,14 +1,14 @@
-"""Texts in, vectors out: tokenizer and ONNX session behind one async call.
+"""Compute the embeddings of texts: tokenizer and ONNX session behind one asynchronous call.
 
-Threads: one inference thread per core, each with a single-threaded session run. One operator
-spread over two cores measured no faster on batches, and its spinning threads slow the rest of the
-stack that shares the machine.
+Threads: one inference thread per core, each running the session single-threaded. Spreading one
+operator over two cores was measured to be no faster for batches, and its spinning threads slow
+down the other processes on the machine.
 
-Fairness: a request keeps at most one batch per core in flight and a batch is small, so a query
-that arrives behind a bulk load waits for one batch, not for the whole load.
+Fairness: a request runs at most one batch per core at a time, and batches are small. So a query
+that arrives during a bulk request waits for one batch and not for the whole request.
 
-Texts are sorted by length before they are cut into batches, since every text is padded to the
-longest of its batch; the answer is in the order of the question.
+Texts are sorted by length before they are divided into batches, because every text is padded to
+the longest of its batch. The result is in the order of the request.
 """
 
 import asyncio
@@ -29,46 +29,46 @@ from services.local.embeddings.graph import Array
 from services.local.embeddings.model import Model
 from shared.foundation.atomic_file import write_atomically
 
-# Tokens of a batch, padding included. Larger measured no faster and makes a query wait longer.
+# Tokens of a batch, with padding. Larger batches were no faster, and a query waits longer for them.
 BATCH_TOKENS = 512
 
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """Vectors [texts, dimension], each of length 1, and the tokens that were read to make them."""
+    """Vectors [texts, dimension], each of length 1, and the number of tokens that were read."""
 
     vectors: Array
     tokens: int
 
 
 class Encoder:
-    """A loaded model. Made once per process; `encode` may be called concurrently from one loop."""
+    """A loaded model, created once per process. Tasks of one event loop may call `encode` concurrently."""
 
     def __init__(self, model: Model, cache: Path, threads: int | None = None) -> None:
         self.model = model
         self._threads = threads or os.cpu_count() or 1
         self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="encoder")
-        self._tokenizer = _tokenizer(model)
-        self._session = _session(_cached_graph(model, cache))
+        self._tokenizer = _load_tokenizer(model)
+        self._session = _open_session(_graph_file(model, cache))
 
     async def encode(self, texts: Sequence[str]) -> Encoded:
-        """Return one vector per text, in order. What is beyond `max_tokens` of a text is not read."""
+        """Return one vector per text, in order. A text is cut after `max_tokens` tokens."""
         loop = asyncio.get_running_loop()
         ids = await loop.run_in_executor(self._pool, self._tokenize, texts)
         vectors = np.empty((len(ids), self.model.dimension), np.float32)
         batches = cut_batches([len(row) for row in ids])
 
-        async def work(lane: Sequence[list[int]]) -> None:
+        async def run(lane: Sequence[list[int]]) -> None:
             for rows in lane:
                 vectors[rows] = await loop.run_in_executor(
                     self._pool, self._infer, [ids[row] for row in rows]
                 )
 
-        await asyncio.gather(*(work(batches[first :: self._threads]) for first in range(self._threads)))
+        await asyncio.gather(*(run(batches[first :: self._threads]) for first in range(self._threads)))
         return Encoded(vectors, sum(map(len, ids)))
 
     def close(self) -> None:
-        """Let the running batches end and stop the threads."""
+        """Wait for the running batches and stop the threads."""
         self._pool.shutdown(cancel_futures=True)
 
     def _tokenize(self, texts: Sequence[str]) -> list[list[int]]:
@@ -85,9 +85,9 @@ class Encoder:
 
 
 def cut_batches(lengths: Sequence[int], budget: int = BATCH_TOKENS) -> list[list[int]]:
-    """Return the rows in batches of like length, longest first, each within `budget` when padded.
+    """Return row numbers in batches of similar length, each within `budget` tokens with padding.
 
-    Longest first, so that the last batches to run are the cheap ones and no core idles for long.
+    The longest come first, so that the last batches are cheap ones and no core is idle for long.
     """
     batches: list[list[int]] = []
     longest = 0
@@ -100,16 +100,16 @@ def cut_batches(lengths: Sequence[int], budget: int = BATCH_TOKENS) -> list[list
     return batches
 
 
-def _tokenizer(model: Model) -> Tokenizer:
-    """Load the tokenizer with the model's own limit: the file's padding and limit are for training."""
+def _load_tokenizer(model: Model) -> Tokenizer:
+    """Load the tokenizer with the model's limit, because the file's padding and limit are for training."""
     tokenizer = Tokenizer.from_file(str(model.tokenizer))
     tokenizer.no_padding()
     tokenizer.enable_truncation(model.max_tokens)
     return tokenizer
 
 
-def _cached_graph(model: Model, cache: Path) -> Path:
-    """Return the graph's file, built on first use; its name says what it was built from."""
+def _graph_file(model: Model, cache: Path) -> Path:
+    """Return the graph's file, and build it on first use. The name contains a digest of its sources."""
     with model.weights.open("rb") as weights:
         source = sha256(f"{graph.GRAPH_VERSION} {model.layers} {model.heads} {model.epsilon} ".encode())
         for block in iter(lambda: weights.read(1 << 20), b""):
@@ -121,7 +121,7 @@ def _cached_graph(model: Model, cache: Path) -> Path:
     return file
 
 
-def _session(file: Path) -> onnxruntime.InferenceSession:
+def _open_session(file: Path) -> onnxruntime.InferenceSession:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1

@@ -1,15 +1,15 @@
-"""A BERT sentence encoder as an ONNX graph, built from its tensors.
+"""Build a BERT sentence encoder as an ONNX graph from its tensors.
 
-Why built here: an exported graph would have to be downloaded or made with torch (300 MB more in
-memory, three times slower per query on a CPU). The architecture is thirty lines of standard
-operators, and the tests compare it with a plain numpy implementation.
+The graph is built here because an exported one would have to be downloaded, or made with torch
+(300 MB more memory, and three times slower per query on a CPU). The architecture is about thirty
+lines of standard operators, and the tests compare it with a plain numpy implementation.
 
-Three things are folded into the constants, once, instead of being computed for every text: the
-query's 1/sqrt(d) scale, the query, key and value projections side by side in one matrix, and the
-token-type embedding (always type 0 here) in the positions.
+Three computations are done once, in the constants, instead of for every text. The query's
+1/sqrt(d) scale is in its weights. The query, key and value projections are one matrix. The
+token-type embedding (always type 0 here) is added to the position embeddings.
 
-Inputs `ids` and `mask`: int64 [batch, tokens]. Output `vectors`: float32 [batch, dimension],
-mean of the unmasked tokens, of length 1.
+The inputs `ids` and `mask` are int64 [batch, tokens]. The output `vectors` is float32 [batch,
+dimension]: the mean of the unmasked tokens, scaled to length 1.
 """
 
 from collections.abc import Mapping
@@ -24,16 +24,16 @@ from services.local.embeddings.model import Model
 
 Array = NDArray[np.float32]
 
-# In the name of every cached graph: raise it when this file changes what it builds.
+# Part of every cached graph's name. Increase it with every change to the graph that is built here.
 GRAPH_VERSION = 1
-# The oldest pair that has all operators used here (Gelu came with opset 20).
+# The oldest versions that have all operators used here (Gelu came with opset 20).
 _OPSET = 20
 _IR_VERSION = 10
-_MASKED = -10_000.0
+_MASK_SCORE = -10_000.0
 
 
 def build(model: Model, weights: Mapping[str, Array]) -> ModelProto:
-    """Return the checked graph of `model`; raise KeyError naming a tensor that is missing."""
+    """Return the checked graph of `model`; raise KeyError with the name of a missing tensor."""
     draft = _Draft(model, weights)
     state = _embeddings(draft)
     bias = _attention_bias(draft)
@@ -44,7 +44,7 @@ def build(model: Model, weights: Mapping[str, Array]) -> ModelProto:
 
 
 class _Draft:
-    """A graph being written: each call adds one node and returns the name of its output."""
+    """A graph under construction: each call adds one node and returns the name of its output."""
 
     def __init__(self, model: Model, weights: Mapping[str, Array]) -> None:
         self.model = model
@@ -112,10 +112,12 @@ def _embeddings(draft: _Draft) -> str:
 
 
 def _attention_bias(draft: _Draft) -> str:
-    """Return what is added to the scores [batch, heads, tokens, tokens]: far below zero for padding."""
+    """Return a term for the scores [batch, heads, tokens, tokens]: a large negative number for padding."""
     mask = draft.node("Cast", "mask", to=TensorProto.FLOAT)
     padding = draft.node("Sub", draft.scalar(1), mask)
-    return draft.node("Unsqueeze", draft.node("Mul", padding, draft.scalar(_MASKED)), draft.integers(1, 2))
+    return draft.node(
+        "Unsqueeze", draft.node("Mul", padding, draft.scalar(_MASK_SCORE)), draft.integers(1, 2)
+    )
 
 
 def _layer(draft: _Draft, state: str, bias: str, prefix: str) -> str:
@@ -152,7 +154,7 @@ def _heads(draft: _Draft, value: str, order: list[int]) -> str:
 
 
 def _pool(draft: _Draft, state: str) -> None:
-    """Average the real tokens and scale to length 1; dividing by 0 is kept out as in the original."""
+    """Average the unmasked tokens and scale to length 1; guard against division by 0 as the original does."""
     axis = draft.integers(1)
     mask = draft.node("Unsqueeze", draft.node("Cast", "mask", to=TensorProto.FLOAT), draft.integers(2))
     total = draft.node("ReduceSum", draft.node("Mul", state, mask), axis, keepdims=0)

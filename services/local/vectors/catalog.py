@@ -1,8 +1,8 @@
-"""Which collections exist, where they lie, and which aliases point to them.
+"""The list of collections, their folders, and the aliases that point to them.
 
-One JSON file, replaced as a whole: after a crash it is the old one or the new one. A collection's
-folder is a number that is never used twice, so a name is never part of a path, and a folder that
-the file does not name is the rest of an interrupted create or delete.
+It is one JSON file that is replaced as a whole, so after a crash it is the old or the new one. A
+collection's folder is a number that is never reused, so a name is never part of a path. A folder
+that is not in the file was left by an interrupted creation or deletion, and is removed.
 """
 
 import fcntl
@@ -28,16 +28,16 @@ _ACTIONS = {
 
 
 class Catalog:
-    """The open collections of one data directory, which no other process may hold meanwhile."""
+    """The open collections of one data directory, which is locked against other processes."""
 
     def __init__(self, root: Path) -> None:
-        """Open everything; raise Conflict when another process holds the directory."""
+        """Open all collections; raise Conflict if another process has locked the directory."""
         root.mkdir(parents=True, exist_ok=True)
-        self._lock = _hold(root / "lock")
+        self._lock = _lock_file(root / "lock")
         self._file = root / "catalog.json"
         self._folders = root / "collections"
         self._state = _read(self._file)
-        self._clear_leftovers()
+        self._delete_leftovers()
         self._open = {
             name: _load(name, self._folders / entry["folder"], entry["schema"])
             for name, entry in self._state["collections"].items()
@@ -61,11 +61,11 @@ class Catalog:
         """Return the collection with this name or alias; raise NotFound."""
         collection = self._open.get(self._state["aliases"].get(name, name))
         if collection is None:
-            raise _unknown(name)
+            raise _no_collection(name)
         return collection
 
     def create(self, name: str, body: Any) -> bool:
-        """Make a collection; raise Conflict when the name is taken."""
+        """Create a collection; raise Conflict if the name is in use."""
         if not _NAME.fullmatch(name):
             raise errors.Invalid("name", 'must have 1 to 255 characters, none of <>:"/\\|?*')
         if name in self._open:
@@ -82,7 +82,7 @@ class Catalog:
         return True
 
     def delete(self, name: str) -> bool:
-        """Delete a collection and the aliases on it; False when there is none of this name."""
+        """Delete a collection and its aliases; return False if there is no collection of this name."""
         if name not in self._open:
             return False
         collections = dict(self._state["collections"])
@@ -103,38 +103,38 @@ class Catalog:
         }
 
     def change_aliases(self, body: Any) -> bool:
-        """Apply all actions or, when one is refused, none. Raises NotFound, Conflict, Invalid."""
+        """Apply all actions, or none if one is refused. Raises NotFound, Conflict or Invalid."""
         actions = shape.mapping(body, "body", ("actions",), required=("actions",))["actions"]
         aliases = dict(self._state["aliases"])
         for i, action in enumerate(shape.items(actions, "actions")):
-            self._change(aliases, action, f"actions[{i}]")
+            self._apply_action(aliases, action, f"actions[{i}]")
         self._save(aliases=aliases)
         return True
 
     def close(self) -> None:
-        """Close every collection, which saves it."""
+        """Save and close every collection."""
         for collection in self.collections:
             collection.close()
         self._lock.close()
 
-    def _change(self, aliases: dict[str, str], value: Any, at: str) -> None:
+    def _apply_action(self, aliases: dict[str, str], value: Any, at: str) -> None:
         action = shape.mapping(value, at, _ACTIONS)
         if len(action) != 1:
             shape.refuse(at, f"must carry exactly one of {', '.join(_ACTIONS)}")
         (kind, fields), *_ = action.items()
         keys = _ACTIONS[kind]
-        given = shape.mapping(fields, f"{at}.{kind}", keys, required=keys)
-        names = [shape.text(given[key], f"{at}.{key}") for key in keys]
+        arguments = shape.mapping(fields, f"{at}.{kind}", keys, required=keys)
+        names = [shape.text(arguments[key], f"{at}.{key}") for key in keys]
         if kind == "delete_alias":
             aliases.pop(names[0], None)
         elif kind == "create_alias":
-            self._point(aliases, alias=names[1], target=names[0])
+            self._set_alias(aliases, alias=names[1], target=names[0])
         else:
-            self._point(aliases, alias=names[1], target=_taken(aliases, names[0]))
+            self._set_alias(aliases, alias=names[1], target=_remove_alias(aliases, names[0]))
 
-    def _point(self, aliases: dict[str, str], alias: str, target: str) -> None:
+    def _set_alias(self, aliases: dict[str, str], alias: str, target: str) -> None:
         if target not in self._open:
-            raise _unknown(target)
+            raise _no_collection(target)
         if alias in self._open:
             raise errors.Conflict(f"Wrong input: Collection `{alias}` already exists!")
         aliases[alias] = target
@@ -144,15 +144,15 @@ class Catalog:
         _replace(self._file, orjson.dumps(state))
         self._state = state
 
-    def _clear_leftovers(self) -> None:
+    def _delete_leftovers(self) -> None:
         self._folders.mkdir(exist_ok=True)
-        known = {entry["folder"] for entry in self._state["collections"].values()}
+        folder_names = {entry["folder"] for entry in self._state["collections"].values()}
         for folder in self._folders.iterdir():
-            if folder.name not in known:
+            if folder.name not in folder_names:
                 shutil.rmtree(folder)
 
 
-def _hold(path: Path) -> Any:
+def _lock_file(path: Path) -> Any:
     lock = path.open("a")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -189,11 +189,11 @@ def _without(aliases: dict[str, str], target: str) -> dict[str, str]:
     return {alias: name for alias, name in aliases.items() if name != target}
 
 
-def _taken(aliases: dict[str, str], alias: str) -> str:
+def _remove_alias(aliases: dict[str, str], alias: str) -> str:
     if alias not in aliases:
         raise errors.NotFound(f"Not found: Alias {alias} does not exists!")
     return aliases.pop(alias)
 
 
-def _unknown(name: str) -> errors.NotFound:
+def _no_collection(name: str) -> errors.NotFound:
     return errors.NotFound(f"Not found: Collection `{name}` doesn't exist!")

@@ -1,6 +1,6 @@
 """A collection: one shard of the engine in one folder.
 
-Every call runs to its end before the next one starts (see the package), so nothing is locked.
+Calls never overlap, because the server runs on one thread, so there are no locks.
 """
 
 from pathlib import Path
@@ -14,35 +14,35 @@ from services.local.vectors.writes import Write
 
 
 class Collection:
-    """An open shard and the schema it was made with."""
+    """An open shard and the schema it was created with."""
 
     def __init__(self, shard: edge.EdgeShard, definition: dict[str, Any]) -> None:
         self._shard = shard
         self._definition = definition
         self.unsaved = 0
-        self._untidy = True
+        self._may_need_tidying = True
 
     @classmethod
     def create(cls, folder: Path, definition: dict[str, Any]) -> "Collection":
-        """Make an empty collection in a new folder."""
+        """Create an empty collection in a new folder."""
         folder.mkdir(parents=True)
         with refused("body"):
             return cls(edge.EdgeShard.create(str(folder), schema.engine_config(definition)), definition)
 
     @classmethod
     def load(cls, folder: Path, definition: dict[str, Any]) -> "Collection":
-        """Open a collection; what was acknowledged and not yet saved is read from the engine's log."""
+        """Open a collection; acknowledged writes that were not saved yet are read from the engine's log."""
         collection = cls(edge.EdgeShard.load(str(folder)), definition)
         collection.tidy()
         return collection
 
     def write(self, write: Write) -> dict[str, Any]:
-        """Apply a change; it survives the death of this process. Raises NotFound, Invalid.
+        """Apply a change so that it survives the end of this process. Raises NotFound or Invalid.
 
-        Of several points the ones before a missing one are changed, as on the server.
+        If one of several points is missing, those before it are changed, as on a Qdrant server.
         """
         self.unsaved += write.point_count
-        self._untidy = True
+        self._may_need_tidying = True
         with refused("body"):
             self._shard.update(write.operation)
         return {"status": "completed"}
@@ -53,27 +53,29 @@ class Collection:
             return {"points": [points.scored(hit) for hit in self._shard.query(request)]}
 
     def search_batch(self, requests: list[edge.QueryRequest]) -> list[dict[str, Any]]:
-        """Return the hits of several searches, in their order."""
+        """Return the hits of several searches, in the order of the requests."""
         with refused("searches"):
-            answers = self._shard.query_batch(edge.QueryBatchRequest(queries=requests))
-        return [{"points": [points.scored(hit) for hit in hits]} for hits in answers]
+            hits_by_request = self._shard.query_batch(edge.QueryBatchRequest(queries=requests))
+        return [{"points": [points.scored(hit) for hit in hits]} for hits in hits_by_request]
 
     def scroll(self, request: edge.ScrollRequest) -> dict[str, Any]:
-        """Return a page of points and the id where the next one starts."""
+        """Return a page of points and the id at which the next page starts."""
         with refused("scroll"):
-            found, following = self._shard.scroll(request)
-        return {"points": [points.record(point) for point in found], "next_page_offset": following}
+            page, next_offset = self._shard.scroll(request)
+        return {"points": [points.record(point) for point in page], "next_page_offset": next_offset}
 
     def count(self, request: edge.CountRequest) -> dict[str, int]:
         """Return the number of points."""
         with refused("count"):
             return {"count": self._shard.count(request)}
 
-    def retrieve(self, wanted: queries.Retrieval) -> list[dict[str, Any]]:
-        """Return the points that exist of those asked for."""
+    def retrieve(self, retrieval: queries.Retrieval) -> list[dict[str, Any]]:
+        """Return the requested points that exist."""
         with refused("ids"):
-            found = self._shard.retrieve(list(wanted.ids), wanted.with_payload, wanted.with_vector)
-        return [points.record(point) for point in found]
+            existing = self._shard.retrieve(
+                list(retrieval.ids), retrieval.with_payload, retrieval.with_vector
+            )
+        return [points.record(point) for point in existing]
 
     def info(self) -> dict[str, Any]:
         """Return the collection's description."""
@@ -84,28 +86,28 @@ class Collection:
             "indexed_vectors_count": 0,
             "points_count": info.points_count,
             "segments_count": info.segments_count,
-            "config": _described(self._definition),
-            "payload_schema": {name: _index(index) for name, index in info.payload_schema.items()},
+            "config": _describe_config(self._definition),
+            "payload_schema": {name: _describe_index(index) for name, index in info.payload_schema.items()},
         }
 
     def save(self) -> None:
-        """Force everything to the disk; 0.2 to 0.7 s at 100 000 points."""
+        """Sync all writes to disk. Takes 0.2 to 0.7 s with 100 000 points."""
         self._shard.flush()
         self.unsaved = 0
 
     def tidy(self) -> None:
-        """Drop the remains of deleted points once they are a fifth of all; up to 3 s at 100 000 points."""
-        if self._untidy and self._shard.optimize():
-            # The engine lets go of the old files when it saves.
+        """Free the space of deleted points if they are a fifth of all; up to 3 s with 100 000 points."""
+        if self._may_need_tidying and self._shard.optimize():
+            # The engine closes the old files when it saves.
             self.save()
-        self._untidy = False
+        self._may_need_tidying = False
 
     def close(self) -> None:
-        """Save and let go of the files."""
+        """Save and close the files."""
         self._shard.close()
 
 
-def _described(definition: dict[str, Any]) -> dict[str, Any]:
+def _describe_config(definition: dict[str, Any]) -> dict[str, Any]:
     return {
         "params": {**definition, "shard_number": 1, "replication_factor": 1, "on_disk_payload": True},
         "hnsw_config": {"m": 0, "ef_construct": 100, "full_scan_threshold": 10_000},
@@ -113,9 +115,9 @@ def _described(definition: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _index(index: "edge.PayloadIndexInfo") -> dict[str, Any]:
+def _describe_index(index: "edge.PayloadIndexInfo") -> dict[str, Any]:
     kind = str(index.data_type).rpartition(".")[2].lower()
-    described: dict[str, Any] = {"data_type": kind, "points": index.points}
+    description: dict[str, Any] = {"data_type": kind, "points": index.points}
     if getattr(index.params, "is_tenant", None):
-        described["params"] = {"type": kind, "is_tenant": True}
-    return described
+        description["params"] = {"type": kind, "is_tenant": True}
+    return description

@@ -1,4 +1,4 @@
-"""Filters: Qdrant's JSON as the engine's conditions."""
+"""Parse Qdrant's JSON filters into the engine's conditions."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,16 +14,16 @@ _BOUNDS = ("gt", "gte", "lt", "lte")
 
 
 def read_optional(value: Any, at: str) -> edge.Filter | None:
-    """Return the filter, None where there is none."""
+    """Return the filter, or None if `value` is None."""
     return None if value is None else read(value, at)
 
 
 def read(value: Any, at: str) -> edge.Filter:
-    """Return the filter; raise Invalid for what this store cannot tell apart."""
+    """Return the filter; raise Invalid for conditions that this server does not support."""
     fields = shape.mapping(value, at, (*_CLAUSES, "min_should"))
     clauses = {name: _conditions(fields[name], f"{at}.{name}") for name in _CLAUSES if name in fields}
-    least = _min_should(fields["min_should"], f"{at}.min_should") if "min_should" in fields else None
-    return edge.Filter(**clauses, min_should=least)
+    min_should = _min_should(fields["min_should"], f"{at}.min_should") if "min_should" in fields else None
+    return edge.Filter(**clauses, min_should=min_should)
 
 
 def _conditions(value: Any, at: str) -> list[Any]:
@@ -69,16 +69,16 @@ def _match(value: Any, at: str) -> Any:
     fields = shape.mapping(value, at, ("value", "any", "except"))
     if len(fields) != 1:
         shape.refuse(at, "must carry exactly one of value, any, except")
-    (kind, wanted), *_ = fields.items()
+    (kind, operand), *_ = fields.items()
     with refused(at):
         if kind == "value":
-            return edge.MatchValue(_value(wanted, at))
-        return {"any": edge.MatchAny, "except": edge.MatchExcept}[kind](_values(wanted, f"{at}.{kind}"))
+            return edge.MatchValue(_value(operand, at))
+        return {"any": edge.MatchAny, "except": edge.MatchExcept}[kind](_values(operand, f"{at}.{kind}"))
 
 
 def _value(value: Any, at: str) -> Any:
-    # The engine's binding takes Python's True for the number 1, which matches no boolean in a
-    # payload; numpy's boolean is the one that it takes for a boolean.
+    # The engine's Python binding reads True as the number 1, which matches no boolean in a payload.
+    # It reads numpy's boolean as a boolean.
     if isinstance(value, bool):
         return np.bool_(value)
     return (
@@ -89,10 +89,10 @@ def _value(value: Any, at: str) -> Any:
 
 
 def _values(value: Any, at: str) -> list[Any]:
-    wanted = shape.items(value, at)
-    if all(isinstance(item, str) for item in wanted):
-        return wanted
-    return [shape.whole(item, f"{at}[{i}]", least=-(2**63)) for i, item in enumerate(wanted)]
+    values = shape.items(value, at)
+    if all(isinstance(item, str) for item in values):
+        return values
+    return [shape.whole(item, f"{at}[{i}]", least=-(2**63)) for i, item in enumerate(values)]
 
 
 def _range(value: Any, at: str) -> Any:

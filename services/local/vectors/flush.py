@@ -1,10 +1,10 @@
-"""What waits until nobody is asking: saving to disk, and dropping what deleted points left behind.
+"""Save collections to disk and free the space of deleted points while the server is idle.
 
-Both stop the process for as long as they take (0.7 s and 3 s at 100 000 points), so they wait for
-a pause. Saving waits no longer than `MOST_UNSAVED` points, or an orderly stop, which saves, would
-take longer than 2 s, and a start after a crash would replay the engine's log for as long (16 000
-points a second). Tidying may wait for hours: what remains of deleted points costs disk space and
-inflates the rarity of words (the engine, like the server, goes on counting them). A start tidies too.
+Both block the server (0.7 s and 3 s with 100 000 points), so they wait until no requests arrive.
+Saving waits for `MAX_UNSAVED_POINTS` at most. With more, an orderly stop, which saves, would take
+over 2 s, and a start after a crash would replay the engine's log for as long (16 000 points a second).
+Freeing space may wait for hours: deleted points cost disk space and distort the inverse document
+frequency (the engine, like a Qdrant server, still counts them). It also happens at every start.
 """
 
 import asyncio
@@ -16,42 +16,42 @@ from services.local.vectors.catalog import Catalog
 _LOG = logging.getLogger(__name__)
 
 MAX_UNSAVED_POINTS = 10_000
-_LOOK_EVERY = 0.5  # seconds
-_SAVE_AFTER = 2.0
-_TIDY_AFTER = 60.0
+_CHECK_INTERVAL_SECONDS = 0.5
+_SAVE_AFTER_SECONDS = 2.0
+_TIDY_AFTER_SECONDS = 60.0
 
 
 class IdleTimer:
-    """How long nobody has asked for anything."""
+    """Measure how long no request has arrived."""
 
     def __init__(self) -> None:
         self._last = time.monotonic()
 
     def interrupt(self) -> None:
-        """Note a request."""
+        """Record that a request has arrived."""
         self._last = time.monotonic()
 
     @property
     def seconds(self) -> float:
-        """The length of the pause so far."""
+        """Seconds since the last request."""
         return time.monotonic() - self._last
 
 
-async def run_forever(catalog: Catalog, rest: IdleTimer) -> None:
-    """Look after the collections until cancelled."""
+async def run_forever(catalog: Catalog, idle_timer: IdleTimer) -> None:
+    """Save and tidy the collections whenever the server is idle, until cancelled."""
     while True:
-        await asyncio.sleep(_LOOK_EVERY)
+        await asyncio.sleep(_CHECK_INTERVAL_SECONDS)
         try:
-            flush_if_idle(catalog, rest.seconds)
-        except Exception:  # noqa: BLE001  # whatever it was, the next look must come
-            # A full disk is no reason to stop trying: what is unsaved is still in the log.
+            flush_if_idle(catalog, idle_timer.seconds)
+        except Exception:  # noqa: BLE001  # whatever the error, the next check must run
+            # Trying again is safe, for instance after a full disk: unsaved writes are still in the log.
             _LOG.exception("saving or tidying failed")
 
 
 def flush_if_idle(catalog: Catalog, rested: float) -> None:
-    """Do what a pause of this many seconds allows."""
+    """Save and tidy collections if the server has been idle long enough; `rested` is in seconds."""
     for collection in catalog.collections:
-        if collection.unsaved and (rested >= _SAVE_AFTER or collection.unsaved >= MAX_UNSAVED_POINTS):
+        if collection.unsaved and (rested >= _SAVE_AFTER_SECONDS or collection.unsaved >= MAX_UNSAVED_POINTS):
             collection.save()
-        if rested >= _TIDY_AFTER:
+        if rested >= _TIDY_AFTER_SECONDS:
             collection.tidy()

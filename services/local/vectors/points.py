@@ -1,4 +1,4 @@
-"""Points: ids, vectors and payloads, from JSON to the engine and back."""
+"""Convert points (ids, vectors and payloads) from JSON to the engine's objects and back."""
 
 from typing import Any, TypeAlias
 from uuid import UUID
@@ -12,12 +12,12 @@ PointId: TypeAlias = int | UUID
 
 
 def read_ids(value: Any, at: str) -> list[PointId]:
-    """Return the ids."""
+    """Return the list of ids."""
     return [read_id(item, f"{at}[{i}]") for i, item in enumerate(shape.items(value, at))]
 
 
 def read_id(value: Any, at: str) -> PointId:
-    """Return the id: a UUID, or a whole number."""
+    """Return the id, which is a UUID or a whole number."""
     if not isinstance(value, str):
         return shape.whole(value, at)
     try:
@@ -27,12 +27,12 @@ def read_id(value: Any, at: str) -> PointId:
 
 
 def read_points(value: Any, at: str) -> list[edge.Point]:
-    """Return the points of the list form."""
+    """Return the points of a request that lists whole points."""
     return [_point(item, f"{at}[{i}]") for i, item in enumerate(shape.items(value, at))]
 
 
 def read_batch(value: Any, at: str) -> list[edge.Point]:
-    """Return the points of the column form: one list of ids, of payloads, and of each named vector."""
+    """Return the points of a request with one list of ids, one of payloads, and one per named vector."""
     fields = shape.mapping(value, at, ("ids", "vectors", "payloads"), required=("ids", "vectors"))
     ids = shape.items(fields["ids"], f"{at}.ids")
     columns = shape.anything(fields["vectors"], f"{at}.vectors")
@@ -62,7 +62,7 @@ def _point(value: Any, at: str) -> edge.Point:
 
 
 def read_point_vectors(value: Any, at: str) -> edge.PointVectors:
-    """Return an id with the vectors to set on it."""
+    """Return a point's id with the vectors to set."""
     fields = shape.mapping(value, at, ("id", "vector"), required=("id", "vector"))
     with refused(at):
         return edge.PointVectors(
@@ -71,14 +71,14 @@ def read_point_vectors(value: Any, at: str) -> edge.PointVectors:
 
 
 def read_vectors(value: Any, at: str) -> dict[str, Any]:
-    """Return the named vectors; any subset of the collection's names will do."""
+    """Return the named vectors. Not every vector of the collection is needed."""
     if isinstance(value, list):
         shape.refuse(at, "a vector needs its name: collections here have named vectors only")
     return {name: read_vector(item, f"{at}.{name}") for name, item in shape.anything(value, at).items()}
 
 
 def read_vector(value: Any, at: str) -> list[float] | edge.SparseVector:
-    """Return one vector: a list of numbers, or {indices, values}."""
+    """Return one vector, from a list of numbers or from {indices, values}."""
     if isinstance(value, dict):
         return _sparse(value, at)
     if not isinstance(value, list) or (value and isinstance(value[0], list)):
@@ -112,11 +112,11 @@ def _content(point: edge.ScoredPoint | edge.Record) -> dict[str, Any]:
     if point.payload is not None:
         content["payload"] = point.payload
     if isinstance(point.vector, dict):
-        content["vector"] = {name: _plain(vector) for name, vector in point.vector.items()}
+        content["vector"] = {name: _vector_to_json(vector) for name, vector in point.vector.items()}
     return content
 
 
-def _plain(vector: Any) -> Any:
+def _vector_to_json(vector: Any) -> Any:
     if isinstance(vector, edge.SparseVector):
         return {"indices": vector.indices, "values": vector.values}
     return vector

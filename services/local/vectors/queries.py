@@ -1,4 +1,4 @@
-"""Reading: the JSON of search, scroll, count and retrieve as the engine's requests."""
+"""Parse the JSON of search, scroll, count and retrieve requests into the engine's requests."""
 
 from typing import Any, NamedTuple
 
@@ -20,11 +20,11 @@ _QUERY = (
 )
 _SCROLL = ("offset", "limit", "filter", "with_payload", "with_vector")
 _PARAMS = ("hnsw_ef", "exact", "indexed_only", "idf")
-_LIMIT = 10
+_DEFAULT_LIMIT = 10
 
 
 class Retrieval(NamedTuple):
-    """Which points to fetch, and what of them."""
+    """The points to fetch, and which of their fields."""
 
     ids: list[points.PointId]
     with_payload: Any
@@ -32,13 +32,13 @@ class Retrieval(NamedTuple):
 
 
 def read_batch(body: Any) -> list[edge.QueryRequest]:
-    """Return the searches of a batch."""
+    """Return the search requests of a batch."""
     searches = shape.mapping(body, "body", ("searches",), required=("searches",))["searches"]
     return [read(item, f"searches[{i}]") for i, item in enumerate(shape.items(searches, "searches"))]
 
 
 def read(body: Any, at: str = "body") -> edge.QueryRequest:
-    """Return the search: nearest by a named vector."""
+    """Return a search for the nearest points by a named vector."""
     fields = shape.mapping(body, at, _QUERY, required=("query", "using"))
     threshold = fields.get("score_threshold")
     return edge.QueryRequest(
@@ -46,7 +46,7 @@ def read(body: Any, at: str = "body") -> edge.QueryRequest:
         filter=filters.read_optional(fields.get("filter"), f"{at}.filter"),
         params=_params(fields.get("params", {}), f"{at}.params"),
         score_threshold=None if threshold is None else shape.number(threshold, f"{at}.score_threshold"),
-        limit=shape.whole(fields.get("limit", _LIMIT), f"{at}.limit", least=1),
+        limit=shape.whole(fields.get("limit", _DEFAULT_LIMIT), f"{at}.limit", least=1),
         offset=shape.whole(fields.get("offset", 0), f"{at}.offset"),
         with_vector=_vector_selector(fields.get("with_vector", False), f"{at}.with_vector"),
         with_payload=_payload_selector(fields.get("with_payload", False), f"{at}.with_payload"),
@@ -80,12 +80,12 @@ def _idf(value: Any, at: str) -> edge.IdfParams | None:
 
 
 def read_scroll(body: Any) -> edge.ScrollRequest:
-    """Return the scroll, in order of ids."""
+    """Return a scroll request, in the order of ids."""
     fields = shape.mapping(body, "body", _SCROLL)
     offset = fields.get("offset")
     return edge.ScrollRequest(
         offset=None if offset is None else points.read_id(offset, "offset"),
-        limit=shape.whole(fields.get("limit", _LIMIT), "limit", least=1),
+        limit=shape.whole(fields.get("limit", _DEFAULT_LIMIT), "limit", least=1),
         filter=filters.read_optional(fields.get("filter"), "filter"),
         with_payload=_payload_selector(fields.get("with_payload", True), "with_payload"),
         with_vector=_vector_selector(fields.get("with_vector", False), "with_vector"),
@@ -93,13 +93,13 @@ def read_scroll(body: Any) -> edge.ScrollRequest:
 
 
 def read_count(body: Any) -> edge.CountRequest:
-    """Return the count; it is exact whether asked to be or not."""
+    """Return a count request. The count is exact even if `exact` is false."""
     fields = shape.mapping(body, "body", ("filter", "exact"))
     return edge.CountRequest(exact=True, filter=filters.read_optional(fields.get("filter"), "filter"))
 
 
 def read_retrieval(body: Any) -> Retrieval:
-    """Return the ids and what is wanted of them."""
+    """Return the ids to fetch and which of their fields to return."""
     fields = shape.mapping(body, "body", ("ids", "with_payload", "with_vector"), required=("ids",))
     return Retrieval(
         points.read_ids(fields["ids"], "ids"),

@@ -1,8 +1,8 @@
-"""What the engine throws, as errors of ours.
+"""Translate the engine's exceptions into Loci's errors.
 
-It raises a bare `Exception` with the server's own wording for nearly everything, so the wording
-decides: a missing point is NotFound, a fault of its own ("Service …", a full disk) passes through
-and becomes a 500, the rest is the caller's mistake.
+The engine raises a bare `Exception` with a Qdrant server's wording for nearly everything, so the
+wording decides. A missing point is NotFound. An internal failure ("Service …", a full disk) is
+raised unchanged and becomes a 500. Everything else is an invalid request.
 """
 
 from collections.abc import Iterator
@@ -10,21 +10,21 @@ from contextlib import contextmanager
 
 from shared.foundation import errors
 
-_MISSING = "No point with id"
-_OWN_FAULT = ("Service", "Out of memory", "Inconsistent", "Operation is cancelled")
+_MISSING_POINT = "No point with id"
+_INTERNAL_FAILURES = ("Service", "Out of memory", "Inconsistent", "Operation is cancelled")
 
 
 @contextmanager
 def refused(at: str) -> Iterator[None]:
-    """Raise NotFound or Invalid in place of what the engine raises in this block."""
+    """Raise NotFound or Invalid instead of an exception of the engine."""
     try:
         yield
     except errors.LociError:
         raise
     except Exception as error:
-        said = (str(error).splitlines() or [""])[0]
-        if said.startswith(_MISSING):
-            raise errors.NotFound(f"Not found: {said} found") from None
-        if said.startswith(_OWN_FAULT) or isinstance(error, OSError):
+        message = (str(error).splitlines() or [""])[0]
+        if message.startswith(_MISSING_POINT):
+            raise errors.NotFound(f"Not found: {message} found") from None
+        if message.startswith(_INTERNAL_FAILURES) or isinstance(error, OSError):
             raise
-        raise errors.Invalid(at, said) from None
+        raise errors.Invalid(at, message) from None

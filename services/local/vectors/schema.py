@@ -1,6 +1,6 @@
-"""What a collection is made of: named dense and sparse vectors, and payload indexes.
+"""Parse a collection's schema: named dense and sparse vectors, and payload indexes.
 
-The JSON that created a collection is kept in the catalog and shown again by "get collection".
+The catalog stores the JSON that created a collection, and "get collection" returns it.
 """
 
 from typing import Any
@@ -16,9 +16,9 @@ _DISTANCES = {
     "Euclid": edge.Distance.Euclid,
     "Manhattan": edge.Distance.Manhattan,
 }
-# Taken and without effect: they change how fast a server answers, never what.
+# Accepted without effect: they change how fast a server responds and not what it returns.
 _TUNING = ("hnsw_config", "optimizers_config", "on_disk_payload", "wal_config")
-_COPIES = ("shard_number", "replication_factor", "write_consistency_factor")
+_REPLICATION = ("shard_number", "replication_factor", "write_consistency_factor")
 
 _INDEXES = {
     "keyword": (edge.KeywordIndexParams, ("is_tenant",)),
@@ -32,9 +32,9 @@ _INDEX_TUNING = ("on_disk", "enable_hnsw")
 
 
 def read(body: Any) -> dict[str, Any]:
-    """Return `{vectors, sparse_vectors}` of a create request; raise Invalid for the rest."""
-    fields = shape.mapping(body, "body", ("vectors", "sparse_vectors", *_TUNING, *_COPIES))
-    for name in _COPIES:
+    """Return `{vectors, sparse_vectors}` of a create request; raise Invalid for unsupported fields."""
+    fields = shape.mapping(body, "body", ("vectors", "sparse_vectors", *_TUNING, *_REPLICATION))
+    for name in _REPLICATION:
         if fields.get(name, 1) != 1:
             shape.refuse(name, "must be 1: this store is a single process")
     dense = shape.anything(fields.get("vectors", {}), "vectors")
@@ -48,8 +48,8 @@ def read(body: Any) -> dict[str, Any]:
 
 
 def _dense(value: Any, at: str) -> dict[str, Any]:
-    known = ("size", "distance", "on_disk", "hnsw_config")
-    fields = shape.mapping(value, at, known, required=("size", "distance"))
+    supported = ("size", "distance", "on_disk", "hnsw_config")
+    fields = shape.mapping(value, at, supported, required=("size", "distance"))
     shape.whole(fields["size"], f"{at}.size", least=1)
     if fields["distance"] not in _DISTANCES:
         shape.refuse(f"{at}.distance", f"must be one of {', '.join(_DISTANCES)}")
@@ -65,7 +65,7 @@ def _sparse(value: Any, at: str) -> dict[str, Any]:
 
 
 def engine_config(schema: dict[str, Any]) -> edge.EdgeConfig:
-    """Return the shard's configuration: no vector graph, one segment, as the package explains."""
+    """Return the shard's configuration: one segment and no vector graph (see the package's docstring)."""
     return edge.EdgeConfig(
         vectors={
             name: edge.EdgeVectorParams(size=vector["size"], distance=_DISTANCES[vector["distance"]])
@@ -81,21 +81,24 @@ def engine_config(schema: dict[str, Any]) -> edge.EdgeConfig:
         optimizers=edge.EdgeOptimizersConfig(
             indexing_threshold=10**9, max_segment_size=10**9, default_segment_number=1
         ),
-        # The threads share the work between segments, and here there is one; the default is 8 per shard.
+        # Search threads divide the segments among them, and there is one segment. The default is 8 threads.
         max_search_threads=1,
     )
 
 
 def read_index(body: Any) -> Write:
-    """Return the operation that makes a payload index."""
+    """Return the operation that creates a payload index."""
     fields = shape.mapping(body, "body", ("field_name", "field_schema"), ("field_name", "field_schema"))
-    given = fields["field_schema"]
-    options = {"type": given} if isinstance(given, str) else dict(shape.anything(given, "field_schema"))
+    field_schema = fields["field_schema"]
+    if isinstance(field_schema, str):
+        options: dict[str, Any] = {"type": field_schema}
+    else:
+        options = dict(shape.anything(field_schema, "field_schema"))
     kind = options.pop("type", None)
     if kind not in _INDEXES:
         shape.refuse("field_schema", f"must be one of {', '.join(_INDEXES)}")
-    params, known = _INDEXES[kind]
-    flags = shape.mapping(options, "field_schema", (*known, *_INDEX_TUNING))
-    chosen = {name: shape.flag(value, name) for name, value in flags.items() if name in known}
+    params, supported = _INDEXES[kind]
+    flags = shape.mapping(options, "field_schema", (*supported, *_INDEX_TUNING))
+    options_set = {name: shape.flag(value, name) for name, value in flags.items() if name in supported}
     name = shape.text(fields["field_name"], "field_name")
-    return Write(edge.UpdateOperation.create_field_index(name, params(**chosen)), 1)
+    return Write(edge.UpdateOperation.create_field_index(name, params(**options_set)), 1)

@@ -1,4 +1,4 @@
-"""The protocol: which path means what, and the shape of answers and refusals."""
+"""The HTTP server: its routes, and the format of responses and errors."""
 
 import asyncio
 import time
@@ -18,11 +18,11 @@ from services.local.vectors import flush, queries, schema, writes
 from services.local.vectors.catalog import Catalog
 from shared.foundation import errors
 
-# The version whose protocol is spoken (the client compares it with its own), then who speaks it.
+# The version of Qdrant's protocol (the client compares it with its own), then the name of this server.
 VERSION = f"1.20.0+loci-on-edge.{metadata.version('qdrant-edge-py')}"
 
-# `wait` and `ordering` have one outcome here: done, in the order of arrival. `timeout` bounds what
-# a server waits for its peers, `consistency` how many of them it asks: there are none.
+# Accepted without effect. `wait` and `ordering`: every write is applied before it is acknowledged, in
+# the order of arrival. `timeout` and `consistency` concern other nodes of a cluster, and there are none.
 _PARAMETERS = {"wait", "ordering", "timeout", "consistency"}
 _STATUSES = {errors.NotFound: 404, errors.Conflict: 409, errors.Invalid: 400}
 _METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
@@ -31,23 +31,23 @@ Operation = Callable[[Catalog, str, Any], Any]
 
 
 def create_app(data: Path) -> Starlette:
-    """Return the application over a data directory; it loads all collections before it answers."""
+    """Return the application over a data directory. It loads all collections before it serves requests."""
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         app.state.catalog = catalog = Catalog(data)
-        app.state.rest = rest = flush.IdleTimer()
-        keeper = asyncio.create_task(flush.run_forever(catalog, rest))
+        app.state.idle_timer = idle_timer = flush.IdleTimer()
+        flushing = asyncio.create_task(flush.run_forever(catalog, idle_timer))
         yield
-        keeper.cancel()
+        flushing.cancel()
         with suppress(asyncio.CancelledError):
-            await keeper
+            await flushing
         catalog.close()
 
     return Starlette(
         routes=_routes(),
         lifespan=lifespan,
-        exception_handlers={errors.LociError: _refused, Exception: _failed},
+        exception_handlers={errors.LociError: _loci_error, Exception: _unexpected_error},
     )
 
 
@@ -74,10 +74,10 @@ def _endpoint(operation: Operation) -> Callable[[Request], Awaitable[Response]]:
     async def endpoint(request: Request) -> Response:
         content = await request.body()
         start = time.perf_counter()
-        request.app.state.rest.interrupt()
+        request.app.state.idle_timer.interrupt()
         _check_parameters(request)
         name = request.path_params.get("name", "")
-        result = operation(request.app.state.catalog, name, _decoded(content))
+        result = operation(request.app.state.catalog, name, _parse_json(content))
         return _json({"result": result, "status": "ok", "time": time.perf_counter() - start})
 
     return endpoint
@@ -89,7 +89,7 @@ def _check_parameters(request: Request) -> None:
             raise errors.Invalid(name, "this parameter is not supported here")
 
 
-def _decoded(content: bytes) -> Any:
+def _parse_json(content: bytes) -> Any:
     try:
         return orjson.loads(content) if content else {}
     except orjson.JSONDecodeError as error:
@@ -97,21 +97,25 @@ def _decoded(content: bytes) -> Any:
 
 
 async def _unknown(request: Request) -> Response:
-    # 400, not 404: to a client, 404 means that a collection or a point is missing.
-    return _refusal(400, f"{request.method} {request.url.path} is not supported by the local vector store")
+    # 400 and not 404, because to a client 404 means that a collection or a point is missing.
+    return _error_response(
+        400, f"{request.method} {request.url.path} is not supported by the local vector store"
+    )
 
 
-async def _refused(request: Request, error: Exception) -> Response:
+async def _loci_error(request: Request, error: Exception) -> Response:
     del request
-    return _refusal(next(code for kind, code in _STATUSES.items() if isinstance(error, kind)), str(error))
+    return _error_response(
+        next(code for kind, code in _STATUSES.items() if isinstance(error, kind)), str(error)
+    )
 
 
-async def _failed(request: Request, error: Exception) -> Response:
+async def _unexpected_error(request: Request, error: Exception) -> Response:
     del request
-    return _refusal(500, f"Service internal error: {error}")
+    return _error_response(500, f"Service internal error: {error}")
 
 
-def _refusal(status: int, message: str) -> Response:
+def _error_response(status: int, message: str) -> Response:
     return _json({"status": {"error": message}, "time": 0.0}, status)
 
 
@@ -120,7 +124,7 @@ def _json(content: Any, status: int = 200) -> Response:
 
 
 def _write(read: Callable[[Any], writes.Write]) -> Operation:
-    # The collection first: a write into none of ours is 404, however it reads.
+    # The collection is looked up first: without it the response is 404, even if the body is invalid.
     return lambda catalog, name, body: catalog.get(name).write(read(body))
 
 
