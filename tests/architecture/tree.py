@@ -9,10 +9,10 @@ PACKAGES = ("services", "workers", "shared", "migrations")
 
 
 def tracked(repository: Path, *patterns: str) -> list[Path]:
-    """Return tracked files, and such as would be: what git ignores is no part of the house."""
+    """Return the tracked files and those that could be added, but not what git ignores."""
     listing = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z", *patterns]
-    found = subprocess.run(listing, cwd=repository, check=True, capture_output=True).stdout
-    paths = (repository / name for name in found.decode().split("\0") if name)
+    output = subprocess.run(listing, cwd=repository, check=True, capture_output=True).stdout
+    paths = (repository / name for name in output.decode().split("\0") if name)
     return sorted(path for path in paths if path.is_file())
 
 
