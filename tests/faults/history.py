@@ -1,8 +1,8 @@
-"""What agents were told, and whether it is true afterwards.
+"""Save memories during faults and check afterwards that every acknowledged save exists exactly once.
 
-Every save is noted before it is sent and again when it is acknowledged. When the faults are over
-and the queues are empty, each acknowledged save must stand exactly once, itself or what it was
-enriched into, and be found by its own word. The seed stands in every message of failure.
+Every save is recorded before it is sent and again when it is acknowledged. When the faults are over
+and the queues are empty, each acknowledged save must exist once, as it is or as the memories it was
+enriched into, and be found by its own word. Every failure message contains the seed.
 """
 
 import asyncio
@@ -31,11 +31,11 @@ def seed() -> int:
 
 @dataclass
 class Save:
-    """One memory that an agent wants kept, under one Idempotency-Key for all its tries."""
+    """One memory that an agent saves, under one Idempotency-Key for all attempts."""
 
     word: str
     tries: int = 0
-    entry: dict[str, Any] | None = None
+    memory: dict[str, Any] | None = None
 
     @property
     def content(self) -> str:
@@ -43,14 +43,14 @@ class Save:
 
     @property
     def id(self) -> str:
-        """The id of the acknowledged entry."""
-        assert self.entry is not None
-        return str(self.entry["id"])
+        """The id of the acknowledged memory."""
+        assert self.memory is not None
+        return str(self.memory["id"])
 
 
 @dataclass
-class Tally:
-    """What a run comes to: printed at the end, since these figures are the claim."""
+class RunFigures:
+    """The figures of one run, printed after the tests."""
 
     name: str
     faults: int = 0
@@ -73,52 +73,52 @@ class History:
 
     @property
     def acknowledged(self) -> list[Save]:
-        return [save for save in self.saves if save.entry is not None]
+        return [save for save in self.saves if save.memory is not None]
 
     async def save(self, within: float = 30, **fields: Any) -> Save:
-        """Save one memory as a careful client does: until it is answered, always under the same key."""
+        """Save one memory as a careful client does: repeat under the same key until it is acknowledged."""
         save = Save(f"w{self.seed:x}n{len(self.saves)}")
         self.saves.append(save)
         deadline = time.monotonic() + within
-        while save.entry is None:
+        while save.memory is None:
             assert time.monotonic() < deadline, f"seed {self.seed}: {save} was not answered in {within} s"
-            save.entry = await self._try(save, fields)
+            save.memory = await self._try(save, fields)
         return save
 
     async def save_many(self, count: int, **fields: Any) -> None:
-        """Save so many memories, a few at once."""
+        """Save `count` memories, a few at once."""
         gate = asyncio.Semaphore(_AT_ONCE)
 
-        async def one() -> None:
+        async def save_one() -> None:
             async with gate:
                 await self.save(**fields)
 
-        await asyncio.gather(*(one() for _ in range(count)))
+        await asyncio.gather(*(save_one() for _ in range(count)))
 
     @asynccontextmanager
     async def agents(self, count: int) -> AsyncIterator[None]:
-        """Let so many agents save one memory after the other for the length of a block."""
-        over = asyncio.Event()
+        """Let `count` agents save one memory after the other during the block."""
+        stop = asyncio.Event()
 
         async def agent() -> None:
-            while not over.is_set():
+            while not stop.is_set():
                 await self.save()
 
         working = [asyncio.create_task(agent()) for _ in range(count)]
         try:
             yield
         finally:
-            over.set()
+            stop.set()
             await asyncio.gather(*working)
 
     async def more(self, fewest: int, most: int) -> None:
-        """Wait until so many more saves are acknowledged, a number drawn by the seed."""
+        """Wait until `fewest` to `most` more saves are acknowledged; the seed decides how many."""
         goal = len(self.acknowledged) + self.random.randint(fewest, most)
 
-        async def enough() -> bool:
+        async def is_reached() -> bool:
             return len(self.acknowledged) >= goal
 
-        await eventually(enough, 30, f"seed {self.seed}: {goal} saves")
+        await eventually(is_reached, 30, f"seed {self.seed}: {goal} saves")
 
     async def save_batch(self, count: int, **fields: Any) -> None:
         """Save up to 1000 memories in one request."""
@@ -127,8 +127,8 @@ class History:
         body = {"memories": [{"content": save.content, **fields} for save in saves]}
         answer = await self.client.post("/v1/memories/batch", json=body)
         assert answer.status_code == 201, answer.text
-        for save, entry in zip(saves, answer.json()["results"], strict=True):
-            save.entry = entry
+        for save, memory in zip(saves, answer.json()["results"], strict=True):
+            save.memory = memory
 
     async def _try(self, save: Save, fields: dict[str, Any]) -> dict[str, Any] | None:
         save.tries += 1
@@ -148,54 +148,56 @@ class History:
         await asyncio.sleep(_PAUSE)
         return None
 
-    async def check(self, name: str, faults: int = 0, searches: int = 200) -> Tally:
-        """Fail unless every acknowledged save stands exactly once and is found; return the figures.
+    async def check(self, name: str, faults: int = 0, searches: int = 200) -> RunFigures:
+        """Fail unless every acknowledged save exists exactly once and is found; return the figures.
 
-        Of more saves than `searches`, so many drawn by the seed are searched for.
+        At most `searches` saves, chosen by the seed, are searched for.
         """
         live = await self.listed()
-        archived = {one["id"]: one for one in await self.listed(state="archived")}
-        places = {save.word: _standing(save, live, archived) for save in self.acknowledged}
-        texts = Counter(one["content"] for one in live)
-        lost = [word for word, ids in places.items() if not ids]
+        archived = {memory["id"]: memory for memory in await self.listed(state="archived")}
+        ids_by_word = {save.word: _current_ids(save, live, archived) for save in self.acknowledged}
+        texts = Counter(memory["content"] for memory in live)
+        lost = [word for word, ids in ids_by_word.items() if not ids]
         doubled = [text for text, times in texts.items() if times > 1]
-        doubled += [one["content"] for one in live if one["reinforcement_count"] > 1]
+        doubled += [memory["content"] for memory in live if memory["reinforcement_count"] > 1]
         assert not lost, f"seed {self.seed}: lost {len(lost)}: {lost[:3]}"
         assert not doubled, f"seed {self.seed}: doubled {len(doubled)}: {doubled[:3]}"
-        drawn = self.random.sample(sorted(places), min(searches, len(places)))
-        await self._check_found({word: places[word] for word in drawn})
+        sample = self.random.sample(sorted(ids_by_word), min(searches, len(ids_by_word)))
+        await self._check_found({word: ids_by_word[word] for word in sample})
         retried = sum(save.tries > 1 for save in self.acknowledged)
-        return Tally(name, faults, len(places), retried, len(lost), len(doubled))
+        return RunFigures(name, faults, len(ids_by_word), retried, len(lost), len(doubled))
 
-    async def _check_found(self, places: dict[str, set[str]]) -> None:
+    async def _check_found(self, ids_by_word: dict[str, set[str]]) -> None:
         gate = asyncio.Semaphore(_AT_ONCE)
 
         async def missing(word: str, ids: set[str]) -> str | None:
             async with gate:
-                return None if ids & await self.found(word) else word
+                return None if ids & await self.search_ids(word) else word
 
-        searched = await asyncio.gather(*(missing(word, ids) for word, ids in places.items()))
-        lacking = [word for word in searched if word is not None]
-        assert not lacking, f"seed {self.seed}: {len(lacking)} not found by search: {lacking[:3]}"
+        words = await asyncio.gather(*(missing(word, ids) for word, ids in ids_by_word.items()))
+        missing_words = [word for word in words if word is not None]
+        assert not missing_words, (
+            f"seed {self.seed}: {len(missing_words)} not found by search: {missing_words[:3]}"
+        )
 
-    async def found(self, word: str, **expected: Any) -> set[str]:
-        """Search for a word and return the ids; `expected` are fields that the answer must have."""
+    async def search_ids(self, word: str, **expected: Any) -> set[str]:
+        """Search for a word and return the ids; `expected` are fields that the response must have."""
         answer = await self.client.post("/v1/memories/search", json={"query": word, "limit": 5})
         assert answer.status_code == 200, (self.seed, answer.text)
-        told = answer.json()
-        assert {name: told[name] for name in expected} == expected, (self.seed, word)
-        return {one["id"] for one in told["results"]}
+        payload = answer.json()
+        assert {name: payload[name] for name in expected} == expected, (self.seed, word)
+        return {result["id"] for result in payload["results"]}
 
     async def listed(self, **filters: str) -> list[dict[str, Any]]:
-        listed: list[dict[str, Any]] = []
+        memories: list[dict[str, Any]] = []
         query: dict[str, Any] = {"limit": 100, **filters}
         while True:
             answer = await self.client.get("/v1/memories", params=query)
             assert answer.status_code == 200, (self.seed, answer.text)
             page = answer.json()
-            listed += page["results"]
+            memories += page["results"]
             if page["next_cursor"] is None:
-                return listed
+                return memories
             query["cursor"] = page["next_cursor"]
 
     async def quiet(self, within: float) -> None:
@@ -212,9 +214,9 @@ class History:
         return dict(answer.json())
 
 
-def _standing(save: Save, live: Iterable[dict[str, Any]], archived: dict[str, Any]) -> set[str]:
-    """Return the ids of the entry that holds a save now, or of those that it was enriched into."""
-    ids = {one["id"] for one in live}
+def _current_ids(save: Save, live: Iterable[dict[str, Any]], archived: dict[str, Any]) -> set[str]:
+    """Return the ids of the memories that contain a save now: its own, or those it was enriched into."""
+    ids = {memory["id"] for memory in live}
     raw = archived.get(save.id)
     if raw is None:
         return {save.id} & ids
@@ -231,7 +233,7 @@ async def eventually(condition: Callable[[], Awaitable[object]], within: float, 
 
 
 def split_in_two(call: Call) -> str:
-    """Reply as a good model: two entries for each note, both with its word."""
+    """Reply as a good model does: two memories for each note, both with its word."""
     note = json.loads(call.body["messages"][-1]["content"])["content"]
     items = [
         {"content": f"{note} ({part})", "category": "general", "tags": [part]} for part in ("one", "two")

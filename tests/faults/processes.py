@@ -1,7 +1,7 @@
-"""Loci's own processes for a test: started, killed, stopped and frozen one by one.
+"""Start, kill, stop and freeze Loci's processes in a test.
 
-Settings are shrunk so that what takes minutes in production takes a second here: leases, pauses,
-the rings of beat. Nothing else differs from `loci up`.
+Leases, delays and the intervals of beat are shortened, so that what takes minutes in production takes
+a second here. Nothing else differs from `loci up`.
 """
 
 import json
@@ -35,11 +35,11 @@ _READY_WITHIN = 30.0
 
 
 class ProcessPool:
-    """The process that forks all others; see `tests.faults.nursery`."""
+    """The process that forks all others; see `tests.faults.fork_server`."""
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.faults.nursery"],
+            [sys.executable, "-m", "tests.faults.fork_server"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -60,14 +60,14 @@ class ProcessPool:
 class Program:
     """One of Loci's processes, with its whole group."""
 
-    def __init__(self, nursery: ProcessPool, role: str, env: Mapping[str, str], log: Path) -> None:
-        self._nursery = nursery
-        self.pid = int(nursery.ask(do="start", role=role, env=dict(env), log=str(log))["pid"])
+    def __init__(self, process_pool: ProcessPool, role: str, env: Mapping[str, str], log: Path) -> None:
+        self._process_pool = process_pool
+        self.pid = int(process_pool.ask(do="start", role=role, env=dict(env), log=str(log))["pid"])
 
     @property
     def code(self) -> int | None:
-        """How it ended, None while it runs."""
-        code = self._nursery.ask(do="look", pid=self.pid)["code"]
+        """The exit code, None while it runs."""
+        code = self._process_pool.ask(do="look", pid=self.pid)["code"]
         return None if code is None else int(code)
 
     def signal(self, number: signal.Signals) -> None:
@@ -79,7 +79,7 @@ class Program:
         self.ended(within=10)
 
     def ended(self, within: float) -> bool:
-        """Wait for its end; tell whether it came in time."""
+        """Wait for its end; tell whether it ended in time."""
         deadline = time.monotonic() + within
         while self.code is None and time.monotonic() < deadline:
             time.sleep(0.005)
@@ -90,9 +90,9 @@ class Fleet:
     """The processes of one test, on one database and one prefix."""
 
     def __init__(
-        self, nursery: ProcessPool, folder: Path, addresses: Mapping[str, str], **changes: Any
+        self, process_pool: ProcessPool, folder: Path, addresses: Mapping[str, str], **changes: Any
     ) -> None:
-        self._nursery = nursery
+        self._process_pool = process_pool
         self._log = folder / "log"
         self._programs: list[Program] = []
         self._values = {**QUICK, "data_dir": folder, "port": ports.pick_free_port(), **addresses, **changes}
@@ -109,9 +109,9 @@ class Fleet:
     def start(self, role: str, **changes: Any) -> Program:
         """Start a process and return at once."""
         values = {**self._values, **changes}
-        ours = {f"LOCI_{name.upper()}": str(value) for name, value in values.items()}
-        others = {name: value for name, value in os.environ.items() if not name.startswith("LOCI_")}
-        program = Program(self._nursery, role, others | ours, self._log)
+        settings = {f"LOCI_{name.upper()}": str(value) for name, value in values.items()}
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("LOCI_")}
+        program = Program(self._process_pool, role, environment | settings, self._log)
         self._programs.append(program)
         return program
 

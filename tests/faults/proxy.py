@@ -1,12 +1,12 @@
-"""One hop to a store that a test can break: `with Proxy(url) as proxy: … proxy.mode = "blackhole"`.
+"""A proxy that a test can break: `with Proxy(url) as proxy: … proxy.mode = "blackhole"`.
 
-    pass        bytes go through, each lot `delay` seconds late
+    pass        bytes go through, each chunk `delay` seconds late
     refuse      nobody listens; open connections are reset
     blackhole   connections stay open and new ones are accepted, but nothing arrives
     reset       open connections are reset, new ones as soon as they are made
 
-`cut(marker, nth)` resets one connection at the n-th message from the client that holds the marker:
-`arrives` tells whether the store still gets that message (its answer is lost) or not.
+`cut(marker, nth)` resets one connection at the n-th message from the client that contains the marker.
+`arrives` says whether the database still gets that message (and its response is lost) or not.
 """
 
 import asyncio
@@ -54,7 +54,7 @@ class Proxy:
 
     @property
     def url(self) -> str:
-        """The store's address by way of this proxy."""
+        """The database's URL through this proxy."""
         return self._url.replace(f":{self._target[1]}", f":{self.port}", 1)
 
     @property
@@ -124,23 +124,23 @@ class Proxy:
     async def _up(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, lost: asyncio.Event
     ) -> None:
-        while lot := await _read(reader):
+        while chunk := await _read(reader):
             await self._held()
-            if self._is_cut(lot):
+            if self._is_cut(chunk):
                 if not self._arrives:
                     return
                 lost.set()
-            writer.write(lot)
+            writer.write(chunk)
 
     async def _down(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, lost: asyncio.Event
     ) -> None:
-        while (lot := await _read(reader)) and not lost.is_set():
+        while (chunk := await _read(reader)) and not lost.is_set():
             await self._held()
-            writer.write(lot)
+            writer.write(chunk)
 
-    def _is_cut(self, lot: bytes) -> bool:
-        if self._left == 0 or self._marker not in lot:
+    def _is_cut(self, chunk: bytes) -> bool:
+        if self._left == 0 or self._marker not in chunk:
             return False
         self._left -= 1
         self.cuts += self._left == 0

@@ -1,23 +1,23 @@
-"""The broker is a doorbell: emptied, it costs time and no work (F4)."""
+"""The broker holds only wake-ups: when it is emptied, jobs are delayed and none is lost."""
 
 from collections.abc import Callable
 from typing import Any
 
 import redis.asyncio
 
-from tests.faults.history import History, Tally, eventually
+from tests.faults.history import History, RunFigures, eventually
 from tests.faults.processes import Fleet
 from tests.standins.behaviours import Reply
 from tests.standins.models import ModelServer
 
 
-async def test_a_broker_flushed_with_1000_rows_pending_delays_them_and_loses_none(
+async def test_a_broker_flushed_with_1000_jobs_pending_delays_them_and_loses_none(
     make_fleet: Callable[..., Fleet],
     remember: Callable[..., Any],
     models: ModelServer,
-    tell: Callable[[Tally], None],
+    report: Callable[[RunFigures], None],
 ) -> None:
-    """Two beats ring at once besides: more rings than needed do no harm."""
+    """Two beats run at once, because more wake-ups than needed do no harm."""
     models.chat_default = Reply("[]")
     fleet = make_fleet(llm_base_url=models.url, llm_model="m")
     fleet.serve()
@@ -26,13 +26,13 @@ async def test_a_broker_flushed_with_1000_rows_pending_delays_them_and_loses_non
     await _flush(fleet)
     for role in ("work", "beat", "beat"):
         fleet.start(role)
-    for left in (700, 300):
-        await _enriched_down_to(history, left)
+    for remaining in (700, 300):
+        await _enriched_down_to(history, remaining)
         await _flush(fleet)
     await history.quiet(within=120)
     assert len(models.chat_calls) == 1000, f"seed {history.seed}"
-    assert {one["state"] for one in await history.listed()} == {"kept-raw"}
-    tell(await history.check("broker flushed with 1000 rows pending", 3))
+    assert {memory["state"] for memory in await history.listed()} == {"kept-raw"}
+    report(await history.check("broker flushed with 1000 jobs pending", 3))
 
 
 async def _flush(fleet: Fleet) -> None:
@@ -40,8 +40,8 @@ async def _flush(fleet: Fleet) -> None:
         await broker.flushdb()
 
 
-async def _enriched_down_to(history: History, left: int) -> None:
+async def _enriched_down_to(history: History, remaining: int) -> None:
     async def done() -> bool:
-        return int((await history.status())["pending"]["enrichment"]) <= left
+        return int((await history.status())["pending"]["enrichment"]) <= remaining
 
-    await eventually(done, 120, f"seed {history.seed}: {left} rows left")
+    await eventually(done, 120, f"seed {history.seed}: {remaining} jobs left")

@@ -1,4 +1,4 @@
-"""A connection cut at COMMIT: the outcome is unknown, the Idempotency-Key finds it out (F6)."""
+"""A connection is cut at COMMIT, so the outcome is unknown: the Idempotency-Key prevents duplicates."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,10 +8,10 @@ import pytest
 from shared.foundation import config
 from tests.conftest import Stores, serving
 from tests.draining import drain
-from tests.faults.history import History, Tally
+from tests.faults.history import History, RunFigures
 from tests.faults.proxy import Proxy
 
-COMMITS = 5  # of one save: the key, the save, the confirmation, and some of the next
+COMMITS = 5  # of one save: API key, save and confirmation, then some of the next save
 
 
 @pytest.mark.parametrize("arrives", [True, False], ids=["after it arrived", "before it arrived"])
@@ -19,7 +19,7 @@ async def test_a_save_whose_connection_is_cut_at_any_commit_is_saved_once(
     make_settings: Callable[..., config.Settings],
     stores: Stores,
     tenant: str,
-    tell: Callable[[Tally], None],
+    report: Callable[[RunFigures], None],
     *,
     arrives: bool,
 ) -> None:
@@ -32,9 +32,9 @@ async def test_a_save_whose_connection_is_cut_at_any_commit_is_saved_once(
                 while proxy.cuts < nth:
                     await history.save()
             await drain(gateway.resources)
-            tally = await history.check(f"cut at COMMIT, {'after' if arrives else 'before'}", proxy.cuts)
-            tell(tally)
-            assert tally.retried >= 2, f"seed {history.seed}: the cuts met no save: {tally}"
+            figures = await history.check(f"cut at COMMIT, {'after' if arrives else 'before'}", proxy.cuts)
+            report(figures)
+            assert figures.retried >= 2, f"seed {history.seed}: the cuts met no save: {figures}"
 
 
 @pytest.mark.parametrize("arrives", [True, False], ids=["after it arrived", "before it arrived"])
@@ -48,15 +48,15 @@ async def test_a_turn_whose_connection_is_cut_at_any_commit_is_recorded_once(
             for nth in range(1, COMMITS + 1):
                 proxy.cut(b"COMMIT", nth, arrives=arrives)
                 while proxy.cuts < nth:
-                    await _say(gateway, f"turn {nth}")
+                    await _send_turn(gateway, f"turn {nth}")
             await gateway.resources.index_writer.close()
             turns = (await gateway.client.get("/v1/sessions/s/turns", params={"last": 50})).json()["results"]
             assert [turn["seq"] for turn in turns] == list(range(1, len(turns) + 1))
             assert len({turn["content"] for turn in turns}) == COMMITS
 
 
-async def _say(gateway: Any, message: str) -> None:
-    """Ask for the context of a message until it is answered, under one key."""
+async def _send_turn(gateway: Any, message: str) -> None:
+    """Request the context of a message under one key until it succeeds."""
     while True:
         answer = await gateway.client.post(
             "/v1/sessions/s/context", json={"message": message}, headers={"idempotency-key": message}

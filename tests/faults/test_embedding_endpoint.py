@@ -1,4 +1,4 @@
-"""A vector that could spoil the index is refused; nothing is lost, and it comes later (F10)."""
+"""An invalid embedding never reaches the index; the memory is kept and embedded later."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,26 +9,26 @@ from qdrant_client.models import Record
 
 from tests.faults.history import History, eventually
 from tests.faults.processes import Fleet
-from tests.standins import behaviours as b
+from tests.standins import behaviours
 from tests.standins.models import ModelServer
 from tests.standins.wire import Behaviour
 
 BAD: dict[str, Behaviour] = {
-    "another dimension": b.WrongDimension(),
-    "fewer dimensions": b.WrongDimension(-1),
-    "not a number": b.NotANumber("NaN"),
-    "infinite": b.NotANumber("-Infinity"),
-    "null": b.NotANumber(None),
-    "zero": b.ZeroVector(),
-    "too few": b.WrongCount(-1),
-    "too many": b.WrongCount(1),
-    "an index twice": b.RepeatedIndex(),
-    "not JSON": b.Garbage(),
-    "another shape": b.WrongShape(),
-    "500": b.Status(500),
-    "429": b.Status(429),
-    "silence": b.Hang(),
-    "hang-up": b.Drop(),
+    "another dimension": behaviours.WrongDimension(),
+    "fewer dimensions": behaviours.WrongDimension(-1),
+    "not a number": behaviours.NotANumber("NaN"),
+    "infinite": behaviours.NotANumber("-Infinity"),
+    "null": behaviours.NotANumber(None),
+    "zero": behaviours.ZeroVector(),
+    "too few": behaviours.WrongCount(-1),
+    "too many": behaviours.WrongCount(1),
+    "an index twice": behaviours.RepeatedIndex(),
+    "not JSON": behaviours.Garbage(),
+    "another shape": behaviours.WrongShape(),
+    "500": behaviours.Status(500),
+    "429": behaviours.Status(429),
+    "silence": behaviours.Hang(),
+    "hang-up": behaviours.Drop(),
 }
 
 
@@ -36,7 +36,7 @@ BAD: dict[str, Behaviour] = {
 async def embedding(
     make_fleet: Callable[..., Fleet], remember: Callable[..., Any], models: ModelServer
 ) -> tuple[Fleet, History]:
-    """A fleet with an embedding endpoint that was well when it started."""
+    """A fleet whose embedding endpoint works at the start."""
     fleet = make_fleet(
         embedding_base_url=models.url, embedding_model="e", query_embedding_timeout=1, embedding_timeout=1
     )
@@ -56,12 +56,12 @@ async def test_bad_vectors_never_reach_the_index_and_good_ones_follow(
         models.embedding_default = behaviour
         await history.save_many(3)
         seen = len(models.embedding_calls)
-        await _asked_again(models, seen, name)
+        await _wait_for_retries(models, seen, name)
         assert (await history.status())["pending"]["embedding"] == 3, name
         assert [_has_vector(point) for point in await _points(fleet)].count(False) == 3, name
         save = history.saves[-1]
-        assert save.id in await history.found(save.word, stages=["bm25"], degraded=["dense"]), name
-        models.embedding_default = b.Vectors()
+        assert save.id in await history.search_ids(save.word, stages=["bm25"], degraded=["dense"]), name
+        models.embedding_default = behaviours.Vectors()
         models.release()
         await history.quiet(within=20)
         assert all(_has_vector(point) for point in await _points(fleet)), name
@@ -76,7 +76,7 @@ async def test_a_query_goes_on_by_keywords_while_the_endpoint_is_down(
     save = await history.save()
     await history.quiet(within=20)
     models.stop()
-    assert save.id in await history.found(save.word, stages=["bm25"], degraded=["dense"])
+    assert save.id in await history.search_ids(save.word, stages=["bm25"], degraded=["dense"])
     models.start()
 
     async def both() -> bool:
@@ -86,7 +86,7 @@ async def test_a_query_goes_on_by_keywords_while_the_endpoint_is_down(
     await eventually(both, 10, "search by both channels")
 
 
-async def _asked_again(models: ModelServer, seen: int, name: str) -> None:
+async def _wait_for_retries(models: ModelServer, seen: int, name: str) -> None:
     async def asked() -> bool:
         return len(models.embedding_calls) >= seen + 3
 

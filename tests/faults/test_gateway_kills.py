@@ -1,11 +1,11 @@
-"""The gateway may die at any moment of a save: who tries again under the same key has saved once (F2)."""
+"""A gateway is killed at any moment of a save: a retry under the same key saves the memory once."""
 
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.faults.history import History, Tally
+from tests.faults.history import History, RunFigures
 from tests.faults.processes import Fleet
 
 
@@ -13,7 +13,7 @@ from tests.faults.processes import Fleet
 async def test_a_gateway_killed_mid_save_loses_no_acknowledgement_and_doubles_no_memory(
     make_fleet: Callable[..., Fleet],
     remember: Callable[..., Any],
-    tell: Callable[[Tally], None],
+    report: Callable[[RunFigures], None],
     kills: int,
 ) -> None:
     fleet = make_fleet()
@@ -27,6 +27,6 @@ async def test_a_gateway_killed_mid_save_loses_no_acknowledgement_and_doubles_no
     fleet.start("work")
     fleet.start("beat")
     await history.quiet(within=60)
-    tally = await history.check("gateway killed mid-save", kills)
-    tell(tally)
-    assert tally.retried >= kills / 2, f"seed {history.seed}: the kills hit too few saves: {tally}"
+    figures = await history.check("gateway killed mid-save", kills)
+    report(figures)
+    assert figures.retried >= kills / 2, f"seed {history.seed}: the kills hit too few saves: {figures}"

@@ -1,4 +1,4 @@
-"""Messages come twice and workers come back from the dead: one result is applied (F11, F12)."""
+"""Wake-ups arrive twice and frozen workers continue: only one result is applied."""
 
 import asyncio
 import signal
@@ -9,7 +9,7 @@ from shared.foundation import config
 from shared.foundation.stages import ENRICH, INDEX, RecordKind
 from tests.conftest import serving
 from tests.draining import drain, make_due
-from tests.faults.history import History, Tally, split_in_two
+from tests.faults.history import History, RunFigures, split_in_two
 from tests.faults.processes import Fleet
 from tests.standins.behaviours import Hang, Reply
 from tests.standins.models import ModelServer
@@ -39,7 +39,7 @@ async def test_a_message_delivered_eight_times_at_once_is_applied_once(
         assert len(models.chat_calls) == 24
 
 
-async def test_an_answer_that_comes_after_its_claim_was_taken_over_is_dropped(
+async def test_a_reply_that_arrives_after_another_worker_claimed_the_job_is_dropped(
     make_settings: Make, models: ModelServer, tenant: str
 ) -> None:
     late = Hang(Reply('[{"content": "too late"}]'))
@@ -48,21 +48,21 @@ async def test_an_answer_that_comes_after_its_claim_was_taken_over_is_dropped(
     async with serving(_enriching(make_settings, models), tenant) as gateway:
         history = History(gateway.client)
         save = await history.save()
-        zombie = asyncio.create_task(enrich.enrich_pending(gateway.resources))
+        late_worker = asyncio.create_task(enrich.enrich_pending(gateway.resources))
         await asyncio.to_thread(models.wait_for_calls, 1)
         await make_due(gateway.resources)
         assert (await ConcurrentDrain(ENRICH, enrich.enrich).drain(gateway.resources, 1)).total() == 1
         late.release.set()
-        await zombie
+        await late_worker
         await drain(gateway.resources)
-        await _holds_two_of(history, save.word)
+        await _check_two_memories_of(history, save.word)
 
 
-async def test_a_worker_that_was_frozen_past_its_lease_changes_nothing_when_it_wakes(
+async def test_a_worker_that_was_frozen_past_its_lease_changes_nothing_when_it_continues(
     make_fleet: Callable[..., Fleet],
     remember: Callable[..., Any],
     models: ModelServer,
-    tell: Callable[[Tally], None],
+    report: Callable[[RunFigures], None],
 ) -> None:
     late = Hang(Reply('[{"content": "too late"}]'))
     models.chat_replies.append(late)
@@ -80,15 +80,15 @@ async def test_a_worker_that_was_frozen_past_its_lease_changes_nothing_when_it_w
     late.release.set()
     frozen.signal(signal.SIGCONT)
     seen = len(models.chat_calls)
-    # The one that woke up is at work again when it has asked about a new note.
+    # The frozen worker works again once it has asked the model about a new memory.
     await history.save_many(30)
     await asyncio.to_thread(models.wait_for_calls, seen + 30, 20, CHAT)
     await history.quiet(within=20)
-    await _holds_two_of(history, save.word)
-    tell(await history.check("worker frozen past its lease", 1))
+    await _check_two_memories_of(history, save.word)
+    report(await history.check("worker frozen past its lease", 1))
 
 
-async def test_sweeps_at_the_same_time_mend_what_one_would(make_settings: Make, tenant: str) -> None:
+async def test_concurrent_sweeps_repair_the_same_as_a_single_sweep(make_settings: Make, tenant: str) -> None:
     async with serving(make_settings(apart=True, job_max_attempts=1), tenant) as gateway:
         history = History(gateway.client)
         await history.save_many(20)
@@ -98,7 +98,7 @@ async def test_sweeps_at_the_same_time_mend_what_one_would(make_settings: Make, 
         ids = [point.id for point in points]
         await gateway.resources.qdrant.client.delete(live.collection, ids, wait=True)
         counts = await asyncio.gather(*(sweep_once(gateway.resources) for _ in range(4)))
-        assert sum(each.missing_points for each in counts) == 10
+        assert sum(count.missing_points for count in counts) == 10
         await drain(gateway.resources)
         assert not any(vars(await sweep_once(gateway.resources)).values())
         await history.check("")
@@ -108,7 +108,7 @@ def _enriching(make_settings: Make, models: ModelServer) -> config.Settings:
     return make_settings(apart=True, llm_base_url=models.url, llm_model="m")
 
 
-async def _holds_two_of(history: History, word: str) -> None:
-    texts = [one["content"] for one in await history.listed()]
+async def _check_two_memories_of(history: History, word: str) -> None:
+    texts = [memory["content"] for memory in await history.listed()]
     assert sum(word in text for text in texts) == 2
     assert "too late" not in texts

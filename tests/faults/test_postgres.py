@@ -1,4 +1,4 @@
-"""Postgres may crash: no acknowledgement without a commit, a problem that says when to come back (F6)."""
+"""Postgres crashes: no save is acknowledged without a commit, and errors say when to try again."""
 
 import time
 from collections.abc import Callable
@@ -6,19 +6,19 @@ from typing import Any
 
 import pytest
 
-from tests.faults.conftest import Grounds
-from tests.faults.history import History, Tally
+from tests.faults.conftest import FaultEnvironment
+from tests.faults.history import History, RunFigures
 from tests.faults.processes import Fleet
 
-FIRST_SUCCESS = 3.0  # seconds after Postgres answers again
+FIRST_SUCCESS = 3.0  # seconds after Postgres is available again
 
 
 @pytest.mark.parametrize("crashes", [3, pytest.param(30, marks=pytest.mark.long)])
 async def test_a_postgres_crash_acknowledges_nothing_that_was_not_committed(
     make_fleet: Callable[..., Fleet],
-    grounds: Grounds,
+    environment: FaultEnvironment,
     remember: Callable[..., Any],
-    tell: Callable[[Tally], None],
+    report: Callable[[RunFigures], None],
     crashes: int,
 ) -> None:
     fleet = make_fleet()
@@ -29,17 +29,17 @@ async def test_a_postgres_crash_acknowledges_nothing_that_was_not_committed(
     async with history.agents(4):
         for _ in range(crashes):
             await history.more(5, 25)
-            with grounds.without(grounds.postgres):
-                await _is_told_to_come_back(history)
-            back = time.monotonic()
+            with environment.without(environment.postgres):
+                await _check_retry_after(history)
+            restarted_at = time.monotonic()
             await history.save(within=FIRST_SUCCESS)
-            assert time.monotonic() - back <= FIRST_SUCCESS, f"seed {history.seed}"
+            assert time.monotonic() - restarted_at <= FIRST_SUCCESS, f"seed {history.seed}"
     await history.quiet(within=60)
-    tell(await history.check("Postgres crashed mid-save", crashes))
+    report(await history.check("Postgres crashed mid-save", crashes))
     assert gateway.code is None
 
 
-async def _is_told_to_come_back(history: History) -> None:
+async def _check_retry_after(history: History) -> None:
     for method, path, body in (
         ("POST", "/v1/memories", {"content": "not now"}),
         ("POST", "/v1/memories/search", {"query": "lamp"}),

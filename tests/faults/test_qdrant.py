@@ -1,20 +1,20 @@
-"""Qdrant may go away and may lose everything: saves go on, search finds, and the index mends (F7)."""
+"""Qdrant stops or loses all data: saves and searches go on, and the index is repaired."""
 
 from collections.abc import Callable
 from typing import Any
 
 from qdrant_client import AsyncQdrantClient, models
 
-from tests.faults.conftest import Grounds
-from tests.faults.history import History, Tally, eventually
+from tests.faults.conftest import FaultEnvironment
+from tests.faults.history import History, RunFigures, eventually
 from tests.faults.processes import Fleet
 
 
-async def test_saves_go_on_while_qdrant_is_away_and_are_indexed_when_it_is_back(
+async def test_saves_go_on_without_qdrant_and_are_indexed_when_it_runs_again(
     make_fleet: Callable[..., Fleet],
-    grounds: Grounds,
+    environment: FaultEnvironment,
     remember: Callable[..., Any],
-    tell: Callable[[Tally], None],
+    report: Callable[[RunFigures], None],
 ) -> None:
     fleet = make_fleet()
     for role in ("work", "beat"):
@@ -22,7 +22,7 @@ async def test_saves_go_on_while_qdrant_is_away_and_are_indexed_when_it_is_back(
     fleet.serve()
     history: History = await remember(fleet)
     await history.save_batch(200)
-    with grounds.without(grounds.qdrant):
+    with environment.without(environment.qdrant):
         for _ in range(12):
             await history.save_batch(50)
             await _finds_by_rows(history)
@@ -33,14 +33,14 @@ async def test_saves_go_on_while_qdrant_is_away_and_are_indexed_when_it_is_back(
     await history.quiet(within=60)
     await _finds_by_index(history)
     assert await _points(fleet) == len(history.saves) == 1000
-    tell(await history.check("Qdrant away during 700 of 1000 saves", 1))
+    report(await history.check("Qdrant stopped during 700 of 1000 saves", 1))
 
 
-async def test_an_index_that_lost_its_storage_comes_back_whole(
+async def test_an_index_that_lost_its_storage_is_rebuilt_completely(
     make_fleet: Callable[..., Fleet],
-    grounds: Grounds,
+    environment: FaultEnvironment,
     remember: Callable[..., Any],
-    tell: Callable[[Tally], None],
+    report: Callable[[RunFigures], None],
 ) -> None:
     fleet = make_fleet()
     for role in ("work", "beat"):
@@ -49,16 +49,16 @@ async def test_an_index_that_lost_its_storage_comes_back_whole(
     history: History = await remember(fleet)
     await history.save_batch(300)
     await history.quiet(within=30)
-    with grounds.without(grounds.qdrant):
-        grounds.wipe_qdrant()
+    with environment.without(environment.qdrant):
+        environment.wipe_qdrant()
 
-    async def whole() -> bool:
+    async def is_complete() -> bool:
         return await _points(fleet) == 300
 
-    await eventually(whole, 60, f"seed {history.seed}: the points of 300 records")
+    await eventually(is_complete, 60, f"seed {history.seed}: the points of 300 records")
     await history.quiet(within=30)
     await _finds_by_index(history)
-    tell(await history.check("Qdrant's storage wiped", 1))
+    report(await history.check("Qdrant's storage wiped", 1))
 
 
 async def _finds_by_rows(history: History) -> None:
@@ -69,18 +69,20 @@ async def _finds_by_index(history: History) -> None:
     await _finds(history, stages=["bm25"], degraded=[])
 
 
-async def _finds(history: History, **told: list[str]) -> None:
+async def _finds(history: History, **expected: list[str]) -> None:
     save = history.random.choice(history.acknowledged)
-    assert save.id in await history.found(save.word, **told), f"seed {history.seed}"
+    assert save.id in await history.search_ids(save.word, **expected), f"seed {history.seed}"
 
 
 async def _points(fleet: Fleet) -> int:
-    """Count the points of the collection that is read; none if there is no collection."""
+    """Count the points of the live collection; 0 if there is none."""
     qdrant = AsyncQdrantClient(url=fleet.settings.qdrant_url, timeout=5, check_compatibility=False)
     try:
         alias = f"{fleet.settings.prefix}_memory"
-        known = {one.alias_name for one in (await qdrant.get_aliases()).aliases}
-        whole = models.Filter()
-        return (await qdrant.count(alias, count_filter=whole, exact=True)).count if alias in known else 0
+        aliases = {entry.alias_name for entry in (await qdrant.get_aliases()).aliases}
+        everything = models.Filter()
+        return (
+            (await qdrant.count(alias, count_filter=everything, exact=True)).count if alias in aliases else 0
+        )
     finally:
         await qdrant.close()

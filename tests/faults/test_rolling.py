@@ -1,4 +1,4 @@
-"""A roll-out under load: no request fails, nothing is done twice, nothing is lost (issue 5, point 3; F19)."""
+"""A rolling upgrade under load: no request fails, no job runs twice, nothing is lost."""
 
 import asyncio
 import json
@@ -13,7 +13,7 @@ import pytest
 
 from services.local import ports
 from tests.faults.balancer import Balancer
-from tests.faults.history import History, Tally, eventually, split_in_two
+from tests.faults.history import History, RunFigures, eventually, split_in_two
 from tests.faults.processes import Fleet, Program
 from tests.standins.behaviours import Hang, Reply, Slow
 from tests.standins.models import ModelServer
@@ -26,7 +26,7 @@ async def test_gateways_and_workers_roll_under_load_and_no_client_notices(
     make_fleet: Callable[..., Fleet],
     tenant: str,
     models: ModelServer,
-    tell: Callable[[Tally], None],
+    report: Callable[[RunFigures], None],
     rounds: int,
 ) -> None:
     models.chat_default = Slow(0.2, Reply(split_in_two))
@@ -45,24 +45,26 @@ async def test_gateways_and_workers_roll_under_load_and_no_client_notices(
         transport=balancer, base_url="http://127.0.0.1", headers=headers, timeout=20
     ) as client:
         history = History(client)
-        gateways = [await _another(fleet, balancer) for _ in range(2)]
+        gateways = [await _start_gateway(fleet, balancer) for _ in range(2)]
         workers = [fleet.start("work") for _ in range(2)]
         async with history.agents(2):
             for _ in range(rounds):
-                for place in range(2):
-                    gateways[place] = await _replaced(gateways[place], await _another(fleet, balancer))
-                    workers[place] = await _replaced(workers[place], fleet.start("work"))
+                for position in range(2):
+                    gateways[position] = await _replace(
+                        gateways[position], await _start_gateway(fleet, balancer)
+                    )
+                    workers[position] = await _replace(workers[position], fleet.start("work"))
                     await history.more(5, 10)
         await history.quiet(within=120)
-        tally = await history.check("rolled out under load", rounds * 4, searches=50)
-    assert tally.retried == 0, f"seed {history.seed}: {tally}\n{fleet.log[-2000:]}"
-    asked = Counter(json.loads(call.body["messages"][-1]["content"])["content"] for call in models.chat_calls)
-    assert set(asked.values()) == {1}, {text: times for text, times in asked.items() if times > 1}
-    assert set(asked) == {save.content for save in history.saves}
-    tell(tally)
+        figures = await history.check("rolled out under load", rounds * 4, searches=50)
+    assert figures.retried == 0, f"seed {history.seed}: {figures}\n{fleet.log[-2000:]}"
+    calls = Counter(json.loads(call.body["messages"][-1]["content"])["content"] for call in models.chat_calls)
+    assert set(calls.values()) == {1}, {text: times for text, times in calls.items() if times > 1}
+    assert set(calls) == {save.content for save in history.saves}
+    report(figures)
 
 
-async def _another(fleet: Fleet, balancer: Balancer) -> Program:
+async def _start_gateway(fleet: Fleet, balancer: Balancer) -> Program:
     port = ports.pick_free_port()
     gateway = fleet.start("serve", port=port)
     balancer.add(port)
@@ -74,18 +76,18 @@ async def _another(fleet: Fleet, balancer: Balancer) -> Program:
     return gateway
 
 
-async def _replaced(old: Program, following: Program) -> Program:
-    """End the last one once the next one has been started, as a roll-out does."""
+async def _replace(old: Program, following: Program) -> Program:
+    """End the old process once the new one has started, as a rolling upgrade does."""
     old.signal(signal.SIGTERM)
     assert await asyncio.to_thread(old.ended, GRACE)
     assert old.code in (0, -signal.SIGTERM)
     return following
 
 
-async def test_a_gateway_told_to_end_says_so_first_serves_on_and_finishes_what_runs(
+async def test_a_stopping_gateway_reports_draining_and_still_completes_requests(
     make_fleet: Callable[..., Fleet], tenant: str, models: ModelServer
 ) -> None:
-    """What runs here is a search that waits for its query's vector."""
+    """The running request is a search that waits for the embedding of its query."""
     fleet = make_fleet(
         embedding_base_url=models.url,
         embedding_model="m",
@@ -107,19 +109,19 @@ async def test_a_gateway_told_to_end_says_so_first_serves_on_and_finishes_what_r
         await eventually(draining, 2, "draining")
         unready = await client.get("/readyz")
         saved = await client.post("/v1/memories", json={"content": "Saved while it drains."})
-        await asyncio.to_thread(_refuses, fleet)
+        await asyncio.to_thread(_wait_until_refused, fleet)
         assert gateway.code is None
         slow.release.set()
-        found = await running
+        response = await running
     assert (unready.status_code, unready.headers["connection"]) == (503, "close")
     assert (saved.status_code, saved.headers["connection"]) == (201, "close")
-    assert found.status_code == 200
-    assert found.json()["degraded"] == []
+    assert response.status_code == 200
+    assert response.json()["degraded"] == []
     assert await asyncio.to_thread(gateway.ended, GRACE)
 
 
-def _refuses(fleet: Fleet) -> None:
-    """Wait until the gateway takes no new connection."""
+def _wait_until_refused(fleet: Fleet) -> None:
+    """Wait until the gateway accepts no new connection."""
     address = ("127.0.0.1", int(fleet.url.rsplit(":", 1)[1]))
     deadline = time.monotonic() + GRACE
     while time.monotonic() < deadline:
@@ -128,4 +130,4 @@ def _refuses(fleet: Fleet) -> None:
                 pass
         except ConnectionRefusedError:
             return
-    raise AssertionError("it still listens")
+    raise AssertionError("the gateway still accepts connections")

@@ -1,4 +1,4 @@
-"""How workers end, and whom that costs: a poison row only itself, a stop nothing (F14, F16, F19)."""
+"""Workers end: a job that kills its workers affects no other job, and a stop loses nothing."""
 
 import asyncio
 import signal
@@ -9,7 +9,7 @@ from typing import Any
 import asyncpg
 
 from tests.faults.by_word import ByWord
-from tests.faults.history import History, Tally
+from tests.faults.history import History, RunFigures
 from tests.faults.processes import Fleet
 from tests.standins.behaviours import Hang, Reply, Slow
 from tests.standins.models import ModelServer
@@ -18,13 +18,13 @@ ATTEMPTS = 3
 GRACE = 30.0  # seconds from SIGTERM to the end
 
 
-async def test_a_row_that_kills_its_workers_ends_as_failed_and_the_others_flow(
+async def test_a_job_that_kills_its_workers_fails_and_the_others_complete(
     make_fleet: Callable[..., Fleet],
     remember: Callable[..., Any],
     models: ModelServer,
-    tell: Callable[[Tally], None],
+    report: Callable[[RunFigures], None],
 ) -> None:
-    """Nothing blameless may end with it, though it shared the worker's other hands."""
+    """No other job may fail with it, although they ran in the same worker."""
     models.chat_default = ByWord({"poison": Hang()}, Slow(0.2, Reply("[]")))
     fleet = make_fleet(llm_base_url=models.url, llm_model="m", llm_timeout=60, job_max_attempts=ATTEMPTS)
     fleet.serve()
@@ -38,24 +38,24 @@ async def test_a_row_that_kills_its_workers_ends_as_failed_and_the_others_flow(
         worker.kill()
     fleet.start("work")
     await history.quiet(within=40)
-    entries = {one["id"]: one for one in await history.listed()}
-    ended = entries.pop(poison.id)
-    assert (ended["state"], ended["failure_reason"]) == (
+    memories = {memory["id"]: memory for memory in await history.listed()}
+    failed = memories.pop(poison.id)
+    assert (failed["state"], failed["failure_reason"]) == (
         "failed",
         f"its worker ended {ATTEMPTS} times while working on it",
     )
-    assert {one["state"] for one in entries.values()} == {"kept-raw"}, history.seed
-    tell(await history.check("row that kills its worker", ATTEMPTS))
+    assert {memory["state"] for memory in memories.values()} == {"kept-raw"}, history.seed
+    report(await history.check("job that kills its worker", ATTEMPTS))
 
 
 def _wait_for_poison(models: ModelServer, times: int) -> None:
     deadline = time.monotonic() + 30
     while sum(b"poison" in call.raw for call in models.chat_calls) < times:
-        assert time.monotonic() < deadline, f"the poison was not asked about {times} times"
+        assert time.monotonic() < deadline, f"the poisonous memory was not sent {times} times"
         time.sleep(0.002)
 
 
-async def test_a_backlog_of_one_tenant_does_not_delay_anothers_few(
+async def test_a_backlog_of_one_tenant_does_not_delay_another_tenant(
     make_fleet: Callable[..., Fleet], remember: Callable[..., Any], models: ModelServer
 ) -> None:
     models.chat_default = Slow(0.02, Reply("[]"))
@@ -72,13 +72,13 @@ async def test_a_backlog_of_one_tenant_does_not_delay_anothers_few(
     assert (await greedy.status())["pending"]["enrichment"] >= 1500
 
 
-async def test_a_worker_told_to_stop_under_load_ends_in_time_and_holds_nothing(
+async def test_a_worker_stopped_under_load_ends_in_time_and_releases_its_jobs(
     make_fleet: Callable[..., Fleet],
     remember: Callable[..., Any],
     models: ModelServer,
-    tell: Callable[[Tally], None],
+    report: Callable[[RunFigures], None],
 ) -> None:
-    """With production's lease: what it held must not wait for that."""
+    """The lease is that of production: the worker's jobs must not wait for its end."""
     models.chat_default = Slow(0.5, Reply("[]"))
     fleet = make_fleet(llm_base_url=models.url, llm_model="m", job_lease=120, llm_timeout=60)
     fleet.serve()
@@ -92,16 +92,16 @@ async def test_a_worker_told_to_stop_under_load_ends_in_time_and_holds_nothing(
     worker.signal(signal.SIGTERM)
     assert await asyncio.to_thread(worker.ended, GRACE), fleet.log[-2000:]
     assert worker.code == 0, fleet.log[-2000:]
-    assert await _held(fleet) == 0
+    assert await _count_claimed(fleet) == 0
     models.chat_default = Reply("[]")
     models.release()
     fleet.start("work")
     await history.quiet(within=60)
-    assert {one["state"] for one in await history.listed()} == {"kept-raw"}
-    tell(await history.check("worker stopped under load", 1))
+    assert {memory["state"] for memory in await history.listed()} == {"kept-raw"}
+    report(await history.check("worker stopped under load", 1))
 
 
-async def _held(fleet: Fleet) -> int:
+async def _count_claimed(fleet: Fleet) -> int:
     assert fleet.settings.postgres_url is not None
     database = await asyncpg.connect(fleet.settings.postgres_url.get_secret_value())
     try:

@@ -1,4 +1,4 @@
-"""An enrichment worker may die at any moment: no memory is lost, none is enriched twice (F1)."""
+"""Enrichment workers are killed at any moment: no memory is lost, and none is enriched twice."""
 
 import asyncio
 from collections import Counter
@@ -7,22 +7,22 @@ from typing import Any
 
 import pytest
 
-from tests.faults.history import History, Tally, split_in_two
+from tests.faults.history import History, RunFigures, split_in_two
 from tests.faults.processes import Fleet
 from tests.standins.behaviours import Reply, Slow
 from tests.standins.models import ModelServer
 from tests.standins.wire import CHAT
 
 ATTEMPTS = 1000
-COST = 4 * 2  # calls that a kill may cost: two slots, and the answers that are being recorded meanwhile
+COST = 4 * 2  # calls that a kill may waste: two slots, and the replies that are being stored at that moment
 
 
 @pytest.mark.parametrize("kills", [10, pytest.param(200, marks=pytest.mark.long)])
-async def test_workers_killed_mid_call_lose_nothing_and_enrich_each_entry_once(
+async def test_workers_killed_mid_call_lose_nothing_and_enrich_each_memory_once(
     make_fleet: Callable[..., Fleet],
     remember: Callable[..., Any],
     models: ModelServer,
-    tell: Callable[[Tally], None],
+    report: Callable[[RunFigures], None],
     kills: int,
 ) -> None:
     models.chat_default = Slow(0.1, Reply(split_in_two))
@@ -42,8 +42,8 @@ async def test_workers_killed_mid_call_lose_nothing_and_enrich_each_entry_once(
     killed_while_working = (await history.status())["pending"]["enrichment"] > 0
     fleet.start("work")
     await history.quiet(within=120)
-    tell(await history.check(f"worker killed mid-call ({saves} entries)", kills))
-    assert killed_while_working, f"seed {history.seed}: the last kills met no work"
+    report(await history.check(f"worker killed mid-call ({saves} memories)", kills))
+    assert killed_while_working, f"seed {history.seed}: the last kills happened without pending jobs"
     applied = [await _times(history, save.id, "archived") for save in history.acknowledged]
     assert applied == [1] * saves, f"seed {history.seed}"
     assert saves <= len(models.chat_calls) <= saves + kills * COST

@@ -1,13 +1,13 @@
-"""Forks Loci's programs on demand: one starts in 50 ms instead of 4 s, so that hundreds of kills fit.
+"""Fork Loci's programs on demand: a start takes 50 ms instead of 4 s, so a test can kill hundreds.
 
-It imports what gateway and workers import, opens nothing, and then obeys lines of JSON on standard
-input, answering each with one line:
+This process imports what gateway and workers import, opens no connection, and then executes orders.
+An order is one line of JSON on standard input, and so is the response on standard output:
 
     {"do": "start", "role": "serve" | "work" | "beat", "env": {…}, "log": path}   → {"pid": 7}
-    {"do": "look", "pid": 7}                          → {"code": null while it runs, else its end}
+    {"do": "look", "pid": 7}                          → {"code": null while it runs, else the exit code}
 
-A program has a session of its own, so that a kill can take its whole group. All of them end with
-the standard input.
+A program has a session of its own, so that its whole process group can be killed. All programs end
+when the standard input ends.
 """
 
 import importlib
@@ -20,8 +20,8 @@ from typing import Any, NoReturn
 
 from services.commands import run
 
-# Everything but `workers.app` itself, which reads the settings when it is imported.
-_WARMED = (
+# All but `workers.app` itself, which reads the settings when it is imported.
+_PRELOADED = (
     "services.gateway.app",
     "celery.apps.beat",
     "celery.apps.worker",
@@ -43,19 +43,19 @@ _ROLES = {
 
 
 def main() -> None:
-    """Obey until the standard input ends."""
-    for name in _WARMED:
+    """Execute orders until the standard input ends."""
+    for name in _PRELOADED:
         importlib.import_module(name)
     children: dict[int, int | None] = {}
     for line in sys.stdin:
         order = json.loads(line)
-        _say(_start(children, order) if order["do"] == "start" else _look(children, order["pid"]))
+        _respond(_start(children, order) if order["do"] == "start" else _exit_code(children, order["pid"]))
     for pid in [pid for pid, code in children.items() if code is None]:
         with suppress(ProcessLookupError):
             os.killpg(pid, signal.SIGKILL)
 
 
-def _say(answer: dict[str, Any]) -> None:
+def _respond(answer: dict[str, Any]) -> None:
     sys.stdout.write(json.dumps(answer) + "\n")
     sys.stdout.flush()
 
@@ -63,24 +63,24 @@ def _say(answer: dict[str, Any]) -> None:
 def _start(children: dict[int, int | None], order: dict[str, Any]) -> dict[str, Any]:
     pid = os.fork()
     if pid == 0:
-        _become(order)
+        _run_program(order)
     children[pid] = None
     return {"pid": pid}
 
 
-def _look(children: dict[int, int | None], pid: int) -> dict[str, Any]:
+def _exit_code(children: dict[int, int | None], pid: int) -> dict[str, Any]:
     if children[pid] is None:
         ended, status = os.waitpid(pid, os.WNOHANG)
         children[pid] = os.waitstatus_to_exitcode(status) if ended else None
     return {"code": children[pid]}
 
 
-def _become(order: dict[str, Any]) -> NoReturn:
+def _run_program(order: dict[str, Any]) -> NoReturn:
     os.setsid()
     silence = os.open(os.devnull, os.O_RDONLY)
     log = os.open(order["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    for ours, theirs in ((0, silence), (1, log), (2, log)):
-        os.dup2(theirs, ours)
+    for descriptor, source in ((0, silence), (1, log), (2, log)):
+        os.dup2(source, descriptor)
     os.environ.clear()
     os.environ.update(order["env"])
     _ROLES[order["role"]]()
