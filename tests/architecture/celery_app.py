@@ -1,4 +1,4 @@
-"""Print what the Celery app declares, as JSON: in a process of its own, as a worker starts it."""
+"""Print what the Celery app declares as JSON, in a process of its own, as a worker loads it."""
 
 import json
 import sys
@@ -10,7 +10,7 @@ from workers.app import app
 
 
 def main(app: Celery) -> None:
-    """Print tasks by name with module, function and queue; the clock's tasks; the stages' tasks."""
+    """Print each task with module, function and queue; the tasks of beat and of the stages; the queues."""
     app.loader.import_default_modules()
     router = app.amqp.Router(queues=app.amqp.Queues(app.conf.task_queues))
     tasks = {
@@ -18,13 +18,13 @@ def main(app: Celery) -> None:
         for name, task in app.tasks.items()
         if not name.startswith("celery.")
     }
-    told = {
+    declarations = {
         "tasks": tasks,
         "beat": [entry["task"] for entry in app.conf.beat_schedule.values()],
         "stages": [stage.task for stage in stages.STAGES.values()],
         "queues": [queue.name for queue in app.conf.task_queues],
     }
-    json.dump(told, sys.stdout)
+    json.dump(declarations, sys.stdout)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""tests/COVERAGE.md says for each requirement which tests show it; each of them must be there."""
+"""tests/COVERAGE.md names the tests of each capability, and each of these tests exists."""
 
 import ast
 import re
@@ -9,17 +9,17 @@ _ROW = re.compile(r"^\| (?P<row>[A-Z]{2}\d+[a-z]?|[A-Z][\w ,]*) \| (?P<what>[^|]
 _TEST = re.compile(r"`([^`]+)::([^`]+)`")
 
 
-def test_every_line_of_the_table_names_a_requirement_and_at_least_one_test(repository: Path) -> None:
+def test_every_line_of_the_table_names_a_capability_and_at_least_one_test(repository: Path) -> None:
     rows = list(_rows(repository))
     assert rows
     names = [row for row, _ in rows]
-    assert sorted(set(names)) == sorted(names), "a requirement has one line"
+    assert sorted(set(names)) == sorted(names), "a capability has one line"
     assert not [row for row, tests in rows if not tests]
 
 
 def test_every_test_that_the_table_names_exists(repository: Path) -> None:
-    named = {test for _, tests in _rows(repository) for test in tests}
-    missing = {f"{path}::{name}" for path, name in named if name not in _tests(repository / "tests" / path)}
+    listed = {test for _, tests in _rows(repository) for test in tests}
+    missing = {f"{path}::{name}" for path, name in listed if name not in _tests(repository / "tests" / path)}
     assert not missing
 
 

@@ -1,4 +1,4 @@
-"""Decision 7: code and migrations agree, and row-level security closes every table of a tenant."""
+"""Code and migrations agree, and row-level security protects every table that has a tenant."""
 
 import os
 import subprocess
@@ -17,18 +17,18 @@ from tests.isolation.ids import made_up
 from tests.state import StateInspector
 
 OWNER, OTHER, ROLE = "owner", "other", "loci_app"
-# Without a tenant, because without content: which collections there are, counters, last runs.
+# Tables without a tenant, because they have no content: index generations, counters, last runs.
 WITHOUT_TENANT = {"alembic_version", "fleet_counter", "index_generation", "periodic_run"}
 Described = list[tuple[Any, ...]]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def filled(stores: Stores) -> AsyncIterator[asyncpg.Connection]:
-    """A database where a tenant has a row in every table, and a connection as its owner."""
+    """A connection as the owner to a database in which a tenant has a row in every table."""
     connection = await asyncpg.connect(stores.database())
     try:
-        eye = StateInspector(connection, None, None, "")  # type: ignore[arg-type]  # rows only
-        await by_hand.fill(eye, OWNER, made_up(), "canary")
+        inspector = StateInspector(connection, None, None, "")  # type: ignore[arg-type]  # only Postgres is used
+        await by_hand.fill(inspector, OWNER, made_up(), "secret")
         yield connection
     finally:
         await connection.close()
@@ -37,8 +37,8 @@ async def filled(stores: Stores) -> AsyncIterator[asyncpg.Connection]:
 def _alembic(repository: Path, url: str, *words: str) -> None:
     env = os.environ | {"LOCI_POSTGRES_URL": url}
     command = [sys.executable, "-m", "alembic", *words]
-    done = subprocess.run(command, cwd=repository, env=env, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    result = subprocess.run(command, cwd=repository, env=env, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
 
 
 def test_alembic_finds_no_difference_between_the_tables_and_the_schema(
@@ -47,12 +47,12 @@ def test_alembic_finds_no_difference_between_the_tables_and_the_schema(
     _alembic(repository, stores.database(), "check")
 
 
-async def test_every_step_can_be_taken_back_and_taken_again(stores: Stores, repository: Path) -> None:
+async def test_every_migration_can_be_undone_and_repeated(stores: Stores, repository: Path) -> None:
     url = stores.database()
     before = await _described(url)
     _alembic(repository, url, "downgrade", "base")
-    left = {row[0] for row in await _described(url)}
-    assert left == {"alembic_version"}
+    remaining = {row[0] for row in await _described(url)}
+    assert remaining == {"alembic_version"}
     _alembic(repository, url, "upgrade", "head")
     assert await _described(url) == before
 
@@ -87,7 +87,7 @@ _FUNCTIONS = """
 _DESCRIPTIONS = (_COLUMNS, _INDEXES, _CONSTRAINTS, _POLICIES, _GRANTS, _FUNCTIONS)
 
 
-async def test_every_table_has_a_tenant_or_is_known_to_be_without_content(filled: asyncpg.Connection) -> None:
+async def test_every_table_has_a_tenant_or_is_listed_as_without_content(filled: asyncpg.Connection) -> None:
     tables = {
         row[0]
         for row in await filled.fetch(
@@ -109,18 +109,18 @@ async def test_every_table_of_a_tenant_forces_row_level_security(filled: asyncpg
     assert [row["relname"] for row in secured] == await _tenant_tables(filled)
 
 
-async def test_the_role_of_the_processes_owns_nothing_and_passes_no_policy_by(
+async def test_the_role_of_the_processes_owns_nothing_and_bypasses_no_policy(
     filled: asyncpg.Connection,
 ) -> None:
     role = await filled.fetchrow("SELECT oid, * FROM pg_roles WHERE rolname = $1", ROLE)
     assert not any(role[right] for right in ("rolsuper", "rolbypassrls", "rolcreaterole", "rolcreatedb"))
     assert not await filled.fetch("SELECT relname FROM pg_class WHERE relowner = $1", role["oid"])
     parents = await filled.fetch("SELECT roleid FROM pg_auth_members WHERE member = $1", role["oid"])
-    assert not parents, "it could become what it is a member of"
+    assert not parents, "the role could switch to a role that it is a member of"
 
 
-async def test_functions_that_act_as_their_owner_say_where_they_look(filled: asyncpg.Connection) -> None:
-    """Otherwise a caller's search_path could slip another table under them."""
+async def test_functions_that_act_as_their_owner_set_their_search_path(filled: asyncpg.Connection) -> None:
+    """Otherwise a caller's search_path could replace their tables."""
     definers = await filled.fetch(
         "SELECT proname, proconfig::text FROM pg_proc"
         " WHERE prosecdef AND pronamespace = 'public'::regnamespace ORDER BY 1"
@@ -146,7 +146,7 @@ async def _visible(connection: asyncpg.Connection, table: str, tenant: str | Non
 
 
 class _rolled_back:  # noqa: N801  (reads as a statement)
-    """A transaction as the application's role, naming a tenant or none, that leaves no trace."""
+    """A transaction as the application's role, for one tenant or none, that is rolled back."""
 
     def __init__(self, connection: asyncpg.Connection, tenant: str | None) -> None:
         self._connection = connection
@@ -163,13 +163,13 @@ class _rolled_back:  # noqa: N801  (reads as a statement)
         await self._transaction.rollback()
 
 
-async def test_only_the_content_free_tables_are_open_to_the_fleet(filled: asyncpg.Connection) -> None:
-    """A row that tells of no content may be seen across tenants; nothing else may."""
+async def test_only_tables_without_content_are_visible_across_tenants(filled: asyncpg.Connection) -> None:
+    """Only tables without content are visible across tenants."""
     open_ = [table for table in await _tenant_tables(filled) if await _visible(filled, table, "*")]
     assert open_ == ["job", "tenant"]
 
 
-async def test_a_row_can_neither_be_given_to_another_tenant_nor_written_in_its_name(
+async def test_a_row_can_neither_be_moved_to_another_tenant_nor_be_deleted_by_one(
     filled: asyncpg.Connection,
 ) -> None:
     for table in await _tenant_tables(filled):

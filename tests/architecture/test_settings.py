@@ -1,4 +1,4 @@
-"""DESIGN, edges: every setting stands in README's table of configuration, and nothing else does."""
+"""README's table of configuration lists every setting and nothing else."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""DESIGN, tasks: a task is named folder.function, lies in its folder's queue, and is ten lines at most."""
+"""A task is named folder.function, belongs to its folder's queue, and has at most ten lines."""
 
 import json
 import os
@@ -16,9 +16,9 @@ from tests.architecture.tree import functions, length, tracked
 def declared(repository: Path) -> dict[str, Any]:
     env = os.environ | {"LOCI_REDIS_URL": "redis://127.0.0.1:1/0"}
     command = [sys.executable, "-m", "tests.architecture.celery_app"]
-    done = subprocess.run(command, cwd=repository, env=env, capture_output=True, check=True)
-    told: dict[str, Any] = json.loads(done.stdout)
-    return told
+    result = subprocess.run(command, cwd=repository, env=env, capture_output=True, check=True)
+    declarations: dict[str, Any] = json.loads(result.stdout)
+    return declarations
 
 
 def test_a_task_is_named_by_folder_and_function_and_its_queue_is_the_folder(declared: dict[str, Any]) -> None:
@@ -38,7 +38,7 @@ def test_every_folder_that_declares_tasks_is_loaded_and_has_a_queue(
     assert folders == set(declared["queues"])
 
 
-def test_what_the_clock_and_the_stages_ring_for_exists(declared: dict[str, Any]) -> None:
+def test_the_tasks_of_beat_and_of_the_stages_exist(declared: dict[str, Any]) -> None:
     assert declared["beat"]
     assert declared["stages"]
     assert {*declared["beat"], *declared["stages"]} <= set(declared["tasks"])

@@ -1,6 +1,6 @@
-"""A worker whose loop can be made to hang: `python -m tests.deploy.hanging`, then SIGUSR2.
+"""A worker whose event loop can be blocked: `python -m tests.deploy.hanging`, then SIGUSR2.
 
-Its canary goes more often than in production. Nothing else differs from `loci work`.
+Its heartbeat is written more often than in production. Nothing else differs from `loci work`.
 """
 
 import signal
@@ -13,12 +13,12 @@ from workers import app
 heartbeat.INTERVAL_SECONDS = 0.1
 
 
-def _hang(*_: object) -> None:
+def _block_loop(*_: object) -> None:
     process = app._process
     assert process is not None
     process.loop.call_soon_threadsafe(threading.Event().wait)
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGUSR2, _hang)
+    signal.signal(signal.SIGUSR2, _block_loop)
     run.worker("sweep", 1)

@@ -1,8 +1,8 @@
-"""Kustomize, as far as `deploy/kubernetes` uses it, so that tests need no cluster tool.
+"""Render the part of Kustomize that `deploy/kubernetes` uses, so that tests need no `kubectl`.
 
-Known are resources, components, namespace, images, configMapGenerator (literals, files, merge) and
-patches with a target (JSON 6902, or the deletion of what matches). Anything else is refused, never
-passed over. Where `kubectl` is installed a test compares the two, object by object.
+Supported are resources, components, namespace, images, configMapGenerator (literals, files, merge) and
+patches with a target (JSON 6902, or the deletion of what matches). Anything else is an error. Where
+`kubectl` is installed, a test compares both results object by object.
 """
 
 import hashlib
@@ -21,19 +21,19 @@ _KEYS: dict[str, set[str]] = {
     "configMapGenerator": {"name", "behavior", "literals", "files"},
     "patches": {"path", "patch", "target"},
 }
-_KNOWN = {"apiVersion", "kind", "namespace", "resources", "components", *_KEYS}
+_SUPPORTED = {"apiVersion", "kind", "namespace", "resources", "components", *_KEYS}
 _TARGET = {"kind", "name", "labelSelector"}
-# Digits and letters that could spell something in a generated name are replaced, as Kustomize does.
+# Characters that could form words in a generated name are replaced, as Kustomize does.
 _SPELLING = str.maketrans({"0": "g", "1": "h", "3": "k", "a": "m", "e": "t"})
 
 
 class Unsupported(Exception):
-    """A feature of Kustomize that this does not know."""
+    """A feature of Kustomize that this renderer does not support."""
 
 
 @dataclass
 class _Built:
-    """What a kustomization has gathered."""
+    """The objects and maps that a kustomization has produced so far."""
 
     objects: list[Object] = field(default_factory=list)
     maps: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -41,7 +41,7 @@ class _Built:
 
 
 def render(folder: Path, components: Sequence[Path] = ()) -> list[Object]:
-    """Return the objects of a kustomization, with components added to it as its own would be."""
+    """Return the objects of a kustomization, to which components are added like its own."""
     built = _Built()
     _apply(built, folder, components)
     names = {name: f"{name}-{_digest(data)}" for name, data in built.maps.items()}
@@ -54,29 +54,29 @@ def render(folder: Path, components: Sequence[Path] = ()) -> list[Object]:
 
 
 def _apply(built: _Built, folder: Path, components: Sequence[Path] = ()) -> None:
-    told = _read(folder)
-    for name in told.get("resources", []):
-        _take(built, folder / name)
-    for one in (*(folder / name for name in told.get("components", [])), *components):
-        _apply(built, one)
-    for generator in told.get("configMapGenerator", []):
+    kustomization = _read(folder)
+    for name in kustomization.get("resources", []):
+        _add_resource(built, folder / name)
+    for component in (*(folder / name for name in kustomization.get("components", [])), *components):
+        _apply(built, component)
+    for generator in kustomization.get("configMapGenerator", []):
         _generate(built, folder, generator)
-    for patch in told.get("patches", []):
+    for patch in kustomization.get("patches", []):
         _patch(built, folder, patch)
-    _move(built, told.get("namespace"))
-    for image in told.get("images", []):
+    _set_namespace(built, kustomization.get("namespace"))
+    for image in kustomization.get("images", []):
         _rename_image(built.objects, image)
 
 
 def _read(folder: Path) -> Object:
-    told: Object = yaml.safe_load((folder / "kustomization.yaml").read_text())
-    _refuse(set(told) - _KNOWN)
-    for key, known in _KEYS.items():
-        for one in told.get(key, []):
-            _refuse(set(one) - known)
-    for patch in told.get("patches", []):
+    kustomization: Object = yaml.safe_load((folder / "kustomization.yaml").read_text())
+    _refuse(set(kustomization) - _SUPPORTED)
+    for key, supported in _KEYS.items():
+        for entry in kustomization.get(key, []):
+            _refuse(set(entry) - supported)
+    for patch in kustomization.get("patches", []):
         _refuse(set(patch["target"]) - _TARGET)
-    return told
+    return kustomization
 
 
 def _refuse(unknown: set[str]) -> None:
@@ -84,14 +84,14 @@ def _refuse(unknown: set[str]) -> None:
         raise Unsupported(", ".join(sorted(unknown)))
 
 
-def _take(built: _Built, path: Path) -> None:
+def _add_resource(built: _Built, path: Path) -> None:
     if path.is_dir():
         inner = _Built()
         _apply(inner, path)
         built.objects += inner.objects
         built.maps |= inner.maps
     else:
-        built.objects += [one for one in yaml.safe_load_all(path.read_text()) if one]
+        built.objects += [manifest for manifest in yaml.safe_load_all(path.read_text()) if manifest]
 
 
 def _generate(built: _Built, folder: Path, generator: Object) -> None:
@@ -106,44 +106,44 @@ def _generate(built: _Built, folder: Path, generator: Object) -> None:
 
 def _patch(built: _Built, folder: Path, patch: Object) -> None:
     text = patch["patch"] if "patch" in patch else (folder / patch["path"]).read_text()
-    told = yaml.safe_load(text)
-    matching = [one for one in built.objects if _matches(one, patch["target"])]
-    if isinstance(told, dict):
-        _refuse({"a strategic merge"} if told.get("$patch") != "delete" else set())
-        built.objects = [one for one in built.objects if one not in matching]
+    patches = yaml.safe_load(text)
+    matching = [manifest for manifest in built.objects if _matches(manifest, patch["target"])]
+    if isinstance(patches, dict):
+        _refuse({"a strategic merge"} if patches.get("$patch") != "delete" else set())
+        built.objects = [manifest for manifest in built.objects if manifest not in matching]
         return
-    for one in matching:
-        for step in told:
-            _edit(one, step)
+    for manifest in matching:
+        for step in patches:
+            _edit(manifest, step)
 
 
-def _matches(one: Object, target: Object) -> bool:
-    labels = one["metadata"].get("labels", {})
-    wanted = (part.split("=") for part in target.get("labelSelector", "").split(",") if part)
+def _matches(manifest: Object, target: Object) -> bool:
+    labels = manifest["metadata"].get("labels", {})
+    selectors = (part.split("=") for part in target.get("labelSelector", "").split(",") if part)
     return (
-        re.fullmatch(target.get("kind", ".*"), one["kind"]) is not None
-        and re.fullmatch(target.get("name", ".*"), one["metadata"]["name"]) is not None
-        and all(labels.get(key) == value for key, value in wanted)
+        re.fullmatch(target.get("kind", ".*"), manifest["kind"]) is not None
+        and re.fullmatch(target.get("name", ".*"), manifest["metadata"]["name"]) is not None
+        and all(labels.get(key) == value for key, value in selectors)
     )
 
 
-def _edit(one: Object, step: Object) -> None:
+def _edit(manifest: Object, step: Object) -> None:
     _refuse({step["op"]} - {"add", "replace"})
-    *way, last = (part.replace("~1", "/").replace("~0", "~") for part in step["path"].split("/")[1:])
-    place: Any = one
-    for part in way:
-        place = place[int(part)] if isinstance(place, list) else place[part]
-    if not isinstance(place, dict) or (step["op"] == "replace" and last not in place):
+    *path, last = (part.replace("~1", "/").replace("~0", "~") for part in step["path"].split("/")[1:])
+    target_object: Any = manifest
+    for part in path:
+        target_object = target_object[int(part)] if isinstance(target_object, list) else target_object[part]
+    if not isinstance(target_object, dict) or (step["op"] == "replace" and last not in target_object):
         raise Unsupported(f"{step['op']} at {step['path']}")
-    place[last] = json.loads(json.dumps(step["value"]))
+    target_object[last] = json.loads(json.dumps(step["value"]))
 
 
-def _move(built: _Built, namespace: str | None) -> None:
-    for one in built.objects if namespace else ():
-        if one["kind"] == "Namespace":
-            one["metadata"]["name"] = namespace
+def _set_namespace(built: _Built, namespace: str | None) -> None:
+    for manifest in built.objects if namespace else ():
+        if manifest["kind"] == "Namespace":
+            manifest["metadata"]["name"] = namespace
         else:
-            one["metadata"]["namespace"] = namespace
+            manifest["metadata"]["namespace"] = namespace
     built.namespace = namespace or built.namespace
 
 
@@ -155,9 +155,11 @@ def _rename_image(objects: Iterable[Object], image: Object) -> None:
             container["image"] = image.get("newName", name) + (f":{tag}" if tag else "")
 
 
-def pod_spec(one: Object) -> Object | None:
-    """Return the specification of the pods that an object makes, None if it makes none."""
-    template: Object = one.get("spec", {}).get("template", {}) if isinstance(one.get("spec"), dict) else {}
+def pod_spec(manifest: Object) -> Object | None:
+    """Return the specification of the pods that an object creates, None if it creates none."""
+    template: Object = (
+        manifest.get("spec", {}).get("template", {}) if isinstance(manifest.get("spec"), dict) else {}
+    )
     return template.get("spec")
 
 
@@ -169,15 +171,17 @@ def containers(objects: Iterable[Object]) -> Iterator[Object]:
 
 
 def _references(objects: Iterable[Object]) -> Iterator[Object]:
-    """Yield what names a ConfigMap."""
+    """Yield the references to a ConfigMap."""
     for spec in filter(None, map(pod_spec, objects)):
         yield from (volume["configMap"] for volume in spec.get("volumes", []) if "configMap" in volume)
     for container in containers(objects):
-        yield from (one["configMapRef"] for one in container.get("envFrom", []) if "configMapRef" in one)
+        yield from (
+            source["configMapRef"] for source in container.get("envFrom", []) if "configMapRef" in source
+        )
 
 
 def _digest(data: dict[str, str]) -> str:
-    # Kustomize means to put the name in, looks for it at the wrong place and puts in none.
+    # Kustomize intends to include the name, but reads it from the wrong field, so it is empty.
     content = {"data": dict(sorted(data.items())), "kind": "ConfigMap", "name": ""}
     # As Go writes JSON.
     text = json.dumps(content, separators=(",", ":"), ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""Issue 5, points 2 and 7: alerts ask for metrics that exist and lead to what they mean."""
+"""Alerts use metrics that exist, and each has a runbook in deploy/README.md."""
 
 import re
 from collections.abc import Callable
@@ -14,37 +14,39 @@ README = Path(__file__).parents[2] / "deploy" / "README.md"
 
 
 def _alerts() -> list[Object]:
-    [rule] = [one for one in objects("small-with-components") if one["kind"] == "PrometheusRule"]
+    [rule] = [
+        manifest for manifest in objects("small-with-components") if manifest["kind"] == "PrometheusRule"
+    ]
     alerts: list[Object] = rule["spec"]["groups"][0]["rules"]
     return alerts
 
 
-def test_every_alert_leads_to_its_own_heading_in_the_readme_and_no_heading_is_left_over() -> None:
+def test_every_alert_has_its_heading_in_the_readme_and_every_heading_an_alert() -> None:
     _, _, part = README.read_text().partition("## What each alert means\n")
     headings = re.findall(r"^### (\w+)$", part, re.MULTILINE)
-    assert [one["alert"] for one in _alerts()] == headings
-    for one in _alerts():
-        assert one["annotations"]["runbook"] == f"deploy/README.md#{one['alert'].lower()}"
-        assert one["annotations"]["summary"]
+    assert [alert["alert"] for alert in _alerts()] == headings
+    for alert in _alerts():
+        assert alert["annotations"]["runbook"] == f"deploy/README.md#{alert['alert'].lower()}"
+        assert alert["annotations"]["summary"]
 
 
-async def test_every_metric_that_an_alert_asks_for_is_told_by_the_gateway(
+async def test_every_metric_of_an_alert_is_reported_by_the_gateway(
     make_settings: Callable[..., config.Settings], tenant: str, repository: Path
 ) -> None:
-    asked = {name for one in _alerts() for name in re.findall(r"\bloci_\w+", one["expr"])}
-    tallied = _tallied(repository)
+    metrics_used = {name for alert in _alerts() for name in re.findall(r"\bloci_\w+", alert["expr"])}
+    counter_names = _fleet_counter_names(repository)
     async with serving(make_settings(), tenant) as gateway:
         await gateway.client.post("/v1/memories", json={"content": "There is work."})
         async with gateway.resources.postgres.across_tenants() as connection:
-            for name in tallied:
+            for name in counter_names:
                 await fleet_counters.increment(connection, name, {"kind": 1})
         text = (await gateway.client.get("/metrics")).text
-    assert asked
-    assert asked <= set(re.findall(r"^(loci_\w+)", text, re.MULTILINE))
+    assert metrics_used
+    assert metrics_used <= set(re.findall(r"^(loci_\w+)", text, re.MULTILINE))
 
 
-def _tallied(repository: Path) -> set[str]:
-    """Return the names of the counters that workers keep."""
-    counted = re.compile(r'fleet_counters\.increment\(\w+, "(\w+)"')
+def _fleet_counter_names(repository: Path) -> set[str]:
+    """Return the names of the fleet counters that workers increment."""
+    increment = re.compile(r'fleet_counters\.increment\(\w+, "(\w+)"')
     sources = "".join(path.read_text() for path in repository.glob("workers/**/*.py"))
-    return set(counted.findall(sources))
+    return set(increment.findall(sources))

@@ -16,7 +16,7 @@ INSTRUCTIONS = ("made by an earlier development version", "loci export", "the da
 
 @pytest.fixture
 def earlier(stores: Stores) -> dict[str, str]:
-    """The settings of a database that revision 0008 was the last to change."""
+    """The settings for a database whose last revision is 0008."""
     url = stores.database()
     run_apart(_set_revision(url, "0008"))
     return {
@@ -60,12 +60,12 @@ def test_up_refuses_the_database_and_says_what_to_do(earlier: dict[str, str], tm
 
 def test_a_refused_migration_leaves_the_database_as_it_was(earlier: dict[str, str]) -> None:
     _assert_refused(earlier, "migrate", "--wait", "5")
-    found: list[str] = []
+    revisions: list[str] = []
 
     async def read() -> None:
         connection = await asyncpg.connect(earlier["LOCI_POSTGRES_URL"])
-        found.append(await connection.fetchval("SELECT version_num FROM alembic_version"))
+        revisions.append(await connection.fetchval("SELECT version_num FROM alembic_version"))
         await connection.close()
 
     run_apart(read())
-    assert found == ["0008"]
+    assert revisions == ["0008"]

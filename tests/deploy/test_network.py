@@ -1,4 +1,4 @@
-"""Issue 5, point 2: nothing may speak with anything, but for the edges of the picture."""
+"""All traffic between pods is denied except for the listed connections."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -10,7 +10,7 @@ from tests.deploy.variants import objects
 
 Labels = dict[str, str]
 _STORE_PORTS = {"postgres": 5432, "redis": 6379, "qdrant": 6333}
-# Who may speak with which store: the picture of the README.
+# Which process may connect to which database.
 _EDGES: dict[str, set[str]] = {
     "gateway": {"postgres", "redis", "qdrant"},
     "enrichment": {"postgres", "redis", "qdrant"},
@@ -25,22 +25,23 @@ _EDGES: dict[str, set[str]] = {
 
 
 def _policies(rendered: Iterable[Object]) -> list[Object]:
-    return [one["spec"] for one in rendered if one["kind"] == "NetworkPolicy"]
+    return [manifest["spec"] for manifest in rendered if manifest["kind"] == "NetworkPolicy"]
 
 
 def _pods(rendered: Iterable[Object]) -> dict[str, Labels]:
     labels = [
-        one["spec"]["template"]["metadata"]["labels"]
-        for one in rendered
-        if one["kind"] in {"Deployment", "StatefulSet", "Job"}
+        manifest["spec"]["template"]["metadata"]["labels"]
+        for manifest in rendered
+        if manifest["kind"] in {"Deployment", "StatefulSet", "Job"}
     ]
-    return {one["app.kubernetes.io/component"]: one for one in labels}
+    return {pod_labels["app.kubernetes.io/component"]: pod_labels for pod_labels in labels}
 
 
 def _selects(selector: dict[str, Any], labels: Labels) -> bool:
     matches = selector.get("matchLabels", {}).items() <= labels.items()
     return matches and all(
-        labels.get(one["key"]) in one["values"] for one in selector.get("matchExpressions", [])
+        labels.get(expression["key"]) in expression["values"]
+        for expression in selector.get("matchExpressions", [])
     )
 
 
@@ -48,14 +49,14 @@ def _ports(rule: dict[str, Any]) -> set[int]:
     return {port["port"] for port in rule["ports"]}
 
 
-def test_every_pod_is_closed_both_ways_unless_an_edge_opens_it(rendered: list[Object]) -> None:
+def test_every_pod_denies_traffic_in_both_directions_by_default(rendered: list[Object]) -> None:
     denied = [p for p in _policies(rendered) if not {"ingress", "egress"} & set(p)]
     for labels in _pods(rendered).values():
         closed = {way for p in denied if _selects(p["podSelector"], labels) for way in p["policyTypes"]}
         assert closed == {"Ingress", "Egress"}
 
 
-def test_every_pod_may_ask_for_names(rendered: list[Object]) -> None:
+def test_every_pod_may_resolve_names(rendered: list[Object]) -> None:
     for labels in _pods(rendered).values():
         opened = [
             _ports(rule)
@@ -67,26 +68,26 @@ def test_every_pod_may_ask_for_names(rendered: list[Object]) -> None:
 
 
 @pytest.mark.parametrize("name", ["small", "small-with-components"])
-def test_with_bundled_stores_each_edge_is_open_at_both_ends_and_no_other(name: str) -> None:
+def test_with_bundled_databases_each_connection_is_allowed_at_both_ends_and_no_other(name: str) -> None:
     rendered = objects(name)
     pods, policies = _pods(rendered), _policies(rendered)
     assert set(pods) == set(_EDGES)
-    found = {
-        one: {
+    open_edges = {
+        component: {
             store
             for store, port in _STORE_PORTS.items()
-            if _open(policies, "egress", pods[one], pods[store], port)
-            and _open(policies, "ingress", pods[store], pods[one], port)
+            if _open(policies, "egress", pods[component], pods[store], port)
+            and _open(policies, "ingress", pods[store], pods[component], port)
         }
-        for one in pods
+        for component in pods
     }
-    assert found == _EDGES
+    assert open_edges == _EDGES
 
 
 def _open(policies: list[Any], way: str, pod: Labels, peer: Labels, port: int) -> bool:
     end = "to" if way == "egress" else "from"
     return any(
-        port in _ports(rule) and any(_is_peer(one, peer) for one in rule[end])
+        port in _ports(rule) and any(_is_peer(peer_rule, peer) for peer_rule in rule[end])
         for policy in policies
         if _selects(policy["podSelector"], pod)
         for rule in policy.get(way, [])
@@ -94,12 +95,12 @@ def _open(policies: list[Any], way: str, pod: Labels, peer: Labels, port: int) -
 
 
 def _is_peer(end: dict[str, Any], labels: Labels) -> bool:
-    """Tell whether an end of a rule means a pod of our own namespace."""
+    """Tell whether an end of a rule selects a pod in the same namespace."""
     return set(end) == {"podSelector"} and _selects(end["podSelector"], labels)
 
 
 @pytest.mark.parametrize("name", ["production", "production-with-components"])
-def test_with_stores_elsewhere_each_process_reaches_the_ports_of_its_own(name: str) -> None:
+def test_with_external_databases_each_process_reaches_only_the_ports_it_needs(name: str) -> None:
     rendered = objects(name)
     for component, labels in _pods(rendered).items():
         reached = {
@@ -115,7 +116,7 @@ def test_with_stores_elsewhere_each_process_reaches_the_ports_of_its_own(name: s
 
 
 def test_only_the_gateway_is_reached_from_outside_and_by_name_of_namespace(rendered: list[Object]) -> None:
-    """KEDA asks a bundled Postgres: the one store that another namespace may reach."""
+    """A bundled Postgres is the only database that another namespace may reach, because KEDA queries it."""
     for policy in _policies(rendered):
         for rule in policy.get("ingress", []):
             if all(set(end) == {"podSelector"} for end in rule["from"]):

@@ -1,4 +1,4 @@
-"""Issue 5, point 2: how pods may run, end, be judged, moved and scaled."""
+"""How pods run, stop, are probed, are spread and scale."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -13,12 +13,12 @@ _PODS = {"Deployment", "StatefulSet", "Job"}
 _PROBES = ("startupProbe", "readinessProbe", "livenessProbe")
 
 
-def _of(rendered: Iterable[Object], *kinds: str) -> dict[str, Object]:
-    return {one["metadata"]["name"]: one for one in rendered if one["kind"] in kinds}
+def _of_kind(rendered: Iterable[Object], *kinds: str) -> dict[str, Object]:
+    return {manifest["metadata"]["name"]: manifest for manifest in rendered if manifest["kind"] in kinds}
 
 
-def _labels(one: Object) -> dict[str, str]:
-    labels: dict[str, str] = one["spec"]["template"]["metadata"]["labels"]
+def _labels(manifest: Object) -> dict[str, str]:
+    labels: dict[str, str] = manifest["spec"]["template"]["metadata"]["labels"]
     return labels
 
 
@@ -29,10 +29,10 @@ def _within(selector: dict[str, str], labels: dict[str, str]) -> bool:
 def test_every_pod_keeps_to_the_restricted_profile_and_writes_no_root_file_system(
     rendered: list[Object],
 ) -> None:
-    pods = _of(rendered, *_PODS)
+    pods = _of_kind(rendered, *_PODS)
     assert len(pods) >= 8
-    for name, one in pods.items():
-        spec = one["spec"]["template"]["spec"]
+    for name, manifest in pods.items():
+        spec = manifest["spec"]["template"]["spec"]
         assert spec["securityContext"]["runAsNonRoot"] is True, name
         assert spec["securityContext"]["runAsUser"] > 0
         assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
@@ -45,22 +45,22 @@ def test_every_pod_keeps_to_the_restricted_profile_and_writes_no_root_file_syste
                 "runAsNonRoot": True,
                 "capabilities": {"drop": ["ALL"]},
             }
-    [namespace] = _of(rendered, "Namespace").values()
+    [namespace] = _of_kind(rendered, "Namespace").values()
     assert namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
 
 
 def test_no_pod_gets_a_token_of_the_cluster(rendered: list[Object]) -> None:
-    accounts = _of(rendered, "ServiceAccount")
-    for one in _of(rendered, *_PODS).values():
-        spec = one["spec"]["template"]["spec"]
+    accounts = _of_kind(rendered, "ServiceAccount")
+    for manifest in _of_kind(rendered, *_PODS).values():
+        spec = manifest["spec"]["template"]["spec"]
         assert spec["automountServiceAccountToken"] is False
         assert spec["serviceAccountName"] in accounts
-    assert not _of(rendered, "Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding")
+    assert not _of_kind(rendered, "Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding")
 
 
 def test_every_container_says_what_it_needs_and_the_most_memory_it_gets(rendered: list[Object]) -> None:
-    for one in containers(rendered):
-        resources = one["resources"]
+    for container in containers(rendered):
+        resources = container["resources"]
         assert set(resources["requests"]) == {"cpu", "memory"}
         assert "memory" in resources["limits"]
         assert _bytes(resources["limits"]["memory"]) >= _bytes(resources["requests"]["memory"])
@@ -72,36 +72,39 @@ def _bytes(quantity: str) -> int:
 
 def test_every_deployment_has_probes_a_grace_period_and_a_disruption_budget(rendered: list[Object]) -> None:
     budgets = [
-        one["spec"]["selector"]["matchLabels"] for one in _of(rendered, "PodDisruptionBudget").values()
+        manifest["spec"]["selector"]["matchLabels"]
+        for manifest in _of_kind(rendered, "PodDisruptionBudget").values()
     ]
-    for name, one in _of(rendered, "Deployment").items():
-        spec = one["spec"]["template"]["spec"]
+    for name, manifest in _of_kind(rendered, "Deployment").items():
+        spec = manifest["spec"]["template"]["spec"]
         [container] = spec["containers"]
         assert set(_PROBES) <= set(container), name
         assert spec["terminationGracePeriodSeconds"] >= 30, name
-        assert sum(_within(budget, _labels(one)) for budget in budgets) == 1, name
+        assert sum(_within(budget, _labels(manifest)) for budget in budgets) == 1, name
 
 
-def test_workers_are_given_longer_to_end_than_any_task_may_take(rendered: list[Object]) -> None:
+def test_workers_have_more_time_to_stop_than_any_task_may_take(rendered: list[Object]) -> None:
     settings = config.load()
     longest = max(settings.job_lease * 1.5 + 5, settings.dream_lease)
-    for one in _workers(rendered):
-        assert one["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] > longest
+    for manifest in _workers(rendered):
+        assert manifest["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] > longest
 
 
 def _workers(rendered: Iterable[Object]) -> list[Object]:
-    found = [one for one in _of(rendered, "Deployment").values() if "loci/role" in _labels(one)]
-    assert len(found) >= 4
-    return found
+    workers = [
+        manifest for manifest in _of_kind(rendered, "Deployment").values() if "loci/role" in _labels(manifest)
+    ]
+    assert len(workers) >= 4
+    return workers
 
 
-def test_a_worker_lives_by_its_canary_and_a_canary_may_wait_behind_the_longest_task(
+def test_a_worker_is_probed_by_its_heartbeat_which_may_wait_for_the_longest_task(
     rendered: list[Object],
 ) -> None:
     settings = config.load()
-    for one in _workers(rendered):
+    for manifest in _workers(rendered):
         for probe in _PROBES:
-            assert one["spec"]["template"]["spec"]["containers"][0][probe]["exec"]["command"] == [
+            assert manifest["spec"]["template"]["spec"]["containers"][0][probe]["exec"]["command"] == [
                 "loci",
                 "alive",
             ]
@@ -109,25 +112,25 @@ def test_a_worker_lives_by_its_canary_and_a_canary_may_wait_behind_the_longest_t
     assert default > settings.job_lease * 1.5 + 5
 
 
-def test_a_liveness_probe_asks_no_store(rendered: list[Object]) -> None:
-    """Else a store that is away would restart everybody."""
-    for one in _of(rendered, "Deployment").values():
-        probe = one["spec"]["template"]["spec"]["containers"][0]["livenessProbe"]
-        told = probe["httpGet"]["path"] if "httpGet" in probe else probe["exec"]["command"]
-        assert told in ("/healthz", "/healthcheck", ["loci", "alive"])
+def test_a_liveness_probe_checks_no_database(rendered: list[Object]) -> None:
+    """Otherwise a database that is unavailable would restart all processes."""
+    for manifest in _of_kind(rendered, "Deployment").values():
+        probe = manifest["spec"]["template"]["spec"]["containers"][0]["livenessProbe"]
+        check = probe["httpGet"]["path"] if "httpGet" in probe else probe["exec"]["command"]
+        assert check in ("/healthz", "/healthcheck", ["loci", "alive"])
 
 
-def test_what_reads_tables_waits_for_the_migration_which_alone_logs_in_as_the_owner(
+def test_pods_that_read_tables_wait_for_the_migration_and_only_it_logs_in_as_the_owner(
     rendered: list[Object],
 ) -> None:
     owner = [
         name
-        for name, one in _of(rendered, *_PODS).items()
-        if "loci-migrate" in _secrets(one["spec"]["template"])
+        for name, manifest in _of_kind(rendered, *_PODS).items()
+        if "loci-migrate" in _secrets(manifest["spec"]["template"])
     ]
     assert owner == ["loci-migrate"]
-    for one in _of(rendered, "Deployment").values():
-        spec = one["spec"]["template"]["spec"]
+    for manifest in _of_kind(rendered, "Deployment").values():
+        spec = manifest["spec"]["template"]["spec"]
         reads = any(pair["name"] == "LOCI_POSTGRES_URL" for pair in spec["containers"][0].get("env", []))
         waits = [init["command"][1] for init in spec.get("initContainers", [])]
         assert waits == (["wait-for-schema"] if reads else [])
@@ -142,34 +145,36 @@ def _secrets(template: dict[str, Any]) -> set[str]:
     }
 
 
-def test_beat_and_flower_know_the_broker_and_no_other_store(rendered: list[Object]) -> None:
+def test_beat_and_flower_have_the_address_of_the_broker_only(rendered: list[Object]) -> None:
     for name in ("loci-beat", "loci-flower"):
-        [container] = _of(rendered, "Deployment")[name]["spec"]["template"]["spec"]["containers"]
-        known = {pair["name"] for pair in container["env"]}
-        assert known <= {"LOCI_BROKER_URL", "LOCI_FLOWER_PASSWORD"}
+        [container] = _of_kind(rendered, "Deployment")[name]["spec"]["template"]["spec"]["containers"]
+        variables = {pair["name"] for pair in container["env"]}
+        assert variables <= {"LOCI_BROKER_URL", "LOCI_FLOWER_PASSWORD"}
 
 
 def test_selectors_select_the_pods_they_mean_and_no_others(rendered: list[Object]) -> None:
-    pods = _of(rendered, *_PODS)
-    for name, one in _of(rendered, "Deployment", "StatefulSet").items():
-        selector = one["spec"]["selector"]["matchLabels"]
+    pods = _of_kind(rendered, *_PODS)
+    for name, manifest in _of_kind(rendered, "Deployment", "StatefulSet").items():
+        selector = manifest["spec"]["selector"]["matchLabels"]
         assert [other for other in pods if _within(selector, _labels(pods[other]))] == [name]
-    for name, service in _of(rendered, "Service").items():
-        chosen = [other for other in pods if _within(service["spec"]["selector"], _labels(pods[other]))]
-        assert chosen == [name]
+    for name, service in _of_kind(rendered, "Service").items():
+        selected = [other for other in pods if _within(service["spec"]["selector"], _labels(pods[other]))]
+        assert selected == [name]
         ports = {port["name"] for port in pods[name]["spec"]["template"]["spec"]["containers"][0]["ports"]}
         assert {port["targetPort"] for port in service["spec"]["ports"]} <= ports
 
 
-def test_no_deployment_has_two_scalers_or_a_scaler_and_a_number_of_its_own(rendered: list[Object]) -> None:
-    deployments = _of(rendered, "Deployment")
+def test_no_deployment_has_two_scalers_or_a_scaler_and_replicas(rendered: list[Object]) -> None:
+    deployments = _of_kind(rendered, "Deployment")
     scaled = [
-        one["spec"]["scaleTargetRef"]["name"]
-        for one in rendered
-        if one["kind"] in {"HorizontalPodAutoscaler", "ScaledObject"}
+        manifest["spec"]["scaleTargetRef"]["name"]
+        for manifest in rendered
+        if manifest["kind"] in {"HorizontalPodAutoscaler", "ScaledObject"}
     ]
     assert len(scaled) == len(set(scaled))
-    assert set(scaled) == {name for name, one in deployments.items() if "replicas" not in one["spec"]}
+    assert set(scaled) == {
+        name for name, manifest in deployments.items() if "replicas" not in manifest["spec"]
+    }
     assert set(scaled) == {"loci-gateway", "loci-enrichment", "loci-embedding", "loci-dream"}
 
 
@@ -177,30 +182,30 @@ def test_no_deployment_has_two_scalers_or_a_scaler_and_a_number_of_its_own(rende
 def test_with_keda_queues_scale_by_their_backlog_and_without_by_processor_time(overlay: str) -> None:
     queues = {"loci-enrichment", "loci-embedding", "loci-dream"}
     plain, with_keda = objects(overlay), objects(f"{overlay}-with-components")
-    assert set(_of(plain, "HorizontalPodAutoscaler")) == {"loci-gateway", *queues}
-    assert set(_of(with_keda, "HorizontalPodAutoscaler")) == {"loci-gateway"}
-    assert set(_of(with_keda, "ScaledObject")) == queues
+    assert set(_of_kind(plain, "HorizontalPodAutoscaler")) == {"loci-gateway", *queues}
+    assert set(_of_kind(with_keda, "HorizontalPodAutoscaler")) == {"loci-gateway"}
+    assert set(_of_kind(with_keda, "ScaledObject")) == queues
 
 
-def test_both_scalers_of_a_queue_stop_at_the_same_most_pods() -> None:
-    plain = _of(objects("small"), "HorizontalPodAutoscaler")
-    scaled = _of(objects("small-with-components"), "ScaledObject")
-    most = {name: one["spec"]["maxReplicaCount"] for name, one in scaled.items()}
+def test_both_scalers_of_a_queue_have_the_same_maximum() -> None:
+    plain = _of_kind(objects("small"), "HorizontalPodAutoscaler")
+    scaled = _of_kind(objects("small-with-components"), "ScaledObject")
+    most = {name: manifest["spec"]["maxReplicaCount"] for name, manifest in scaled.items()}
     assert most == {name: plain[name]["spec"]["maxReplicas"] for name in scaled}
 
 
-def test_in_production_agents_never_wait_for_one_pod_and_pods_are_spread() -> None:
+def test_in_production_there_are_two_pods_of_each_process_and_they_are_spread() -> None:
     rendered = objects("production")
-    for one in _of(rendered, "HorizontalPodAutoscaler").values():
-        assert one["spec"]["minReplicas"] >= 2
-    for one in _of(rendered, "Deployment").values():
-        spread = one["spec"]["template"]["spec"]["topologySpreadConstraints"]
+    for manifest in _of_kind(rendered, "HorizontalPodAutoscaler").values():
+        assert manifest["spec"]["minReplicas"] >= 2
+    for manifest in _of_kind(rendered, "Deployment").values():
+        spread = manifest["spec"]["template"]["spec"]["topologySpreadConstraints"]
         keys = {constraint["topologyKey"] for constraint in spread}
         assert keys == {"topology.kubernetes.io/zone", "kubernetes.io/hostname"}
-    assert not _of(rendered, "StatefulSet")
+    assert not _of_kind(rendered, "StatefulSet")
 
 
-def test_every_probe_and_service_names_a_port_that_the_container_opens(rendered: list[Object]) -> None:
+def test_every_probe_and_service_uses_a_port_of_the_container(rendered: list[Object]) -> None:
     for spec in filter(None, map(pod_spec, rendered)):
         for container in spec["containers"]:
             ports = {port["name"] for port in container.get("ports", [])}

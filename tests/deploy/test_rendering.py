@@ -1,4 +1,4 @@
-"""Issue 5, point 2: the manifests are rendered and checked, for three versions of Kubernetes."""
+"""The manifests can be rendered and are valid for three versions of Kubernetes."""
 
 import json
 import shutil
@@ -18,64 +18,71 @@ VERSIONS = ("1.35", "1.36", "1.37")
 SCHEMAS = {path.stem: json.loads(path.read_text()) for path in (Path(__file__).parent / "schemas").iterdir()}
 
 
-def _schema_of(one: Object) -> Any:
-    group, _, version = one["apiVersion"].partition("/")
-    return SCHEMAS.get(f"{one['kind']}.{group}.{version}")
+def _schema_of(manifest: Object) -> Any:
+    group, _, version = manifest["apiVersion"].partition("/")
+    return SCHEMAS.get(f"{manifest['kind']}.{group}.{version}")
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_every_object_keeps_to_the_schema_of_a_kubernetes_version(version: str) -> None:
-    # Each once, though most stand in several variants: reading a schema takes a moment.
-    every = [one for name in variants.VARIANTS for one in variants.objects(name) if _schema_of(one) is None]
-    distinct = {json.dumps(one, sort_keys=True): one for one in every}
+def test_every_object_matches_the_schema_of_each_kubernetes_version(version: str) -> None:
+    # Each is validated once, though most are in several variants, because validation is slow.
+    every = [
+        manifest
+        for name in variants.VARIANTS
+        for manifest in variants.objects(name)
+        if _schema_of(manifest) is None
+    ]
+    distinct = {json.dumps(manifest, sort_keys=True): manifest for manifest in every}
     assert len(distinct) > 30
-    for one in distinct.values():
-        kubernetes_validate.validate(one, version, strict=True)
+    for manifest in distinct.values():
+        kubernetes_validate.validate(manifest, version, strict=True)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_misspelt_field_does_not_pass(version: str) -> None:
-    [gateway] = [one for one in variants.objects("small") if one["metadata"]["name"] == "loci-gateway"][:1]
+def test_a_misspelt_field_is_invalid(version: str) -> None:
+    [gateway] = [
+        manifest for manifest in variants.objects("small") if manifest["metadata"]["name"] == "loci-gateway"
+    ][:1]
     gateway["spec"]["replica"] = 2
     with pytest.raises(kubernetes_validate.ValidationError):
         kubernetes_validate.validate(gateway, version, strict=True)
 
 
 @pytest.mark.parametrize("variant", ["small-with-components", "production-with-components"], indirect=True)
-def test_every_extension_keeps_to_its_own_schema(rendered: list[Object]) -> None:
-    extensions = [one for one in rendered if _schema_of(one) is not None]
-    assert {one["kind"] for one in extensions} == {name.partition(".")[0] for name in SCHEMAS}
-    for one in extensions:
-        jsonschema.validate(one, _schema_of(one))
+def test_every_extension_matches_its_own_schema(rendered: list[Object]) -> None:
+    extensions = [manifest for manifest in rendered if _schema_of(manifest) is not None]
+    assert {manifest["kind"] for manifest in extensions} == {name.partition(".")[0] for name in SCHEMAS}
+    for manifest in extensions:
+        jsonschema.validate(manifest, _schema_of(manifest))
 
 
 def test_no_two_objects_have_the_same_name(rendered: list[Object]) -> None:
-    names = [(one["kind"], one["metadata"]["name"]) for one in rendered]
+    names = [(manifest["kind"], manifest["metadata"]["name"]) for manifest in rendered]
     assert len(names) == len(set(names))
 
 
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed to compare with")
 def test_kubectl_renders_the_same_objects(variant: str, rendered: list[Object], tmp_path: Path) -> None:
-    # Beside the originals: Kustomize takes no absolute path.
+    # In a copy, because Kustomize accepts no absolute path.
     overlay, components = variants.VARIANTS[variant]
     copy = tmp_path / "kubernetes"
     shutil.copytree(variants.KUBERNETES, copy)
     folder = copy / "overlays" / overlay
-    told = yaml.safe_load((folder / "kustomization.yaml").read_text())
-    told["components"] = [f"../../components/{one}" for one in components]
-    (folder / "kustomization.yaml").write_text(yaml.safe_dump(told))
+    kustomization = yaml.safe_load((folder / "kustomization.yaml").read_text())
+    kustomization["components"] = [f"../../components/{component}" for component in components]
+    (folder / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
     command = ["kubectl", "kustomize", str(folder)]
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    theirs = {_place(one): one for one in yaml.safe_load_all(output)}
-    assert {_place(one): one for one in rendered} == theirs
+    rendered_by_kubectl = {_kind_and_name(manifest): manifest for manifest in yaml.safe_load_all(output)}
+    assert {_kind_and_name(manifest): manifest for manifest in rendered} == rendered_by_kubectl
 
 
-def _place(one: Object) -> tuple[str, str]:
-    return one["kind"], one["metadata"]["name"]
+def _kind_and_name(manifest: Object) -> tuple[str, str]:
+    return manifest["kind"], manifest["metadata"]["name"]
 
 
 @pytest.mark.parametrize(
-    "told",
+    "kustomization",
     [
         {"namePrefix": "x-"},
         {"configMapGenerator": [{"name": "m", "envs": ["e"]}]},
@@ -84,7 +91,7 @@ def _place(one: Object) -> tuple[str, str]:
         {"patches": [{"patch": "{}", "target": {"group": "apps"}}]},
     ],
 )
-def test_what_our_renderer_does_not_know_it_refuses(told: dict[str, Any], tmp_path: Path) -> None:
-    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(told))
+def test_the_renderer_refuses_what_it_does_not_support(kustomization: dict[str, Any], tmp_path: Path) -> None:
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
     with pytest.raises(Unsupported):
         render(tmp_path)

@@ -23,7 +23,9 @@ VARIANTS: dict[str, tuple[str, tuple[str, ...]]] = {
 def objects(variant: str) -> list[Object]:
     """Render an overlay, alone or with both components."""
     overlay, components = VARIANTS[variant]
-    return render(KUBERNETES / "overlays" / overlay, [KUBERNETES / "components" / one for one in components])
+    return render(
+        KUBERNETES / "overlays" / overlay, [KUBERNETES / "components" / component for component in components]
+    )
 
 
 def write(folder: Path) -> None:

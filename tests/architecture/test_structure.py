@@ -1,0 +1,53 @@
+"""Functions, files and module docstrings are short, and names say what is inside."""
+
+import ast
+from pathlib import Path
+from statistics import median, quantiles
+
+from tests.architecture.tree import functions, length, sources
+
+MAX_FUNCTION_LINES, MAX_FILE_LINES, MAX_DOCSTRING_LINES = 50, 300, 25
+VAGUE_FILES = {"utils", "util", "common", "helpers", "helper", "base", "manager", "misc", "core"}
+VAGUE_CLASSES = ("Service", "Manager", "Helper")
+
+
+def test_no_function_is_over_50_lines_and_most_are_much_shorter(repository: Path) -> None:
+    lengths = {
+        f"{path.relative_to(repository)}::{function.name}": (function.end_lineno or 0) - function.lineno + 1
+        for path in sources(repository)
+        for function in functions(path)
+    }
+    assert not {name: lines for name, lines in lengths.items() if lines > MAX_FUNCTION_LINES}
+    bodies = [length(function) for path in sources(repository) for function in functions(path)]
+    assert median(bodies) <= 8
+    assert quantiles(bodies, n=10)[-1] <= 25
+
+
+def test_no_file_is_over_300_lines(repository: Path) -> None:
+    lines = {str(path.relative_to(repository)): _count_lines(path) for path in sources(repository)}
+    assert not {name: count for name, count in lines.items() if count > MAX_FILE_LINES}
+
+
+def _count_lines(path: Path) -> int:
+    return len(path.read_text().splitlines())
+
+
+def test_every_module_has_a_docstring_of_at_most_25_lines(repository: Path) -> None:
+    docstrings = {path: ast.get_docstring(ast.parse(path.read_text())) or "" for path in sources(repository)}
+    assert not [str(path) for path, docstring in docstrings.items() if not docstring]
+    # The docstring of `stages` shows the pipelines as a picture.
+    with_picture = repository / "shared" / "foundation" / "stages.py"
+    long = {path for path, docstring in docstrings.items() if docstring.count("\n") >= MAX_DOCSTRING_LINES}
+    assert not {str(path) for path in long - {with_picture}}
+
+
+def test_no_file_or_class_has_a_name_that_fits_anything(repository: Path) -> None:
+    files = [path for path in sources(repository) if path.stem in VAGUE_FILES]
+    classes = [
+        f"{path}::{node.name}"
+        for path in sources(repository)
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef) and node.name.endswith(VAGUE_CLASSES)
+    ]
+    assert not files
+    assert not classes
