@@ -1,4 +1,4 @@
-"""A stack of stand-ins in the foreground, as `loci up` would run it: `foreground.py <roles as JSON>`."""
+"""Run a stack of stand-ins in the foreground, as `loci up` does: `foreground.py <roles as JSON>`."""
 
 import json
 import sys

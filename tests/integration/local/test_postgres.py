@@ -32,75 +32,75 @@ def server(folder: Path) -> Iterator[Postgres]:
     server.crash()
 
 
-def ask(url: str, *statements: str) -> object:
+def query(url: str, *statements: str) -> object:
     async def run() -> object:
         connection = await asyncpg.connect(url, timeout=10)
         try:
-            answers = [await connection.fetch(statement) for statement in statements]
+            results = [await connection.fetch(statement) for statement in statements]
         finally:
             await connection.close()
-        return answers[-1][0][0] if answers[-1] else None
+        return results[-1][0][0] if results[-1] else None
 
     return asyncio.run(run())
 
 
-def test_it_answers_with_the_settings_that_the_schema_counts_on(server: Postgres) -> None:
+def test_the_server_has_the_settings_that_the_schema_needs(server: Postgres) -> None:
     url = server.start()
-    assert ask(url, "SELECT current_user || '/' || current_database()") == "loci/loci"
-    assert ask(url, "SHOW server_encoding") == "UTF8"
-    assert ask(url, "SHOW timezone") == "UTC"
-    assert ask(url, "SHOW fsync") == "on"
-    assert ask(url, "SELECT lower('ÄÖ')") == "äö"
-    assert ask(url, "SHOW unix_socket_directories") == ""
-    assert ask(url, "SHOW listen_addresses") == ports.HOST
+    assert query(url, "SELECT current_user || '/' || current_database()") == "loci/loci"
+    assert query(url, "SHOW server_encoding") == "UTF8"
+    assert query(url, "SHOW timezone") == "UTC"
+    assert query(url, "SHOW fsync") == "on"
+    assert query(url, "SELECT lower('ÄÖ')") == "äö"
+    assert query(url, "SHOW unix_socket_directories") == ""
+    assert query(url, "SHOW listen_addresses") == ports.HOST
 
 
-def test_nobody_gets_in_without_the_password(server: Postgres, folder: Path) -> None:
+def test_a_connection_needs_the_password(server: Postgres, folder: Path) -> None:
     parts = urlsplit(server.start())
     with pytest.raises(asyncpg.InvalidPasswordError):
-        ask(f"postgresql://loci:wrong@{parts.hostname}:{parts.port}/loci")
+        query(f"postgresql://loci:wrong@{parts.hostname}:{parts.port}/loci")
     assert parts.password == (folder / "password").read_text()
     assert stat.S_IMODE((folder / "password").stat().st_mode) == 0o600
-    # Only the postmaster's own words: its children rewrite theirs, and hold no more than a title.
+    # Only the postmaster's command line is checked: its children replace theirs by a title.
     assert str(parts.password) not in Path(f"/proc/{server.pid}/cmdline").read_text()
 
 
 def test_a_stop_and_a_start_keep_data_port_and_password(server: Postgres, folder: Path) -> None:
     url = server.start()
-    ask(url, "CREATE TABLE kept AS SELECT 42 AS n")
+    query(url, "CREATE TABLE kept AS SELECT 42 AS n")
     server.stop()
     assert not server.alive
-    again = Postgres(folder)
+    restarted = Postgres(folder)
     try:
-        assert again.start() == url
-        assert ask(url, "SELECT n FROM kept") == 42
+        assert restarted.start() == url
+        assert query(url, "SELECT n FROM kept") == 42
     finally:
-        again.crash()
+        restarted.crash()
 
 
 def test_a_crash_loses_nothing_that_was_committed(server: Postgres) -> None:
     url = server.start()
-    ask(url, "CREATE TABLE kept (n int)", "INSERT INTO kept VALUES (42)")
+    query(url, "CREATE TABLE kept (n int)", "INSERT INTO kept VALUES (42)")
     server.crash()
     assert not server.alive
     assert server.start() == url
-    assert ask(url, "SELECT n FROM kept") == 42
+    assert query(url, "SELECT n FROM kept") == 42
 
 
-def test_it_starts_again_after_the_postmaster_was_killed(server: Postgres) -> None:
+def test_the_server_starts_again_after_the_postmaster_was_killed(server: Postgres) -> None:
     url = server.start()
-    ask(url, "CREATE TABLE kept AS SELECT 42 AS n")
+    query(url, "CREATE TABLE kept AS SELECT 42 AS n")
     server.signal(signal.SIGKILL)
     until(lambda: not server.alive)
     assert server.start() == url
-    assert ask(url, "SELECT n FROM kept") == 42
+    assert query(url, "SELECT n FROM kept") == 42
 
 
-def test_a_lock_file_whose_number_another_process_was_given_is_no_obstacle(
+def test_a_lock_file_with_the_process_id_of_another_process_is_ignored(
     server: Postgres, folder: Path
 ) -> None:
     url = server.start()
-    ask(url, "CREATE TABLE kept AS SELECT 42 AS n")
+    query(url, "CREATE TABLE kept AS SELECT 42 AS n")
     lock = folder / "cluster" / "postmaster.pid"
     _first, *rest = lock.read_text().splitlines()
     server.crash()
@@ -108,15 +108,15 @@ def test_a_lock_file_whose_number_another_process_was_given_is_no_obstacle(
     lock.chmod(0o600)
     os.chown(lock, (folder / "cluster").stat().st_uid, -1)
     assert server.start() == url
-    assert ask(url, "SELECT n FROM kept") == 42
+    assert query(url, "SELECT n FROM kept") == 42
 
 
-def test_a_creation_that_was_killed_half_way_is_begun_anew(server: Postgres, folder: Path) -> None:
+def test_a_creation_that_was_killed_is_started_again(server: Postgres, folder: Path) -> None:
     (folder / "cluster.new" / "base").mkdir(parents=True)
-    assert ask(server.start(), "SELECT 1") == 1
+    assert query(server.start(), "SELECT 1") == 1
 
 
-def test_a_port_that_is_taken_is_named(folder: Path) -> None:
+def test_a_port_in_use_is_named_in_the_error(folder: Path) -> None:
     with socket.create_server((ports.HOST, 0)) as other:
         port = other.getsockname()[1]
         server = Postgres(folder, port)
@@ -129,7 +129,7 @@ def test_a_second_server_on_the_same_folder_is_refused(server: Postgres, folder:
     url = server.start()
     with pytest.raises(process_record.StillOwned):
         Postgres(folder).start()
-    assert ask(url, "SELECT 1") == 1
+    assert query(url, "SELECT 1") == 1
 
 
 LEAVE = """
@@ -143,33 +143,33 @@ os.kill(os.getpid(), 9)
 
 def test_a_server_that_outlived_a_killed_owner_is_replaced(server: Postgres, folder: Path) -> None:
     owner = subprocess.run([sys.executable, "-c", LEAVE, str(folder)], check=False, stdout=subprocess.PIPE)
-    left = json.loads((folder / "process.json").read_text())["pid"]
-    assert process_record.start_identity(left) is not None
+    leftover_pid = json.loads((folder / "process.json").read_text())["pid"]
+    assert process_record.start_identity(leftover_pid) is not None
     assert server.start() == owner.stdout.decode().strip()
-    assert process_record.start_identity(left) is None
+    assert process_record.start_identity(leftover_pid) is None
 
 
-def test_the_log_never_holds_the_values_of_a_failing_statement(server: Postgres, folder: Path) -> None:
+def test_the_log_never_contains_the_values_of_a_failing_statement(server: Postgres, folder: Path) -> None:
     url = server.start()
     with pytest.raises(asyncpg.UniqueViolationError):
-        ask(url, "CREATE TABLE t (a text UNIQUE)", *["INSERT INTO t VALUES ('a secret')"] * 2)
+        query(url, "CREATE TABLE t (a text UNIQUE)", *["INSERT INTO t VALUES ('a secret')"] * 2)
     assert "a secret" not in (folder / "log").read_text()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has rights to give up")
-def test_root_falls_back_on_an_account_where_namespaces_are_forbidden(
+def test_root_switches_to_nobody_where_namespaces_are_forbidden(
     server: Postgres, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = server.start()
-    ask(url, "CREATE TABLE kept AS SELECT 42 AS n")
+    query(url, "CREATE TABLE kept AS SELECT 42 AS n")
     server.stop()
     with monkeypatch.context() as forbidden:
         forbidden.setattr(unprivileged, "_namespace", lambda: ["false"])
         assert server.start() == url
-        assert ask(url, "SELECT n FROM kept") == 42
+        assert query(url, "SELECT n FROM kept") == 42
         assert (folder / "cluster").stat().st_uid != 0
         assert Path(f"/proc/{server.pid}").stat().st_uid != 0
         server.stop()
     assert server.start() == url
-    assert ask(url, "SELECT n FROM kept") == 42
+    assert query(url, "SELECT n FROM kept") == 42
     assert (folder / "cluster").stat().st_uid == 0

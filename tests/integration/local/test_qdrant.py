@@ -23,7 +23,7 @@ def save(url: str) -> None:
     client.close()
 
 
-def kept(url: str) -> object:
+def load_payload(url: str) -> object:
     client = QdrantClient(url=url, check_compatibility=False)
     points = client.retrieve("kept", [1])
     client.close()
@@ -31,17 +31,19 @@ def kept(url: str) -> object:
 
 
 @pytest.mark.parametrize("ending", ["stop", "kill"])
-def test_data_and_address_outlive_a_stop_and_a_kill(server: Qdrant, tmp_path: Path, ending: str) -> None:
+def test_data_and_address_are_kept_after_a_stop_and_a_kill(
+    server: Qdrant, tmp_path: Path, ending: str
+) -> None:
     url = server.start()
     save(url)
     getattr(server, ending)()
     assert not server.alive
-    again = Qdrant(tmp_path / "qdrant")
+    restarted = Qdrant(tmp_path / "qdrant")
     try:
-        assert again.start() == url
-        assert kept(url) == {"n": 42}
+        assert restarted.start() == url
+        assert load_payload(url) == {"n": 42}
     finally:
-        again.kill()
+        restarted.kill()
 
 
 def test_a_second_server_on_the_same_folder_is_refused(server: Qdrant, tmp_path: Path) -> None:

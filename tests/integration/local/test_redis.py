@@ -22,52 +22,52 @@ def client(url: str) -> redis.Redis:
     return redis.Redis.from_url(url, decode_responses=True)
 
 
-def test_it_answers_with_the_settings_that_desk_and_broker_count_on(server: Redis) -> None:
-    with client(server.start()) as desk:
-        assert desk.config_get("maxmemory-policy") == {"maxmemory-policy": "noeviction"}
-        assert desk.config_get("appendonly") == {"appendonly": "yes"}
-        assert desk.config_get("bind") == {"bind": ports.HOST}
+def test_the_server_has_the_settings_that_working_memory_and_broker_need(server: Redis) -> None:
+    with client(server.start()) as connection:
+        assert connection.config_get("maxmemory-policy") == {"maxmemory-policy": "noeviction"}
+        assert connection.config_get("appendonly") == {"appendonly": "yes"}
+        assert connection.config_get("bind") == {"bind": ports.HOST}
 
 
-def test_nobody_gets_in_without_the_password(server: Redis, tmp_path: Path) -> None:
+def test_a_connection_needs_the_password(server: Redis, tmp_path: Path) -> None:
     parts = urlsplit(server.start())
     with (
-        client(f"redis://{parts.hostname}:{parts.port}/0") as stranger,
+        client(f"redis://{parts.hostname}:{parts.port}/0") as unauthenticated,
         pytest.raises(redis.AuthenticationError),
     ):
-        stranger.ping()
+        unauthenticated.ping()
     assert stat.S_IMODE((tmp_path / "redis" / "redis.conf").stat().st_mode) == 0o600
     assert str(parts.password) not in Path(f"/proc/{server.pid}/cmdline").read_text()
 
 
 def test_a_stop_and_a_start_keep_data_and_address(server: Redis, tmp_path: Path) -> None:
     url = server.start()
-    with client(url) as desk:
-        desk.set("kept", "42")
+    with client(url) as connection:
+        connection.set("kept", "42")
     server.stop()
     assert not server.alive
-    again = Redis(tmp_path / "redis")
+    restarted = Redis(tmp_path / "redis")
     try:
-        assert again.start() == url
-        with client(url) as desk:
-            assert desk.get("kept") == "42"
+        assert restarted.start() == url
+        with client(url) as connection:
+            assert connection.get("kept") == "42"
     finally:
-        again.kill()
+        restarted.kill()
 
 
-def test_a_kill_keeps_what_was_on_disk(server: Redis) -> None:
+def test_data_on_disk_is_kept_after_a_kill(server: Redis) -> None:
     url = server.start()
-    with client(url) as desk:
-        desk.set("kept", "42")
-        assert desk.waitaof(1, 0, 5000)[0] == 1
+    with client(url) as connection:
+        connection.set("kept", "42")
+        assert connection.waitaof(1, 0, 5000)[0] == 1
     server.kill()
     assert not server.alive
     assert server.start() == url
-    with client(url) as desk:
-        assert desk.get("kept") == "42"
+    with client(url) as connection:
+        assert connection.get("kept") == "42"
 
 
-def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
+def test_a_port_in_use_is_named_in_the_error(tmp_path: Path) -> None:
     with socket.create_server((ports.HOST, 0)) as other:
         port = other.getsockname()[1]
         with pytest.raises(ports.PortTaken, match=str(port)):
@@ -75,7 +75,7 @@ def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
 
 
 def test_a_second_server_on_the_same_folder_is_refused(server: Redis, tmp_path: Path) -> None:
-    with client(server.start()) as desk:
+    with client(server.start()) as connection:
         with pytest.raises(process_record.StillOwned):
             Redis(tmp_path / "redis").start()
-        assert desk.ping()
+        assert connection.ping()

@@ -1,4 +1,4 @@
-"""The stack with stand-ins for Loci's programs, real Postgres and Redis, and a Qdrant from elsewhere."""
+"""The stack with stand-ins for Loci's programs, real Postgres and Redis, and an external Qdrant."""
 
 import http.client
 import json
@@ -23,12 +23,12 @@ from shared.foundation import config, errors
 from tests.integration.local import foreground, programs
 from tests.integration.local.conditions import until
 
-ELSEWHERE = "http://127.0.0.1:6333"
+EXTERNAL_QDRANT = "http://127.0.0.1:6333"
 
 
 @pytest.fixture(autouse=True)
-def qdrant_is_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LOCI_QDRANT_URL", ELSEWHERE)
+def external_qdrant(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCI_QDRANT_URL", EXTERNAL_QDRANT)
 
 
 @pytest.fixture
@@ -68,13 +68,13 @@ class Up:
         until(lambda: words in self.errors.read_text())
 
     def children(self) -> dict[str, int]:
-        """Return the processes by name, as their records have them."""
+        """Return the process ids by name, from the process records."""
         records = [*self.data.glob("run/*.json"), *self.data.glob("*/process.json")]
         names = {path: path.stem if path.parent.name == "run" else path.parent.name for path in records}
         return {name: json.loads(path.read_text())["pid"] for path, name in names.items()}
 
     def end(self) -> tuple[int, str]:
-        """Wait for its end; the exit code and what it wrote to stdout since it was last read."""
+        """Wait for its end; return the exit code and the unread rest of stdout."""
         rest, _ = self.process.communicate(timeout=40)
         return self.process.returncode, rest
 
@@ -88,18 +88,18 @@ def up(settings: config.Settings) -> Iterator[Callable[..., Up]]:
         return started[-1]
 
     yield start
-    for one in started:
-        one.process.kill()
-        one.process.communicate()
-    for data in {one.data for one in started}:
+    for stack in started:
+        stack.process.kill()
+        stack.process.communicate()
+    for data in {stack.data for stack in started}:
         process_record.stop_leftovers([*data.glob("run/*.json"), *data.glob("*/process.json")], within=5)
 
 
-def gone(children: dict[str, int]) -> bool:
+def have_ended(children: dict[str, int]) -> bool:
     return all(process_record.start_identity(pid) is None for pid in children.values())
 
 
-def answers(port: int) -> bool:
+def responds(port: int) -> bool:
     connection = http.client.HTTPConnection(ports.HOST, port, timeout=2)
     with suppress(OSError):
         connection.request("GET", "/readyz")
@@ -108,22 +108,22 @@ def answers(port: int) -> bool:
 
 
 def note(settings: config.Settings) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads((settings.data_dir / "note.json").read_text())
-    return told
+    output: dict[str, Any] = json.loads((settings.data_dir / "note.json").read_text())
+    return output
 
 
-def test_it_says_ready_on_one_line_once_the_gateway_is(
+def test_the_stack_prints_ready_once_the_gateway_is_ready(
     up: Callable[..., Up], settings: config.Settings
 ) -> None:
     stack = up()
     assert stack.line() == f"ready http://127.0.0.1:{settings.port}\n"
-    assert answers(settings.port)
+    assert responds(settings.port)
     assert stack.children().keys() == {"postgres", "redis", "gateway", "workers", "beat", "flower"}
     stack.process.terminate()
     assert stack.end() == (0, "")
-    told = stack.errors.read_text()
+    output = stack.errors.read_text()
     for word in (programs.KEY, str(settings.data_dir), "/docs", str(settings.flower_port), "flower-password"):
-        assert word in told
+        assert word in output
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -135,7 +135,7 @@ def test_a_signal_to_the_whole_process_group_stops_everything(
     children = stack.children()
     os.killpg(stack.process.pid, number)
     assert stack.end()[0] == 0
-    assert gone(children)
+    assert have_ended(children)
     assert stack.children() == {}
     assert not (stack.data / "addresses.json").exists()
 
@@ -146,34 +146,34 @@ def test_a_stop_during_the_start_leaves_nothing(up: Callable[..., Up]) -> None:
     children = stack.children()
     stack.process.send_signal(signal.SIGINT)
     assert stack.end() == (0, "")
-    assert gone(children)
+    assert have_ended(children)
 
 
-def test_a_child_that_will_not_stop_is_killed_within_the_promised_time(up: Callable[..., Up]) -> None:
+def test_a_child_that_ignores_the_stop_is_killed_within_30_seconds(up: Callable[..., Up]) -> None:
     stack = up(workers="deaf")
     stack.line()
     children = stack.children()
-    began = time.monotonic()
+    started_at = time.monotonic()
     stack.process.terminate()
     assert stack.end()[0] == 0
-    assert time.monotonic() - began < 30
-    assert gone(children)
+    assert time.monotonic() - started_at < 30
+    assert have_ended(children)
 
 
-def test_a_second_signal_hurries(up: Callable[..., Up]) -> None:
+def test_a_second_signal_kills_at_once(up: Callable[..., Up]) -> None:
     stack = up(workers="deaf")
     stack.line()
     children = stack.children()
-    began = time.monotonic()
+    started_at = time.monotonic()
     stack.process.send_signal(signal.SIGINT)
     stack.says("stopping")
     stack.process.send_signal(signal.SIGINT)
     stack.end()
-    assert time.monotonic() - began < 8
-    assert gone(children)
+    assert time.monotonic() - started_at < 8
+    assert have_ended(children)
 
 
-def test_children_that_are_killed_come_back_and_a_line_says_so(
+def test_killed_children_are_started_again_and_reported(
     up: Callable[..., Up], settings: config.Settings
 ) -> None:
     stack = up()
@@ -191,22 +191,22 @@ def test_children_that_are_killed_come_back_and_a_line_says_so(
     assert (stack.data / "addresses.json").read_text() == addresses
     for name in ("postgres", "redis"):
         assert (stack.data / name / "port").read_text() in addresses
-    until(lambda: answers(settings.port))
+    until(lambda: responds(settings.port))
 
 
-def test_what_a_killed_stack_left_is_stopped_by_the_next_one(
+def test_the_children_of_a_killed_stack_are_stopped_by_the_next_one(
     up: Callable[..., Up], settings: config.Settings
 ) -> None:
     first = up()
     first.line()
-    left = first.children()
+    leftovers = first.children()
     first.process.kill()
     first.end()
-    assert not any(process_record.start_identity(pid) is None for pid in left.values())
+    assert not any(process_record.start_identity(pid) is None for pid in leftovers.values())
     second = up()
     assert second.line() == f"ready http://127.0.0.1:{settings.port}\n"
-    assert gone(left)
-    assert not set(left.values()) & set(second.children().values())
+    assert have_ended(leftovers)
+    assert not set(leftovers.values()) & set(second.children().values())
 
 
 def test_a_second_stack_on_the_same_directory_is_refused_in_a_clear_sentence(
@@ -218,15 +218,15 @@ def test_a_second_stack_on_the_same_directory_is_refused_in_a_clear_sentence(
         Stack(settings, commands=programs.programs()).running(),
     ):
         pass
-    assert answers(settings.port)
+    assert responds(settings.port)
 
 
 def test_a_failing_migration_shows_its_log_and_stops_what_was_started(up: Callable[..., Up]) -> None:
     stack = up(prepare="fail")
     assert stack.end() == (1, "")
-    told = stack.errors.read_text()
-    assert "migrate failed (exit code 1)" in told
-    assert "the schema is from the future" in told
+    output = stack.errors.read_text()
+    assert "migrate failed (exit code 1)" in output
+    assert "the schema is from the future" in output
     assert stack.children() == {}
 
 
@@ -251,35 +251,37 @@ def test_a_port_in_use_is_named_with_the_variable_that_sets_it(
         pass
 
 
-def test_the_programs_are_told_the_settings_and_find_the_addresses(
+def test_the_programs_get_the_settings_and_find_the_addresses(
     settings: config.Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(settings.data_dir.parent)
-    mine = config.load(data_dir="data", port=settings.port, flower_port=settings.flower_port, llm_api_key="s")
-    with Stack(mine, commands=programs.programs()).running() as running:
-        told = note(settings)
+    relative_settings = config.load(
+        data_dir="data", port=settings.port, flower_port=settings.flower_port, llm_api_key="s"
+    )
+    with Stack(relative_settings, commands=programs.programs()).running() as running:
+        note_content = note(settings)
         assert running.url == f"http://127.0.0.1:{settings.port}"
         assert running.key == programs.KEY
         seen = config.load(data_dir=running.data_dir)
         assert seen.postgres_url is not None
-        assert seen.postgres_url.get_secret_value() == told["addresses"]["postgres_url"]
-    assert told["environment"]["LOCI_DATA_DIR"] == str(settings.data_dir)
-    assert told["environment"]["LOCI_PORT"] == str(settings.port)
-    assert told["environment"]["LOCI_LLM_API_KEY"] == "s"
-    assert told["environment"]["LOCI_QDRANT_URL"] == ELSEWHERE
-    assert told["addresses"].keys() == {"postgres_url", "redis_url", "flower_password"}
+        assert seen.postgres_url.get_secret_value() == note_content["addresses"]["postgres_url"]
+    assert note_content["environment"]["LOCI_DATA_DIR"] == str(settings.data_dir)
+    assert note_content["environment"]["LOCI_PORT"] == str(settings.port)
+    assert note_content["environment"]["LOCI_LLM_API_KEY"] == "s"
+    assert note_content["environment"]["LOCI_QDRANT_URL"] == EXTERNAL_QDRANT
+    assert note_content["addresses"].keys() == {"postgres_url", "redis_url", "flower_password"}
 
 
-def test_addresses_of_an_earlier_run_do_not_make_a_store_foreign(settings: config.Settings) -> None:
+def test_addresses_of_an_earlier_run_do_not_make_a_database_external(settings: config.Settings) -> None:
     stale = {"postgres_url": "postgresql://loci:x@127.0.0.1:1/loci", "redis_url": "redis://127.0.0.1:1/0"}
     settings.data_dir.mkdir(mode=0o700)
     (settings.data_dir / "addresses.json").write_text(json.dumps(stale))
     reread = config.load(data_dir=settings.data_dir, port=settings.port, flower_port=settings.flower_port)
     assert reread.postgres_url is not None
     with Stack(reread, commands=programs.programs()).running():
-        told = note(settings)
-    assert told["addresses"]["postgres_url"] != stale["postgres_url"]
-    assert not told["environment"].keys() & {"LOCI_POSTGRES_URL", "LOCI_REDIS_URL"}
+        note_content = note(settings)
+    assert note_content["addresses"]["postgres_url"] != stale["postgres_url"]
+    assert not note_content["environment"].keys() & {"LOCI_POSTGRES_URL", "LOCI_REDIS_URL"}
 
 
 def test_files_with_secrets_are_their_owners_alone(settings: config.Settings) -> None:
@@ -297,8 +299,8 @@ def test_two_stacks_run_side_by_side_and_keep_one_older_log(
     )
     commands = programs.programs()
     with Stack(settings, commands=commands).running(), Stack(other, commands=commands).running():
-        assert answers(settings.port)
-        assert answers(other.port)
+        assert responds(settings.port)
+        assert responds(other.port)
     with Stack(settings, commands=commands).running() as running:
         logs = {path.name for path in (running.data_dir / "logs").iterdir()}
         assert {"postgres.log", "postgres.log.1", "gateway.log", "gateway.log.1"} <= logs

@@ -24,15 +24,15 @@ DEAF = [
 
 @pytest.fixture
 def make(tmp_path: Path) -> Iterator[Callable[..., Process]]:
-    made: list[Process] = []
+    processes: list[Process] = []
 
-    def make_one(argv: list[str], signals: Signals | None = None) -> Process:
+    def create(argv: list[str], signals: Signals | None = None) -> Process:
         files = {"log": tmp_path / "log", "record_file": tmp_path / "child.json"}
-        made.append(Process("child", argv, signals=signals, **files))  # type: ignore[arg-type]
-        return made[-1]
+        processes.append(Process("child", argv, signals=signals, **files))  # type: ignore[arg-type]
+        return processes[-1]
 
-    yield make_one
-    for process in made:
+    yield create
+    for process in processes:
         process.kill()
 
 
@@ -50,7 +50,9 @@ def test_a_child_leads_a_session_of_its_own(make: Callable[..., Process]) -> Non
     assert os.getsid(child.pid) == child.pid != os.getsid(0)
 
 
-def test_a_stopped_child_is_gone_with_its_record(make: Callable[..., Process], tmp_path: Path) -> None:
+def test_a_stopped_child_has_ended_and_its_record_is_removed(
+    make: Callable[..., Process], tmp_path: Path
+) -> None:
     child = make(SLEEP)
     child.start()
     assert json.loads((tmp_path / "child.json").read_text())["pid"] == child.pid
@@ -59,16 +61,16 @@ def test_a_stopped_child_is_gone_with_its_record(make: Callable[..., Process], t
     assert not (tmp_path / "child.json").exists()
 
 
-def test_a_child_that_ignores_the_stop_is_killed_after_the_bound(
+def test_a_child_that_ignores_the_stop_is_killed_after_the_time_limit(
     make: Callable[..., Process], tmp_path: Path
 ) -> None:
     child = make(DEAF)
     child.start()
     until(lambda: b"deaf" in (tmp_path / "log").read_bytes())
-    began = time.monotonic()
+    started_at = time.monotonic()
     child.stop(within=0.3)
     assert not child.alive
-    assert 0.3 <= time.monotonic() - began < 3
+    assert 0.3 <= time.monotonic() - started_at < 3
 
 
 def test_a_second_request_to_stop_cuts_the_wait_short(make: Callable[..., Process], tmp_path: Path) -> None:
@@ -78,13 +80,13 @@ def test_a_second_request_to_stop_cuts_the_wait_short(make: Callable[..., Proces
     until(lambda: b"deaf" in (tmp_path / "log").read_bytes())
     signals.ask()
     threading.Timer(0.2, signals.ask).start()
-    began = time.monotonic()
+    started_at = time.monotonic()
     child.stop(within=60)
     assert not child.alive
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - started_at < 10
 
 
-def test_what_a_dead_child_started_dies_with_it(make: Callable[..., Process], tmp_path: Path) -> None:
+def test_the_children_of_a_killed_child_are_killed(make: Callable[..., Process], tmp_path: Path) -> None:
     child = make(["sh", "-c", "sleep 300 & echo $!; wait"])
     child.start()
     until(lambda: (tmp_path / "log").read_text().endswith("\n"))
@@ -144,21 +146,21 @@ def test_a_child_that_outlived_its_owner_is_stopped_by_the_next_start(
     assert process_record.start_identity(orphan) is None
 
 
-def test_a_child_of_a_living_owner_is_left_alone(make: Callable[..., Process], tmp_path: Path) -> None:
+def test_a_child_of_a_live_owner_is_not_stopped(make: Callable[..., Process], tmp_path: Path) -> None:
     command = [sys.executable, "-c", ORPHAN, str(tmp_path), "stay"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as owner:
         assert owner.stdout is not None
-        theirs = int(owner.stdout.readline())
-        with pytest.raises(process_record.StillOwned, match=str(theirs)):
+        owned_pid = int(owner.stdout.readline())
+        with pytest.raises(process_record.StillOwned, match=str(owned_pid)):
             make(SLEEP).start()
-        assert process_record.start_identity(theirs) is not None
+        assert process_record.start_identity(owned_pid) is not None
         owner.kill()
         owner.wait()
     make(SLEEP).start()
-    assert process_record.start_identity(theirs) is None
+    assert process_record.start_identity(owned_pid) is None
 
 
-def test_a_process_that_was_given_the_old_number_is_left_alone(tmp_path: Path) -> None:
+def test_an_unrelated_process_with_the_recorded_id_is_not_stopped(tmp_path: Path) -> None:
     with subprocess.Popen(SLEEP) as stranger:
         note = {
             "pid": stranger.pid,

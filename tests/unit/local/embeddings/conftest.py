@@ -26,6 +26,6 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def encoder(tiny: TinyBert, cache: Path) -> Iterator[Encoder]:
     """Load an encoder of the tiny model."""
-    made = Encoder(model.find(tiny.folder), cache, threads=2)
-    yield made
-    made.close()
+    tiny_encoder = Encoder(model.find(tiny.folder), cache, threads=2)
+    yield tiny_encoder
+    tiny_encoder.close()

@@ -1,4 +1,4 @@
-"""The server speaks OpenAI's shapes, for answers and for refusals."""
+"""The server uses OpenAI's formats for responses and errors."""
 
 import asyncio
 import base64
@@ -13,13 +13,13 @@ from services.local.embeddings.encoder import Encoder
 
 
 class Client:
-    """Asks the application in this process."""
+    """Sends requests to the application in this process."""
 
     def __init__(self, encoder: Encoder) -> None:
         self._app = api.create_app(encoder)
 
     def ask(self, method: str, path: str, **options: Any) -> httpx.Response:
-        """Send one request and return its answer."""
+        """Send one request and return the response."""
 
         async def send() -> httpx.Response:
             transport = httpx.ASGITransport(self._app, raise_app_exceptions=False)
@@ -29,7 +29,7 @@ class Client:
         return asyncio.run(send())
 
     def embed(self, **body: object) -> httpx.Response:
-        """Ask for vectors of the tiny model unless `body` names another."""
+        """Request embeddings of the tiny model, unless `body` names another."""
         return self.ask("POST", "/v1/embeddings", json={"model": "tiny", **body})
 
 
@@ -39,7 +39,7 @@ def client(encoder: Encoder) -> Client:
     return Client(encoder)
 
 
-def test_a_single_text_is_answered_in_openais_shape(client: Client, encoder: Encoder) -> None:
+def test_the_response_to_a_single_text_has_openais_format(client: Client, encoder: Encoder) -> None:
     answer = client.embed(input="the cat").json()
     vector = answer["data"][0].pop("embedding")
     assert answer == {
@@ -51,7 +51,7 @@ def test_a_single_text_is_answered_in_openais_shape(client: Client, encoder: Enc
     np.testing.assert_allclose(vector, asyncio.run(encoder.encode(["the cat"])).vectors[0], atol=1e-6)
 
 
-def test_a_list_is_answered_in_order(client: Client) -> None:
+def test_the_response_to_a_list_is_in_its_order(client: Client) -> None:
     answer = client.embed(input=["a dog", "the cat sat", "a dog"]).json()
     assert [item["index"] for item in answer["data"]] == [0, 1, 2]
     first, second, third = (item["embedding"] for item in answer["data"])
@@ -59,7 +59,7 @@ def test_a_list_is_answered_in_order(client: Client) -> None:
     assert np.dot(first, second) < 0.999
 
 
-def test_base64_holds_the_same_numbers_as_floats(client: Client) -> None:
+def test_base64_encodes_the_same_numbers_as_floats(client: Client) -> None:
     floats = client.embed(input="the cat").json()["data"][0]["embedding"]
     text = client.embed(input="the cat", encoding_format="base64").json()["data"][0]["embedding"]
     np.testing.assert_allclose(np.frombuffer(base64.b64decode(text), "<f4"), floats, atol=1e-6)
@@ -84,7 +84,7 @@ def test_a_publishers_prefix_names_the_same_model(client: Client) -> None:
         ({"input": "cat", "encoding_format": "hex"}, 400, "encoding_format"),
     ],
 )
-def test_what_cannot_be_served_is_refused_naming_the_parameter(
+def test_an_invalid_request_is_refused_with_the_name_of_the_parameter(
     client: Client, body: dict[str, object], status: int, param: str
 ) -> None:
     answer = client.embed(**body)
@@ -93,7 +93,7 @@ def test_what_cannot_be_served_is_refused_naming_the_parameter(
     assert error["message"]
 
 
-def test_dimensions_are_refused_in_openais_words(client: Client) -> None:
+def test_dimensions_are_refused_with_openais_message(client: Client) -> None:
     error = client.embed(input="cat", dimensions=12).json()["error"]
     assert error["message"] == "This model does not support specifying dimensions."
 
@@ -112,7 +112,7 @@ def test_a_body_over_the_limit_is_refused(client: Client, monkeypatch: pytest.Mo
 @pytest.mark.parametrize(
     ("method", "path", "status"), [("GET", "/v1/embeddings", 405), ("POST", "/v1/chat/completions", 404)]
 )
-def test_other_addresses_answer_errors_in_the_same_shape(
+def test_other_paths_return_errors_in_the_same_format(
     client: Client, method: str, path: str, status: int
 ) -> None:
     answer = client.ask(method, path)
@@ -120,7 +120,7 @@ def test_other_addresses_answer_errors_in_the_same_shape(
     assert set(answer.json()["error"]) == {"message", "type", "param", "code"}
 
 
-def test_a_failure_inside_is_a_500_in_the_same_shape(
+def test_an_internal_error_is_a_500_in_the_same_format(
     client: Client, encoder: Encoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(encoder, "_session", None)

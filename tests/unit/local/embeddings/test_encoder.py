@@ -1,4 +1,4 @@
-"""Texts become the vectors that the formulas give, whatever they are batched with."""
+"""The encoder computes the same vectors as plain formulas, whatever the batches."""
 
 import asyncio
 from pathlib import Path
@@ -40,13 +40,13 @@ def test_every_vector_has_length_one(encoder: Encoder) -> None:
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
 
 
-def test_a_text_gets_the_same_vector_alone_and_padded_beside_longer_ones(encoder: Encoder) -> None:
+def test_a_text_gets_the_same_vector_alone_and_padded_in_a_batch(encoder: Encoder) -> None:
     alone = asyncio.run(encoder.encode(["dogs"])).vectors[0]
-    beside = asyncio.run(encoder.encode(["the cat sat on a mat", "dogs"])).vectors[1]
-    np.testing.assert_allclose(alone, beside, atol=1e-5)
+    padded = asyncio.run(encoder.encode(["the cat sat on a mat", "dogs"])).vectors[1]
+    np.testing.assert_allclose(alone, padded, atol=1e-5)
 
 
-def test_answers_come_in_the_order_of_the_question_over_many_batches(encoder: Encoder) -> None:
+def test_vectors_are_in_the_order_of_the_texts_over_many_batches(encoder: Encoder) -> None:
     texts = [" ".join(tiny_bert.WORDS[4 : 5 + n % 7]) for n in range(500)]
     vectors = asyncio.run(encoder.encode(texts)).vectors
     by_text = {text: asyncio.run(encoder.encode([text])).vectors[0] for text in set(texts)}
@@ -66,24 +66,27 @@ def test_tokens_of_all_texts_are_counted_without_padding(encoder: Encoder) -> No
 
 def test_concurrent_requests_do_not_mix_their_texts(encoder: Encoder) -> None:
     async def many() -> list[np.ndarray[tuple[int, ...], np.dtype[np.float32]]]:
-        return [e.vectors for e in await asyncio.gather(*(encoder.encode([text] * 9) for text in TEXTS))]
+        return [
+            encoded.vectors
+            for encoded in await asyncio.gather(*(encoder.encode([text] * 9) for text in TEXTS))
+        ]
 
     singles = asyncio.run(encoder.encode(TEXTS)).vectors
-    for own, vectors in zip(singles, asyncio.run(many()), strict=True):
-        np.testing.assert_allclose(vectors, np.tile(own, (9, 1)), atol=1e-5)
+    for expected, vectors in zip(singles, asyncio.run(many()), strict=True):
+        np.testing.assert_allclose(vectors, np.tile(expected, (9, 1)), atol=1e-5)
 
 
 def test_the_graph_is_built_once_and_then_read_from_the_cache(
     tiny: TinyBert, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = model.find(tiny.folder)
-    Encoder(found, tmp_path).close()
+    tiny_model = model.find(tiny.folder)
+    Encoder(tiny_model, tmp_path).close()
     monkeypatch.setattr(graph, "build", None)
-    Encoder(found, tmp_path).close()
+    Encoder(tiny_model, tmp_path).close()
     assert [file.suffix for file in tmp_path.iterdir()] == [".onnx"]
 
 
-def test_a_graph_lacking_a_tensor_is_refused_by_its_name(tiny: TinyBert) -> None:
+def test_a_missing_tensor_is_named_in_the_error(tiny: TinyBert) -> None:
     weights = {name: tensor.astype(np.float32) for name, tensor in tiny.weights.items()}
     del weights["encoder.layer.1.output.dense.bias"]
     with pytest.raises(KeyError, match=r"encoder\.layer\.1\.output\.dense\.bias"):
@@ -91,7 +94,7 @@ def test_a_graph_lacking_a_tensor_is_refused_by_its_name(tiny: TinyBert) -> None
 
 
 @given(st.lists(st.integers(1, 256), max_size=200), st.integers(1, 2000))
-def test_batches_hold_every_row_once_within_the_budget(lengths: list[int], budget: int) -> None:
+def test_batches_contain_every_row_once_within_the_budget(lengths: list[int], budget: int) -> None:
     batches = cut_batches(lengths, budget)
     assert sorted(row for batch in batches for row in batch) == list(range(len(lengths)))
     for batch in batches:

@@ -1,4 +1,4 @@
-"""A folder is served only if the graph can compute what is in it; errors say what to do."""
+"""A model folder is accepted only if the graph can compute it; errors say what to do."""
 
 import json
 from pathlib import Path
@@ -13,7 +13,7 @@ from tests.unit.local.embeddings.tiny_bert import TinyBert
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Write a tiny model of its own that a test may spoil."""
+    """Write a tiny model that a test may change."""
     return tiny_bert.write(tmp_path / "spoiled").folder
 
 
@@ -22,9 +22,9 @@ def _change(folder: Path, **changes: object) -> None:
 
 
 def test_a_named_folder_is_read_and_gives_the_model_its_name(tiny: TinyBert) -> None:
-    found = model.find(tiny.folder)
-    assert (found.name, found.dimension, found.layers, found.heads) == ("tiny", 12, 2, 3)
-    assert found.max_tokens == tiny_bert.MAX_TOKENS
+    tiny_model = model.find(tiny.folder)
+    assert (tiny_model.name, tiny_model.dimension, tiny_model.layers, tiny_model.heads) == ("tiny", 12, 2, 3)
+    assert tiny_model.max_tokens == tiny_bert.MAX_TOKENS
 
 
 def test_without_a_sentence_limit_the_positions_are_the_limit(folder: Path) -> None:

@@ -1,7 +1,7 @@
 """A BERT of a few hundred random numbers on disk, and the same model in plain numpy.
 
-The reference is written from the paper's formulas, one text at a time and without padding, so
-that it shares no shortcut with the graph that it checks.
+The reference follows the paper's formulas, one text at a time and without padding, so that it has
+nothing in common with the graph that it checks.
 """
 
 import json
@@ -98,20 +98,22 @@ def config() -> dict[str, object]:
 
 
 def tokenizer() -> Tokenizer:
-    """Return a tokenizer saved as the packaged one is: padded and cut for training."""
-    made = Tokenizer(models.WordPiece({word: place for place, word in enumerate(WORDS)}, unk_token="[UNK]"))
-    made.normalizer = normalizers.BertNormalizer()
-    made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    made.post_processor = processors.TemplateProcessing(
+    """Return a tokenizer with padding and truncation for training, like the packaged one."""
+    wordpiece = Tokenizer(
+        models.WordPiece({word: position for position, word in enumerate(WORDS)}, unk_token="[UNK]")
+    )
+    wordpiece.normalizer = normalizers.BertNormalizer()
+    wordpiece.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    wordpiece.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
     )
-    made.enable_padding(length=5)
-    made.enable_truncation(5)
-    return made
+    wordpiece.enable_padding(length=5)
+    wordpiece.enable_truncation(5)
+    return wordpiece
 
 
 def _tensor(random: np.random.Generator, name: str, shape: tuple[int, ...]) -> NDArray[np.float32]:
-    """Draw a tensor; small biases, or they alone would decide every vector."""
+    """Return a random tensor. Biases are small, because large ones alone would decide every vector."""
     return random.normal(0, 0.1 if name.endswith("bias") else 1, shape).astype(np.float32)
 
 
