@@ -1,5 +1,5 @@
-"""How fast and how well it remembers: each file one command that prints a table.
+"""Benchmarks of speed and recall: each command prints a table.
 
-Every command starts a stack of its own in a temporary directory and takes it away again. No figure
-stands in the code, and figures of one run are compared with each other, never with another machine's.
+Every command runs a stack of its own in a temporary directory, which is deleted at the end. The code
+contains no figures: compare the figures of one run with each other, and not with another machine's.
 """

@@ -1,4 +1,4 @@
-"""`python -m benchmarks`: what there is to measure, and a short form of each.
+"""Run `python -m benchmarks`: list the benchmarks and run a short form of each.
 
 Recall needs a data set, which is not part of the project: without `--data` only speed is measured.
 """
@@ -12,7 +12,7 @@ from benchmarks import recall, turn
 
 _LIST = """Loci's benchmarks; each has --help:
 
-  python -m benchmarks.turn      speed of contexts, searches and saves, beside the stores' own floor
+  python -m benchmarks.turn      speed of contexts, searches and saves, compared with the databases alone
   python -m benchmarks.scale     enrichment's throughput while workers are started and stopped
   python -m benchmarks.recall    evidence recall over HTTP on a data set (--data SET.json)
 """

@@ -1,10 +1,10 @@
-"""What the stores alone need for a context: the very reads of a call, sent bare from one process.
+"""Measure what the databases alone need for a context: the same reads, sent by the drivers alone.
 
-A few calls are made in this process and what they send is noted: the key's look-up, each transaction
-on Postgres with its statements and values, and the request to Qdrant. Then the same is sent again by
-drivers alone (asyncpg, redis-py, a socket), each client with connections of its own: no HTTP gateway,
-no SQLAlchemy, no parsing, no ranking, no shaping. The window and the desk are read by the one Redis
-pipeline that the design speaks of.
+A few calls are made in this process and what they send is recorded: the look-up of the API key, each
+transaction on Postgres with its statements and values, and the request to Qdrant. Then the same is
+sent again with asyncpg, redis-py and a socket, each client with connections of its own. So there is no
+HTTP gateway, SQLAlchemy, parsing or ranking. The conversation window and the working memory are read
+by one Redis pipeline.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ Statement = tuple[str, tuple[Any, ...]]
 
 @dataclass(slots=True)
 class Call:
-    """What one call reads: transactions before the search, the search, transactions after it."""
+    """The reads of one call: transactions before the search, the search, and transactions after it."""
 
     before: list[list[Statement]] = field(default_factory=list)
     search: tuple[str, bytes] = ("", b"")
@@ -42,26 +42,26 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """Noted calls, ready to be sent again."""
+    """Recorded calls, to be sent again."""
 
     settings: config.Settings
     calls: Sequence[Call]
-    desk: Sequence[str]
+    working_keys: Sequence[str]
 
     @asynccontextmanager
     async def clients(self, count: int) -> AsyncIterator[list[Callable[[], Awaitable[object]]]]:
-        """Open connections for so many clients; each does one call after the other."""
-        drivers = [await _Drivers.open(self.settings) for _ in range(count)]
+        """Open connections for `count` clients, each of which sends one call after the other."""
+        all_drivers = [await _Drivers.open(self.settings) for _ in range(count)]
         try:
-            yield [self._client(one, start) for start, one in enumerate(drivers)]
+            yield [self._client(drivers, start) for start, drivers in enumerate(all_drivers)]
         finally:
-            for one in drivers:
-                await one.close()
+            for drivers in all_drivers:
+                await drivers.close()
 
     def _client(self, drivers: "_Drivers", start: int) -> Callable[[], Awaitable[object]]:
-        # Not all at the same call, or the stores would answer from what they have just read.
+        # The clients start at different calls. Otherwise the databases would read from their caches only.
         calls = itertools.islice(itertools.cycle(self.calls), start * 7, None)
-        return lambda: drivers.run(next(calls), self.desk)
+        return lambda: drivers.run(next(calls), self.working_keys)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +82,9 @@ class _Drivers:
             Connection(config.require_setting(settings.qdrant_url, "LOCI_QDRANT_URL")),
         )
 
-    async def run(self, call: Call, desk: Sequence[str]) -> None:
+    async def run(self, call: Call, working_keys: Sequence[str]) -> None:
         await self._transact(call.before)
-        await asyncio.gather(self._read_redis(desk), self._search(call))
+        await asyncio.gather(self._read_redis(working_keys), self._search(call))
 
     async def _search(self, call: Call) -> None:
         path, body = call.search
@@ -97,8 +97,8 @@ class _Drivers:
                 for sql, values in statements:
                     await self.postgres.fetch(sql, *values)
 
-    async def _read_redis(self, desk: Sequence[str]) -> None:
-        turns, expiry, meta, names, until = desk
+    async def _read_redis(self, working_keys: Sequence[str]) -> None:
+        turns, expiry, meta, names, until = working_keys
         async with self.redis.pipeline(transaction=False) as pipe:
             pipe.zrange(turns, -20, -1)
             pipe.eval(scripts.READ, 2, expiry, meta)
@@ -112,21 +112,23 @@ class _Drivers:
         await self.qdrant.close()
 
 
-async def note(settings: config.Settings, key: str, session_id: str, messages: Sequence[str]) -> Baseline:
-    """Make context calls in this process, without recording turns, and note what they read."""
+async def record_calls(
+    settings: config.Settings, key: str, session_id: str, messages: Sequence[str]
+) -> Baseline:
+    """Make context calls in this process, without saving turns, and record what they read."""
     async with open_resources(settings) as resources:
         caller = await api_keys.authenticate(resources.postgres, key)
         await build.build_context(resources, caller, session_id, Request(messages[0], record_turn=False))
         calls = []
         for message in messages:
-            with _noted(resources) as call:
+            with _recording(resources) as call:
                 caller = await api_keys.authenticate(resources.postgres, key)
                 await build.build_context(resources, caller, session_id, Request(message, record_turn=False))
             calls.append(call)
-        return Baseline(settings, calls, _keys(resources, caller.tenant, session_id))
+        return Baseline(settings, calls, _redis_keys(resources, caller.tenant, session_id))
 
 
-def _keys(resources: Resources, tenant: str, session_id: str) -> list[str]:
+def _redis_keys(resources: Resources, tenant: str, session_id: str) -> list[str]:
     prefix = resources.settings.prefix
     own, shared = f"{prefix}:working:{{{tenant}:session/{session_id}}}", f"{prefix}:working:{{{tenant}}}"
     turns = window.key(resources, tenant, session_id)
@@ -134,27 +136,27 @@ def _keys(resources: Resources, tenant: str, session_id: str) -> list[str]:
 
 
 @contextmanager
-def _noted(resources: Resources) -> Iterator[Call]:
-    call, opened = Call(), dict[int, list[Statement]]()
+def _recording(resources: Resources) -> Iterator[Call]:
+    call, transactions = Call(), dict[int, list[Statement]]()
     engine = resources.postgres.engine.sync_engine
 
-    def began(connection: Any) -> None:
-        opened[id(connection)] = []
-        (call.after if call.search[1] else call.before).append(opened[id(connection)])
+    def on_begin(connection: Any) -> None:
+        transactions[id(connection)] = []
+        (call.after if call.search[1] else call.before).append(transactions[id(connection)])
 
-    def executed(connection: Any, _cursor: Any, sql: str, values: Any, *_: Any) -> None:
-        opened[id(connection)].append((sql, tuple(values)))
+    def on_execute(connection: Any, _cursor: Any, sql: str, values: Any, *_: Any) -> None:
+        transactions[id(connection)].append((sql, tuple(values)))
 
-    async def asked(request: httpx.Request) -> None:
+    async def on_request(request: httpx.Request) -> None:
         call.search = (request.url.raw_path.decode(), request.content)
 
     hooks = resources.qdrant.client.http.client._async_client.event_hooks["request"]  # noqa: SLF001
-    hooks.append(asked)
-    event.listen(engine, "begin", began)
-    event.listen(engine, "before_cursor_execute", executed)
+    hooks.append(on_request)
+    event.listen(engine, "begin", on_begin)
+    event.listen(engine, "before_cursor_execute", on_execute)
     try:
         yield call
     finally:
-        event.remove(engine, "begin", began)
-        event.remove(engine, "before_cursor_execute", executed)
-        hooks.remove(asked)
+        event.remove(engine, "begin", on_begin)
+        event.remove(engine, "before_cursor_execute", on_execute)
+        hooks.remove(on_request)

@@ -1,4 +1,4 @@
-"""Closed-loop load: each client sends its next request when it has the answer to the last."""
+"""Closed-loop load: each client sends its next request when it has the response to the last."""
 
 import asyncio
 import time
@@ -9,7 +9,7 @@ from statistics import quantiles
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Times in milliseconds of all clients together, requests in a second, and how many were sent in all."""
+    """Times of all clients in milliseconds, requests per second, and the number of all requests sent."""
 
     p50: float
     p99: float
@@ -18,7 +18,7 @@ class Pace:
 
 
 async def drive(clients: Sequence[Callable[[], Awaitable[object]]], seconds: float) -> Pace:
-    """Let every client work for so long; the first tenth is warming up and not counted."""
+    """Let every client send requests for this many seconds, after an uncounted warm-up of a tenth of that."""
     times: list[float] = []
     sent = 0
     counted_from = time.perf_counter() + seconds / 10

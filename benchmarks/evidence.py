@@ -1,6 +1,6 @@
-"""Questions whose evidence is known, and how much of it a ranking brings back.
+"""Questions with known evidence, and measures of how much of it a ranking contains.
 
-The unit is a turn of the conversation; a ranking is a list of turns, best first, each once.
+The unit is a turn of the conversation. A ranking is a list of distinct turns, the best first.
 """
 
 import json
@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 BUDGETS = (2000, 6000)
-"""Characters returned, within which gold is counted."""
+"""Numbers of returned characters within which evidence is counted."""
 _RESAMPLED = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class DatasetTurn:
-    """One turn: its id in the data set, and its place (session, number from 1) in the product."""
+    """One turn: its id in the data set, and its turn key (session, number from 1) in Loci."""
 
     id: str
     session: str
@@ -30,7 +30,7 @@ class DatasetTurn:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked, and the ids of the turns that hold the answer."""
+    """A question, and the ids of the turns that contain its answer."""
 
     text: str
     kind: str
@@ -48,7 +48,7 @@ class Conversation:
 
 @dataclass(frozen=True, slots=True)
 class DataSet:
-    """Conversations, and the kinds of questions that the main figure is the mean of."""
+    """Conversations, and the kinds of questions whose mean is the main figure."""
 
     name: str
     main: frozenset[str]
@@ -56,9 +56,9 @@ class DataSet:
 
 
 def read(path: Path, limit: int | None = None) -> DataSet:
-    """Read a data set; questions without known evidence are left out."""
+    """Read a data set; questions without known evidence are skipped."""
     data = json.loads(path.read_text())
-    conversations = [_conversation(one) for one in data["conversations"][:limit]]
+    conversations = [_conversation(conversation) for conversation in data["conversations"][:limit]]
     return DataSet(data["set"], frozenset(data["main_types"]), conversations)
 
 
@@ -66,18 +66,18 @@ def _conversation(data: dict[str, list[dict[str, str]]]) -> Conversation:
     counts: dict[str, int] = {}
     turns = []
     for turn in data["turns"]:
-        # Named by its conversation, so that a foreign result can't be taken for one of ours.
+        # The name contains the conversation's id, so that a result of another conversation is noticed.
         session = f"{data['id']}-{turn['session']}"
         seq = counts[session] = counts.get(session, 0) + 1
         fields = (turn["id"], session, seq, turn["time"], turn["speaker"], turn["role"], turn["text"])
         turns.append(DatasetTurn(*fields))
-    asked = [Question(q["text"], q["type"], frozenset(q["gold"])) for q in data["questions"] if q["gold"]]
-    return Conversation(str(data["id"]), turns, asked)
+    questions = [Question(q["text"], q["type"], frozenset(q["gold"])) for q in data["questions"] if q["gold"]]
+    return Conversation(str(data["id"]), turns, questions)
 
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """What came back for a question: turns in order, with the characters returned up to and with each."""
+    """The results of a question: turns in order, with the number of characters up to and including each."""
 
     question: Question
     turns: list[str]
@@ -97,25 +97,25 @@ def measures(ranking: Ranking) -> dict[str, float]:
         "hit@5": float(any(hits[:5])),
         "all@10": float(sum(hits[:10]) == len(gold)),
         "nDCG@10": _gain(hits[:10]) / _gain([True] * min(len(gold), 10)),
-        "MRR": next((1 / place for place, hit in enumerate(hits, start=1) if hit), 0.0),
+        "MRR": next((1 / rank for rank, hit in enumerate(hits, start=1) if hit), 0.0),
     } | {f"R {budget} chars": _within(hits, ranking.characters, budget) / len(gold) for budget in BUDGETS}
 
 
 def _gain(hits: Sequence[bool]) -> float:
-    return sum(1 / math.log2(place + 1) for place, hit in enumerate(hits, start=1) if hit)
+    return sum(1 / math.log2(rank + 1) for rank, hit in enumerate(hits, start=1) if hit)
 
 
 def _within(hits: Sequence[bool], characters: Sequence[int], budget: int) -> int:
     return sum(hit for hit, used in zip(hits, characters, strict=True) if used <= budget)
 
 
-def latest_first(found: Sequence[str], gold: frozenset[str], said: Sequence[str]) -> bool | None:
-    """Tell whether the newest evidence is in the top 10 and above the older; None if there is but one.
+def latest_first(ranked: Sequence[str], gold: frozenset[str], spoken_order: Sequence[str]) -> bool | None:
+    """Tell whether the newest evidence is in the top 10 and above the older; None if there is only one.
 
-    `said` are all turns in the order in which they were said.
+    `spoken_order` contains all turns in their original order.
     """
-    newest = max(gold, key=said.index)
-    top = list(found[:10])
+    newest = max(gold, key=spoken_order.index)
+    top = list(ranked[:10])
     return None if len(gold) == 1 else newest in top and gold.isdisjoint(top[: top.index(newest)])
 
 

@@ -1,7 +1,7 @@
-"""The stack that a benchmark runs on: its own, on free ports, in a directory that goes when it ends.
+"""Run a stack for a benchmark, on free ports and in a directory that is deleted at the end.
 
-The stores write as in production (Postgres with fsync, Valkey with its append-only file), because a
-save that need not reach the disk measures nothing.
+The databases write as in production (Postgres with fsync, Valkey with its append-only file), because
+saves that do not reach the disk would appear too fast.
 """
 
 import asyncio
@@ -32,23 +32,23 @@ LOCAL = "local"
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkStack:
-    """A running stack: its address, a key of all rights, and the settings its processes have."""
+    """A running stack: its address, a key with all rights, and the settings its processes have."""
 
     url: str
     key: str
     settings: config.Settings
 
     def gateway_seconds(self) -> float:
-        """Return the processor time that the gateway has used; 0 where the system does not tell."""
-        number = json.loads((self.settings.data_dir / "run" / "gateway.json").read_text())["pid"]
+        """Return the processor time that the gateway has used; 0 where the system does not report it."""
+        pid = json.loads((self.settings.data_dir / "run" / "gateway.json").read_text())["pid"]
         try:
-            told = Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()
+            process_fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         except FileNotFoundError:
             return 0.0
-        return (int(told[11]) + int(told[12])) / os.sysconf("SC_CLK_TCK")
+        return (int(process_fields[11]) + int(process_fields[12])) / os.sysconf("SC_CLK_TCK")
 
     async def durability(self) -> str:
-        """Return what the stores say of how they write."""
+        """Return the settings that decide how the databases write to disk."""
         address = config.require_setting(self.settings.postgres_url, "LOCI_POSTGRES_URL")
         postgres = await asyncpg.connect(address)
         version, fsync = await postgres.fetchrow(
@@ -56,18 +56,16 @@ class BenchmarkStack:
         )
         await postgres.close()
         redis = open_redis(self.settings)
-        kept = await redis.config_get("append*")
+        aof = await redis.config_get("append*")
         await redis.aclose()
-        return (
-            f"Postgres {version} fsync {fsync}, Redis appendonly {kept['appendonly']} {kept['appendfsync']}"
-        )
+        return f"Postgres {version} fsync {fsync}, Redis appendonly {aof['appendonly']} {aof['appendfsync']}"
 
     def key_of(self, tenant: str) -> str:
-        """Return a new key of all rights for a tenant."""
-        return asyncio.run(_issued(self.settings, tenant))
+        """Return a new key with all rights for a tenant."""
+        return asyncio.run(_issue_key(self.settings, tenant))
 
 
-async def _issued(settings: config.Settings, tenant: str) -> str:
+async def _issue_key(settings: config.Settings, tenant: str) -> str:
     postgres = Postgres(settings)
     try:
         return await api_keys.issue(postgres, tenant, rights=api_keys.RIGHTS)
@@ -81,17 +79,22 @@ def running(
 ) -> Iterator[BenchmarkStack]:
     """Run a stack for the length of a block.
 
-    `embedder` is an OpenAI-compatible address, `local` for a `loci serve-embeddings` of its own, or
-    None for keywords only. `commands` are those of `loci up`, unless some are to be started otherwise.
+    `embedder` is an OpenAI-compatible address, `local` for a new `loci serve-embeddings`, or None
+    for keywords only. `commands` are those of `loci up`, unless a benchmark needs others.
     """
     with ExitStack() as closing:
         folder = Path(closing.enter_context(tempfile.TemporaryDirectory(prefix="loci-bench-")))
         address = closing.enter_context(_embeddings()) if embedder == LOCAL else embedder
-        wanted: dict[str, Any] = {"data_dir": folder, "port": _free(), "flower_port": _free(), **changes}
+        values: dict[str, Any] = {
+            "data_dir": folder,
+            "port": _free_port(),
+            "flower_port": _free_port(),
+            **changes,
+        }
         if address:
-            wanted |= {"embedding_base_url": address, "embedding_model": _model(address)}
-        stack = closing.enter_context(Stack(config.load(**wanted), commands=commands, say=_quiet).running())
-        yield BenchmarkStack(stack.url, stack.key, config.load(**wanted))
+            values |= {"embedding_base_url": address, "embedding_model": _model(address)}
+        stack = closing.enter_context(Stack(config.load(**values), commands=commands, say=_quiet).running())
+        yield BenchmarkStack(stack.url, stack.key, config.load(**values))
 
 
 @contextmanager
@@ -100,10 +103,10 @@ def _embeddings() -> Iterator[str]:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         try:
             assert server.stdout is not None
-            said = server.stdout.readline().split()
-            if said[:1] != ["ready"]:
+            ready_line = server.stdout.readline().split()
+            if ready_line[:1] != ["ready"]:
                 raise SystemExit("the local embedding server did not start")
-            yield said[1]
+            yield ready_line[1]
         finally:
             server.terminate()
 
@@ -113,7 +116,7 @@ def _model(address: str) -> str:
         return str(json.load(answer)["data"][0]["id"])
 
 
-def _free() -> int:
+def _free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return int(listener.getsockname()[1])
 

@@ -1,4 +1,4 @@
-"""What the figures were taken on."""
+"""Describe the machine that the figures come from."""
 
 import os
 import platform
@@ -17,11 +17,11 @@ _PACKAGES = (
 _GIB = 1024**3
 
 
-def described() -> str:
+def describe() -> str:
     """Return cores, memory and versions in two lines."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / _GIB
     cores = len(os.sched_getaffinity(0))
     versions = ", ".join(f"{name} {metadata.version(name)}" for name in _PACKAGES)
-    here = f"{cores} cores, {memory:.0f} GiB, {platform.system()} {platform.machine()}"
-    shared = "all of Loci, its stores and the clients on it"
-    return f"{here}, Python {platform.python_version()}; {shared}\n{versions}"
+    hardware = f"{cores} cores, {memory:.0f} GiB, {platform.system()} {platform.machine()}"
+    shared = "with all of Loci, its databases and the clients"
+    return f"{hardware}, Python {platform.python_version()}; {shared}\n{versions}"

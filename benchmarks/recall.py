@@ -1,9 +1,9 @@
 """Evidence recall through the HTTP API: `python -m benchmarks.recall --data SET.json [--embedder local]`.
 
-Each conversation is a tenant and a user of its own. Two ways through the product: `turns` are reported
-to sessions and searched as turns; `memories` saves every turn as a memory and searches those. What is
-counted is whether the turns that hold the answer come back (no model judges anything). Data sets are
-read from where they lie; none is part of the project.
+Each conversation has its own tenant and user. There are two ways: `turns` adds them to sessions and
+searches turns; `memories` saves every turn as a memory and searches memories. The measures count
+whether the turns that contain the answer are returned; no model judges them. No data set is part of
+the project.
 """
 
 import asyncio
@@ -21,11 +21,11 @@ from benchmarks.evidence import Conversation, DataSet, Question, Ranking
 from benchmarks.raw_http import Connection
 
 LIMIT = 60
-"""Results asked for: enough to fill the largest budget with short turns."""
+"""Number of results requested: enough to fill the largest budget with short turns."""
 _BATCH = 200
 _LONGEST_MEMORY = 15_800
 _UPDATE = "knowledge_update"
-Place = tuple[str, int]
+TurnKey = tuple[str, int]
 
 
 def main(
@@ -36,38 +36,38 @@ def main(
     limit_conversations: Annotated[int | None, typer.Option(min=1)] = None,
 ) -> None:
     """Measure evidence recall and print a table."""
-    asked = evidence.read(data, limit_conversations)
-    print(machine.described())
+    data_set = evidence.read(data, limit_conversations)
+    print(machine.describe())
     ways = [
-        (way, one)
+        (way, name)
         for way in way.split(",")
-        for one in (strategy.split(",") if way == "memories" else ["blend"])
+        for name in (strategy.split(",") if way == "memories" else ["blend"])
     ]
     rows: list[list[str]] = []
     with local_stack.running(embedder) as running:
-        keys = [running.key_of(f"bench-{place}") for place in range(len(asked.conversations))]
-        known: set[str] = set()
+        keys = [running.key_of(f"bench-{place}") for place in range(len(data_set.conversations))]
+        loaded_ways: set[str] = set()
         for through, chosen in ways:
             rankings = asyncio.run(
-                _through(running.url, keys, asked, through, chosen, load=through not in known)
+                _through(running.url, keys, data_set, through, chosen, load=through not in loaded_ways)
             )
-            known.add(through)
-            rows += _rows(asked, f"{through}, {chosen}", rankings)
-    print(f"{asked.name}: {_size(asked)}; embedder: {embedder or 'none'}\n")
+            loaded_ways.add(through)
+            rows += _rows(data_set, f"{through}, {chosen}", rankings)
+    print(f"{data_set.name}: {_size(data_set)}; embedder: {embedder or 'none'}\n")
     table.show(_HEAD, rows)
 
 
-def _size(asked: DataSet) -> str:
-    turns = sum(len(one.turns) for one in asked.conversations)
-    questions = sum(len(one.questions) for one in asked.conversations)
-    return f"{len(asked.conversations)} conversations, {turns} turns, {questions} questions with evidence"
+def _size(data_set: DataSet) -> str:
+    turns = sum(len(conversation.turns) for conversation in data_set.conversations)
+    questions = sum(len(conversation.questions) for conversation in data_set.conversations)
+    return f"{len(data_set.conversations)} conversations, {turns} turns, {questions} questions with evidence"
 
 
 async def _through(
-    url: str, keys: list[str], asked: DataSet, way: str, strategy: str, *, load: bool
+    url: str, keys: list[str], data_set: DataSet, way: str, strategy: str, *, load: bool
 ) -> list[Ranking]:
     rankings: list[Ranking] = []
-    for key, conversation in zip(keys, asked.conversations, strict=True):
+    for key, conversation in zip(keys, data_set.conversations, strict=True):
         async with _connected(url, key) as connection:
             if load:
                 await _LOAD[way](connection, conversation)
@@ -98,7 +98,9 @@ async def _load_turns(connection: Connection, conversation: Conversation) -> Non
         ]
         for start in range(0, len(turns), _BATCH):
             batch = {"turns": turns[start : start + _BATCH]}
-            _all_taken(await connection.send("POST", f"/v1/sessions/{session}/turns/batch", batch), "seq")
+            _require_all_saved(
+                await connection.send("POST", f"/v1/sessions/{session}/turns/batch", batch), "seq"
+            )
 
 
 async def _load_memories(connection: Connection, conversation: Conversation) -> None:
@@ -119,7 +121,7 @@ async def _load_memories(connection: Connection, conversation: Conversation) -> 
     ]
     for start in range(0, len(memories), _BATCH):
         batch = {"memories": memories[start : start + _BATCH]}
-        _all_taken(await connection.send("POST", "/v1/memories/batch", batch), "id")
+        _require_all_saved(await connection.send("POST", "/v1/memories/batch", batch), "id")
 
 
 _LOAD = {"turns": _load_turns, "memories": _load_memories}
@@ -129,8 +131,8 @@ def _parts(text: str) -> list[str]:
     return [text[start : start + _LONGEST_MEMORY] for start in range(0, len(text), _LONGEST_MEMORY)]
 
 
-def _all_taken(answer: Any, field: str) -> None:
-    refused = [one for one in answer["results"] if field not in one]
+def _require_all_saved(answer: Any, field: str) -> None:
+    refused = [result for result in answer["results"] if field not in result]
     if refused:
         raise SystemExit(f"refused while loading: {refused[0]}")
 
@@ -156,19 +158,19 @@ def _ranking(
     used, foreign, reached = 0, 0, dict[str, int]()
     for result in results:
         used += len(result["content"])
-        places = _places(result)
-        foreign += any(place not in own for place in places)
-        for place in places:
-            reached.setdefault(own.get(place, f"foreign {place}"), used)
-    said = [turn.id for turn in conversation.turns]
+        turn_keys = _turn_keys(result)
+        foreign += any(key not in own for key in turn_keys)
+        for key in turn_keys:
+            reached.setdefault(own.get(key, f"foreign {key}"), used)
+    spoken_order = [turn.id for turn in conversation.turns]
     update = question.kind == _UPDATE
-    latest = evidence.latest_first(list(reached), question.gold, said) if update else None
+    latest = evidence.latest_first(list(reached), question.gold, spoken_order) if update else None
     return Ranking(question, list(reached), list(reached.values()), latest, foreign, elapsed)
 
 
-def _places(result: dict[str, Any]) -> list[Place]:
-    """Return where a result was said; a memory that was said twice stands for both."""
-    return [(one["session_id"], one["seq"]) for one in result.get("sources", [result])]
+def _turn_keys(result: dict[str, Any]) -> list[TurnKey]:
+    """Return the turn keys of a result. A memory that was saved twice has two."""
+    return [(source["session_id"], source["seq"]) for source in result.get("sources", [result])]
 
 
 _MEASURES = (
@@ -183,23 +185,23 @@ _MEASURES = (
 _HEAD = ("way", "questions", *_MEASURES, "R@10 95 %", "latest first", "foreign", "p50 ms", "p95 ms")
 
 
-def _rows(asked: DataSet, name: str, rankings: list[Ranking]) -> list[list[str]]:
-    main = [one for one in rankings if one.question.kind in asked.main]
+def _rows(data_set: DataSet, name: str, rankings: list[Ranking]) -> list[list[str]]:
+    main = [ranking for ranking in rankings if ranking.question.kind in data_set.main]
     return [_row(f"{name}, main types", main), _row(f"{name}, all types", rankings)]
 
 
 def _row(name: str, rankings: list[Ranking]) -> list[str]:
-    measured = [evidence.measures(one) for one in rankings]
-    low, high = evidence.interval([one["R@10"] for one in measured])
-    latest = [one.latest_first for one in rankings if one.latest_first is not None]
-    cuts = quantiles([one.milliseconds for one in rankings], n=20)
+    measured = [evidence.measures(ranking) for ranking in rankings]
+    low, high = evidence.interval([values["R@10"] for values in measured])
+    latest = [ranking.latest_first for ranking in rankings if ranking.latest_first is not None]
+    cuts = quantiles([ranking.milliseconds for ranking in rankings], n=20)
     return [
         name,
         str(len(rankings)),
-        *(f"{100 * fmean(one[measure] for one in measured):.1f}" for measure in _MEASURES),
+        *(f"{100 * fmean(values[measure] for values in measured):.1f}" for measure in _MEASURES),
         f"{100 * low:.1f}-{100 * high:.1f}",
         f"{sum(latest)}/{len(latest)}" if latest else "-",
-        str(sum(one.foreign for one in rankings)),
+        str(sum(ranking.foreign for ranking in rankings)),
         f"{cuts[9]:.1f}",
         f"{cuts[18]:.1f}",
     ]

@@ -1,11 +1,10 @@
 """How throughput follows the workers: `python -m benchmarks.scale [--entries 2000] [--workers 1,2,4,2]`.
 
-Raw entries wait to be enriched, by a model that takes two seconds for each. Worker processes are started
-and, by SIGTERM, stopped meanwhile. The run has a part for each number of workers, all equally long: how
-many calls they could make in a second (workers x LOCI_LLM_CONCURRENCY / seconds of a call), how many the
-model saw from the moment on when all of them were there, and `job_backlog`, which the scaler on
-Kubernetes reads. At the end nothing may be missing, nothing done twice, and no part further than a tenth
-from what was expected.
+Raw memories wait for enrichment by a model that takes two seconds per call. Meanwhile worker processes
+are started, and stopped with SIGTERM. The run has a part for each number of workers. A part shows how
+many calls per second are possible (workers x LOCI_LLM_CONCURRENCY / seconds of a call), how many the
+model received once all workers were running, and `job_backlog`, which the scaler on Kubernetes reads.
+The run fails if a memory is missing or enriched twice, or if a part differs by more than a tenth.
 """
 
 import asyncio
@@ -33,8 +32,8 @@ from tests.standins.wire import CHAT, Call
 
 _BATCH = 1000
 _PAUSE = 0.1
-_LONGEST = 600.0  # seconds for a part
-_TOLERATED = 0.1
+_MAX_PART_SECONDS = 600.0  # seconds for a part
+_TOLERANCE = 0.1
 _HEAD = (
     "workers",
     "calls at once",
@@ -48,7 +47,7 @@ _HEAD = (
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What was seen with one number of workers."""
+    """The figures for one number of workers."""
 
     workers: int
     expected: float
@@ -57,32 +56,32 @@ class Part:
 
     @property
     def ratio(self) -> float:
-        """What was measured by what was expected."""
+        """The measured rate divided by the expected one."""
         return self.measured / self.expected
 
 
 def main(
-    entries: Annotated[int, typer.Option(help="How many wait.")] = 2000,
+    entries: Annotated[int, typer.Option(help="Number of raw memories.")] = 2000,
     workers: Annotated[str, typer.Option(help="Comma-separated: processes in each part.")] = "1,2,4,2",
     concurrency: Annotated[int, typer.Option(help="LOCI_LLM_CONCURRENCY.")] = 8,
-    seconds: Annotated[float, typer.Option(help="How long the model takes.")] = 2,
+    seconds: Annotated[float, typer.Option(help="Seconds of a model call.")] = 2,
 ) -> None:
-    """Measure enrichment while workers come and go, check what became of each entry, print a table."""
-    print(machine.described())
+    """Measure enrichment while workers start and stop, check every memory, and print a table."""
+    print(machine.describe())
     print(f"{entries} entries, {seconds:g} s a call, LOCI_LLM_CONCURRENCY={concurrency}\n", flush=True)
     with ModelServer(chat_default=Slow(seconds, Reply(_kept))) as model:
-        given: dict[str, Any] = {
+        values: dict[str, Any] = {
             "llm_base_url": model.url,
             "llm_model": "slow",
             "llm_concurrency": concurrency,
             "dream_enabled": False,
         }
-        with local_stack.running(commands=_without_enrichment(), **given) as running:
+        with local_stack.running(commands=_without_enrichment(), **values) as running:
             run = Run(running, model, concurrency, seconds)
-            parts, faults = asyncio.run(run.through(entries, [int(one) for one in workers.split(",")]))
+            parts, faults = asyncio.run(run.through(entries, [int(count) for count in workers.split(",")]))
     table.show(_HEAD, [_row(part, concurrency) for part in parts])
     print(_verdict(entries, faults))
-    if faults or any(abs(part.ratio - 1) > _TOLERATED for part in parts):
+    if faults or any(abs(part.ratio - 1) > _TOLERANCE for part in parts):
         raise SystemExit(1)
 
 
@@ -105,23 +104,23 @@ def _row(part: Part, concurrency: int) -> list[str]:
 
 
 def _verdict(entries: int, faults: list[str]) -> str:
-    well = f"each of {entries} entries was asked about once and has its one successor; none is left pending"
-    return "\n".join(faults) or well
+    success = f"each of {entries} memories was enriched once and has one successor; none is pending"
+    return "\n".join(faults) or success
 
 
 class Run:
-    """One run on a stack, watched at the model and at the queue."""
+    """One run on a stack, observed at the model and at the queue."""
 
     def __init__(self, running: BenchmarkStack, model: ModelServer, concurrency: int, seconds: float) -> None:
         self._running = running
         self._model = model
         self._concurrency = concurrency
         self._seconds = seconds
-        self._crew = WorkerPool(running.settings)
-        self._looks: list[int] = []
+        self._pool = WorkerPool(running.settings)
+        self._backlogs: list[int] = []
 
     async def through(self, entries: int, line_up: list[int]) -> tuple[list[Part], list[str]]:
-        """Save, drain with each number of workers in turn, and return what was seen and what is wrong."""
+        """Save, drain with each number of workers in turn, and return the parts and the errors."""
         connection = Connection(self._running.url, self._running.key)
         notes = [f"Lamp {number} stands in hall {number}." for number in range(entries)]
         for start in range(0, entries, _BATCH):
@@ -129,11 +128,15 @@ class Run:
             await connection.send("POST", "/v1/memories/batch", {"memories": batch})
         try:
             async with self._watched():
-                parts = [await self._part(*one) for one in _shares(entries, line_up)]
+                parts = [await self._part(*share) for share in _shares(entries, line_up)]
                 await connection.settled()
         finally:
-            await self._crew.be(0)
-        faults = [*self._asked_otherwise(notes), *self._rises(), *await _astray(connection, notes)]
+            await self._pool.resize(0)
+        faults = [
+            *self._check_calls(notes),
+            *self._check_backlog(),
+            *await _check_memories(connection, notes),
+        ]
         await connection.close()
         return parts, faults
 
@@ -151,44 +154,44 @@ class Run:
 
     async def _watch(self, database: asyncpg.Connection) -> None:
         while True:
-            self._looks.append(await database.fetchval("SELECT job_backlog(ARRAY['enrich'])"))
+            self._backlogs.append(await database.fetchval("SELECT job_backlog(ARRAY['enrich'])"))
             await asyncio.sleep(_PAUSE)
 
     async def _part(self, workers: int, until: int) -> Part:
-        await self._crew.be(workers)
+        await self._pool.resize(workers)
         await self._calls_of_all(until)
-        began, backlog = time.monotonic(), self._looks[-1]
-        await asyncio.to_thread(self._model.wait_for_calls, until, _LONGEST, CHAT)
-        steady = [call.at for call in self._model.chat_calls[:until] if call.at >= began]
+        started_at, backlog = time.monotonic(), self._backlogs[-1]
+        await asyncio.to_thread(self._model.wait_for_calls, until, _MAX_PART_SECONDS, CHAT)
+        steady = [call.at for call in self._model.chat_calls[:until] if call.at >= started_at]
         measured = linear_regression(steady, range(len(steady))).slope
         expected = workers * self._concurrency / self._seconds
-        part = Part(workers, expected, measured, (backlog, self._looks[-1]))
+        part = Part(workers, expected, measured, (backlog, self._backlogs[-1]))
         print(f"{workers} workers: {measured:.1f} calls a second, {part.backlog[1]} left", flush=True)
         return part
 
     async def _calls_of_all(self, until: int) -> None:
-        """Wait until each worker has filled its slots, and they have come free for the first time."""
+        """Wait until each worker has filled all its slots and completed a call in each."""
         while True:
-            asked = Counter(_key(call) for call in self._model.chat_calls)
-            if all(asked[name] > self._concurrency for name in self._crew.names):
+            calls = Counter(_key(call) for call in self._model.chat_calls)
+            if all(calls[name] > self._concurrency for name in self._pool.names):
                 return
-            if asked.total() >= until:
+            if calls.total() >= until:
                 raise SystemExit("the part ended before its workers were there: it needs more entries")
             await asyncio.sleep(_PAUSE)
 
-    def _asked_otherwise(self, notes: list[str]) -> list[str]:
-        asked = Counter(_note(call) for call in self._model.chat_calls)
-        wrong = [note for note in notes if asked[note] != 1]
-        return [f"{len(wrong)} entries were not asked about once: {wrong[:3]}"] if wrong else []
+    def _check_calls(self, notes: list[str]) -> list[str]:
+        calls = Counter(_note(call) for call in self._model.chat_calls)
+        wrong = [note for note in notes if calls[note] != 1]
+        return [f"{len(wrong)} memories were not sent once: {wrong[:3]}"] if wrong else []
 
-    def _rises(self) -> list[str]:
-        rises = sum(after > before for before, after in zip(self._looks, self._looks[1:], strict=False))
+    def _check_backlog(self) -> list[str]:
+        rises = sum(after > before for before, after in zip(self._backlogs, self._backlogs[1:], strict=False))
         return [f"due + running rose {rises} times"] if rises else []
 
 
 def _shares(entries: int, line_up: list[int]) -> list[tuple[int, int]]:
-    """Return for each part its workers, and after how many calls in all it ends."""
-    ends = [entries * sum(line_up[: place + 1]) // sum(line_up) for place in range(len(line_up))]
+    """Return for each part its workers and the total number of calls at its end."""
+    ends = [entries * sum(line_up[: position + 1]) // sum(line_up) for position in range(len(line_up))]
     return list(zip(line_up, ends, strict=True))
 
 
@@ -196,25 +199,27 @@ def _key(call: Call) -> str:
     return call.headers.get("authorization", "").removeprefix("Bearer ")
 
 
-async def _astray(connection: Connection, notes: list[str]) -> list[str]:
-    """Return what is wrong with what the entries became."""
+async def _check_memories(connection: Connection, notes: list[str]) -> list[str]:
+    """Return the errors in the enriched memories."""
     live, archived = await _listed(connection, "final"), await _listed(connection, "archived")
-    heirs = {raw["content"]: raw["superseded_by"] for raw in archived}
-    texts = {one["id"]: one["content"] for one in live if one["reinforcement_count"] == 1}
-    lost = [note for note in notes if [texts.get(id_) for id_ in heirs.get(note, [])] != [f"{note} Kept."]]
-    faults = [f"{len(lost)} entries lack their one successor: {lost[:3]}"] if lost else []
+    successors = {raw["content"]: raw["superseded_by"] for raw in archived}
+    texts = {memory["id"]: memory["content"] for memory in live if memory["reinforcement_count"] == 1}
+    lost = [
+        note for note in notes if [texts.get(id_) for id_ in successors.get(note, [])] != [f"{note} Kept."]
+    ]
+    faults = [f"{len(lost)} memories lack their one successor: {lost[:3]}"] if lost else []
     more = len(live) - len(notes)
     return [*faults, *([f"{more} successors too many"] if more else [])]
 
 
 async def _listed(connection: Connection, state: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
+    memories: list[dict[str, Any]] = []
     cursor = ""
     while True:
         page = await connection.send("GET", f"/v1/memories?limit=100&state={state}{cursor}")
-        found += page["results"]
+        memories += page["results"]
         if page["next_cursor"] is None:
-            return found
+            return memories
         cursor = f"&cursor={page['next_cursor']}"
 
 

@@ -1,4 +1,4 @@
-"""Tables, as Markdown, so that they can stand in a README as they are."""
+"""Print tables as Markdown, so that they can be copied into a README."""
 
 from collections.abc import Sequence
 

@@ -1,6 +1,6 @@
-"""Worker processes of the queue `enrichment`, started and stopped while there is work.
+"""Start and stop worker processes of the queue `enrichment` under a backlog.
 
-Each has a key of its own for the model, by which the model can tell who asks.
+Each worker has its own key for the model, so that the model can distinguish them.
 """
 
 import asyncio
@@ -19,28 +19,28 @@ class WorkerPool:
         self._settings = settings
         self._files = data_dir.DataDir(settings.data_dir)
         self._working: list[Process] = []
-        self._begun = 0
+        self._started_count = 0
 
     @property
     def names(self) -> list[str]:
-        """The workers there are now: what each sends as its key."""
+        """The names of the running workers, which are also their keys for the model."""
         return [process.name for process in self._working]
 
-    async def be(self, count: int) -> None:
-        """Start workers, or tell the youngest to stop and wait for their end, until there are `count`."""
+    async def resize(self, count: int) -> None:
+        """Start workers, or stop the newest and wait for their end, until there are `count`."""
         while len(self._working) < count:
             self._working.append(self._start())
-        leaving, self._working = self._working[count:], self._working[:count]
-        for process in leaving:
+        stopping, self._working = self._working[count:], self._working[:count]
+        for process in stopping:
             process.request_stop()
-        for process in leaving:
+        for process in stopping:
             await asyncio.to_thread(process.stop, within=_GRACE)
 
     def _start(self) -> Process:
-        self._begun += 1
+        self._started_count += 1
         # Two tasks at once: the next takes over while the calls of the last still end.
         words = ("work", "--queues", "enrichment", "--concurrency", "2")
-        program = programs.loci(f"worker-{self._begun}", *words)
+        program = programs.loci(f"worker-{self._started_count}", *words)
         process = Process(
             program.name,
             program.argv,
