@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 
 from tests.conftest import Stores
-from tests.isolation import by_hand
+from tests.isolation import raw_rows
 from tests.isolation.ids import made_up
 from tests.state import StateInspector
 
@@ -28,7 +28,7 @@ async def filled(stores: Stores) -> AsyncIterator[asyncpg.Connection]:
     connection = await asyncpg.connect(stores.database())
     try:
         inspector = StateInspector(connection, None, None, "")  # type: ignore[arg-type]  # only Postgres is used
-        await by_hand.fill(inspector, OWNER, made_up(), "secret")
+        await raw_rows.fill(inspector, OWNER, made_up(), "secret")
         yield connection
     finally:
         await connection.close()

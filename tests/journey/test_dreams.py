@@ -37,7 +37,7 @@ def dream_replies(model: ModelServer) -> Iterator[None]:
 
 @pytest.fixture
 async def ids(agent_with_model: Agent) -> list[str]:
-    """What an agent knows before the night."""
+    """Save what an agent knows before the run; return the ids."""
     return [
         str((await agent_with_model.save(content, category=category, agent_id="support", enrich=False))["id"])
         for content, category in FACTS
@@ -87,48 +87,48 @@ async def wait_for_tasks(stack: TestStack, agent: Agent, run_id: str) -> dict[st
     return tasks
 
 
-async def test_dr7_a_run_is_begun_followed_read_and_undone_in_the_terminal(
+async def test_dr7_a_run_is_started_followed_shown_and_undone_in_the_terminal(
     stack_with_models: TestStack, agent_with_model: Agent, ids: list[str]
 ) -> None:
     tenant = ("--tenant", agent_with_model.tenant)
-    began = await stack_with_models.loci("dreams", "run", *tenant, "--agent", "support")
-    assert began.code == 0, began.stderr
-    first, *lines = began.stdout.splitlines()
+    started = await stack_with_models.loci("dreams", "run", *tenant, "--agent", "support")
+    assert started.code == 0, started.stderr
+    first, *lines = started.stdout.splitlines()
     run_id = first.removeprefix("run ")
     assert [line.split()[0] for line in lines] == PASSES, "one line of progress per pass"
-    [told] = re.findall(r"consolidate +done +\d+\.\d s +(.*)", began.stdout)
-    assert sorted(told.replace(";", ",").split(", ")) == ["1 created", "1 refused", "3 archived"]
-    after = await known(agent_with_model)
+    [result] = re.findall(r"consolidate +done +\d+\.\d s +(.*)", started.stdout)
+    assert sorted(result.replace(";", ",").split(", ")) == ["1 created", "1 refused", "3 archived"]
+    after = await list_ids(agent_with_model)
     assert set(ids[3:]) < after
     assert not after & set(ids[:3])
 
     listed = await stack_with_models.loci("dreams", "list", *tenant, COLUMNS="200")
     assert run_id in listed.stdout
-    shown: dict[str, Any] = json.loads(
-        (await stack_with_models.loci("dreams", "show", run_id, *tenant)).stdout
+    run: dict[str, Any] = json.loads((await stack_with_models.loci("dreams", "show", run_id, *tenant)).stdout)
+    assert [pass_["name"] for pass_ in run["passes"]] == PASSES
+    actions = sorted(
+        (change["action"], change["entry_id"]) for change in run["diff"] if change["action"] == "archived"
     )
-    assert [one["name"] for one in shown["passes"]] == PASSES
-    actions = sorted((one["action"], one["entry_id"]) for one in shown["diff"] if one["action"] == "archived")
-    assert actions == sorted(("archived", one) for one in ids[:3])
+    assert actions == sorted(("archived", memory_id) for memory_id in ids[:3])
 
-    took_back = await stack_with_models.loci("dreams", "undo", run_id, *tenant)
-    assert took_back.code == 0, took_back.stderr
-    undone = json.loads(took_back.stdout)
+    undo = await stack_with_models.loci("dreams", "undo", run_id, *tenant)
+    assert undo.code == 0, undo.stderr
+    undone = json.loads(undo.stdout)
     assert (sorted(undone["restored"]), undone["kept"]) == (sorted(ids[:3]), [])
-    assert await known(agent_with_model) == set(ids)
+    assert await list_ids(agent_with_model) == set(ids)
 
 
-async def test_dr1_each_pass_is_a_task_of_its_own_in_flower_that_says_whose_night_it_is(
+async def test_dr1_each_pass_is_a_task_of_its_own_in_flower_that_shows_its_scope(
     stack_with_models: TestStack, agent_with_model: Agent, ids: list[str]
 ) -> None:
     body = {"agent_id": "support"}
-    begun = await agent_with_model.ask("POST", "/v1/dreams", json=body, status=HTTPStatus.CREATED)
+    started = await agent_with_model.ask("POST", "/v1/dreams", json=body, status=HTTPStatus.CREATED)
 
-    run = await ended(agent_with_model, begun["id"])
+    run = await wait_until_ended(agent_with_model, started["id"])
 
-    assert [one["state"] for one in run["passes"]].count("done") >= 1
-    shown = await seen_in_flower(stack_with_models, agent_with_model, run["id"])
-    told = shown["dream.consolidate"]["kwargs"]
+    assert [pass_["state"] for pass_ in run["passes"]].count("done") >= 1
+    tasks = await wait_for_tasks(stack_with_models, agent_with_model, run["id"])
+    arguments = tasks["dream.consolidate"]["kwargs"]
     for part in (
         f"'tenant': '{agent_with_model.tenant}'",
         "'agent': 'support'",
@@ -139,25 +139,27 @@ async def test_dr1_each_pass_is_a_task_of_its_own_in_flower_that_says_whose_nigh
     assert tasks["dream.consolidate"]["runtime"] > 0
 
 
-async def test_dr7_the_metrics_count_runs_seconds_entries_refusals_and_tokens(
+async def test_dr7_the_metrics_count_runs_seconds_changes_rejections_and_tokens(
     stack_with_models: TestStack, agent_with_model: Agent, ids: list[str]
 ) -> None:
-    before = await counted(stack_with_models)
-    begun = await agent_with_model.ask(
+    before = await read_counters(stack_with_models)
+    started = await agent_with_model.ask(
         "POST", "/v1/dreams", json={"agent_id": "support"}, status=HTTPStatus.CREATED
     )
-    await ended(agent_with_model, begun["id"])
-    after = await counted(stack_with_models)
-    grown = {name: after[name] - before.get(name, 0) for name in after if after[name] > before.get(name, 0)}
-    assert grown['dream_runs_total{kind="done"}'] >= 1
-    assert grown['dream_passes_total{kind="consolidate:done"}'] >= 1
-    assert grown['dream_passes_total{kind="deduplicate:skipped"}'] >= 1
-    assert grown['dream_seconds_total{kind="consolidate"}'] > 0
-    assert grown['dream_changes_total{kind="created"}'] >= 1
-    assert grown['dream_changes_total{kind="archived:merged"}'] >= 2
-    assert grown['dream_changes_total{kind="archived:ephemeral"}'] >= 1
-    assert grown['dream_rejections_total{kind="unknown_id"}'] >= 1
-    assert grown['dream_tokens_total{kind="input"}'] > grown['dream_tokens_total{kind="output"}'] > 0
+    await wait_until_ended(agent_with_model, started["id"])
+    after = await read_counters(stack_with_models)
+    increases = {
+        name: after[name] - before.get(name, 0) for name in after if after[name] > before.get(name, 0)
+    }
+    assert increases['dream_runs_total{kind="done"}'] >= 1
+    assert increases['dream_passes_total{kind="consolidate:done"}'] >= 1
+    assert increases['dream_passes_total{kind="deduplicate:skipped"}'] >= 1
+    assert increases['dream_seconds_total{kind="consolidate"}'] > 0
+    assert increases['dream_changes_total{kind="created"}'] >= 1
+    assert increases['dream_changes_total{kind="archived:merged"}'] >= 2
+    assert increases['dream_changes_total{kind="archived:ephemeral"}'] >= 1
+    assert increases['dream_rejections_total{kind="unknown_id"}'] >= 1
+    assert increases['dream_tokens_total{kind="input"}'] > increases['dream_tokens_total{kind="output"}'] > 0
 
 
 async def read_counters(stack: TestStack) -> dict[str, float]:

@@ -60,8 +60,8 @@ _ROWS = """() => {
 async def flower(stack_with_models: TestStack) -> AsyncIterator[Flower]:
     try:
         browser = chromium.obtain()
-    except Unobtainable as why:
-        pytest.skip(str(why))
+    except Unobtainable as error:
+        pytest.skip(str(error))
     file = stack_with_models.running.flower_password_file
     assert file is not None
     async with async_playwright() as playwright:
@@ -77,7 +77,7 @@ async def flower(stack_with_models: TestStack) -> AsyncIterator[Flower]:
             viewport={"width": 1600, "height": 1000},
         )
         yield Flower(page, stack_with_models.running.flower_url)
-        await opened.close()
+        await chromium_browser.close()
 
 
 @pytest.fixture
@@ -88,13 +88,13 @@ def dream_replies(model: ModelServer) -> Iterator[None]:
     model.chat_default = Reply(by_sentence)
 
 
-async def test_a_night_begun_over_http_is_found_in_flower_by_its_run(
-    flower: Flower, agent_with_model: Agent, asleep: None, tmp_path: Path
+async def test_a_run_started_over_http_is_found_in_flower_by_its_id(
+    flower: Flower, agent_with_model: Agent, dream_replies: None, tmp_path: Path
 ) -> None:
     for place in ("shed", "yard"):
         await agent_with_model.save(f"Ada's bicycle stands in the {place}.", agent_id="support", enrich=False)
     body = {"agent_id": "support"}
-    run = (await agent_with_model.ask("POST", "/v1/dreams", json=body, status=HTTPStatus.CREATED))["id"]
+    run_id = (await agent_with_model.ask("POST", "/v1/dreams", json=body, status=HTTPStatus.CREATED))["id"]
 
     async def ended_in_flower() -> dict[str, dict[str, str]] | None:
         tasks = await flower.tasks(run_id)
@@ -103,10 +103,10 @@ async def test_a_night_begun_over_http_is_found_in_flower_by_its_run(
 
     tasks = await until(ended_in_flower)
 
-    assert shown is not None
-    assert set(shown) == _PASSES
-    for row in shown.values():
-        for told in (
+    assert tasks is not None
+    assert set(tasks) == _PASSES
+    for row in tasks.values():
+        for part in (
             f"'tenant': '{agent_with_model.tenant}'",
             "'agent': 'support'",
             "'user': None",
@@ -118,25 +118,25 @@ async def test_a_night_begun_over_http_is_found_in_flower_by_its_run(
     assert len(_lines(picture.read_bytes())) > _MIN_DIFFERENT_LINES
 
 
-async def test_batches_say_how_many_rows_they_were_rung_for_and_claimed_of_whom(
+async def test_batches_show_how_many_jobs_were_due_and_claimed_per_tenant(
     flower: Flower, agent_with_model: Agent
 ) -> None:
     for _ in range(3):
         await agent_with_model.save(f"Hello. The {word()} is green.")
     await agent_with_model.settled()
 
-    async def told() -> bool:
-        found = await flower.tasks(agent_with_model.tenant)
-        return {"enrichment.enrich_pending", "embedding.embed_pending"} <= set(found)
+    async def are_listed() -> bool:
+        tasks = await flower.tasks(agent_with_model.tenant)
+        return {"enrichment.enrich_pending", "embedding.embed_pending"} <= set(tasks)
 
-    await until(told)
+    await until(are_listed)
     for row in (await flower.tasks(agent_with_model.tenant)).values():
         assert "'due_jobs': " in row["kwargs"]
         result = json.loads(row["result"].replace("'", '"'))
         assert 0 < result["tenants"][agent_with_model.tenant] <= result["claimed"]
 
 
-async def test_the_page_of_workers_says_who_is_there_and_how_much_they_did(
+async def test_the_workers_page_shows_who_is_online_and_how_much_they_did(
     flower: Flower, agent_with_model: Agent
 ) -> None:
     await agent_with_model.save(f"Hello. The {word()} is green.")
@@ -149,7 +149,7 @@ async def test_the_page_of_workers_says_who_is_there_and_how_much_they_did(
 async def test_flower_shows_nothing_without_its_password(
     flower: Flower, stack_with_models: TestStack
 ) -> None:
-    async with stack_with_models.client() as anyone:
+    async with stack_with_models.client() as client:
         for page in ("/", "/tasks", "/api/tasks", "/broker"):
             response = await client.get(f"{flower.url}{page}")
             assert response.status_code == HTTPStatus.UNAUTHORIZED

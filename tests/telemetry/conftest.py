@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.journey.house import TestStack, standing
 from tests.journey.rewriting import Understanding, by_sentence
+from tests.journey.stack import TestStack, standing
 from tests.standins.behaviours import Reply
 from tests.standins.collector import Collector
 from tests.standins.models import ModelServer

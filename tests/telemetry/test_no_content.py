@@ -10,7 +10,7 @@ from tests.isolation.asking import ask
 from tests.isolation.cases import CASES, Call
 from tests.isolation.ids import Ids, made_up
 from tests.journey.agent import Agent, until
-from tests.journey.house import TestStack
+from tests.journey.stack import TestStack
 from tests.standins.behaviours import EmptyChoices, Fenced, Refusal, Reply, Status
 from tests.standins.collector import Collector
 from tests.standins.models import ModelServer

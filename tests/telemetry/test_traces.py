@@ -4,7 +4,7 @@ import json
 from secrets import token_hex
 
 from tests.journey.agent import until
-from tests.journey.house import TestStack
+from tests.journey.stack import TestStack
 from tests.standins.behaviours import Status
 from tests.standins.collector import Collector, Span
 from tests.standins.models import ModelServer

@@ -26,7 +26,7 @@ from shared.search.index.points import IndexDocument
 
 WRITE_THROUGH_SECONDS = 5.0
 """Seconds that a writer has to index its own save before a worker does."""
-_GROUP = 0.05
+_CONFIRM_DELAY_SECONDS = 0.05
 LoadDocuments = Callable[[AsyncConnection, str, Sequence[str]], Awaitable[Sequence[IndexDocument]]]
 """Read the index documents of a tenant's records, by record id, in the caller's transaction."""
 log = structlog.get_logger()
