@@ -57,14 +57,14 @@ class Stores:
     redis_url: str
     qdrant_url: str
 
-    def database(self) -> str:
+    def create_database(self) -> str:
         """Create a Postgres database with the schema and no rows, and return its address."""
         name = f"test_{uuid4().hex[:12]}"
-        run_apart(_copy_database(self.postgres_url, name))
+        run_in_thread(_copy_database(self.postgres_url, name))
         return f"{self.postgres_url.rsplit('/', 1)[0]}/{name}"
 
 
-def run_apart(work: Coroutine[Any, Any, None]) -> None:
+def run_in_thread(work: Coroutine[Any, Any, None]) -> None:
     """Run a coroutine to its end in another thread, because this one may have a running event loop."""
     thread = threading.Thread(target=asyncio.run, args=(work,))
     thread.start()
@@ -107,10 +107,12 @@ def make_settings(stores: Stores, tmp_path_factory: pytest.TempPathFactory) -> C
     `apart=True` gives the test a Postgres database and collections of its own. Tests that create index
     generations or claim jobs need it, because those belong to a database and not to a tenant.
     """
-    shared_url = stores.database()
+    shared_url = stores.create_database()
 
     def make(*, apart: bool = False, **changes: Any) -> config.Settings:
-        separate = {"prefix": f"t{uuid4().hex[:10]}", "postgres_url": stores.database()} if apart else {}
+        separate = (
+            {"prefix": f"t{uuid4().hex[:10]}", "postgres_url": stores.create_database()} if apart else {}
+        )
         common = {"data_dir": tmp_path_factory.mktemp("data"), "postgres_url": shared_url}
         values = {**common, **separate, **changes}
         return config.load(redis_url=stores.redis_url, qdrant_url=stores.qdrant_url, **values)
@@ -126,7 +128,7 @@ class Gateway:
     resources: Resources
     tenant: str
 
-    async def another(self, tenant: str | None = None, **key_options: Any) -> httpx.AsyncClient:
+    async def new_client(self, tenant: str | None = None, **key_options: Any) -> httpx.AsyncClient:
         """Return a client with a new key of this or another tenant, by default with all rights."""
         key_options.setdefault("rights", api_keys.RIGHTS)
         key = await api_keys.issue(self.resources.postgres, tenant or self.tenant, **key_options)
@@ -138,7 +140,7 @@ class Gateway:
 
 
 @asynccontextmanager
-async def serving(settings: config.Settings, tenant: str) -> AsyncIterator[Gateway]:
+async def running_gateway(settings: config.Settings, tenant: str) -> AsyncIterator[Gateway]:
     """Run a gateway in this process, and issue a key with all rights for a tenant."""
     app = create_app(settings)
     async with app.router.lifespan_context(app):
@@ -161,7 +163,7 @@ def tenant() -> str:
 @pytest.fixture
 async def gateway(make_settings: Callable[..., config.Settings], tenant: str) -> AsyncIterator[Gateway]:
     """A gateway without any model: keyword search and raw memories."""
-    async with serving(make_settings(), tenant) as gateway:
+    async with running_gateway(make_settings(), tenant) as gateway:
         yield gateway
 
 

@@ -26,7 +26,7 @@ class StateInspector:
     qdrant: AsyncQdrantClient
     prefix: str
 
-    async def of_tenant(self, tenant: str) -> State:
+    async def tenant_state(self, tenant: str) -> State:
         """Return the contents of the databases for a tenant, by name."""
         return await self.rows(tenant) | await self._keys(tenant) | await self._points(tenant)
 

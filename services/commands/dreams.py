@@ -37,7 +37,7 @@ def show_all(tenant: str, agent: str | None, user: str | None) -> None:
 
 async def _list_runs(resources: Resources, tenant: str, filters: dict[str, str]) -> list[Run]:
     async with resources.postgres.for_tenant(tenant) as connection:
-        return await dream_queries.page(connection, _caller(tenant), filters, _MAX_LISTED_RUNS, None)
+        return await dream_queries.list_runs(connection, _caller(tenant), filters, _MAX_LISTED_RUNS, None)
 
 
 def _caller(tenant: str) -> Caller:
@@ -94,7 +94,7 @@ def show(tenant: str, run_id: str) -> None:
 async def _load_run(resources: Resources, tenant: str, run_id: str) -> tuple[Run, list[dict[str, object]]]:
     run = await _get_run(resources, tenant, run_id)
     async with resources.postgres.for_tenant(tenant) as connection:
-        return run, await dream_queries.changes(connection, tenant, run_id)
+        return run, await dream_queries.list_changes(connection, tenant, run_id)
 
 
 def undo(tenant: str, run_id: str) -> None:

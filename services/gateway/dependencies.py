@@ -10,7 +10,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from shared.foundation import errors
 from shared.foundation.scope import Caller, Right, Scope
 from shared.platform.auth import api_keys
-from shared.platform.idempotency.queries import IdempotencyKey
+from shared.platform.idempotency.idempotent import IdempotencyKey
 from shared.platform.resources import Resources
 
 _bearer = HTTPBearer(auto_error=False, description="A key from `loci keys create`.")

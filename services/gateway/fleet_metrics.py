@@ -113,5 +113,7 @@ def _time_to_searchable(rows: Iterable[RowMapping]) -> Metric:
         for bound in (*fleet_counters.BOUNDS, float("inf")):
             cumulative += totals.get((fleet_counters.TIME_TO_SEARCHABLE, f"{channel}:{bound}"), 0.0)
             buckets.append(("+Inf" if bound == float("inf") else str(bound), cumulative))
-        family.add_metric([channel], buckets, totals.get((fleet_counters.TOTAL, channel), 0.0))
+        family.add_metric(
+            [channel], buckets, totals.get((fleet_counters.TIME_TO_SEARCHABLE_SUM, channel), 0.0)
+        )
     return family

@@ -78,7 +78,7 @@ async def require_collection(store: StateStore, label: str) -> CollectionSnapsho
 
 def snapshot_response(snapshot: CollectionSnapshot, if_none_match: str | None) -> Response:
     """Return a collection, or 304 if the reader already has this version."""
-    version = snapshot.listing.version
+    version = snapshot.info.version
     headers = {"etag": etag.to_etag(version)}
     if etag.is_current(if_none_match, version):
         return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)

@@ -6,7 +6,6 @@ again under the lock, so that exactly those memories are withheld that `messages
 """
 
 import time
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -17,16 +16,13 @@ from shared.context.types import BuiltContext, ContextInputs, Request
 from shared.conversation.sessions.open import get_session
 from shared.conversation.sessions.session import Session
 from shared.conversation.turns import append
-from shared.conversation.turns import index_document as turn_document
 from shared.conversation.turns import queries as turn_queries
-from shared.conversation.turns.turn import Turn, TurnDraft, record_id_of
+from shared.conversation.turns.turn import Turn, TurnDraft
 from shared.foundation.roles import Role
 from shared.foundation.scope import Caller
-from shared.foundation.stages import RecordKind
 from shared.jobs.job import Job
-from shared.platform.idempotency.queries import IdempotencyKey, find_stored, idempotent
+from shared.platform.idempotency.idempotent import IdempotencyKey, find_stored, idempotent
 from shared.platform.resources import Resources
-from shared.search.index.points import IndexDocument
 
 JsonObject = dict[str, Any]
 
@@ -74,16 +70,8 @@ async def _list_recalled(
 
 
 async def _repeat(resources: Resources, tenant: str, session_id: str, stored: JsonObject) -> JsonObject:
-    record_ids = [record_id_of(session_id, stored["seq"])]
-    await resources.index_writer.write_through_unindexed(tenant, RecordKind.TURN, record_ids, _load_documents)
+    await append.index_stored(resources, tenant, session_id, [stored])
     return dict(stored)
-
-
-async def _load_documents(
-    connection: AsyncConnection, tenant: str, record_ids: Sequence[str]
-) -> list[IndexDocument]:
-    rows = await turn_queries.load_rows(connection, tenant, record_ids)
-    return [turn_document.of_row(row) for row in rows]
 
 
 def _without_current_message(inputs: ContextInputs, message: str) -> ContextInputs:

@@ -22,7 +22,7 @@ from shared.jobs.table import fleet_counter
 
 Channel = Literal["keyword", "vector"]
 TIME_TO_SEARCHABLE = "time_to_searchable_seconds"
-TOTAL = "time_to_searchable_seconds_sum"
+TIME_TO_SEARCHABLE_SUM = "time_to_searchable_seconds_sum"
 BOUNDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 60.0, 300.0, 3600.0)
 """Upper bounds of the histogram's buckets in seconds. Longer times are counted in the bucket `inf`."""
 
@@ -65,7 +65,9 @@ async def observe_time_to_searchable(postgres: Postgres, channel: Channel, ages:
     """Record that records became searchable in a channel; `ages` are the seconds since they were saved."""
     if ages:
         buckets = Counter(f"{channel}:{_upper_bound(age)}" for age in ages)
-        await increment_detached(postgres, {TIME_TO_SEARCHABLE: buckets, TOTAL: {channel: sum(ages)}})
+        await increment_detached(
+            postgres, {TIME_TO_SEARCHABLE: buckets, TIME_TO_SEARCHABLE_SUM: {channel: sum(ages)}}
+        )
 
 
 async def set_gauge(connection: AsyncConnection, name: str, labels: str, value: float) -> None:

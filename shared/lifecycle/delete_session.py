@@ -42,7 +42,7 @@ async def drop_cached_state(resources: Resources, tenant: str, session_ids: list
     """
     await window.delete(resources, tenant, session_ids)
     try:
-        await tmp.drop_of_sessions(resources, tenant, session_ids)
+        await tmp.drop_session_stores(resources, tenant, session_ids)
     except errors.Unavailable as error:
         log.warning("state_not_deleted", sessions=len(session_ids), reason=str(error))
 

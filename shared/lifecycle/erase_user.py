@@ -68,7 +68,7 @@ async def erase_user(resources: Resources, caller: Caller, user_id: str) -> dict
 async def _erase_rows(connection: AsyncConnection, tenant: str, user_id: str) -> _ErasedRows:
     # First of all, because deleting records erases the responses that repeat them: each is counted once.
     response_count = await idempotency_queries.erase_user_responses(connection, tenant, user_id)
-    sessions = await session_queries.of_user(connection, tenant, user_id)
+    sessions = await session_queries.list_of_user(connection, tenant, user_id)
     session_ids = [session_id for session_id, _ in sessions]
     memories = await _lock_memories(connection, tenant, user_id, session_ids)
     history_count = await history.count(connection, tenant, [memory.id for memory in memories])
@@ -117,8 +117,8 @@ async def _erase_redis(
     try:
         with redis_client.failures_as_unavailable():
             cleared = [await write.clear(resources, tenant, namespace) for _, namespace in erased.sessions]
-        await tmp.drop_of_sessions(resources, tenant, erased.session_ids)
-        scratch_count = await scratch.erase(resources, tenant, user_id)
+        await tmp.drop_session_stores(resources, tenant, erased.session_ids)
+        scratch_count = await scratch.delete_user_stores(resources, tenant, user_id)
     except errors.Unavailable:
         return {"working_entries": 0, "scratch_stores": 0}, "pending"
     return {"working_entries": sum(cleared), "scratch_stores": scratch_count}, "done"

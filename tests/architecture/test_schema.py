@@ -13,7 +13,7 @@ import pytest_asyncio
 
 from tests.conftest import Stores
 from tests.isolation import raw_rows
-from tests.isolation.ids import made_up
+from tests.isolation.ids import unused_ids
 from tests.state import StateInspector
 
 OWNER, OTHER, ROLE = "owner", "other", "loci_app"
@@ -25,10 +25,10 @@ Described = list[tuple[Any, ...]]
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def filled(stores: Stores) -> AsyncIterator[asyncpg.Connection]:
     """A connection as the owner to a database in which a tenant has a row in every table."""
-    connection = await asyncpg.connect(stores.database())
+    connection = await asyncpg.connect(stores.create_database())
     try:
         inspector = StateInspector(connection, None, None, "")  # type: ignore[arg-type]  # only Postgres is used
-        await raw_rows.fill(inspector, OWNER, made_up(), "secret")
+        await raw_rows.fill(inspector, OWNER, unused_ids(), "secret")
         yield connection
     finally:
         await connection.close()
@@ -44,11 +44,11 @@ def _alembic(repository: Path, url: str, *words: str) -> None:
 def test_alembic_finds_no_difference_between_the_tables_and_the_schema(
     stores: Stores, repository: Path
 ) -> None:
-    _alembic(repository, stores.database(), "check")
+    _alembic(repository, stores.create_database(), "check")
 
 
 async def test_every_migration_can_be_undone_and_repeated(stores: Stores, repository: Path) -> None:
-    url = stores.database()
+    url = stores.create_database()
     before = await _described(url)
     _alembic(repository, url, "downgrade", "base")
     remaining = {row[0] for row in await _described(url)}

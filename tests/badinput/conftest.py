@@ -12,7 +12,7 @@ import pytest_asyncio
 
 from shared.foundation import config
 from tests import state
-from tests.conftest import Gateway, serving
+from tests.conftest import Gateway, running_gateway
 from tests.state import StateInspector
 
 SESSION = "talk"
@@ -46,12 +46,15 @@ class CheckedGateway:
 
     async def _state(self) -> state.State:
         await self.served.resources.index_writer.close()
-        return await self.inspector.of_tenant(self.served.tenant)
+        return await self.inspector.tenant_state(self.served.tenant)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def gateway(make_settings: Callable[..., config.Settings]) -> AsyncIterator[CheckedGateway]:
     settings = make_settings(apart=True)
-    async with serving(settings, f"t-{uuid4().hex[:12]}") as served, state.watching(settings) as inspector:
+    async with (
+        running_gateway(settings, f"t-{uuid4().hex[:12]}") as served,
+        state.watching(settings) as inspector,
+    ):
         await served.client.post("/v1/sessions", json={"id": SESSION})
         yield CheckedGateway(served, inspector)

@@ -8,7 +8,7 @@ import httpx
 MEMBERS = {"type", "title", "status", "detail", "errors"}
 
 
-def read(response: httpx.Response) -> dict[str, Any]:
+def parse_problem(response: httpx.Response) -> dict[str, Any]:
     """Return the problem in a response. Fail if it is incomplete."""
     assert 400 <= response.status_code < 500, response.text
     assert response.headers["content-type"] == "application/problem+json", response.text
@@ -22,7 +22,7 @@ def read(response: httpx.Response) -> dict[str, Any]:
     return problem
 
 
-def names(response: httpx.Response, field: str, rule: str = "") -> bool:
+def names_violation(response: httpx.Response, field: str, rule: str = "") -> bool:
     """Return whether a refusal names this field, with a rule that contains `rule`."""
-    problem = read(response)
+    problem = parse_problem(response)
     return any(violation["field"] == field and rule in violation["rule"] for violation in problem["errors"])

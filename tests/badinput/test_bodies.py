@@ -25,7 +25,7 @@ async def test_a_mebibyte_of_content_is_a_413_that_names_the_limit(gateway: Chec
     async with gateway.unchanged():
         response = await gateway.client.post(MEMORIES, json={"content": "x" * MIB})
     assert response.status_code == 413
-    assert str(MIB) in problem.read(response)["detail"]
+    assert str(MIB) in problem.parse_problem(response)["detail"]
 
 
 @pytest.mark.parametrize("content_length", [None, "10", "-1", "many"])
@@ -36,7 +36,7 @@ async def test_a_body_in_chunks_is_counted_whatever_its_headers_claim(
     async with gateway.unchanged():
         response = await gateway.client.post(MEMORIES, content=_chunks(MIB), headers=headers)
     assert response.status_code == 413
-    assert str(MIB) in problem.read(response)["detail"]
+    assert str(MIB) in problem.parse_problem(response)["detail"]
 
 
 @pytest.mark.parametrize(
@@ -50,8 +50,8 @@ async def test_a_bulk_body_may_be_larger_and_has_its_own_limit(gateway: CheckedG
     assert large_response.status_code != 413
     assert too_large_response.status_code == 413
     assert (
-        str(32 * MIB) in problem.read(too_large_response)["detail"]
-        or "32 MiB" in problem.read(too_large_response)["detail"]
+        str(32 * MIB) in problem.parse_problem(too_large_response)["detail"]
+        or "32 MiB" in problem.parse_problem(too_large_response)["detail"]
     )
 
 
@@ -62,8 +62,8 @@ async def test_content_over_its_limit_is_refused_by_name_and_at_its_limit_is_sto
         memory = await gateway.client.post(MEMORIES, json={"content": "x" * 16_001})
         turn = {"role": "user", "content": "x" * 256_001}
         appended = await gateway.client.post(f"/v1/sessions/{SESSION}/turns", json=turn)
-    assert problem.names(memory, "content", "at most 16000 characters")
-    assert problem.names(appended, "content", "at most 256000 characters")
+    assert problem.names_violation(memory, "content", "at most 16000 characters")
+    assert problem.names_violation(appended, "content", "at most 256000 characters")
     stored = await gateway.client.post(MEMORIES, json={"content": "я" * 16_000})
     assert stored.status_code == 201, "characters are counted, not bytes"
 
@@ -87,7 +87,7 @@ async def test_what_is_not_a_json_object_is_a_422(gateway: CheckedGateway, raw: 
     async with gateway.unchanged():
         response = await gateway.client.post(MEMORIES, content=raw, headers=JSON)
     assert response.status_code == 422, response.text
-    assert problem.names(response, "body")
+    assert problem.names_violation(response, "body")
 
 
 @pytest.mark.parametrize("depth", [100, 400, 900, 5_000, 100_000])
@@ -98,7 +98,7 @@ async def test_a_deeply_nested_body_is_a_422(gateway: CheckedGateway, name: str,
     async with gateway.unchanged():
         response = await gateway.client.post(paths.get(name, MEMORIES), content=raw, headers=JSON)
     assert response.status_code == 422, response.text
-    problem.read(response)
+    problem.parse_problem(response)
 
 
 async def test_a_number_of_a_thousand_digits_is_refused(gateway: CheckedGateway) -> None:
@@ -107,7 +107,7 @@ async def test_a_number_of_a_thousand_digits_is_refused(gateway: CheckedGateway)
             raw = b'{"content": "x", "importance": ' + b"9" * digits + b"}"
             response = await gateway.client.post(MEMORIES, content=raw, headers=JSON)
             assert response.status_code == 422, response.text
-            problem.read(response)
+            problem.parse_problem(response)
 
 
 async def test_another_content_type_is_refused(gateway: CheckedGateway) -> None:
@@ -117,7 +117,7 @@ async def test_another_content_type_is_refused(gateway: CheckedGateway) -> None:
             response = await gateway.client.post(
                 MEMORIES, content=raw, headers={"content-type": content_type}
             )
-            problem.read(response)
+            problem.parse_problem(response)
 
 
 @pytest.mark.parametrize(
@@ -128,4 +128,4 @@ async def test_an_unknown_path_or_method_is_a_problem_too(
 ) -> None:
     response = await gateway.client.request(method, path)
     assert response.status_code in (404, 405)
-    problem.read(response)
+    problem.parse_problem(response)

@@ -128,4 +128,4 @@ def _check_response(response: httpx.Response, case: "Case[Any]") -> None:
     if case.operation.path.endswith("/batch") and "results" in response.json():
         return  # a batch that stored nothing lists each item's problem
     if response.status_code >= 400:
-        problem.read(response)
+        problem.parse_problem(response)

@@ -40,7 +40,7 @@ async def _save_with(gateway: CheckedGateway, authorization: bytes | None) -> ht
 def _assert_refused(response: httpx.Response) -> None:
     assert response.status_code == 401, response.text
     assert response.headers["www-authenticate"] == "Bearer"
-    problem.read(response)
+    problem.parse_problem(response)
 
 
 @pytest.mark.parametrize("authorization", [None, *MALFORMED], ids=lambda value: repr(value)[:40])

@@ -85,7 +85,7 @@ async def test_the_same_key_with_another_body_is_a_409_and_does_nothing(
     async with gateway.unchanged():
         response = await _post(gateway, path, other_bodies[path], key)
     assert response.status_code == 409
-    assert "another body" in problem.read(response)["detail"]
+    assert "another body" in problem.parse_problem(response)["detail"]
 
 
 @every_creating_route
@@ -117,7 +117,7 @@ async def test_a_key_belongs_to_its_route_and_tenant(gateway: CheckedGateway) ->
     saved = await _post(gateway, "/v1/memories", {"content": "the same key"}, key)
     session = await _post(gateway, "/v1/sessions", {}, key)
     assert (saved.status_code, session.status_code) == (201, 201)
-    async with await gateway.served.another(f"t-{uuid4().hex[:8]}") as client:
+    async with await gateway.served.new_client(f"t-{uuid4().hex[:8]}") as client:
         headers = {"idempotency-key": key}
         other = await client.post("/v1/memories", json={"content": "another body"}, headers=headers)
     assert other.status_code == 201
@@ -128,7 +128,7 @@ async def test_a_key_belongs_to_its_route_and_tenant(gateway: CheckedGateway) ->
 async def test_a_key_is_1_to_255_printable_characters(gateway: CheckedGateway, key: str) -> None:
     async with gateway.unchanged():
         response = await _post(gateway, "/v1/memories", {"content": "not with this key"}, key)
-    assert problem.names(response, "Idempotency-Key", "1 to 255 printable"), response.text
+    assert problem.names_violation(response, "Idempotency-Key", "1 to 255 printable"), response.text
 
 
 async def test_a_refused_request_leaves_its_key_free(gateway: CheckedGateway) -> None:

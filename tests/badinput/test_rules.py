@@ -179,7 +179,7 @@ async def test_a_broken_rule_is_a_422_that_names_it_and_stores_nothing(
     async with gateway.unchanged():
         response = await gateway.send(method, path, body)
     assert response.status_code in (413, 422), response.text
-    assert problem.names(response, field, rule), response.text
+    assert problem.names_violation(response, field, rule), response.text
 
 
 QUERIES = [
@@ -211,7 +211,7 @@ async def test_a_bad_query_parameter_is_a_422_that_names_it(
     gateway: CheckedGateway, path: str, field: str, value: str, rule: str
 ) -> None:
     response = await gateway.client.get(path, params={field: value})
-    assert problem.names(response, field, rule), response.text
+    assert problem.names_violation(response, field, rule), response.text
 
 
 CURSORS = [
@@ -234,15 +234,15 @@ async def test_a_cursor_that_no_list_has_returned_is_refused(
     gateway: CheckedGateway, path: str, cursor: str
 ) -> None:
     response = await gateway.client.get(path, params={"cursor": cursor})
-    assert problem.names(response, "cursor", "not one that a list has returned"), response.text
+    assert problem.names_violation(response, "cursor", "not one that a list has returned"), response.text
 
 
 async def test_wm5_clearing_an_empty_prefix_is_refused(gateway: CheckedGateway) -> None:
     async with gateway.unchanged():
         empty = await gateway.client.delete("/v1/working", params={"prefix": ""})
         missing = await gateway.client.delete("/v1/working")
-    assert problem.names(empty, "prefix", "empty")
-    assert problem.names(missing, "prefix", "required")
+    assert problem.names_violation(empty, "prefix", "empty")
+    assert problem.names_violation(missing, "prefix", "required")
 
 
 async def test_an_update_to_null_is_refused_and_changes_nothing(gateway: CheckedGateway) -> None:
@@ -250,7 +250,7 @@ async def test_an_update_to_null_is_refused_and_changes_nothing(gateway: Checked
     async with gateway.unchanged():
         for body, field in [({"content": None}, "content"), ({"tags": None}, "tags"), ({"id": "x"}, "id")]:
             response = await gateway.client.patch(f"{MEMORIES}/{saved['id']}", json=body)
-            assert problem.names(response, field), response.text
+            assert problem.names_violation(response, field), response.text
 
 
 async def test_a_bad_item_of_a_batch_is_reported_at_its_position_and_the_others_are_stored(
@@ -275,4 +275,4 @@ async def test_a_batch_holds_one_to_a_thousand_items(gateway: CheckedGateway, pa
     async with gateway.unchanged():
         for count, rule in [(0, "at least 1"), (1001, "at most 1000")]:
             response = await gateway.client.post(path, json={name: [{}] * count})
-            assert problem.names(response, name, rule), response.text
+            assert problem.names_violation(response, name, rule), response.text

@@ -32,7 +32,7 @@ async def test_no_string_of_any_body_may_hold_text_that_a_database_cannot_store(
                 if path.endswith("/batch") and "results" in response.json():
                     assert all(result["status"] == 422 for result in response.json()["results"])
                 else:
-                    problem.read(response)
+                    problem.parse_problem(response)
                 request_count += 1
     assert request_count > 60
 
@@ -107,7 +107,7 @@ async def test_no_path_or_query_parameter_may_hold_it(gateway: CheckedGateway, b
                 assert response.status_code < 500, f"{method} {url}: {response.text}"
                 if "%00" in bad:
                     assert response.status_code == 422, f"{method} {url}: {response.text}"
-                    problem.read(response)
+                    problem.parse_problem(response)
 
 
 def _parameters(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, str]]]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from shared.foundation import config
 from shared.jobs import counters as fleet_counters
-from tests.conftest import serving
+from tests.conftest import running_gateway
 from tests.deploy.kustomize import Object
 from tests.deploy.variants import objects
 
@@ -35,7 +35,7 @@ async def test_every_metric_of_an_alert_is_reported_by_the_gateway(
 ) -> None:
     metrics_used = {name for alert in _alerts() for name in re.findall(r"\bloci_\w+", alert["expr"])}
     counter_names = _fleet_counter_names(repository)
-    async with serving(make_settings(), tenant) as gateway:
+    async with running_gateway(make_settings(), tenant) as gateway:
         await gateway.client.post("/v1/memories", json={"content": "There is work."})
         async with gateway.resources.postgres.across_tenants() as connection:
             for name in counter_names:

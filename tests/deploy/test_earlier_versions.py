@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 
 from services.local import ports
-from tests.conftest import Stores, run_apart
+from tests.conftest import Stores, run_in_thread
 
 INSTRUCTIONS = ("made by an earlier development version", "loci export", "the data directory", "loci import")
 
@@ -17,8 +17,8 @@ INSTRUCTIONS = ("made by an earlier development version", "loci export", "the da
 @pytest.fixture
 def earlier(stores: Stores) -> dict[str, str]:
     """The settings for a database whose last revision is 0008."""
-    url = stores.database()
-    run_apart(_set_revision(url, "0008"))
+    url = stores.create_database()
+    run_in_thread(_set_revision(url, "0008"))
     return {
         "LOCI_POSTGRES_URL": url,
         "LOCI_REDIS_URL": stores.redis_url,
@@ -67,5 +67,5 @@ def test_a_refused_migration_leaves_the_database_as_it_was(earlier: dict[str, st
         revisions.append(await connection.fetchval("SELECT version_num FROM alembic_version"))
         await connection.close()
 
-    run_apart(read())
+    run_in_thread(read())
     assert revisions == ["0008"]

@@ -11,7 +11,7 @@ import asyncpg
 import pytest
 
 from services.local.postgres import Postgres
-from tests.conftest import Stores, run_apart
+from tests.conftest import Stores, run_in_thread
 
 
 def _loci(*words: str, url: str) -> CompletedProcess[str]:
@@ -26,11 +26,11 @@ def _set_revision(url: str, revision: str) -> None:
         await connection.execute("UPDATE alembic_version SET version_num = $1", revision)
         await connection.close()
 
-    run_apart(write())
+    run_in_thread(write())
 
 
 def test_waiting_ends_with_the_schema_of_this_or_a_newer_release(stores: Stores) -> None:
-    url = stores.database()
+    url = stores.create_database()
     assert _loci("wait-for-schema", "--timeout", "0", url=url).returncode == 0
     _set_revision(url, "a001")
     older = _loci("wait-for-schema", "--timeout", "0", url=url)

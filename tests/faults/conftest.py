@@ -65,7 +65,7 @@ class FaultEnvironment:
 
     def addresses(self) -> dict[str, str]:
         """Return the databases' URLs, with a new Postgres database and a new prefix."""
-        database = conftest.Stores(self.postgres.url, "", "").database()
+        database = conftest.Stores(self.postgres.url, "", "").create_database()
         stores = {"postgres_url": database, "redis_url": self.redis.url, "qdrant_url": self.qdrant.url}
         return stores | {"prefix": f"f{uuid4().hex[:10]}"}
 

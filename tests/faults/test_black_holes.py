@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from shared.foundation import config
-from tests.conftest import Gateway, Stores, serving
+from tests.conftest import Gateway, Stores, running_gateway
 from tests.faults.proxy import Mode, Proxy
 
 FIRST_SECONDS = 3.0  # how long the first request may wait
@@ -22,7 +22,9 @@ async def qdrant_behind_proxy(
     make_settings: Make, stores: Stores, tenant: str
 ) -> AsyncIterator[tuple[Gateway, Proxy]]:
     with Proxy(stores.qdrant_url) as proxy:
-        async with serving(make_settings().model_copy(update={"qdrant_url": proxy.url}), tenant) as gateway:
+        async with running_gateway(
+            make_settings().model_copy(update={"qdrant_url": proxy.url}), tenant
+        ) as gateway:
             await _begin(gateway)
             yield gateway, proxy
             proxy.mode = "pass"
@@ -34,7 +36,7 @@ async def redis_behind_proxy(
 ) -> AsyncIterator[tuple[Gateway, Proxy]]:
     with Proxy(stores.redis_url) as proxy:
         settings = config.load(**make_settings().model_dump(exclude={"redis_url"}), redis_url=proxy.url)
-        async with serving(settings, tenant) as gateway:
+        async with running_gateway(settings, tenant) as gateway:
             await _begin(gateway)
             yield gateway, proxy
             proxy.mode = "pass"

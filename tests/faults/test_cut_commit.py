@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from shared.foundation import config
-from tests.conftest import Stores, serving
+from tests.conftest import Stores, running_gateway
 from tests.draining import drain
 from tests.faults.history import History, RunFigures
 from tests.faults.proxy import Proxy
@@ -23,9 +23,9 @@ async def test_a_save_whose_connection_is_cut_at_any_commit_is_saved_once(
     *,
     arrives: bool,
 ) -> None:
-    with Proxy(stores.database()) as proxy:
+    with Proxy(stores.create_database()) as proxy:
         settings = make_settings(postgres_url=proxy.url, prefix=f"cut{tenant[2:]}")
-        async with serving(settings, tenant) as gateway:
+        async with running_gateway(settings, tenant) as gateway:
             history = History(gateway.client)
             for nth in range(1, COMMITS + 1):
                 proxy.cut(b"COMMIT", nth, arrives=arrives)
@@ -41,9 +41,9 @@ async def test_a_save_whose_connection_is_cut_at_any_commit_is_saved_once(
 async def test_a_turn_whose_connection_is_cut_at_any_commit_is_recorded_once(
     make_settings: Callable[..., config.Settings], stores: Stores, tenant: str, *, arrives: bool
 ) -> None:
-    with Proxy(stores.database()) as proxy:
+    with Proxy(stores.create_database()) as proxy:
         settings = make_settings(postgres_url=proxy.url, prefix=f"cut{tenant[2:]}")
-        async with serving(settings, tenant) as gateway:
+        async with running_gateway(settings, tenant) as gateway:
             await gateway.client.post("/v1/sessions", json={"id": "s"})
             for nth in range(1, COMMITS + 1):
                 proxy.cut(b"COMMIT", nth, arrives=arrives)

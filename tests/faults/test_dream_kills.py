@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 
 from tests.faults.processes import Fleet
-from tests.journey.agent import Agent, Json, until
+from tests.journey.agent import Agent, Json, wait_until
 from tests.standins.behaviours import Reply, Slow
 from tests.standins.models import ModelServer
 from tests.standins.wire import CHAT
@@ -40,15 +40,15 @@ async def test_a_worker_killed_while_the_model_is_asked_leaves_the_old_or_the_ne
         plan = {"toDelete": [{"id": ids[2], "reason": "ephemeral"}], "toSave": [merged]}
         models.chat_default = Slow(0.2, Reply(json.dumps(plan)))
         body = {"passes": ["deduplicate", "consolidate"]}
-        run = await agent.ask("POST", "/v1/dreams", json=body, status=HTTPStatus.CREATED)
+        run = await agent.request("POST", "/v1/dreams", json=body, status=HTTPStatus.CREATED)
         for _ in range(KILLS):
             worker, call_count = fleet.start("work"), len(models.chat_calls)
             await asyncio.to_thread(models.wait_for_calls, call_count + 1, 30, CHAT)
             worker.kill()
             assert await list_ids(client) == set(ids), "killed before the reply: nothing has changed"
         fleet.start("work")
-        ended_run = await until(lambda: find_ended(agent, run["id"]), within=60)
-        diff = (await agent.ask("GET", f"/v1/dreams/{run['id']}/diff"))["results"]
+        ended_run = await wait_until(lambda: find_ended(agent, run["id"]), within=60)
+        diff = (await agent.request("GET", f"/v1/dreams/{run['id']}/diff"))["results"]
         after = await list_ids(client)
 
     assert ended_run is not None
@@ -60,7 +60,7 @@ async def test_a_worker_killed_while_the_model_is_asked_leaves_the_old_or_the_ne
 
 
 async def find_ended(agent: Agent, run_id: str) -> Json | None:
-    run: Json = await agent.ask("GET", f"/v1/dreams/{run_id}")
+    run: Json = await agent.request("GET", f"/v1/dreams/{run_id}")
     return run if run["state"] == "done" else None
 
 

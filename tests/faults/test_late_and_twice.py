@@ -7,7 +7,7 @@ from typing import Any
 
 from shared.foundation import config
 from shared.foundation.stages import ENRICH, INDEX, RecordKind
-from tests.conftest import serving
+from tests.conftest import running_gateway
 from tests.draining import drain, make_due
 from tests.faults.history import History, RunFigures, split_in_two
 from tests.faults.processes import Fleet
@@ -27,7 +27,7 @@ async def test_a_message_delivered_eight_times_at_once_is_applied_once(
     make_settings: Make, models: ModelServer, tenant: str
 ) -> None:
     models.chat_default = Reply(split_in_two)
-    async with serving(_enriching(make_settings, models), tenant) as gateway:
+    async with running_gateway(_enriching(make_settings, models), tenant) as gateway:
         history = History(gateway.client)
         await history.save_batch(24)
         deliveries = [enrich.enrich_pending(gateway.resources) for _ in range(8)]
@@ -45,7 +45,7 @@ async def test_a_reply_that_arrives_after_another_worker_claimed_the_job_is_drop
     late = Hang(Reply('[{"content": "too late"}]'))
     models.chat_replies.append(late)
     models.chat_default = Reply(split_in_two)
-    async with serving(_enriching(make_settings, models), tenant) as gateway:
+    async with running_gateway(_enriching(make_settings, models), tenant) as gateway:
         history = History(gateway.client)
         save = await history.save()
         late_worker = asyncio.create_task(enrich.enrich_pending(gateway.resources))
@@ -89,7 +89,7 @@ async def test_a_worker_that_was_frozen_past_its_lease_changes_nothing_when_it_c
 
 
 async def test_concurrent_sweeps_repair_the_same_as_a_single_sweep(make_settings: Make, tenant: str) -> None:
-    async with serving(make_settings(apart=True, job_max_attempts=1), tenant) as gateway:
+    async with running_gateway(make_settings(apart=True, job_max_attempts=1), tenant) as gateway:
         history = History(gateway.client)
         await history.save_many(20)
         await gateway.resources.index_writer.close()

@@ -21,7 +21,7 @@ _VARYING = re.compile(
 )
 
 
-async def ask(client: httpx.AsyncClient, route: str, call: Call) -> httpx.Response:
+async def send(client: httpx.AsyncClient, route: str, call: Call) -> httpx.Response:
     """Send one call to a route such as `GET /v1/memories/{memory_id}`."""
     method, template = route.split(" ")
     path = template

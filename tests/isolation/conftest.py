@@ -11,7 +11,7 @@ import pytest_asyncio
 
 from shared.foundation import config
 from tests import state
-from tests.conftest import Gateway, serving
+from tests.conftest import Gateway, running_gateway
 from tests.isolation import raw_rows, sample_tenant, tenant_filter
 from tests.isolation.ids import Ids
 from tests.standins.models import ModelServer
@@ -31,7 +31,7 @@ class IsolationStack:
     async def state(self) -> State:
         """Return what the databases hold of the owner now."""
         await self.gateway.resources.index_writer.close()
-        return await self.inspector.of_tenant(self.gateway.tenant)
+        return await self.inspector.tenant_state(self.gateway.tenant)
 
     def stranger(self) -> str:
         """Return a new tenant's name. It begins with the owner's name, which must not give it any access."""
@@ -58,11 +58,13 @@ async def stack(
         "embedding_dimension": 64,
     }
     settings = make_settings(apart=True, recall_past_turns=5, **endpoints)
-    async with serving(settings, f"t-{uuid4().hex[:12]}") as gateway:
+    async with running_gateway(settings, f"t-{uuid4().hex[:12]}") as gateway:
         ids = await sample_tenant.fill(gateway, module_models)
         async with state.watching(settings) as inspector:
             await raw_rows.fill(inspector, gateway.tenant, ids, sample_tenant.SECRET)
-            yield IsolationStack(gateway, ids, settings, inspector, await inspector.of_tenant(gateway.tenant))
+            yield IsolationStack(
+                gateway, ids, settings, inspector, await inspector.tenant_state(gateway.tenant)
+            )
 
 
 @pytest.fixture(params=["filter and row-level security", "row-level security alone"])

@@ -38,7 +38,7 @@ class Ids:
         return text
 
 
-def made_up() -> Ids:
+def unused_ids() -> Ids:
     """Return valid ids that no record has."""
     suffix = secrets.token_hex(4)
     session = f"s-{suffix}"

@@ -14,7 +14,7 @@ import httpx
 from tests.conftest import Gateway
 from tests.draining import drain
 from tests.isolation.cases import MESSAGE
-from tests.isolation.ids import Ids, made_up
+from tests.isolation.ids import Ids, unused_ids
 from tests.standins.behaviours import Reply
 from tests.standins.models import ModelServer
 
@@ -23,7 +23,7 @@ SECRET = f"zqx{secrets.token_hex(5)}"
 
 async def fill(gateway: Gateway, models: ModelServer) -> Ids:
     """Give a tenant a record of every kind, and return their ids."""
-    ids, client = made_up(), gateway.client
+    ids, client = unused_ids(), gateway.client
     models.chat_default = Reply(json.dumps([{"content": f"{SECRET} enriched", "tags": [SECRET]}]))
     archived = await _save_memory(client, ids, content=f"{SECRET} raw, to be archived by enrichment")
     await drain(gateway.resources)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.isolation.asking import ask, contains_secret
+from tests.isolation.asking import contains_secret, send
 from tests.isolation.cases import CASES, MESSAGE, SHARED_RESPONSES
 from tests.isolation.conftest import IsolationStack
 from tests.isolation.sample_tenant import SECRET, scope
@@ -27,10 +27,10 @@ async def test_a_bound_key_reaches_nothing_of_another_agent_or_user(
     """Send the requests under the owner's agent and user, and under those of the key."""
     own = replace(stack.ids, agent=bound.get("agent_id", stack.ids.agent))
     own = replace(own, user=bound.get("user_id", stack.ids.user))
-    async with await stack.gateway.another(**bound) as client:
+    async with await stack.gateway.new_client(**bound) as client:
         for ids in (stack.ids, own):
             for call in CASES[route](ids):
-                response = await ask(client, route, call)
+                response = await send(client, route, call)
                 assert response.status_code < 500, response.text
                 assert route in SHARED_RESPONSES or not contains_secret(response), response.text
     _assert_unchanged(stack, await stack.state())
@@ -48,7 +48,7 @@ def _assert_unchanged(stack: IsolationStack, state: State) -> None:
 async def test_naming_another_agent_or_user_is_forbidden_and_names_the_binding(
     stack: IsolationStack, bound: dict[str, str]
 ) -> None:
-    async with await stack.gateway.another(**bound) as client:
+    async with await stack.gateway.new_client(**bound) as client:
         responses = [
             await client.get("/v1/memories", params=scope(stack.ids)),
             await client.get("/v1/sessions", params=scope(stack.ids)),
@@ -79,7 +79,7 @@ async def test_records_of_another_agent_or_user_are_not_found(
         f"/v1/working/patrol/{ids.patrol}/{SECRET}",
         f"/v1/working/subagent/{ids.patrol}/report-index",
     ]
-    async with await stack.gateway.another(**bound) as client:
+    async with await stack.gateway.new_client(**bound) as client:
         assert [(await client.get(path)).status_code for path in paths] == [404] * len(paths)
         context = await client.post(f"/v1/sessions/{ids.session}/context", json=MESSAGE)
         assert context.status_code == 404
@@ -90,7 +90,7 @@ async def test_records_of_another_agent_or_user_are_not_found(
 async def test_a_bound_key_clears_its_own_namespace_and_no_whole_kind_of_namespaces(
     stack: IsolationStack, bound: dict[str, str], kind: str
 ) -> None:
-    async with await stack.gateway.another(**bound) as client:
+    async with await stack.gateway.new_client(**bound) as client:
         session = {"kind": kind, "id": f"clearing-{kind}-{'-'.join(bound)}"}
         namespace = (await client.post("/v1/sessions", json=session)).json()["namespace"]
         await client.put(f"/v1/working/{namespace}/note", json={"value": "mine"})
@@ -104,7 +104,7 @@ async def test_a_bound_key_clears_its_own_namespace_and_no_whole_kind_of_namespa
 async def test_a_key_bound_to_an_agent_erases_no_user_because_an_erasure_covers_every_agent(
     stack: IsolationStack,
 ) -> None:
-    async with await stack.gateway.another(agent_id=OTHER) as client:
+    async with await stack.gateway.new_client(agent_id=OTHER) as client:
         response = await client.delete(f"/v1/users/{stack.ids.user}")
     assert response.status_code == 403
     assert OTHER in response.json()["detail"]
@@ -115,7 +115,7 @@ async def test_the_same_idempotency_key_of_two_bound_keys_means_two_requests(sta
     body, headers = {"content": "the same words"}, {"idempotency-key": "both-chose-this"}
     owners = []
     for user in ("ada", "bob", "ada"):
-        async with await stack.gateway.another(user_id=user) as client:
+        async with await stack.gateway.new_client(user_id=user) as client:
             saved = await client.post("/v1/memories", json=body, headers=headers)
             assert saved.status_code == 201, saved.text
             owners.append((saved.json()["user_id"], saved.json()["reinforcement_count"]))
@@ -126,7 +126,7 @@ async def test_a_users_key_sees_the_common_memories_and_its_own(stack: Isolation
     for user in (None, "carol", "dave"):
         memory = {"content": f"a lantern, told by {user}", "agent_id": "inn", "user_id": user}
         assert (await stack.gateway.client.post("/v1/memories", json=memory)).status_code == 201
-    async with await stack.gateway.another(agent_id="inn", user_id="carol") as client:
+    async with await stack.gateway.new_client(agent_id="inn", user_id="carol") as client:
         hits = await client.post("/v1/memories/search", json={"query": "lantern"})
         listed = await client.get("/v1/memories")
     for response in (hits, listed):
@@ -139,7 +139,7 @@ async def test_entries_that_a_key_may_not_see_take_no_place_among_its_hits(stack
     for key in ("session/harbour:night/mine", *(f"session/else{n}/theirs" for n in range(5))):
         written = await stack.gateway.client.put(f"/v1/working/{key}", json={"value": "the harbour lamp"})
         assert written.status_code == 200, written.text
-    async with await stack.gateway.another(agent_id="harbour") as client:
+    async with await stack.gateway.new_client(agent_id="harbour") as client:
         for query in ("harbour lamp", None):
             hits = await client.post("/v1/working/search", json={"query": query, "limit": 1})
             assert [entry["key"] for entry in hits.json()["results"]] == ["session/harbour:night/mine"]
@@ -148,14 +148,14 @@ async def test_entries_that_a_key_may_not_see_take_no_place_among_its_hits(stack
 async def test_a_key_can_be_bound_to_the_namespace_of_a_session_whose_id_is_a_path(
     stack: IsolationStack,
 ) -> None:
-    async with await stack.gateway.another(namespace="session/quay:1") as client:
+    async with await stack.gateway.new_client(namespace="session/quay:1") as client:
         assert (await client.put("/v1/working/note", json={"value": "x"})).json()[
             "key"
         ] == "session/quay:1/note"
 
 
 async def test_a_key_bound_to_a_namespace_writes_only_there(stack: IsolationStack) -> None:
-    async with await stack.gateway.another(namespace="session/mine") as client:
+    async with await stack.gateway.new_client(namespace="session/mine") as client:
         written = await client.put("/v1/working/note", json={"value": "mine"})
         assert written.json()["key"] == "session/mine/note"
         responses = [
@@ -181,5 +181,5 @@ async def test_a_key_does_only_what_its_rights_allow(stack: IsolationStack, rout
 
 
 async def _send_with_rights(stack: IsolationStack, route: str, rights: list[str]) -> int:
-    async with await stack.gateway.another(rights=rights) as client:
-        return (await ask(client, route, CASES[route](stack.ids)[0])).status_code
+    async with await stack.gateway.new_client(rights=rights) as client:
+        return (await send(client, route, CASES[route](stack.ids)[0])).status_code

@@ -33,7 +33,7 @@ async def test_a_point_copied_from_another_tenant_yields_nothing(
 ) -> None:
     tenant = stack.stranger()
     assert await _forge(stack, kind, tenant) > 0
-    async with await stack.gateway.another(tenant) as client:
+    async with await stack.gateway.new_client(tenant) as client:
         with protection:
             response = await _search(stack, client, kind)
             context = await _build_context(client, stack)

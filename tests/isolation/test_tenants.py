@@ -12,12 +12,12 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.conftest import Gateway, serving
+from tests.conftest import Gateway, running_gateway
 from tests.isolation import sample_tenant, tenant_filter
-from tests.isolation.asking import ask, comparable_text, contains_secret
+from tests.isolation.asking import comparable_text, contains_secret, send
 from tests.isolation.cases import CASES, SHARED_RESPONSES
 from tests.isolation.conftest import IsolationStack
-from tests.isolation.ids import Ids, made_up
+from tests.isolation.ids import Ids, unused_ids
 from tests.isolation.sample_tenant import SECRET
 
 Protection = AbstractContextManager[Any]
@@ -46,15 +46,15 @@ async def test_another_tenant_sees_and_changes_nothing_and_learns_not_what_exist
 ) -> None:
     with protection:
         for_foreign_ids = await _responses(stack, route, stack.ids)
-        for_unused_ids = await _responses(stack, route, made_up())
+        for_unused_ids = await _responses(stack, route, unused_ids())
     assert for_foreign_ids == for_unused_ids, "a response reveals whether the id exists"
     assert await stack.state() == stack.initial_state
 
 
 async def _responses(stack: IsolationStack, route: str, ids: Ids) -> list[str]:
-    async with await stack.gateway.another(stack.stranger()) as client:
+    async with await stack.gateway.new_client(stack.stranger()) as client:
         calls = CASES[route](ids)
-        responses = [await ask(client, route, call) for call in calls]
+        responses = [await send(client, route, call) for call in calls]
     for call, response in zip(calls, responses, strict=True):
         assert response.status_code == call.status, response.text
         assert not contains_secret(response), response.text
@@ -73,7 +73,7 @@ def _is_empty(response: httpx.Response) -> bool:
 async def test_a_tenant_with_the_same_ids_reaches_only_its_own_records(
     stack: IsolationStack, protection: Protection
 ) -> None:
-    async with await stack.gateway.another(stack.stranger()) as client:
+    async with await stack.gateway.new_client(stack.stranger()) as client:
         with protection:
             await sample_tenant.fill_with_same_ids(client, stack.ids)
             for route in sorted(CASES, key=_is_delete):
@@ -86,7 +86,7 @@ def _is_delete(route: str) -> bool:
 
 async def _ask_with_own_records(stack: IsolationStack, client: httpx.AsyncClient, route: str) -> None:
     for call in CASES[route](stack.ids):
-        response = await ask(client, route, call)
+        response = await send(client, route, call)
         assert response.status_code < 500, f"{route}: {response.text}"
         assert not contains_secret(response), f"{route}: {response.text}"
     if not route.startswith("GET"):
@@ -97,7 +97,7 @@ async def test_a_tenant_with_the_same_ids_recalls_and_deletes_only_its_own_recor
     stack: IsolationStack, protection: Protection
 ) -> None:
     """Reach the textual statements that contain their own filter: on tags, links and recalled lines."""
-    async with await stack.gateway.another(stack.stranger()) as client:
+    async with await stack.gateway.new_client(stack.stranger()) as client:
         with protection as statements:
             await sample_tenant.fill_with_same_ids(client, stack.ids)
             await _recall_and_delete(client, stack.ids)
@@ -130,7 +130,7 @@ async def test_filter_and_row_level_security_each_suffice_and_without_both_a_ten
 ) -> None:
     """The other tests can fail: with neither filter nor policies, the secret is exported."""
     settings = stack.settings.model_copy(update={"postgres_role": ""})
-    async with serving(settings, stack.stranger()) as unprotected:
+    async with running_gateway(settings, stack.stranger()) as unprotected:
         assert not await _exports_secret(unprotected, stack.ids)
         with tenant_filter.disabled(unprotected.resources.postgres.engine):
             assert await _exports_secret(unprotected, stack.ids)

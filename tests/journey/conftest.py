@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from tests.journey.agent import Agent
-from tests.journey.rewriting import Understanding, by_sentence
-from tests.journey.stack import TestStack, standing
+from tests.journey.rewriting import SynonymVectors, reply_by_sentence
+from tests.journey.stack import TestStack, run_stack
 from tests.standins.behaviours import Reply
 from tests.standins.models import ModelServer
 
@@ -23,15 +23,15 @@ NewAgent = Callable[..., Awaitable[Agent]]
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestStack]:
     """Run a stack without models: keyword search, raw memories, and a context window of four turns."""
     data_dir = tmp_path_factory.mktemp("plain") / "data"
-    with standing(data_dir, without=["flower"], context_max_turns=4) as running_stack:
+    with run_stack(data_dir, without=["flower"], context_max_turns=4) as running_stack:
         yield running_stack
 
 
 @pytest.fixture(scope="session")
 def model() -> Iterator[ModelServer]:
     """Run the stand-in for the model endpoints of `stack_with_models`."""
-    with ModelServer(chat_default=Reply(by_sentence)) as server:
-        server.embedding_default = Understanding()
+    with ModelServer(chat_default=Reply(reply_by_sentence)) as server:
+        server.embedding_default = SynonymVectors()
         yield server
 
 
@@ -44,7 +44,7 @@ def stack_with_models(tmp_path_factory: pytest.TempPathFactory, model: ModelServ
         "embedding_base_url": model.url,
         "embedding_model": "words",
     }
-    with standing(
+    with run_stack(
         tmp_path_factory.mktemp("modelled") / "data", recall_past_turns=5, **models
     ) as running_stack:
         yield running_stack

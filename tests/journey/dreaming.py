@@ -13,7 +13,7 @@ _LISTED_MEMORY = re.compile(r"^\d+\. \[ID:([0-9a-f]{12})\] category=(\S+) .*\n {
 EMPTY_PLAN = json.dumps({"toDelete": [], "toSave": [], "toUpdate": [], "occurrences": []})
 
 
-def by_night(otherwise: Callable[[Call], str]) -> Callable[[Call], str]:
+def reply_to_passes(otherwise: Callable[[Call], str]) -> Callable[[Call], str]:
     """Return a reply to the prompt of a pass. Other prompts are answered by `otherwise`."""
 
     def reply(call: Call) -> str:

@@ -11,7 +11,7 @@ CATEGORY = "project-context/rewritten"
 _SMALL_TALK = "Hello"
 
 
-def by_sentence(call: Call) -> str:
+def reply_by_sentence(call: Call) -> str:
     """Return the reply of an enrichment model: one memory per sentence that is no small talk."""
     note = json.loads(call.body["messages"][-1]["content"])["content"]
     sentences = [sentence.strip(" .") for sentence in note.split(". ")]
@@ -22,7 +22,7 @@ def by_sentence(call: Call) -> str:
 
 
 @dataclass(frozen=True)
-class Understanding(Vectors):
+class SynonymVectors(Vectors):
     """Vectors of a model that treats `automobile` and `car` as the same word."""
 
     def embed(self, call: Call, wire: Wire) -> list[list[float]]:

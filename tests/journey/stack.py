@@ -98,7 +98,7 @@ class TestStack:
 
 
 @contextmanager
-def standing(data_dir: Path, *, without: Container[str] = (), **settings: Any) -> Iterator[TestStack]:
+def run_stack(data_dir: Path, *, without: Container[str] = (), **settings: Any) -> Iterator[TestStack]:
     """Run a stack on free ports for the length of a block. Its data is kept.
 
     `without` names programs that the tests on it don't need, because each costs seconds to start.

@@ -41,13 +41,13 @@ async def test_keys_create_prints_only_the_key_and_the_first_request_after_a_rev
 
 async def test_a_key_with_the_right_to_read_may_not_write(new_agent: NewAgent) -> None:
     reader = await new_agent(rights=["read"])
-    await reader.ask("GET", "/v1/memories")
-    await reader.ask("POST", "/v1/memories", json={"content": "No."}, status=HTTPStatus.FORBIDDEN)
+    await reader.request("GET", "/v1/memories")
+    await reader.request("POST", "/v1/memories", json={"content": "No."}, status=HTTPStatus.FORBIDDEN)
 
 
 async def test_an_expired_key_is_refused(new_agent: NewAgent) -> None:
     expired = await new_agent(expires_at=datetime.now(UTC) - timedelta(seconds=1))
-    await expired.ask("GET", "/v1/memories", status=HTTPStatus.UNAUTHORIZED)
+    await expired.request("GET", "/v1/memories", status=HTTPStatus.UNAUTHORIZED)
 
 
 async def test_the_development_key_is_readable_only_by_its_owner_and_has_all_rights(stack: TestStack) -> None:

@@ -10,9 +10,9 @@ import httpx
 import pytest
 
 from shared.foundation.stages import DreamPass
-from tests.journey.agent import Agent, Json, until
-from tests.journey.dreaming import by_night
-from tests.journey.rewriting import by_sentence
+from tests.journey.agent import Agent, Json, wait_until
+from tests.journey.dreaming import reply_to_passes
+from tests.journey.rewriting import reply_by_sentence
 from tests.journey.stack import TestStack
 from tests.standins.behaviours import Reply
 from tests.standins.models import ModelServer
@@ -30,9 +30,9 @@ PASSES = [name.value for name in DreamPass]
 @pytest.fixture(autouse=True)
 def dream_replies(model: ModelServer) -> Iterator[None]:
     """Let the model stand-in reply to dream passes too."""
-    model.chat_default = Reply(by_night(by_sentence))
+    model.chat_default = Reply(reply_to_passes(reply_by_sentence))
     yield
-    model.chat_default = Reply(by_sentence)
+    model.chat_default = Reply(reply_by_sentence)
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ async def ids(agent_with_model: Agent) -> list[str]:
 
 
 async def list_ids(agent: Agent) -> set[str]:
-    payload = await agent.ask("GET", "/v1/memories", params={"agent_id": "support", "limit": 100})
+    payload = await agent.request("GET", "/v1/memories", params={"agent_id": "support", "limit": 100})
     return {memory["id"] for memory in payload["results"]}
 
 
@@ -53,10 +53,10 @@ async def wait_until_ended(agent: Agent, run_id: str) -> Json:
     """Wait until a run has ended and return it."""
 
     async def done() -> Json | None:
-        run: Json = await agent.ask("GET", f"/v1/dreams/{run_id}")
+        run: Json = await agent.request("GET", f"/v1/dreams/{run_id}")
         return run if run["state"] == "done" else None
 
-    ended_run = await until(done)
+    ended_run = await wait_until(done)
     assert ended_run is not None
     return ended_run
 
@@ -82,7 +82,7 @@ async def wait_for_tasks(stack: TestStack, agent: Agent, run_id: str) -> dict[st
         successful = {name for name, task in tasks.items() if task["state"] == "SUCCESS"}
         return tasks if task_names <= successful else None
 
-    tasks = await until(complete)
+    tasks = await wait_until(complete)
     assert tasks is not None
     return tasks
 
@@ -122,7 +122,7 @@ async def test_dr1_each_pass_is_a_task_of_its_own_in_flower_that_shows_its_scope
     stack_with_models: TestStack, agent_with_model: Agent, ids: list[str]
 ) -> None:
     body = {"agent_id": "support"}
-    started = await agent_with_model.ask("POST", "/v1/dreams", json=body, status=HTTPStatus.CREATED)
+    started = await agent_with_model.request("POST", "/v1/dreams", json=body, status=HTTPStatus.CREATED)
 
     run = await wait_until_ended(agent_with_model, started["id"])
 
@@ -143,7 +143,7 @@ async def test_dr7_the_metrics_count_runs_seconds_changes_rejections_and_tokens(
     stack_with_models: TestStack, agent_with_model: Agent, ids: list[str]
 ) -> None:
     before = await read_counters(stack_with_models)
-    started = await agent_with_model.ask(
+    started = await agent_with_model.request(
         "POST", "/v1/dreams", json={"agent_id": "support"}, status=HTTPStatus.CREATED
     )
     await wait_until_ended(agent_with_model, started["id"])

@@ -13,10 +13,10 @@ from playwright.async_api import Page, async_playwright
 
 from shared.foundation.stages import DreamPass
 from tests.journey import chromium
-from tests.journey.agent import Agent, until, word
+from tests.journey.agent import Agent, random_word, wait_until
 from tests.journey.chromium import Unobtainable
-from tests.journey.dreaming import by_night
-from tests.journey.rewriting import by_sentence
+from tests.journey.dreaming import reply_to_passes
+from tests.journey.rewriting import reply_by_sentence
 from tests.journey.stack import TestStack
 from tests.standins.behaviours import Reply
 from tests.standins.models import ModelServer
@@ -83,9 +83,9 @@ async def flower(stack_with_models: TestStack) -> AsyncIterator[Flower]:
 @pytest.fixture
 def dream_replies(model: ModelServer) -> Iterator[None]:
     """Let the model stand-in reply to dream passes too."""
-    model.chat_default = Reply(by_night(by_sentence))
+    model.chat_default = Reply(reply_to_passes(reply_by_sentence))
     yield
-    model.chat_default = Reply(by_sentence)
+    model.chat_default = Reply(reply_by_sentence)
 
 
 async def test_a_run_started_over_http_is_found_in_flower_by_its_id(
@@ -94,14 +94,16 @@ async def test_a_run_started_over_http_is_found_in_flower_by_its_id(
     for place in ("shed", "yard"):
         await agent_with_model.save(f"Ada's bicycle stands in the {place}.", agent_id="support", enrich=False)
     body = {"agent_id": "support"}
-    run_id = (await agent_with_model.ask("POST", "/v1/dreams", json=body, status=HTTPStatus.CREATED))["id"]
+    run_id = (await agent_with_model.request("POST", "/v1/dreams", json=body, status=HTTPStatus.CREATED))[
+        "id"
+    ]
 
     async def ended_in_flower() -> dict[str, dict[str, str]] | None:
         tasks = await flower.tasks(run_id)
         successful = {name for name, row in tasks.items() if row["state"] == "SUCCESS"}
         return tasks if successful >= _PASSES else None
 
-    tasks = await until(ended_in_flower)
+    tasks = await wait_until(ended_in_flower)
 
     assert tasks is not None
     assert set(tasks) == _PASSES
@@ -122,14 +124,14 @@ async def test_batches_show_how_many_jobs_were_due_and_claimed_per_tenant(
     flower: Flower, agent_with_model: Agent
 ) -> None:
     for _ in range(3):
-        await agent_with_model.save(f"Hello. The {word()} is green.")
-    await agent_with_model.settled()
+        await agent_with_model.save(f"Hello. The {random_word()} is green.")
+    await agent_with_model.wait_until_idle()
 
     async def are_listed() -> bool:
         tasks = await flower.tasks(agent_with_model.tenant)
         return {"enrichment.enrich_pending", "embedding.embed_pending"} <= set(tasks)
 
-    await until(are_listed)
+    await wait_until(are_listed)
     for row in (await flower.tasks(agent_with_model.tenant)).values():
         assert "'due_jobs': " in row["kwargs"]
         result = json.loads(row["result"].replace("'", '"'))
@@ -139,8 +141,8 @@ async def test_batches_show_how_many_jobs_were_due_and_claimed_per_tenant(
 async def test_the_workers_page_shows_who_is_online_and_how_much_they_did(
     flower: Flower, agent_with_model: Agent
 ) -> None:
-    await agent_with_model.save(f"Hello. The {word()} is green.")
-    await agent_with_model.settled()
+    await agent_with_model.save(f"Hello. The {random_word()} is green.")
+    await agent_with_model.wait_until_idle()
     [worker] = await flower.workers()
     assert "Online" in worker
     assert max(int(figure) for figure in worker.split() if figure.isdigit()) > 0

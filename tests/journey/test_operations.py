@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx
 
-from tests.journey.agent import Agent, until
+from tests.journey.agent import Agent, wait_until
 from tests.journey.stack import TestStack
 
 
@@ -50,7 +50,7 @@ async def test_flower_asks_for_its_password_and_shows_tasks_by_readable_names(
     stack_with_models: TestStack, agent_with_model: Agent
 ) -> None:
     await agent_with_model.save("Hello. The bridge is closed.")
-    await agent_with_model.settled()
+    await agent_with_model.wait_until_idle()
     running = stack_with_models.running
     assert running.flower_password_file is not None
     password = running.flower_password_file.read_text().strip()
@@ -71,4 +71,4 @@ async def test_flower_asks_for_its_password_and_shows_tasks_by_readable_names(
                 "sweep.dispatch_due_jobs",
             } <= names
 
-        await until(are_tasks_shown)
+        await wait_until(are_tasks_shown)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.journey.agent import Agent, Json, block, shown, word
+from tests.journey.agent import Agent, Json, count_occurrences, find_block, random_word
 from tests.journey.test_working_memory import LARGE
 
 SHORTENING_ORDER = ["past_turns", "episodes", "subagents", "patrol", "working_memory", "turns", "recalled"]
@@ -12,39 +12,39 @@ MESSAGE = "What did we say about the lighthouse?"
 
 
 async def test_cx6_turns_of_other_sessions_are_recalled_if_enabled(agent_with_model: Agent) -> None:
-    secret = word()
+    secret = random_word()
     earlier, current = await agent_with_model.session(), await agent_with_model.session()
-    await agent_with_model.say(earlier, f"The lighthouse keeper is {secret}.", role="user")
+    await agent_with_model.append_turn(earlier, f"The lighthouse keeper is {secret}.", role="user")
     context = await agent_with_model.context(current, MESSAGE)
-    past = block(context, "past_turns")
+    past = find_block(context, "past_turns")
     assert past is not None
     assert past["text"].splitlines()[0] == "Related past conversation:"
     assert past["ids"] == [f"{earlier}#1"]
-    assert shown(context, secret) == 1
+    assert count_occurrences(context, secret) == 1
 
 
 async def test_cx6_the_current_session_and_other_users_are_left_out(agent_with_model: Agent) -> None:
     own = await agent_with_model.session(user_id="ada")
     other = await agent_with_model.session(user_id="bob")
-    await agent_with_model.say(own, "The lighthouse is white.")
-    await agent_with_model.say(other, "The lighthouse is red.")
-    assert block(await agent_with_model.context(own, MESSAGE), "past_turns") is None
+    await agent_with_model.append_turn(own, "The lighthouse is white.")
+    await agent_with_model.append_turn(other, "The lighthouse is red.")
+    assert find_block(await agent_with_model.context(own, MESSAGE), "past_turns") is None
 
 
 async def test_cx6_past_turns_are_off_by_default(agent: Agent) -> None:
-    await agent.say(await agent.session(), "The lighthouse is white.")
-    assert block(await agent.context(await agent.session(), MESSAGE), "past_turns") is None
+    await agent.append_turn(await agent.session(), "The lighthouse is white.")
+    assert find_block(await agent.context(await agent.session(), MESSAGE), "past_turns") is None
 
 
 @pytest.fixture
 async def full_session(agent_with_model: Agent) -> str:
     """Make a session with a block of every kind in its context."""
-    await agent_with_model.say(
+    await agent_with_model.append_turn(
         await agent_with_model.session(), "The lighthouse is white, we said.", role="user"
     )
     session = await agent_with_model.session()
     for role in ("user", "assistant") * 3:
-        await agent_with_model.say(session, f"Some older words, {word()}.", role=role)
+        await agent_with_model.append_turn(session, f"Some older words, {random_word()}.", role=role)
     await agent_with_model.save("The lighthouse was painted.", category="episodic/task", enrich=False)
     for name in ("one", "two"):
         await agent_with_model.save(f"The lighthouse has {name} lamp.", enrich=False)

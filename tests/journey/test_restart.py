@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.journey.agent import Agent, Json, recalled, shown, until, word
-from tests.journey.rewriting import Understanding
-from tests.journey.stack import TestStack, standing
+from tests.journey.agent import Agent, Json, count_occurrences, random_word, recalled_ids, wait_until
+from tests.journey.rewriting import SynonymVectors
+from tests.journey.stack import TestStack, run_stack
 from tests.standins.behaviours import Status
 from tests.standins.models import ModelServer
 
@@ -33,15 +33,15 @@ class FirstRun:
 @pytest.fixture(scope="module")
 async def first_run(tmp_path_factory: pytest.TempPathFactory) -> FirstRun:
     """Run a stack without models, store records, and stop it."""
-    data_dir, secret = tmp_path_factory.mktemp("restart") / "data", word()
-    with standing(data_dir, without=["flower", "beat", "workers"]) as first_stack:
+    data_dir, secret = tmp_path_factory.mktemp("restart") / "data", random_word()
+    with run_stack(data_dir, without=["flower", "beat", "workers"]) as first_stack:
         key = first_stack.running.key
         async with first_stack.client(key) as client:
             agent = Agent(client, "default")
             session = await agent.session()
             memory = await agent.save(f"Ada sold her car, the {secret}")
             await agent.context(session, "Which car was sold?")
-            await agent.say(session, f"It was the {secret}.")
+            await agent.append_turn(session, f"It was the {secret}.")
             note = await agent.put(f"session/{session}/note", f"ask about {secret}", ttl_seconds=3000)
             assert (await agent.search(secret))["stages"] == ["bm25"]
     return FirstRun(data_dir, key, session, secret, memory, note)
@@ -63,7 +63,7 @@ async def second_stack(first_run: FirstRun, embedding_server: ModelServer) -> As
         "embedding_model": "words",
         "embedding_dimension": 64,
     }
-    with standing(first_run.data_dir, without=["flower"], **model) as running_stack:
+    with run_stack(first_run.data_dir, without=["flower"], **model) as running_stack:
         yield running_stack
 
 
@@ -76,12 +76,12 @@ async def agent(first_run: FirstRun, second_stack: TestStack) -> AsyncIterator[A
 
 async def test_lt3_all_records_are_kept_after_a_stop_and_a_start(first_run: FirstRun, agent: Agent) -> None:
     assert await agent.memory(first_run.memory["id"]) == first_run.memory
-    assert first_run.memory["content"] in await agent.found(first_run.secret)
-    turns = await agent.ask("GET", f"/v1/sessions/{first_run.session}/turns")
+    assert first_run.memory["content"] in await agent.search_contents(first_run.secret)
+    turns = await agent.request("GET", f"/v1/sessions/{first_run.session}/turns")
     assert [turn["seq"] for turn in turns["results"]] == [1, 2]
-    assert await agent.ask("GET", f"/v1/working/{first_run.note['key']}") == first_run.note
+    assert await agent.request("GET", f"/v1/working/{first_run.note['key']}") == first_run.note
     context = await agent.context(first_run.session, "Which car was it, again?", record_turn=False)
-    assert (recalled(context), shown(context, first_run.memory["id"])) == ([], 1)
+    assert (recalled_ids(context), count_occurrences(context, first_run.memory["id"])) == ([], 1)
 
 
 async def test_ix4_a_model_configured_later_makes_old_records_due_and_search_goes_on_by_keyword(
@@ -90,23 +90,23 @@ async def test_ix4_a_model_configured_later_makes_old_records_due_and_search_goe
     """Search while the endpoint fails, and after it is repaired."""
 
     async def has_pending_embeddings() -> bool:
-        pending = (await agent.ask("GET", "/v1/status"))["pending"]
+        pending = (await agent.request("GET", "/v1/status"))["pending"]
         return bool(pending["embedding"] > 0)
 
-    await until(has_pending_embeddings)
+    await wait_until(has_pending_embeddings)
     meanwhile = await agent.search(first_run.secret)
     assert first_run.memory["id"] in [memory["id"] for memory in meanwhile["results"]]
     assert (meanwhile["stages"], meanwhile["degraded"]) == (["bm25"], ["dense"])
-    embedding_server.embedding_default = Understanding()
-    await agent.settled()
+    embedding_server.embedding_default = SynonymVectors()
+    await agent.wait_until_idle()
 
     async def is_found_by_vector() -> bool:
         response = await agent.search("automobile")
         ids = [memory["id"] for memory in response["results"]]
         return response["stages"] == ["bm25", "dense"] and ids == [first_run.memory["id"]]
 
-    await until(is_found_by_vector)
-    turns = await agent.ask("POST", "/v1/turns/search", json={"query": "automobile"})
+    await wait_until(is_found_by_vector)
+    turns = await agent.request("POST", "/v1/turns/search", json={"query": "automobile"})
     assert turns["stages"] == ["bm25", "dense"]
     assert turns["degraded"] == []
 
@@ -120,10 +120,10 @@ async def test_wm7_a_killed_redis_is_restarted_with_all_entries_and_their_expiry
     await second_stack.wait_until_persisted()
     killed_pid = second_stack.pid("redis")
     os.kill(killed_pid, signal.SIGKILL)
-    await until(lambda: _is_back(second_stack, agent, killed_pid))
-    assert await agent.ask("GET", f"/v1/working/{long_lived['key']}") == long_lived
-    await until(lambda: _is_expired(agent, short_lived))
-    assert await agent.listed(f"session/{session}") == [long_lived["key"]]
+    await wait_until(lambda: _is_back(second_stack, agent, killed_pid))
+    assert await agent.request("GET", f"/v1/working/{long_lived['key']}") == long_lived
+    await wait_until(lambda: _is_expired(agent, short_lived))
+    assert await agent.list_keys(f"session/{session}") == [long_lived["key"]]
 
 
 async def _is_back(second_stack: TestStack, agent: Agent, killed_pid: int) -> bool:

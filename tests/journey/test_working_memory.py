@@ -5,7 +5,7 @@ import json
 from collections import Counter
 from http import HTTPStatus
 
-from tests.journey.agent import Agent, Json, block, word
+from tests.journey.agent import Agent, Json, find_block, random_word
 from tests.journey.conftest import NewAgent
 
 LIMIT = 50
@@ -13,19 +13,19 @@ LARGE = "# Findings\n\n{secret}\n\n" + "All is well. " * 1500
 
 
 async def test_cx2_the_inventory_lists_entries_without_their_values(agent: Agent) -> None:
-    secret, session = word(), await agent.session()
+    secret, session = random_word(), await agent.session()
     key = f"session/{session}/emails"
     labels = {"category": "email", "tags": ["inbox", "unread"]}
     await agent.put(key, f"three unread, {secret}", ttl_seconds=272, **labels)
     context = await agent.context(session, f"Any mail about {secret}?", explain=True)
-    inventory = block(context, "working_memory")
+    inventory = find_block(context, "working_memory")
     assert inventory is not None
     assert inventory["ids"] == [key]
     line = next(text for text in inventory["text"].splitlines() if text.startswith(f"- {key}"))
     assert line.startswith(f"- {key}: expires in 4m")
     assert line.endswith("s, category: email, tags: inbox, unread")
     assert json.dumps(context).count(secret) == 1, "only in the message itself"
-    assert secret in (await agent.ask("GET", f"/v1/working/{key}"))["value"]
+    assert secret in (await agent.request("GET", f"/v1/working/{key}"))["value"]
 
 
 async def test_cx1_a_context_shows_the_sessions_entries_the_agents_patrols_and_outlines_of_its_subagents(
@@ -47,7 +47,7 @@ async def test_cx1_a_context_shows_the_sessions_entries_the_agents_patrols_and_o
 
 def ids(context: Json, kind: str) -> list[str]:
     """Return the ids in a block, or an empty list if there is no such block."""
-    shown_block = block(context, kind)
+    shown_block = find_block(context, kind)
     return list(shown_block["ids"]) if shown_block else []
 
 
@@ -57,7 +57,7 @@ async def test_cx1_of_many_outlines_the_newest_and_the_best_match_are_shown(agen
         await agent.put(f"subagent/scout/{subject}", LARGE.format(secret=f"## About {subject}"))
     context = await agent.context(await agent.session(), "What about the birds?")
     assert ids(context, "subagents") == ["subagent/scout/stars-index", "subagent/scout/birds-index"]
-    outlines = block(context, "subagents")
+    outlines = find_block(context, "subagents")
     assert outlines is not None
     assert "(2 others)" in outlines["text"]
 
@@ -94,20 +94,20 @@ async def test_wm3_twenty_concurrent_writers_fill_a_namespace_to_its_limit_of_fi
     status_counts = Counter(status for status, _ in responses)
     assert status_counts == {HTTPStatus.OK: LIMIT, HTTPStatus.CONFLICT: 30}
     assert all("50" in detail for status, detail in responses if status == HTTPStatus.CONFLICT)
-    keys = await agent.listed(path)
+    keys = await agent.list_keys(path)
     assert len(keys) == LIMIT
     await agent.put(keys[0], "overwritten")
-    await agent.ask("DELETE", f"/v1/working/{keys[1]}")
+    await agent.request("DELETE", f"/v1/working/{keys[1]}")
     await agent.put(f"{path}/one-more", "after a delete")
-    await agent.ask(
+    await agent.request(
         "PUT", f"/v1/working/{path}/over-the-limit", json={"value": ""}, status=HTTPStatus.CONFLICT
     )
 
 
 async def test_wm6_a_written_entry_is_found_by_the_next_request(agent: Agent) -> None:
-    secret = word()
+    secret = random_word()
     await agent.put("patrol/mail/note", f"remember the {secret}", tags=["reminder"])
-    response = await agent.ask("POST", "/v1/working/search", json={"query": secret, "prefix": "patrol"})
+    response = await agent.request("POST", "/v1/working/search", json={"query": secret, "prefix": "patrol"})
     assert [entry["key"] for entry in response["results"]] == ["patrol/mail/note"]
     assert response["stages"] == ["bm25"]
 
@@ -118,6 +118,6 @@ async def test_wm4_a_key_bound_to_a_namespace_writes_only_there_and_reads_elsewh
     await agent.put("patrol/mail/found", "1")
     bound_agent = await new_agent(agent.tenant, namespace="subagent/scout")
     assert (await bound_agent.put("notes/first", "2"))["key"] == "subagent/scout/notes/first"
-    assert (await bound_agent.ask("GET", "/v1/working/patrol/mail/found"))["value"] == "1"
+    assert (await bound_agent.request("GET", "/v1/working/patrol/mail/found"))["value"] == "1"
     body = {"value": "3"}
-    await bound_agent.ask("PUT", "/v1/working/patrol/mail/found", json=body, status=HTTPStatus.FORBIDDEN)
+    await bound_agent.request("PUT", "/v1/working/patrol/mail/found", json=body, status=HTTPStatus.FORBIDDEN)

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.journey.rewriting import Understanding, by_sentence
-from tests.journey.stack import TestStack, standing
+from tests.journey.rewriting import SynonymVectors, reply_by_sentence
+from tests.journey.stack import TestStack, run_stack
 from tests.standins.behaviours import Reply
 from tests.standins.collector import Collector
 from tests.standins.models import ModelServer
@@ -20,8 +20,8 @@ def collector() -> Iterator[Collector]:
 
 @pytest.fixture(scope="session")
 def model() -> Iterator[ModelServer]:
-    with ModelServer(chat_default=Reply(by_sentence)) as server:
-        server.embedding_default = Understanding()
+    with ModelServer(chat_default=Reply(reply_by_sentence)) as server:
+        server.embedding_default = SynonymVectors()
         yield server
 
 
@@ -39,5 +39,5 @@ def verbose_stack(
         "job_max_attempts": 2,
         "dream_quiet_period": 0,
     }
-    with standing(tmp_path_factory.mktemp("verbose_stack") / "data", **settings) as stack:
+    with run_stack(tmp_path_factory.mktemp("verbose_stack") / "data", **settings) as stack:
         yield stack

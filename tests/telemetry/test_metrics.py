@@ -15,7 +15,7 @@ from services.local import ports
 from shared.foundation import config, stages
 from shared.jobs import counters as fleet_counters
 from tests import draining
-from tests.conftest import Gateway, serving
+from tests.conftest import Gateway, running_gateway
 from tests.standins.behaviours import Reply, Status
 from tests.standins.models import ModelServer
 
@@ -87,7 +87,7 @@ def test_every_fleet_counter_that_a_process_increments_is_reported(repository: P
     assert {constants.get(name, name) for name in incremented} == {
         *FLEET_COUNTERS,
         fleet_counters.TIME_TO_SEARCHABLE,
-        fleet_counters.TOTAL,
+        fleet_counters.TIME_TO_SEARCHABLE_SUM,
     }
 
 
@@ -114,7 +114,7 @@ async def test_lag_and_backlog_follow_the_jobs_of_a_stage_and_are_zero_without_a
 ) -> None:
     models.chat_default = Reply("[]")
     settings = make_settings(apart=True, llm_base_url=models.url, llm_model="m")
-    async with serving(settings, tenant) as gateway:
+    async with running_gateway(settings, tenant) as gateway:
         before = _samples(await _metrics_text(gateway))
         assert {before[f'loci_jobs_oldest_age_seconds{{stage="{name}"}}'] for name in stages.STAGES} == {0.0}
         await gateway.client.post("/v1/memories", json={"content": "To be enriched."})
@@ -135,7 +135,7 @@ async def test_every_claim_after_the_first_counts_as_a_retry(
     models.chat_default = Reply("[]")
     models.chat_replies.append(Status(500))
     settings = make_settings(apart=True, llm_base_url=models.url, llm_model="m")
-    async with serving(settings, tenant) as gateway:
+    async with running_gateway(settings, tenant) as gateway:
         await gateway.client.post("/v1/memories", json={"content": "Enriched at the second attempt."})
         await draining.drain(gateway.resources)
         await draining.make_due(gateway.resources)
@@ -149,7 +149,7 @@ async def test_every_claim_after_the_first_counts_as_a_retry(
 async def test_a_process_that_freezes_while_it_counts_blocks_no_other(
     make_settings: Make, tenant: str
 ) -> None:
-    async with serving(make_settings(apart=True), tenant) as gateway:
+    async with running_gateway(make_settings(apart=True), tenant) as gateway:
         resources = gateway.resources
         async with resources.postgres.across_tenants() as blocked_connection:
             await fleet_counters.increment(
@@ -165,7 +165,7 @@ async def test_the_time_to_searchable_is_counted_once_per_channel(
     make_settings: Make, tenant: str, models: ModelServer
 ) -> None:
     endpoint: dict[str, Any] = {"embedding_base_url": models.url, "embedding_model": "m"}
-    async with serving(make_settings(apart=True, **endpoint), tenant) as gateway:
+    async with running_gateway(make_settings(apart=True, **endpoint), tenant) as gateway:
         await gateway.client.post("/v1/memories", json={"content": "Found soon."})
         await draining.drain(gateway.resources)
         samples = _samples(await _metrics_text(gateway))
@@ -179,7 +179,7 @@ async def test_the_time_to_searchable_is_counted_once_per_channel(
 async def test_a_response_without_the_index_counts_as_degraded(make_settings: Make, tenant: str) -> None:
     settings = make_settings().model_copy(update={"qdrant_url": f"http://127.0.0.1:{ports.pick_free_port()}"})
     sample = 'loci_degraded_responses_total{missing="index"}'
-    async with serving(settings, tenant) as gateway:
+    async with running_gateway(settings, tenant) as gateway:
         before = _samples(await _metrics_text(gateway)).get(sample, 0)
         response = await gateway.client.post("/v1/memories/search", json={"query": "lamps"})
         after = _samples(await _metrics_text(gateway))[sample]

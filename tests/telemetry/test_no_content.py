@@ -6,10 +6,10 @@ from typing import Any
 
 import httpx
 
-from tests.isolation.asking import ask
+from tests.isolation.asking import send
 from tests.isolation.cases import CASES, Call
-from tests.isolation.ids import Ids, made_up
-from tests.journey.agent import Agent, until
+from tests.isolation.ids import Ids, unused_ids
+from tests.journey.agent import Agent, wait_until
 from tests.journey.stack import TestStack
 from tests.standins.behaviours import EmptyChoices, Fenced, Refusal, Reply, Status
 from tests.standins.collector import Collector
@@ -36,7 +36,7 @@ async def test_no_written_content_appears_in_a_log_a_span_or_a_task(
 ) -> None:
     async with verbose_stack.agent() as agent:
         accepted = await _write_everywhere(agent)
-        await agent.settled()
+        await agent.wait_until_idle()
         for failure in FAILURES:
             await _fail(agent, model, failure)
         for failure in FAILURES[:3]:
@@ -50,13 +50,13 @@ async def test_no_written_content_appears_in_a_log_a_span_or_a_task(
 
 async def _write_everywhere(agent: Agent) -> set[str]:
     """Send the secret text to every route with free text; return the routes that accepted it."""
-    ids = replace(made_up(), content=f"The {SECRET} sleeps.")
+    ids = replace(unused_ids(), content=f"The {SECRET} sleeps.")
     ids = replace(ids, memory=(await agent.save(f"Another {SECRET} sleeps.", enrich=False))["id"])
     accepted: set[str] = set()
     for route in sorted(CASES, key=_order):
         for call in CASES[route](ids):
             secret_call = _call_with_secret(call)
-            response = await ask(agent.client, route, secret_call)
+            response = await send(agent.client, route, secret_call)
             assert response.status_code < HTTPStatus.INTERNAL_SERVER_ERROR, (route, response.text)
             if response.is_success and _contains_secret(secret_call):
                 accepted.add(route)
@@ -79,7 +79,7 @@ def _order(route: str) -> tuple[bool, bool, str]:
 
 
 def _may_contain_secret(route: str) -> bool:
-    return any(_contains_secret(_call_with_secret(call)) for call in CASES[route](made_up()))
+    return any(_contains_secret(_call_with_secret(call)) for call in CASES[route](unused_ids()))
 
 
 def _call_with_secret(call: Call) -> Call:
@@ -107,7 +107,7 @@ async def _fail(agent: Agent, model: ModelServer, failure: Behaviour) -> None:
     model.embedding_replies.extend([failure] * 2)
     for number in range(2):
         await agent.save(f"Memory {number} for {failure}: {SECRET}.")
-    await agent.settled(60)
+    await agent.wait_until_idle(60)
     model.chat_replies.clear()
     model.embedding_replies.clear()
 
@@ -116,14 +116,14 @@ async def _dream(agent: Agent, model: ModelServer, failure: Behaviour) -> None:
     """Let every pass of a dream run fail at every call of the model."""
     normal, model.chat_default = model.chat_default, failure
     try:
-        run = await agent.ask("POST", "/v1/dreams", json={}, status=HTTPStatus.CREATED)
-        await until(lambda: _has_ended(agent, run["id"]), 60)
+        run = await agent.request("POST", "/v1/dreams", json={}, status=HTTPStatus.CREATED)
+        await wait_until(lambda: _has_ended(agent, run["id"]), 60)
     finally:
         model.chat_default = normal
 
 
 async def _has_ended(agent: Agent, run_id: str) -> bool:
-    return bool((await agent.ask("GET", f"/v1/dreams/{run_id}"))["state"] != "running")
+    return bool((await agent.request("GET", f"/v1/dreams/{run_id}"))["state"] != "running")
 
 
 async def _all_reports(stack: TestStack, collector: Collector) -> dict[str, str]:

@@ -3,7 +3,7 @@
 import json
 from secrets import token_hex
 
-from tests.journey.agent import until
+from tests.journey.agent import wait_until
 from tests.journey.stack import TestStack
 from tests.standins.behaviours import Status
 from tests.standins.collector import Collector, Span
@@ -29,13 +29,13 @@ async def test_a_save_and_its_later_processing_are_one_trace_up_to_the_model(
     async with verbose_stack.agent() as agent:
         body = {"content": "The lighthouse is white. The keeper is called Ada."}
         response = await agent.client.post("/v1/memories", json=body, headers=headers)
-        await agent.settled()
+        await agent.wait_until_idle()
     assert response.headers["x-request-id"] == "order-7"
 
     async def arrived() -> bool:
         return {(span.name, span.service) for span in collector.of(trace)} >= HOPS
 
-    await until(arrived)
+    await wait_until(arrived)
     spans = {span.id: span for span in collector.of(trace)}
     [model_call] = [span for span in spans.values() if span.name == "POST chat/completions"]
     assert _path_to_root(model_call, spans)[-1] == SAVE
@@ -62,7 +62,7 @@ async def test_a_batch_of_jobs_from_several_traces_links_to_each_of_them(
             headers = {"traceparent": f"00-{trace}-{token_hex(8)}-01"}
             body = {"content": f"Lamp {trace} is lit.", "enrich": False}
             await agent.client.post("/v1/memories", json=body, headers=headers)
-        await agent.settled()
+        await agent.wait_until_idle()
 
     def embedded() -> set[str]:
         embed_spans = [span for span in collector.spans if span.name == "embed"]
@@ -71,7 +71,7 @@ async def test_a_batch_of_jobs_from_several_traces_links_to_each_of_them(
     async def arrived() -> bool:
         return traces <= embedded()
 
-    await until(arrived)
+    await wait_until(arrived)
 
 
 async def test_worker_logs_are_json_and_name_the_task_and_the_trace(
@@ -83,7 +83,7 @@ async def test_worker_logs_are_json_and_name_the_task_and_the_trace(
         model.chat_replies.append(Status(500))
         body = {"content": "No answer to this one."}
         await agent.client.post("/v1/memories", json=body, headers=headers)
-        await agent.settled()
+        await agent.wait_until_idle()
     lines = (verbose_stack.running.data_dir / "logs" / "workers.log").read_text().splitlines()
     events = [json.loads(line) for line in lines if line.startswith("{")]
     [event] = [

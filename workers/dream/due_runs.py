@@ -19,7 +19,7 @@ from workers.dream import dispatch
 from workers.runtime import drain as job_drain
 from workers.runtime.drain import ClaimCounts
 
-_SCHEDULE = "clock"
+_SCHEDULE = "schedule"
 """The actor of runs that nobody asked for."""
 
 

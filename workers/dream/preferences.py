@@ -95,12 +95,12 @@ def _without_existing(
 
 def _memory_row(count: PreferenceCount) -> dict[str, Any]:
     draft = preferences.to_draft(count)
-    return new_rows.row_from_learned_draft(draft, (count.occurrence.sighting.session_id,))
+    return new_rows.row_from_learned_draft(draft, (count.occurrence.evidence.session_id,))
 
 
 def _occurrence_rows(occurrence: Occurrence) -> list[dict[str, Any]]:
     """Return a row for each turn of an occurrence."""
-    evidence = occurrence.sighting
+    evidence = occurrence.evidence
     common = {
         "key": occurrence.key,
         "level": evidence.level,
@@ -111,7 +111,7 @@ def _occurrence_rows(occurrence: Occurrence) -> list[dict[str, Any]]:
 
 
 def _to_json(occurrence: Occurrence) -> dict[str, Any]:
-    evidence = occurrence.sighting
+    evidence = occurrence.evidence
     return {
         "key": occurrence.key,
         "level": evidence.level,

@@ -47,7 +47,7 @@ async def _load_memories(resources: Resources, tenant: str, record_ids: Sequence
 async def _load_turns(resources: Resources, tenant: str, record_ids: Sequence[str]) -> list[IndexDocument]:
     async with resources.postgres.for_tenant(tenant) as connection:
         rows = await turn_queries.load_rows(connection, tenant, record_ids)
-    return [turn_document.of_row(row) for row in rows]
+    return [turn_document.document_from_row(row) for row in rows]
 
 
 async def _load_working(resources: Resources, tenant: str, record_ids: Sequence[str]) -> list[IndexDocument]:
@@ -61,7 +61,7 @@ async def _load_observations(
     resources: Resources, tenant: str, record_ids: Sequence[str]
 ) -> list[IndexDocument]:
     async with resources.postgres.for_tenant(tenant) as connection:
-        observations = await observation_queries.read(connection, tenant, record_ids)
+        observations = await observation_queries.list_by_ids(connection, tenant, record_ids)
     return [observation_document.document(observation) for observation in observations]
 
 

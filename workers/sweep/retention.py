@@ -30,7 +30,7 @@ async def delete_expired_sessions(resources: Resources, tenant: str) -> int:
     Their points are deleted by write-through or by the index stage.
     """
     async with resources.postgres.for_tenant(tenant) as connection:
-        expired = await session_queries.expired(connection, tenant, _BATCH)
+        expired = await session_queries.lock_expired(connection, tenant, _BATCH)
         session_ids = [session_id for session_id, _ in expired]
         jobs = await delete_rows(connection, tenant, session_ids) if session_ids else []
         namespaces = {namespace for _, namespace in expired}
@@ -61,7 +61,7 @@ async def delete_old_turns(resources: Resources, tenant: str) -> int:
     if days is None:
         return 0
     async with resources.postgres.for_tenant(tenant) as connection:
-        record_ids = await turn_queries.expired(connection, tenant, timedelta(days=days), _BATCH)
+        record_ids = await turn_queries.delete_expired(connection, tenant, timedelta(days=days), _BATCH)
         versions = dict.fromkeys(record_ids, turn_queries.VERSION + 1)
         jobs = (
             await index_jobs.enqueue_index_jobs(connection, tenant, RecordKind.TURN, versions)
@@ -86,8 +86,8 @@ async def delete_old_rows(resources: Resources, tenant: str) -> dict[str, int]:
         deleted = {
             "responses": await idempotency_queries.expire(connection, tenant, response_age),
             "embeddings": await embedding_cache.expire(connection, tenant, embedding_age),
-            "signals": await feedback_queries.expire(connection, tenant, signal_age),
-            "dreams": await dream_queries.expire(connection, tenant, dream_age),
+            "signals": await feedback_queries.delete_expired(connection, tenant, signal_age),
+            "dreams": await dream_queries.delete_old_runs(connection, tenant, dream_age),
             "history": 0,
         }
         if settings.retention_history_days is not None:

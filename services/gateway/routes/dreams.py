@@ -66,7 +66,7 @@ async def list_dreams(
     parameters = {"agent_id": agent_id, "user_id": user_id}
     filters = {name: value for name, value in parameters.items() if value is not None}
     async with resources.postgres.for_tenant(caller.tenant) as connection:
-        rows = await dream_queries.page(
+        rows = await dream_queries.list_runs(
             connection, caller, filters, limit + 1, responses.decode_cursor(cursor)
         )
     return responses.page_response(rows, limit, _to_summary, lambda row: (row.created_at, row.id))
@@ -87,7 +87,7 @@ async def get_diff(resources: ResourcesDep, caller: ReadCaller, run_id: str) -> 
     """Read what a run changed, memory by memory."""
     await _get_visible_run(resources, caller, run_id)
     async with resources.postgres.for_tenant(caller.tenant) as connection:
-        changes = await dream_queries.changes(connection, caller.tenant, run_id)
+        changes = await dream_queries.list_changes(connection, caller.tenant, run_id)
     return JsonResponse({"results": changes, "next_cursor": None})
 
 

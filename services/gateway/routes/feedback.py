@@ -20,7 +20,7 @@ from services.gateway.responses import JsonResponse
 from shared.conversation.feedback import queries as feedback_queries
 from shared.conversation.feedback import report as feedback_report
 from shared.conversation.feedback.feedback_signal import FeedbackSignal, FeedbackSignalDraft, SignalType
-from shared.conversation.feedback.report import DAYS
+from shared.conversation.feedback.report import DEFAULT_DAYS
 from shared.foundation import validation
 
 router = APIRouter(prefix="/v1", tags=["feedback"])
@@ -84,10 +84,10 @@ async def list_signals(  # noqa: PLR0913
     caller: ReadCaller,
     session_id: str | None = None,
     type: SignalType | None = None,  # noqa: A002
-    days: Annotated[int, Query(ge=1, le=3660)] = DAYS,
+    days: Annotated[int, Query(ge=1, le=3660)] = DEFAULT_DAYS,
     agent_id: str | None = None,
     user_id: str | None = None,
-    limit: Limit = feedback_report.LIMIT,
+    limit: Limit = feedback_report.DEFAULT_LIMIT,
     cursor: Cursor = None,
 ) -> JsonResponse:
     """List the feedback signals of the last `days` days, newest first."""

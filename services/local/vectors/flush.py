@@ -48,10 +48,12 @@ async def run_forever(catalog: Catalog, idle_timer: IdleTimer) -> None:
             _LOG.exception("saving or tidying failed")
 
 
-def flush_if_idle(catalog: Catalog, rested: float) -> None:
+def flush_if_idle(catalog: Catalog, idle_seconds: float) -> None:
     """Save and tidy collections if the server has been idle long enough; `rested` is in seconds."""
     for collection in catalog.collections:
-        if collection.unsaved and (rested >= _SAVE_AFTER_SECONDS or collection.unsaved >= MAX_UNSAVED_POINTS):
+        if collection.unsaved and (
+            idle_seconds >= _SAVE_AFTER_SECONDS or collection.unsaved >= MAX_UNSAVED_POINTS
+        ):
             collection.save()
-        if rested >= _TIDY_AFTER_SECONDS:
+        if idle_seconds >= _TIDY_AFTER_SECONDS:
             collection.tidy()

@@ -115,7 +115,7 @@ async def count(connection: AsyncConnection, tenant: str, session_ids: Sequence[
     return int(await connection.scalar(select(func.count()).select_from(feedback_signal).where(*where)) or 0)
 
 
-async def expire(connection: AsyncConnection, tenant: str, age: timedelta) -> int:
+async def delete_expired(connection: AsyncConnection, tenant: str, age: timedelta) -> int:
     """Delete signals older than `age`; return the number of deleted signals."""
     where = (tenant_filter(feedback_signal, tenant), feedback_signal.c.created_at < func.now() - age)
     return (await connection.execute(delete(feedback_signal).where(*where))).rowcount

@@ -16,11 +16,11 @@ from shared.conversation.feedback.feedback_signal import FeedbackSignal, Feedbac
 from shared.conversation.sessions.open import get_session
 from shared.conversation.sessions.session import Session
 from shared.foundation.scope import Caller, Scope
-from shared.platform.idempotency.queries import IdempotencyKey, idempotent
+from shared.platform.idempotency.idempotent import IdempotencyKey, idempotent
 from shared.platform.resources import Resources
 
-DAYS = 7
-LIMIT = 50
+DEFAULT_DAYS = 7
+DEFAULT_LIMIT = 50
 CORRECTION_SUMMARY = "The user corrected the agent."
 _MAX_QUOTED = 200
 
@@ -63,7 +63,7 @@ async def note_corrections(connection: AsyncConnection, session: Session, conten
 
 
 async def recent(
-    connection: AsyncConnection, scope: Scope, *, days: float = DAYS, limit: int = LIMIT
+    connection: AsyncConnection, scope: Scope, *, days: float = DEFAULT_DAYS, limit: int = DEFAULT_LIMIT
 ) -> list[FeedbackSignal]:
     """Return the newest `limit` signals of the last `days` days of exactly this scope, newest first."""
     return await queries.newest(connection, scope, days, limit)

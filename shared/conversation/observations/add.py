@@ -1,16 +1,22 @@
 """Add observations to a session. They are durable and found by keyword at once; embeddings follow later."""
 
+from collections.abc import Sequence
 from typing import Any
 
+from sqlalchemy.ext.asyncio import AsyncConnection
+
 from shared.conversation.observations import index_document, queries
-from shared.conversation.observations.observation import ObservationDraft
+from shared.conversation.observations.observation import Observation, ObservationDraft
 from shared.conversation.sessions import queries as session_queries
 from shared.conversation.sessions.open import get_session
+from shared.conversation.sessions.session import Session
 from shared.foundation.scope import Caller
 from shared.foundation.stages import RecordKind
 from shared.jobs import index_jobs
-from shared.platform.idempotency.queries import IdempotencyKey, idempotent
+from shared.jobs.job import Job
+from shared.platform.idempotency.idempotent import IdempotencyKey, idempotent
 from shared.platform.resources import Resources
+from shared.search.index.points import IndexDocument
 from shared.search.index.writer import WRITE_THROUGH_SECONDS
 
 
@@ -29,17 +35,35 @@ async def add_observation(
         resources.postgres.for_tenant(caller.tenant) as connection,
         idempotent(connection, caller.tenant, key) as request,
     ):
-        if request.stored is not None:
-            return dict(request.stored)
-        idle_after = resources.settings.window_ttl
-        session = await get_session(connection, caller, session_id, idle_after, lock=True)
-        observation = await queries.insert_rows(connection, session, draft)
-        await session_queries.renew_expiry(connection, session)
-        versions = {observation.id: index_document.VERSION}
-        jobs = await index_jobs.enqueue_index_jobs(
-            connection, caller.tenant, RecordKind.OBSERVATION, versions, delay=WRITE_THROUGH_SECONDS
+        if request.stored is None:
+            idle_after = resources.settings.window_ttl
+            session = await get_session(connection, caller, session_id, idle_after, lock=True)
+            observation, jobs = await _insert(connection, session, draft)
+            response = observation.model_dump(mode="json")
+            await request.store(response, record_ids=[session_id], user_id=session.user_id)
+    if request.stored is not None:
+        await resources.index_writer.write_through_unindexed(
+            caller.tenant, RecordKind.OBSERVATION, [request.stored["id"]], _load_documents
         )
-        response = observation.model_dump(mode="json")
-        await request.store(response, record_ids=[session_id], user_id=session.user_id)
+        return dict(request.stored)
     await resources.index_writer.write_through([index_document.document(observation)], jobs)
     return response
+
+
+async def _insert(
+    connection: AsyncConnection, session: Session, draft: ObservationDraft
+) -> tuple[Observation, list[Job]]:
+    observation = await queries.insert_rows(connection, session, draft)
+    await session_queries.renew_expiry(connection, session)
+    versions = {observation.id: index_document.VERSION}
+    jobs = await index_jobs.enqueue_index_jobs(
+        connection, session.tenant, RecordKind.OBSERVATION, versions, delay=WRITE_THROUGH_SECONDS
+    )
+    return observation, jobs
+
+
+async def _load_documents(
+    connection: AsyncConnection, tenant: str, record_ids: Sequence[str]
+) -> list[IndexDocument]:
+    observations = await queries.list_by_ids(connection, tenant, record_ids)
+    return [index_document.document(observation) for observation in observations]

@@ -56,7 +56,7 @@ async def page(
     return [Observation.from_row(row) for row in (await connection.execute(statement)).mappings()]
 
 
-async def read(
+async def list_by_ids(
     connection: AsyncConnection, tenant: str, ids: Sequence[str], *conditions: ColumnElement[bool]
 ) -> list[Observation]:
     """Return the existing observations among `ids` that meet the conditions, in no particular order."""
@@ -101,7 +101,7 @@ async def versions(connection: AsyncConnection, tenant: str, record_ids: Sequenc
     return dict.fromkeys(rows, index_document.VERSION)
 
 
-async def all_versions(connection: AsyncConnection, tenant: str, after: str, limit: int) -> dict[str, int]:
+async def page_versions(connection: AsyncConnection, tenant: str, after: str, limit: int) -> dict[str, int]:
     """Return one page of a tenant's observations, ordered by id, as id → index version."""
     where = (tenant_filter(observation, tenant), observation.c.id > after)
     rows = await connection.scalars(

@@ -77,7 +77,9 @@ async def search(
         return await _search_rows(resources, scope, query, criteria, limit)
     async with resources.postgres.for_tenant(scope.tenant) as connection:
         record_ids = [hit.record_id for hit in index_hits.hits]
-        observations = await queries.read(connection, scope.tenant, record_ids, *criteria.to_sql(scope))
+        observations = await queries.list_by_ids(
+            connection, scope.tenant, record_ids, *criteria.to_sql(scope)
+        )
     by_id = {observation.id: observation for observation in observations}
     candidates = [
         index_document.candidate(by_id[hit.record_id], hit.keyword, hit.cosine)

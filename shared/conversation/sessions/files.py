@@ -98,7 +98,7 @@ _FIXED_FILES: dict[str, Callable[[Session, StateStore], Awaitable[File]]] = {
 
 
 def _render_collection(snapshot: CollectionSnapshot) -> File:
-    info = snapshot.listing
+    info = snapshot.info
     value = collection_codec.encode_collection(snapshot.collection)
     payload = {"type": info.type, "index": info.index, "value": value}
     return _json_file(_collection_file_name(info.label), payload, version_to_time(info.version))

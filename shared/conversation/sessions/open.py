@@ -12,7 +12,7 @@ from shared.foundation import errors, validation
 from shared.foundation.scope import Caller, Scope
 from shared.infra.postgres import seconds
 from shared.platform.agents import queries as agent_queries
-from shared.platform.idempotency.queries import IdempotencyKey, idempotent
+from shared.platform.idempotency.idempotent import IdempotencyKey, idempotent
 from shared.platform.resources import Resources
 
 # The paths of a session's parts follow its id in a URL, and an id may contain slashes. An id with one

@@ -166,7 +166,7 @@ async def remove(connection: AsyncConnection, tenant: str, session_ids: Sequence
     return (await connection.execute(delete(session_table).where(*where))).rowcount
 
 
-async def expired(connection: AsyncConnection, tenant: str, limit: int) -> list[tuple[str, str]]:
+async def lock_expired(connection: AsyncConnection, tenant: str, limit: int) -> list[tuple[str, str]]:
     """Lock expired sessions and return their (id, namespace).
 
     Sessions that another transaction has locked are skipped, so that two sweeps share the work.
@@ -177,7 +177,7 @@ async def expired(connection: AsyncConnection, tenant: str, limit: int) -> list[
     return [(row.id, row.namespace) for row in rows]
 
 
-async def of_user(connection: AsyncConnection, tenant: str, user_id: str) -> list[tuple[str, str]]:
+async def list_of_user(connection: AsyncConnection, tenant: str, user_id: str) -> list[tuple[str, str]]:
     """Return (id, namespace) of every session of a user, for all agents."""
     where = (tenant_filter(session_table, tenant), session_table.c.user_id == user_id)
     statement = select(session_table.c.id, session_table.c.namespace).where(*where)

@@ -21,7 +21,7 @@ from shared.conversation.state.types import Caps, Owner, OwnerKind, TranscriptDr
 from shared.conversation.values import json_codec
 from shared.conversation.values.value import Str
 from shared.foundation.scope import Caller
-from shared.platform.idempotency.queries import IdempotencyKey, idempotent
+from shared.platform.idempotency.idempotent import IdempotencyKey, idempotent
 from shared.platform.resources import Resources
 
 WORKING_MEMORY_KEY = "working_memory"

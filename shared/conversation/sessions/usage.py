@@ -18,7 +18,7 @@ from shared.conversation.sessions.session import Session, totals_to_json
 from shared.foundation import errors
 from shared.foundation.config import Settings
 from shared.foundation.scope import Caller
-from shared.platform.idempotency.queries import IdempotencyKey, idempotent
+from shared.platform.idempotency.idempotent import IdempotencyKey, idempotent
 from shared.platform.resources import Resources
 from shared.platform.spend import budget_updates, prices
 from shared.platform.spend import queries as charge_queries

@@ -74,7 +74,7 @@ async def describe(store: RedisStateStore, name: str) -> dict[str, Any]:
     }
 
 
-async def erase(resources: Resources, tenant: str, user_id: str) -> int:
+async def delete_user_stores(resources: Resources, tenant: str, user_id: str) -> int:
     """Delete every scratch store of a user, for all agents; return the number of stores that had content.
 
     The registry, which contains only digests, expires by itself. Deleting it here would be wrong: a

@@ -152,7 +152,7 @@ def open_redis_store(resources: Resources, owner: Owner, ttl_seconds: float | No
     return RedisStateStore(resources.redis, settings.prefix, owner, caps, ttl_seconds or settings.tmp_ttl)
 
 
-async def drop_of_sessions(resources: Resources, tenant: str, session_ids: Sequence[str]) -> None:
+async def drop_session_stores(resources: Resources, tenant: str, session_ids: Sequence[str]) -> None:
     """Delete the temporary state of deleted sessions. Durable state is deleted together with the sessions.
 
     Raises errors.Unavailable when Redis is unavailable; the state then expires by itself.

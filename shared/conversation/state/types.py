@@ -133,12 +133,12 @@ class CollectionInfo:
 class CollectionSnapshot:
     """A collection at the time it was read. A change takes effect only when it is written back."""
 
-    listing: CollectionInfo
+    info: CollectionInfo
     collection: Collection
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON of API responses."""
-        return self.listing.to_json() | {"value": collection_codec.encode_collection(self.collection)}
+        return self.info.to_json() | {"value": collection_codec.encode_collection(self.collection)}
 
 
 def version_to_time(version: int) -> datetime:

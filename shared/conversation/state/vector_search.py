@@ -33,7 +33,7 @@ async def nearest(store: StateStore, label: str, vector: Sequence[float], limit:
     if snapshot is None:
         raise errors.NotFound(f"collection not found: {label}")
     vec = snapshot.collection
-    if not isinstance(vec, Vec) or not snapshot.listing.index:
+    if not isinstance(vec, Vec) or not snapshot.info.index:
         raise errors.Conflict(f"collection '{label}' is no index: put a vec with \"index\": true")
     _check_vector(vector, vec.dimension)
     if len(vec.data) < _MAX_BYTES_IN_EVENT_LOOP:

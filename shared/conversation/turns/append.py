@@ -15,7 +15,7 @@ from shared.conversation.sessions import usage as session_usage
 from shared.conversation.sessions.open import get_session
 from shared.conversation.sessions.session import Session
 from shared.conversation.turns import index_document, queries, window
-from shared.conversation.turns.turn import Turn, TurnDraft
+from shared.conversation.turns.turn import Turn, TurnDraft, record_id_of
 from shared.foundation import batch_results
 from shared.foundation.batch_results import JsonObject
 from shared.foundation.config import Settings
@@ -24,7 +24,7 @@ from shared.foundation.scope import Caller
 from shared.foundation.stages import RecordKind
 from shared.jobs import dream_schedule, index_jobs
 from shared.jobs.job import Job
-from shared.platform.idempotency.queries import IdempotencyKey, idempotent
+from shared.platform.idempotency.idempotent import IdempotencyKey, idempotent
 from shared.platform.resources import Resources
 from shared.platform.spend.charge import ReportedUsage, turn_usage_id
 from shared.search.index.writer import WRITE_THROUGH_SECONDS
@@ -48,19 +48,31 @@ async def append(
         resources.postgres.for_tenant(caller.tenant) as connection,
         idempotent(connection, caller.tenant, key) as request,
     ):
-        if request.stored is not None:
-            return list(request.stored)
-        idle_after = resources.settings.window_ttl
-        session = await get_session(connection, caller, session_id, idle_after, lock=True)
-        turns, jobs = await insert_turns(connection, session, drafts)
-        await notify_dreams(connection, resources.settings, session, turns)
-        await session_usage.record_usage(
-            connection, resources.settings, session, _reported_usages(turns, drafts)
-        )
-        response = batch_results.merge_results([{"seq": turn.seq} for turn in turns], rejected or {})
-        await request.store(response, record_ids=[session_id], user_id=session.user_id)
+        if request.stored is None:
+            idle_after = resources.settings.window_ttl
+            session = await get_session(connection, caller, session_id, idle_after, lock=True)
+            turns, jobs = await insert_turns(connection, session, drafts)
+            await notify_dreams(connection, resources.settings, session, turns)
+            usages = _reported_usages(turns, drafts)
+            await session_usage.record_usage(connection, resources.settings, session, usages)
+            response = batch_results.merge_results([{"seq": turn.seq} for turn in turns], rejected or {})
+            await request.store(response, record_ids=[session_id], user_id=session.user_id)
+    if request.stored is not None:
+        stored: list[JsonObject] = list(request.stored)
+        await index_stored(resources, caller.tenant, session_id, stored)
+        return stored
     await cache_and_index(resources, session, turns, jobs)
     return response
+
+
+async def index_stored(
+    resources: Resources, tenant: str, session_id: str, responses: Sequence[JsonObject]
+) -> None:
+    """Index the turns that the first try of a repeated request left unindexed. Call it outside a transaction."""
+    record_ids = [record_id_of(session_id, response["seq"]) for response in responses if "seq" in response]
+    await resources.index_writer.write_through_unindexed(
+        tenant, RecordKind.TURN, record_ids, index_document.load_documents
+    )
 
 
 def _reported_usages(turns: Sequence[Turn], drafts: Sequence[TurnDraft]) -> list[ReportedUsage]:

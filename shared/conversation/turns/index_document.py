@@ -1,8 +1,11 @@
 """Turns as index documents and ranking candidates."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from shared.conversation.turns import queries
 from shared.conversation.turns.queries import VERSION
 from shared.conversation.turns.turn import Turn
 from shared.foundation.scope import Scope
@@ -27,9 +30,16 @@ def document(scope: Scope, turn: Turn) -> IndexDocument:
     return IndexDocument(scope.tenant, kind, turn.record_id, VERSION, keyword_text, embedding_text, filters)
 
 
-def of_row(row: Mapping[str, Any]) -> IndexDocument:
+def document_from_row(row: Mapping[str, Any]) -> IndexDocument:
     """Return the index document of a row of `turn`."""
     return document(Scope(row["tenant"], row["agent_id"], row["user_id"]), Turn.model_validate({**row}))
+
+
+async def load_documents(
+    connection: AsyncConnection, tenant: str, record_ids: Sequence[str]
+) -> list[IndexDocument]:
+    """Return the index documents of a tenant's turns, by record id."""
+    return [document_from_row(row) for row in await queries.load_rows(connection, tenant, record_ids)]
 
 
 def candidate(turn: Turn, keyword: float | None = None, cosine: float | None = None) -> Candidate:

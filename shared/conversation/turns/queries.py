@@ -196,7 +196,7 @@ async def page_keys(
     return [(row.session_id, row.seq) for row in await connection.execute(ordered)]
 
 
-async def expired(connection: AsyncConnection, tenant: str, age: timedelta, limit: int) -> list[str]:
+async def delete_expired(connection: AsyncConnection, tenant: str, age: timedelta, limit: int) -> list[str]:
     """Delete turns received longer ago than `age`; return their record ids."""
     old_turns = (
         select(turn.c.session_id, turn.c.seq)

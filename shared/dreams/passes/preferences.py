@@ -67,7 +67,7 @@ class Occurrence:
     content: str
     category: str
     tags: tuple[str, ...]
-    sighting: Evidence
+    evidence: Evidence
     quote: str | None = None
 
 
@@ -106,7 +106,7 @@ def _parse_occurrence(item: Mapping[str, Any]) -> Occurrence | None:
         content=content,
         category=labels.category_below(PREFERENCES, item.get("category"), f"{PREFERENCES}/{INFERRED}"),
         tags=labels.sanitize_tags(to_list(item.get("tags")), INFERRED),
-        sighting=evidence,
+        evidence=evidence,
         quote=_storable_text(item.get("quote"), _MAX_QUOTE_LENGTH),
     )
 
@@ -147,10 +147,10 @@ def with_read_turns(
     """
     confirmed: list[Occurrence] = []
     for occurrence in occurrences:
-        evidence = occurrence.sighting
+        evidence = occurrence.evidence
         seqs = frozenset(seq for seq in evidence.seqs if (evidence.session_id, seq) in read_turns)
         if seqs:
-            confirmed.append(replace(occurrence, sighting=replace(evidence, seqs=seqs)))
+            confirmed.append(replace(occurrence, evidence=replace(evidence, seqs=seqs)))
     return confirmed
 
 
@@ -175,8 +175,8 @@ def newly_due(
 def _count_key(key: str, before: Sequence[Evidence], new: Sequence[Occurrence]) -> PreferenceCount:
     return PreferenceCount(
         key=key,
-        evidence=_join_overlapping([*before, *(occurrence.sighting for occurrence in new)]),
-        occurrence=max(reversed(new), key=lambda occurrence: occurrence.sighting.level.weight),
+        evidence=_join_overlapping([*before, *(occurrence.evidence for occurrence in new)]),
+        occurrence=max(reversed(new), key=lambda occurrence: occurrence.evidence.level.weight),
         was_due=_total_weight(_join_overlapping(before)) >= THRESHOLD,
     )
 
@@ -200,7 +200,7 @@ def _join_overlapping(evidence: Iterable[Evidence]) -> tuple[Evidence, ...]:
 
 def to_draft(count: PreferenceCount) -> MemoryDraft:
     """Return the memory of a preference that is due, marked if acting on it needs the user's permission."""
-    occurrence, evidence = count.occurrence, count.occurrence.sighting
+    occurrence, evidence = count.occurrence, count.occurrence.evidence
     key_words = count.key.replace("-", " ")
     all_text = "\n".join(
         [occurrence.content, occurrence.quote or "", occurrence.category, *occurrence.tags, key_words]

@@ -54,7 +54,7 @@ async def get(connection: AsyncConnection, tenant: str, run_id: str, *, lock: bo
     return Run.from_row(row, list(passes.mappings()))
 
 
-async def page(
+async def list_runs(
     connection: AsyncConnection,
     caller: Caller,
     filters: dict[str, str],
@@ -134,7 +134,7 @@ async def insert_changes(connection: AsyncConnection, rows: Sequence[Mapping[str
         await connection.execute(insert(dream_change), [dict(row) for row in rows])
 
 
-async def changes(connection: AsyncConnection, tenant: str, run_id: str) -> list[dict[str, Any]]:
+async def list_changes(connection: AsyncConnection, tenant: str, run_id: str) -> list[dict[str, Any]]:
     """Return the diff of a run, in the order in which the changes were made."""
     names = ("pass", "action", "entry_id", "version", "reason", "previous_state", "successors")
     where = (tenant_filter(dream_change, tenant), dream_change.c.run_id == run_id)
@@ -144,7 +144,7 @@ async def changes(connection: AsyncConnection, tenant: str, run_id: str) -> list
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
-async def expire(connection: AsyncConnection, tenant: str, age: timedelta) -> int:
+async def delete_old_runs(connection: AsyncConnection, tenant: str, age: timedelta) -> int:
     """Delete runs that have ended and were created longer ago than `age`. Return how many."""
     is_old = (dream_run.c.state != RunState.RUNNING, dream_run.c.created_at < func.now() - age)
     return (

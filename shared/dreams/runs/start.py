@@ -13,7 +13,7 @@ from shared.foundation.config import Settings
 from shared.foundation.scope import Scope
 from shared.foundation.stages import DreamPass, RecordKind
 from shared.jobs import queries as job_queries
-from shared.platform.idempotency.queries import IdempotencyKey, idempotent
+from shared.platform.idempotency.idempotent import IdempotencyKey, idempotent
 from shared.platform.resources import Resources
 
 

@@ -34,7 +34,7 @@ async def undo(resources: Resources, caller: Caller, run_id: str) -> dict[str, A
         run = _require_undoable(
             caller, await queries.get(connection, caller.tenant, run_id, lock=True), run_id
         )
-        changes = await queries.changes(connection, caller.tenant, run_id)
+        changes = await queries.list_changes(connection, caller.tenant, run_id)
         removed_ids, kept_creations, jobs = await _remove_created(connection, caller, changes)
         kept_ids = {kept["entry_id"] for kept in kept_creations}
         restored, kept_archived = await _restore_archived(connection, caller, changes, kept_ids)

@@ -29,8 +29,8 @@ class RejectionCode(StrEnum):
     TOO_MANY_LABELS = "too_many_labels"  # tags or metadata of the sources don't fit in one memory
     LOSES_SPECIFICS = "loses_specifics"  # a name, number, date, quotation, … of a source is lost
     LOSES_GIST = "loses_gist"  # nearly all words of a source are lost
-    CHANGES_NEGATION = "reverses"  # a negation was added or lost
-    ADDS_SPECIFICS = "invents"  # a name or number is in no source
+    CHANGES_NEGATION = "changes_negation"  # a negation was added or lost
+    ADDS_SPECIFICS = "adds_specifics"  # a name or number is in no source
     MALFORMED = "malformed"  # an anti-pattern that lost its form, or an item of no usable form
     NEEDS_REPLACEMENT = "needs_replacement"  # may only be archived with a successor
     PROTECTED = "protected"  # too important to be archived without a successor

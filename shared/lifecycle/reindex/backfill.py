@@ -31,7 +31,7 @@ _TABLES = {
 PageVersions = Callable[[AsyncConnection, str, str, int], Awaitable[dict[str, int]]]
 _READ_PAGE: dict[RecordKind, PageVersions] = {
     RecordKind.MEMORY: maintenance_queries.all_versions,
-    RecordKind.OBSERVATION: observation_queries.all_versions,
+    RecordKind.OBSERVATION: observation_queries.page_versions,
 }
 
 

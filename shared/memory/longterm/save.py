@@ -17,7 +17,7 @@ from shared.jobs.job import Job
 from shared.memory.longterm import history, index_document, new_rows, queries, tombstones
 from shared.memory.longterm.fingerprint import fingerprint
 from shared.memory.longterm.memory import Memory, MemoryDraft
-from shared.platform.idempotency.queries import IdempotencyKey, idempotent
+from shared.platform.idempotency.idempotent import IdempotencyKey, idempotent
 from shared.platform.resources import Resources
 from shared.search.index.points import IndexDocument
 from shared.search.index.writer import WRITE_THROUGH_SECONDS

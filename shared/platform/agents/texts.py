@@ -10,7 +10,7 @@ from shared.platform.agents import queries
 from shared.platform.agents.agent import AgentText, TextDraft
 from shared.platform.agents.profile import agent_scope
 from shared.platform.idempotency import queries as idempotency_queries
-from shared.platform.idempotency.queries import IdempotencyKey, idempotent
+from shared.platform.idempotency.idempotent import IdempotencyKey, idempotent
 from shared.platform.resources import Resources
 
 

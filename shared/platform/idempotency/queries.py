@@ -1,113 +1,35 @@
-"""Do a request once: its response is stored in the transaction that did the work.
+"""Every statement on stored responses. The protocol is in `idempotent`."""
 
-    async with postgres.for_tenant(tenant) as connection, idempotent(connection, tenant, key) as request:
-        if request.stored is not None:
-            return request.stored
-        …
-        await request.store(response)
-
-A request that is repeated with its key gets the stored response, and no work is done for it. What the
-first request did not finish after its commit (write-through, wake-ups) is a due job anyway.
-
-There is no state "running" that could get stuck. While the first request runs, it holds an advisory
-lock that ends with its transaction; a second request that meets the lock gets errors.Busy.
-"""
-
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import delete, func, insert, select, update
+from sqlalchemy import RowMapping, delete, func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from shared.foundation import errors
 from shared.infra.postgres import advisory_lock_key, tenant_filter
 from shared.platform.idempotency.table import idempotent_response
 
 
-@dataclass(frozen=True, slots=True)
-class IdempotencyKey:
-    """The identity of a request: its route, the caller's own key, and a digest of the body."""
-
-    route: str
-    key: str
-    digest: bytes
+async def try_lock(connection: AsyncConnection, tenant: str, route: str, key: str) -> bool:
+    """Lock a request until the transaction ends, and return whether nobody else had locked it."""
+    lock = func.pg_try_advisory_xact_lock(advisory_lock_key(tenant, route, key))
+    return bool(await connection.scalar(select(lock)))
 
 
-class IdempotentRequest:
-    """A request within the transaction that does its work.
-
-    `stored` is the response of an earlier request with the same key, or None if there was none.
-    """
-
-    def __init__(
-        self, connection: AsyncConnection, tenant: str, key: IdempotencyKey | None, stored: Any | None
-    ) -> None:
-        self.stored = stored
-        self.has_response = stored is not None
-        self._connection = connection
-        self._tenant = tenant
-        self._key = key
-
-    async def store(self, body: Any, *, record_ids: Sequence[str] = (), user_id: str | None = None) -> None:
-        """Store the response.
-
-        It is erased together with any of the records, whose text it repeats, and with the user.
-        Raise RuntimeError if the request has a response already.
-        """
-        if self.has_response:
-            raise RuntimeError("this request has a response already")
-        self.has_response = True
-        if self._key is None:
-            return
-        row_key = {"tenant": self._tenant, "route": self._key.route, "key": self._key.key}
-        response = {"body": body, "record_ids": list(record_ids), "user_id": user_id}
-        values = row_key | response | {"request_digest": self._key.digest}
-        await self._connection.execute(insert(idempotent_response).values(values))
-
-
-@asynccontextmanager
-async def idempotent(
-    connection: AsyncConnection, tenant: str, key: IdempotencyKey | None
-) -> AsyncIterator[IdempotentRequest]:
-    """Run a block for a request once.
-
-    The block must end with a response, stored before or within it, or with an exception; otherwise
-    RuntimeError is raised. A request without a key is always executed. It must store its response all
-    the same, so that a route that forgets to is noticed without a key, too.
-    """
-    request = IdempotentRequest(connection, tenant, key, await find_stored(connection, tenant, key))
-    yield request
-    if not request.has_response:
-        raise RuntimeError("an idempotent request ended without a response")
-
-
-async def find_stored(connection: AsyncConnection, tenant: str, key: IdempotencyKey | None) -> Any | None:
-    """Return the stored response to this request, or None if the request must be executed now.
-
-    Raise errors.Busy while another request with the key runs. Raise errors.Conflict when the key was
-    used with another body, or when the response has been erased.
-    """
-    if key is None:
-        return None
-    lock_key = advisory_lock_key(tenant, key.route, key.key)
-    if not await connection.scalar(select(func.pg_try_advisory_xact_lock(lock_key))):
-        raise errors.Busy("a request with this Idempotency-Key is still running")
+async def find(connection: AsyncConnection, tenant: str, route: str, key: str) -> RowMapping | None:
+    """Return the stored response to a request, or None if there is none."""
     where = (
         tenant_filter(idempotent_response, tenant),
-        idempotent_response.c.route == key.route,
-        idempotent_response.c.key == key.key,
+        idempotent_response.c.route == route,
+        idempotent_response.c.key == key,
     )
-    row = (await connection.execute(select(idempotent_response).where(*where))).mappings().one_or_none()
-    if row is None:
-        return None
-    if row["request_digest"] != key.digest:
-        raise errors.Conflict("this Idempotency-Key was used with another body")
-    if row["body"] is None:
-        raise errors.Conflict("what this request stored has been erased since")
-    return row["body"]
+    return (await connection.execute(select(idempotent_response).where(*where))).mappings().one_or_none()
+
+
+async def add(connection: AsyncConnection, values: Mapping[str, Any]) -> None:
+    """Store a response."""
+    await connection.execute(insert(idempotent_response).values(dict(values)))
 
 
 async def erase_responses(connection: AsyncConnection, tenant: str, record_ids: Sequence[str]) -> None:

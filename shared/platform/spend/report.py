@@ -49,7 +49,7 @@ Row = dict[str, Any]
 class Criteria:
     """Which charges count: `wanted` maps columns to values; `since` is inclusive, `until` exclusive."""
 
-    wanted: Mapping[str, str]
+    filters: Mapping[str, str]
     since: datetime | None = None
     until: datetime | None = None
 
@@ -72,7 +72,7 @@ async def report(
     """Return sums by group, the most expensive first. A bound key sees only the charges it is bound to."""
     columns = [GROUPS[name] for name in groups]
     conditions = [tenant_filter(charge, caller.tenant), charge.c.state != ChargeState.RESERVED]
-    filters = {**criteria.wanted, **caller.binding_filter}
+    filters = {**criteria.filters, **caller.binding_filter}
     conditions += [charge.c[name] == value for name, value in filters.items()]
     if criteria.since is not None:
         conditions.append(charge.c.created_at >= criteria.since)

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from shared.foundation import config
-from tests.conftest import Gateway, serving
+from tests.conftest import Gateway, running_gateway
 from tests.journey.agent import Agent
 
 PROFILE = "/v1/agents/support"
@@ -14,7 +14,7 @@ PROFILE = "/v1/agents/support"
 @pytest.fixture
 async def small_gateway(make_settings: Callable[..., config.Settings], tenant: str) -> AsyncIterator[Gateway]:
     """Start a gateway with a small limit on agents' keys."""
-    async with serving(make_settings(agent_max_keys=5, session_max_keys=3), tenant) as gateway:
+    async with running_gateway(make_settings(agent_max_keys=5, session_max_keys=3), tenant) as gateway:
         yield gateway
 
 

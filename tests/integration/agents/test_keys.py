@@ -13,24 +13,24 @@ KEYS = f"{PROFILE}/kv"
 
 
 async def list_keys(agent: Agent) -> list[str]:
-    return [result["key"] for result in (await agent.ask("GET", KEYS))["results"]]
+    return [result["key"] for result in (await agent.request("GET", KEYS))["results"]]
 
 
 async def test_a_key_is_written_read_listed_and_deleted(agent: Agent) -> None:
-    entry = await agent.ask("PUT", f"{KEYS}/plan", json={"value": {"type": "float", "value": "NaN"}})
+    entry = await agent.request("PUT", f"{KEYS}/plan", json={"value": {"type": "float", "value": "NaN"}})
     assert (entry["key"], entry["type"]) == ("plan", "float")
-    assert await agent.ask("GET", f"{KEYS}/plan") == entry
-    assert (await agent.ask("GET", KEYS))["results"] == [entry]
-    assert await agent.ask("DELETE", f"{KEYS}/plan") == {"key": "plan", "deleted": True}
-    assert await agent.ask("DELETE", f"{KEYS}/plan") == {"key": "plan", "deleted": False}
-    await agent.ask("GET", f"{KEYS}/plan", status=HTTPStatus.NOT_FOUND)
+    assert await agent.request("GET", f"{KEYS}/plan") == entry
+    assert (await agent.request("GET", KEYS))["results"] == [entry]
+    assert await agent.request("DELETE", f"{KEYS}/plan") == {"key": "plan", "deleted": True}
+    assert await agent.request("DELETE", f"{KEYS}/plan") == {"key": "plan", "deleted": False}
+    await agent.request("GET", f"{KEYS}/plan", status=HTTPStatus.NOT_FOUND)
 
 
 async def test_over_the_agents_own_limit_the_keys_written_least_recently_are_deleted(agent: Agent) -> None:
     for n in range(5):
-        await agent.ask("PUT", f"{KEYS}/k{n}", json={"value": n})
-    await agent.ask("PUT", f"{KEYS}/k0", json={"value": "again"})
-    await agent.ask("PUT", f"{KEYS}/k5", json={"value": 5})
+        await agent.request("PUT", f"{KEYS}/k{n}", json={"value": n})
+    await agent.request("PUT", f"{KEYS}/k0", json={"value": "again"})
+    await agent.request("PUT", f"{KEYS}/k5", json={"value": 5})
     assert await list_keys(agent) == ["k2", "k3", "k4", "k0", "k5"]
 
 
@@ -41,13 +41,13 @@ async def test_an_agent_keeps_five_hundred_keys_by_default(gateway: Gateway) -> 
 async def test_an_agents_keys_are_its_own_and_outlive_its_sessions(
     small_gateway: Gateway, agent: Agent
 ) -> None:
-    await agent.ask("PUT", PROFILE, json={"store_types": ["tmp"]})
+    await agent.request("PUT", PROFILE, json={"store_types": ["tmp"]})
     session = await agent.session(id="support", agent_id="support")
-    await agent.ask("PUT", f"{KEYS}/k", json={"value": "the agent's"})
-    await agent.ask("GET", f"/v1/sessions/{session}/kv/k", status=HTTPStatus.NOT_FOUND)
-    await agent.ask("GET", "/v1/agents/other/kv/k", status=HTTPStatus.NOT_FOUND)
-    await agent.ask("DELETE", f"/v1/sessions/{session}")
-    assert (await agent.ask("GET", f"{KEYS}/k"))["value"] == "the agent's"
+    await agent.request("PUT", f"{KEYS}/k", json={"value": "the agent's"})
+    await agent.request("GET", f"/v1/sessions/{session}/kv/k", status=HTTPStatus.NOT_FOUND)
+    await agent.request("GET", "/v1/agents/other/kv/k", status=HTTPStatus.NOT_FOUND)
+    await agent.request("DELETE", f"/v1/sessions/{session}")
+    assert (await agent.request("GET", f"{KEYS}/k"))["value"] == "the agent's"
     async with small_gateway.resources.postgres.for_tenant(small_gateway.tenant) as connection:
         rows = await connection.execute(text("SELECT owner_kind, owner_id, key FROM state_key"))
         assert [tuple(row) for row in rows] == [("agent", "support", "k")]
@@ -59,5 +59,5 @@ async def test_a_key_or_value_that_breaks_a_rule_is_refused_and_not_stored(agent
         ("k", {"type": "colour"}, "value"),
         ("k", 2**63, "value"),
     ):
-        assert problem.names(await agent.client.put(f"{KEYS}/{key}", json={"value": value}), field)
+        assert problem.names_violation(await agent.client.put(f"{KEYS}/{key}", json={"value": value}), field)
     assert await list_keys(agent) == []

@@ -17,30 +17,30 @@ PROOF = {"public_key": "ssh-ed25519 AAAA", "document": "I am the support agent."
 
 
 async def test_a_profile_has_the_identity_of_its_public_key_and_document(agent: Agent) -> None:
-    profile = await agent.ask("PUT", PROFILE, json=PROOF)
+    profile = await agent.request("PUT", PROFILE, json=PROOF)
     assert profile.items() >= (PROOF | {"id": "support", "store_types": None}).items()
     assert profile["identity"] == identity_of(PROOF["public_key"], PROOF["document"])
-    assert await agent.ask("GET", PROFILE) == profile
+    assert await agent.request("GET", PROFILE) == profile
 
 
 async def test_the_same_key_and_document_give_the_same_identity_to_every_agent_and_tenant(
     small_gateway: Gateway, agent: Agent
 ) -> None:
-    profile = await agent.ask("PUT", PROFILE, json=PROOF)
-    assert (await agent.ask("PUT", PROFILE, json=PROOF))["identity"] == profile["identity"]
-    other_agent = await agent.ask("PUT", "/v1/agents/sales", json=PROOF)
-    async with await small_gateway.another(f"{small_gateway.tenant}-x") as client:
+    profile = await agent.request("PUT", PROFILE, json=PROOF)
+    assert (await agent.request("PUT", PROFILE, json=PROOF))["identity"] == profile["identity"]
+    other_agent = await agent.request("PUT", "/v1/agents/sales", json=PROOF)
+    async with await small_gateway.new_client(f"{small_gateway.tenant}-x") as client:
         other_tenant = (await client.put(PROFILE, json=PROOF)).json()
     assert profile["identity"] == other_agent["identity"] == other_tenant["identity"]
 
 
 @pytest.mark.parametrize("changes", [{"public_key": "another"}, {"document": "another"}])
 async def test_an_identity_once_set_cannot_be_changed(agent: Agent, changes: dict[str, str]) -> None:
-    profile = await agent.ask("PUT", PROFILE, json=PROOF)
-    problem_details = await agent.ask("PUT", PROFILE, json=PROOF | changes, status=HTTPStatus.CONFLICT)
+    profile = await agent.request("PUT", PROFILE, json=PROOF)
+    problem_details = await agent.request("PUT", PROFILE, json=PROOF | changes, status=HTTPStatus.CONFLICT)
     assert "identity" in problem_details["detail"]
-    assert await agent.ask("GET", PROFILE) == profile
-    assert (await agent.ask("PUT", PROFILE, json={}))["identity"] == profile["identity"]
+    assert await agent.request("GET", PROFILE) == profile
+    assert (await agent.request("PUT", PROFILE, json={}))["identity"] == profile["identity"]
 
 
 async def test_of_many_identities_set_at_once_exactly_one_is_stored(agent: Agent) -> None:
@@ -48,69 +48,69 @@ async def test_of_many_identities_set_at_once_exactly_one_is_stored(agent: Agent
     responses = await asyncio.gather(*(agent.client.put(PROFILE, json=proof) for proof in proofs))
     assert sorted(response.status_code for response in responses) == [200] + [409] * 9
     (profile,) = [response.json() for response in responses if response.is_success]
-    assert await agent.ask("GET", PROFILE) == profile
+    assert await agent.request("GET", PROFILE) == profile
 
 
 async def test_a_profile_exists_from_the_first_write_of_any_kind(agent: Agent) -> None:
-    await agent.ask("GET", PROFILE, status=HTTPStatus.NOT_FOUND)
-    assert (await agent.ask("GET", f"{PROFILE}/kv"))["results"] == []
-    await agent.ask("GET", PROFILE, status=HTTPStatus.NOT_FOUND)
-    await agent.ask("PUT", f"{PROFILE}/kv/a", json={"value": 1})
-    await agent.ask("POST", "/v1/agents/b/texts", json={"content": "x"}, status=HTTPStatus.CREATED)
-    await agent.ask("PUT", "/v1/agents/c/files/x", content=b"x")
+    await agent.request("GET", PROFILE, status=HTTPStatus.NOT_FOUND)
+    assert (await agent.request("GET", f"{PROFILE}/kv"))["results"] == []
+    await agent.request("GET", PROFILE, status=HTTPStatus.NOT_FOUND)
+    await agent.request("PUT", f"{PROFILE}/kv/a", json={"value": 1})
+    await agent.request("POST", "/v1/agents/b/texts", json={"content": "x"}, status=HTTPStatus.CREATED)
+    await agent.request("PUT", "/v1/agents/c/files/x", content=b"x")
     for name in ("support", "b", "c"):
-        profile = await agent.ask("GET", f"/v1/agents/{name}")
+        profile = await agent.request("GET", f"/v1/agents/{name}")
         assert (profile["id"], profile["identity"]) == (name, None)
 
 
 async def test_an_agent_has_many_sessions_and_neither_they_nor_subagents_have_an_identity(
     agent: Agent,
 ) -> None:
-    profile = await agent.ask("PUT", PROFILE, json=PROOF)
+    profile = await agent.request("PUT", PROFILE, json=PROOF)
     kinds = ("session", "session", "patrol", "subagent")
     session_ids = [await agent.session(agent_id="support", kind=kind) for kind in kinds]
-    sessions = (await agent.ask("GET", "/v1/sessions", params={"agent_id": "support"}))["results"]
+    sessions = (await agent.request("GET", "/v1/sessions", params={"agent_id": "support"}))["results"]
     assert {session["id"] for session in sessions} == set(session_ids)
     for session in sessions:
         assert session["agent_id"] == "support"
         assert "identity" not in session
         assert profile["identity"] not in json.dumps(session)
-    assert (await agent.ask("GET", PROFILE))["identity"] == profile["identity"]
+    assert (await agent.request("GET", PROFILE))["identity"] == profile["identity"]
 
 
 async def test_sessions_that_name_no_store_types_have_those_of_their_agent(agent: Agent) -> None:
-    await agent.ask("PUT", PROFILE, json={"store_types": ["tmp", "basic_session", "tmp"]})
+    await agent.request("PUT", PROFILE, json={"store_types": ["tmp", "basic_session", "tmp"]})
 
     async def stores(**body: Any) -> list[str]:
-        session = await agent.ask("POST", "/v1/sessions", json=body, status=HTTPStatus.CREATED)
+        session = await agent.request("POST", "/v1/sessions", json=body, status=HTTPStatus.CREATED)
         return list(session["store_types"])
 
     assert await stores(agent_id="support") == ["tmp", "basic_session"]
     assert await stores(agent_id="support", store_types=["basic_session"]) == ["basic_session"]
     assert await stores(agent_id="support", store_types=[]) == ["tmp"]
     assert await stores(agent_id="another") == ["basic_session"]
-    assert (await agent.ask("PUT", PROFILE, json=PROOF))["store_types"] == ["tmp", "basic_session"]
-    assert (await agent.ask("PUT", PROFILE, json={"store_types": []}))["store_types"] == ["tmp"]
+    assert (await agent.request("PUT", PROFILE, json=PROOF))["store_types"] == ["tmp", "basic_session"]
+    assert (await agent.request("PUT", PROFILE, json={"store_types": []}))["store_types"] == ["tmp"]
     assert await stores(agent_id="support") == ["tmp"]
-    assert (await agent.ask("PUT", PROFILE, json={"store_types": None}))["store_types"] is None
+    assert (await agent.request("PUT", PROFILE, json={"store_types": None}))["store_types"] is None
     assert await stores(agent_id="support") == ["basic_session"]
 
 
 async def test_a_session_opened_again_is_the_same_though_the_default_has_changed_since(agent: Agent) -> None:
     body = {"id": "s", "agent_id": "support"}
-    await agent.ask("PUT", PROFILE, json={"store_types": ["tmp"]})
-    first = await agent.ask("POST", "/v1/sessions", json=body, status=HTTPStatus.CREATED)
-    await agent.ask("PUT", PROFILE, json={"store_types": ["basic_session"]})
-    assert await agent.ask("POST", "/v1/sessions", json=body, status=HTTPStatus.CREATED) == first
+    await agent.request("PUT", PROFILE, json={"store_types": ["tmp"]})
+    first = await agent.request("POST", "/v1/sessions", json=body, status=HTTPStatus.CREATED)
+    await agent.request("PUT", PROFILE, json={"store_types": ["basic_session"]})
+    assert await agent.request("POST", "/v1/sessions", json=body, status=HTTPStatus.CREATED) == first
     other_body = body | {"store_types": ["basic_session"]}
-    await agent.ask("POST", "/v1/sessions", json=other_body, status=HTTPStatus.CONFLICT)
+    await agent.request("POST", "/v1/sessions", json=other_body, status=HTTPStatus.CONFLICT)
 
 
 @pytest.mark.parametrize("bindings", [{"agent_id": "sales"}, {"user_id": "ada"}])
 async def test_a_key_bound_to_another_agent_or_to_a_user_cannot_use_a_profile(
     small_gateway: Gateway, agent: Agent, bindings: dict[str, str]
 ) -> None:
-    await agent.ask("PUT", PROFILE, json=PROOF)
+    await agent.request("PUT", PROFILE, json=PROOF)
     requests: list[tuple[str, str, dict[str, Any]]] = [
         ("GET", "", {}),
         ("PUT", "", {"json": {}}),
@@ -122,7 +122,7 @@ async def test_a_key_bound_to_another_agent_or_to_a_user_cannot_use_a_profile(
         ("PUT", "/files/f", {"content": b"x"}),
         ("GET", "/files", {}),
     ]
-    async with await small_gateway.another(**bindings) as client:
+    async with await small_gateway.new_client(**bindings) as client:
         for method, path, arguments in requests:
             response = await client.request(method, f"{PROFILE}{path}", **arguments)
             assert response.status_code == HTTPStatus.FORBIDDEN, f"{method} {path}"
@@ -130,7 +130,7 @@ async def test_a_key_bound_to_another_agent_or_to_a_user_cannot_use_a_profile(
 
 
 async def test_a_key_bound_to_the_agent_can_use_its_profile(small_gateway: Gateway) -> None:
-    async with await small_gateway.another(agent_id="support", rights=["read", "write"]) as client:
+    async with await small_gateway.new_client(agent_id="support", rights=["read", "write"]) as client:
         assert (await client.put(PROFILE, json=PROOF)).is_success
         assert (await client.get(PROFILE)).json()["document"] == PROOF["document"]
 
@@ -138,12 +138,12 @@ async def test_a_key_bound_to_the_agent_can_use_its_profile(small_gateway: Gatew
 async def test_agent_ids_keys_and_file_names_may_have_slashes_and_signs(agent: Agent) -> None:
     for name in ("team/a", "ada@example.org", "kv", "kv/team"):
         path = f"/v1/agents/{name}"
-        assert (await agent.ask("PUT", path, json=PROOF))["id"] == name
-        await agent.ask("PUT", f"{path}/kv/x/kv/files/y", json={"value": name})
-        assert (await agent.ask("GET", f"{path}/kv/x/kv/files/y"))["value"] == name
-        await agent.ask("PUT", f"{path}/files/kv/b.txt", content=name.encode())
+        assert (await agent.request("PUT", path, json=PROOF))["id"] == name
+        await agent.request("PUT", f"{path}/kv/x/kv/files/y", json={"value": name})
+        assert (await agent.request("GET", f"{path}/kv/x/kv/files/y"))["value"] == name
+        await agent.request("PUT", f"{path}/files/kv/b.txt", content=name.encode())
         assert (await agent.client.get(f"{path}/files/kv/b.txt")).text == name
-        assert (await agent.ask("GET", path))["id"] == name
+        assert (await agent.request("GET", path))["id"] == name
 
 
 @pytest.mark.parametrize(
@@ -165,10 +165,10 @@ async def test_agent_ids_keys_and_file_names_may_have_slashes_and_signs(agent: A
 async def test_an_invalid_profile_is_refused_and_not_created(
     agent: Agent, field: str, rule: str, body: dict[str, Any]
 ) -> None:
-    assert problem.names(await agent.client.put(PROFILE, json=body), field, rule)
-    await agent.ask("GET", PROFILE, status=HTTPStatus.NOT_FOUND)
+    assert problem.names_violation(await agent.client.put(PROFILE, json=body), field, rule)
+    await agent.request("GET", PROFILE, status=HTTPStatus.NOT_FOUND)
 
 
 @pytest.mark.parametrize("name", ["%20", "a%E2%80%A8b", "x" * 129])
 async def test_an_agents_id_that_breaks_a_rule_is_refused(agent: Agent, name: str) -> None:
-    assert problem.names(await agent.client.put(f"/v1/agents/{name}", json={}), "agent_id")
+    assert problem.names_violation(await agent.client.put(f"/v1/agents/{name}", json={}), "agent_id")

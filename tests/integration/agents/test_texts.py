@@ -15,21 +15,21 @@ TEXTS = f"{PROFILE}/texts"
 
 async def push(agent: Agent, content: str, **more: Any) -> Json:
     body = {"content": content, **more}
-    return dict(await agent.ask("POST", TEXTS, json=body, status=HTTPStatus.CREATED))
+    return dict(await agent.request("POST", TEXTS, json=body, status=HTTPStatus.CREATED))
 
 
 async def contents(agent: Agent) -> list[str]:
-    return [result["content"] for result in (await agent.ask("GET", TEXTS))["results"]]
+    return [result["content"] for result in (await agent.request("GET", TEXTS))["results"]]
 
 
 async def test_a_text_is_pushed_read_and_deleted(agent: Agent) -> None:
     text = await push(agent, "Be brief.\n\nAlways.", metadata={"kind": "rule"})
     assert (text["content"], text["metadata"]) == ("Be brief.\n\nAlways.", {"kind": "rule"})
     assert UUID(text["id"]).version == 7
-    assert await agent.ask("GET", f"{TEXTS}/{text['id']}") == text
-    assert await agent.ask("DELETE", f"{TEXTS}/{text['id']}") == {"id": text["id"], "deleted": True}
-    assert await agent.ask("DELETE", f"{TEXTS}/{text['id']}") == {"id": text["id"], "deleted": False}
-    await agent.ask("GET", f"{TEXTS}/{text['id']}", status=HTTPStatus.NOT_FOUND)
+    assert await agent.request("GET", f"{TEXTS}/{text['id']}") == text
+    assert await agent.request("DELETE", f"{TEXTS}/{text['id']}") == {"id": text["id"], "deleted": True}
+    assert await agent.request("DELETE", f"{TEXTS}/{text['id']}") == {"id": text["id"], "deleted": False}
+    await agent.request("GET", f"{TEXTS}/{text['id']}", status=HTTPStatus.NOT_FOUND)
 
 
 async def test_texts_are_listed_by_page_in_the_order_they_were_added(agent: Agent) -> None:
@@ -37,7 +37,7 @@ async def test_texts_are_listed_by_page_in_the_order_they_were_added(agent: Agen
     contents_seen, cursor, pages = [], None, 0
     while pages == 0 or cursor is not None:
         query = {"limit": 2} | ({"cursor": cursor} if cursor else {})
-        page = await agent.ask("GET", TEXTS, params=query)
+        page = await agent.request("GET", TEXTS, params=query)
         contents_seen += [result["content"] for result in page["results"]]
         cursor, pages = page["next_cursor"], pages + 1
     assert (contents_seen, pages) == (pushed, 3)
@@ -47,23 +47,23 @@ async def test_all_texts_are_replaced_at_once_in_the_given_order(agent: Agent) -
     for content in ("old", "older"):
         await push(agent, content)
     new_contents = [f"new {n}" for n in range(20)]
-    response = await agent.ask("PUT", TEXTS, json={"texts": [{"content": text} for text in new_contents]})
+    response = await agent.request("PUT", TEXTS, json={"texts": [{"content": text} for text in new_contents]})
     assert [text["content"] for text in response["results"]] == new_contents
     assert await contents(agent) == new_contents
     await push(agent, "last")
     assert (await contents(agent))[-1] == new_contents[-1], "a page of twenty"
-    assert (await agent.ask("PUT", TEXTS, json={"texts": []}))["results"] == []
+    assert (await agent.request("PUT", TEXTS, json={"texts": []}))["results"] == []
     assert await contents(agent) == []
 
 
 async def test_clearing_deletes_the_agents_texts_and_no_other_agents(agent: Agent) -> None:
     other = "/v1/agents/other/texts"
-    await agent.ask("POST", other, json={"content": "theirs"}, status=HTTPStatus.CREATED)
+    await agent.request("POST", other, json={"content": "theirs"}, status=HTTPStatus.CREATED)
     own_texts = [await push(agent, content) for content in ("one", "two")]
-    assert (await agent.ask("DELETE", f"{other}/{own_texts[0]['id']}"))["deleted"] is False
-    assert await agent.ask("DELETE", TEXTS) == {"deleted": 2}
-    assert await agent.ask("DELETE", TEXTS) == {"deleted": 0}
-    assert [result["content"] for result in (await agent.ask("GET", other))["results"]] == ["theirs"]
+    assert (await agent.request("DELETE", f"{other}/{own_texts[0]['id']}"))["deleted"] is False
+    assert await agent.request("DELETE", TEXTS) == {"deleted": 2}
+    assert await agent.request("DELETE", TEXTS) == {"deleted": 0}
+    assert [result["content"] for result in (await agent.request("GET", other))["results"]] == ["theirs"]
 
 
 @pytest.mark.parametrize("how", ["one", "all", "replace"])
@@ -80,7 +80,7 @@ async def test_the_same_push_sent_again_is_one_text_and_a_deleted_one_is_not_rep
         "replace": ("PUT", TEXTS, {"texts": []}),
     }
     method, path, body = requests[how]
-    await agent.ask(method, path, json=body)
+    await agent.request(method, path, json=body)
     repeated = await agent.client.post(TEXTS, json={"content": "once"}, headers=headers)
     assert repeated.status_code == HTTPStatus.CONFLICT
     assert "once" not in repeated.text
@@ -102,14 +102,14 @@ async def test_the_same_push_sent_again_is_one_text_and_a_deleted_one_is_not_rep
 async def test_a_text_that_breaks_a_rule_is_refused_and_not_stored(
     agent: Agent, field: str, rule: str, body: dict[str, Any]
 ) -> None:
-    assert problem.names(await agent.client.post(TEXTS, json=body), field, rule)
-    await agent.ask("GET", PROFILE, status=HTTPStatus.NOT_FOUND)
+    assert problem.names_violation(await agent.client.post(TEXTS, json=body), field, rule)
+    await agent.request("GET", PROFILE, status=HTTPStatus.NOT_FOUND)
 
 
 async def test_a_replacement_with_one_invalid_text_replaces_none_and_names_its_position(agent: Agent) -> None:
     await push(agent, "kept")
     response = await agent.client.put(TEXTS, json={"texts": [{"content": "fine"}, {"content": " "}]})
-    assert problem.names(response, "texts.1.content", "blank")
+    assert problem.names_violation(response, "texts.1.content", "blank")
     response = await agent.client.put(TEXTS, json={"texts": [{"content": "x"}] * 1001})
-    assert problem.names(response, "texts", "at most 1000")
+    assert problem.names_violation(response, "texts", "at most 1000")
     assert await contents(agent) == ["kept"]

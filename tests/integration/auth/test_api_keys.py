@@ -94,7 +94,7 @@ async def test_an_expired_key_is_refused_and_one_that_will_expire_is_not(
 
 
 async def test_a_revoked_key_is_refused_by_the_very_next_request(gateway: Gateway) -> None:
-    async with await gateway.another() as client:
+    async with await gateway.new_client() as client:
         assert (await client.get("/v1/status")).status_code == 200
         key_id = client.headers["authorization"].split("_")[1]
         async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:

@@ -20,11 +20,13 @@ def agent(gateway: Gateway) -> Agent:
 async def add_turn(agent: Agent, session: str, content: str, **fields: Any) -> None:
     """Report a turn."""
     body = {"role": "user", "content": content, **fields}
-    await agent.ask("POST", f"/v1/sessions/{session}/turns", json=body, status=HTTPStatus.CREATED)
+    await agent.request("POST", f"/v1/sessions/{session}/turns", json=body, status=HTTPStatus.CREATED)
 
 
 async def search(agent: Agent, query: str, **fields: Any) -> list[Json]:
-    response = await agent.ask("POST", "/v1/turns/search", json={"query": query, "explain": True, **fields})
+    response = await agent.request(
+        "POST", "/v1/turns/search", json={"query": query, "explain": True, **fields}
+    )
     assert (response["stages"], response["degraded"]) == (["bm25"], [])
     return list(response["results"])
 

@@ -9,7 +9,7 @@ import pytest
 
 from shared.foundation import config
 from shared.platform.directives import files
-from tests.conftest import Gateway, serving
+from tests.conftest import Gateway, running_gateway
 from tests.draining import drain
 from tests.standins.models import ModelServer
 
@@ -23,7 +23,7 @@ async def gateway(
 ) -> AsyncIterator[Gateway]:
     """Start a gateway whose operator has a file for `dream`."""
     (tmp_path / "dream.md").write_text("the operator's\n", encoding="utf-8")
-    async with serving(make_settings(directives_dir=tmp_path), tenant) as opened_gateway:
+    async with running_gateway(make_settings(directives_dir=tmp_path), tenant) as opened_gateway:
         yield opened_gateway
 
 
@@ -159,7 +159,7 @@ async def test_only_an_unbound_admin_sets_a_directive(gateway: Gateway) -> None:
         {"namespace": "session/x"},
     ]
     for bindings in keys:
-        async with await gateway.another(**bindings) as client:
+        async with await gateway.new_client(**bindings) as client:
             response = await client.put("/v1/directives/dream", json={"text": TENANT_TEXT})
             assert response.status_code == 403, bindings
             assert (await client.get("/v1/directives/dream")).json()["origin"] == "file"
@@ -167,7 +167,7 @@ async def test_only_an_unbound_admin_sets_a_directive(gateway: Gateway) -> None:
 
 async def test_a_tenants_text_does_not_apply_to_another_tenant(gateway: Gateway) -> None:
     await _put(gateway, TENANT_TEXT)
-    async with await gateway.another(f"{gateway.tenant}-other") as client:
+    async with await gateway.new_client(f"{gateway.tenant}-other") as client:
         assert (await client.get("/v1/directives/dream")).json()["text"] == "the operator's"
         assert (await client.get("/v1/directives/dream/history")).json()["results"] == []
         response = await client.put("/v1/directives/dream", json={"text": "theirs"})
@@ -179,7 +179,7 @@ async def test_en3_enrichment_follows_the_tenants_rules_from_the_next_run_on(
     make_settings: Callable[..., config.Settings], tenant: str, models: ModelServer
 ) -> None:
     settings = make_settings(apart=True, llm_base_url=models.url, llm_model="m")
-    async with serving(settings, tenant) as gateway:
+    async with running_gateway(settings, tenant) as gateway:
         for rules in (None, TENANT_TEXT):
             if rules is not None:
                 await _put(gateway, rules, "memory-rules")

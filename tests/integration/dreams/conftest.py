@@ -10,7 +10,7 @@ from shared.dreams.runs import queries as dream_queries
 from shared.dreams.runs.dream_run import Run
 from shared.foundation import config
 from shared.platform.resources import Resources
-from tests.conftest import Gateway, serving
+from tests.conftest import Gateway, running_gateway
 from tests.draining import drain, make_due
 from tests.standins.behaviours import Reply
 from tests.standins.models import ModelServer
@@ -31,18 +31,18 @@ async def model_gateway(
 ) -> AsyncIterator[Gateway]:
     """Serve a gateway with a model. The tests save memories without enrichment, so only dreams use it."""
     settings = make_settings(llm_base_url=models.url, llm_model="m", job_backoff=0.01)
-    async with serving(settings, tenant) as served:
+    async with running_gateway(settings, tenant) as served:
         yield served
 
 
-async def saved(model_gateway: Gateway, **more: Any) -> list[str]:
+async def save_memories(model_gateway: Gateway, **more: Any) -> list[str]:
     """Save the memories and return their ids."""
     batch = [{**fields, "enrich": False, **more} for fields in MEMORIES]
     response = await model_gateway.client.post("/v1/memories/batch", json={"memories": batch})
     return [memory["id"] for memory in response.json()["results"]]
 
 
-def proposing(ids: list[str]) -> Reply:
+def merge_reply(ids: list[str]) -> Reply:
     """Return a reply that merges the first two memories and deletes the third one as ephemeral."""
     merged = {
         "content": "Ada lives in Lyon; her home is at 12 Rue Neuve.",
@@ -53,7 +53,7 @@ def proposing(ids: list[str]) -> Reply:
     return Reply(json.dumps({"toDelete": [{"id": ids[2], "reason": "ephemeral"}], "toSave": [merged]}))
 
 
-async def dreamt(model_gateway: Gateway, **body: Any) -> dict[str, Any]:
+async def run_dream(model_gateway: Gateway, **body: Any) -> dict[str, Any]:
     """Start a run, execute it, and return it."""
     response = await model_gateway.client.post("/v1/dreams", json=body)
     assert response.status_code == 201, response.text

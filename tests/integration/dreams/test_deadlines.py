@@ -11,9 +11,9 @@ from sqlalchemy import func, select
 from shared.foundation import config
 from shared.foundation.stages import DREAM_PASS, DreamPass
 from shared.jobs.table import job
-from tests.conftest import Gateway, serving
-from tests.integration.dreams.conftest import load_run, proposing, saved
-from tests.journey.agent import until
+from tests.conftest import Gateway, running_gateway
+from tests.integration.dreams.conftest import load_run, merge_reply, save_memories
+from tests.journey.agent import wait_until
 from tests.standins.behaviours import Hang, Slow
 from tests.standins.models import ModelServer
 from tests.standins.wire import CHAT
@@ -29,7 +29,7 @@ def settings(make_settings: Callable[..., config.Settings], models: ModelServer)
 
 @pytest.fixture
 async def model_gateway(settings: config.Settings, tenant: str) -> AsyncIterator[Gateway]:
-    async with serving(settings, tenant) as served:
+    async with running_gateway(settings, tenant) as served:
         yield served
 
 
@@ -50,7 +50,7 @@ async def process(settings: config.Settings, monkeypatch: pytest.MonkeyPatch) ->
     async def stopped() -> bool:
         return not process.loop.is_running()
 
-    await until(stopped)
+    await wait_until(stopped)
     process.loop.close()
 
 
@@ -74,7 +74,7 @@ async def test_a_pass_waits_for_a_model_longer_than_the_lease_of_other_queues(
     """The time limit of the task is the lease of the pass, not that of the other queues."""
     from workers.dream import tasks
 
-    models.chat_default = Slow(LEASE * 2, proposing(await saved(model_gateway)))
+    models.chat_default = Slow(LEASE * 2, merge_reply(await save_memories(model_gateway)))
     run_id = await start_run(model_gateway)
 
     result = await asyncio.to_thread(
@@ -88,7 +88,7 @@ async def test_a_pass_waits_for_a_model_longer_than_the_lease_of_other_queues(
 
 
 async def test_a_cancelled_pass_releases_its_job_at_once(model_gateway: Gateway, models: ModelServer) -> None:
-    await saved(model_gateway)
+    await save_memories(model_gateway)
     models.chat_default = Hang()
     run_id = await start_run(model_gateway)
     pass_task = asyncio.create_task(
@@ -110,7 +110,7 @@ async def test_a_worker_that_is_stopped_leaves_the_run_due_for_another(
 ) -> None:
     from workers.dream import tasks
 
-    ids = await saved(model_gateway)
+    ids = await save_memories(model_gateway)
     models.chat_default = Hang()
     run_id = await start_run(model_gateway)
     raised: list[BaseException] = []
@@ -129,7 +129,7 @@ async def test_a_worker_that_is_stopped_leaves_the_run_due_for_another(
 
     assert [type(error).__name__ for error in raised] == ["Ignore"]
     assert await job_state(model_gateway) == (None, 0, True)
-    models.chat_default = proposing(ids)
+    models.chat_default = merge_reply(ids)
     assert (
         await run_pass.run_pass(model_gateway.resources, model_gateway.tenant, run_id, DreamPass.CONSOLIDATE)
         == "done"

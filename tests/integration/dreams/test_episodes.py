@@ -8,10 +8,10 @@ import pytest
 from services.local import ports
 from shared.context import blocks
 from shared.foundation import config
-from tests.conftest import Gateway, serving
-from tests.integration.dreams.conftest import dreamt
+from tests.conftest import Gateway, running_gateway
+from tests.integration.dreams.conftest import run_dream
 from tests.integration.longterm.conftest import beside
-from tests.journey.agent import Agent, Json, block, recalled, shown
+from tests.journey.agent import Agent, Json, count_occurrences, find_block, recalled_ids
 from tests.standins.behaviours import Reply
 from tests.standins.models import ModelServer
 
@@ -27,7 +27,7 @@ async def model_gateway(
     settings = make_settings(
         llm_base_url=models.url, llm_model="m", job_backoff=0.01, context_max_turns=REPLAYED
     )
-    async with serving(settings, tenant) as served:
+    async with running_gateway(settings, tenant) as served:
         yield served
 
 
@@ -48,7 +48,7 @@ async def save_fact(agent: Agent, content: str) -> str:
 
 
 def ids(context: Json, kind: str) -> list[str]:
-    block_or_none = block(context, kind)
+    block_or_none = find_block(context, kind)
     return block_or_none["ids"] if block_or_none else []
 
 
@@ -56,7 +56,9 @@ async def test_an_episode_that_a_dream_created_is_recalled_under_its_own_header(
     model_gateway: Gateway, keeper: Agent, models: ModelServer
 ) -> None:
     earlier_session = await keeper.session()
-    await keeper.say(earlier_session, "The lighthouse repair failed twice and then held.", role="user")
+    await keeper.append_turn(
+        earlier_session, "The lighthouse repair failed twice and then held.", role="user"
+    )
     story = {
         "content": "The lighthouse repair failed twice and then held.",
         "category": "episodic/task",
@@ -64,7 +66,7 @@ async def test_an_episode_that_a_dream_created_is_recalled_under_its_own_header(
         "sourceSessions": [earlier_session],
     }
     models.chat_default = Reply(json.dumps({"toSave": [story], "toUpdate": []}))
-    run = await dreamt(model_gateway, passes=["extract_episodes"])
+    run = await run_dream(model_gateway, passes=["extract_episodes"])
     assert run["passes"][0]["applied"] == {"created": 1}, run
     fact = await save_fact(keeper, "The lighthouse stands on the north pier.")
 
@@ -73,7 +75,7 @@ async def test_an_episode_that_a_dream_created_is_recalled_under_its_own_header(
     kinds = [context_block["kind"] for context_block in context["blocks"]]
     assert kinds == ["recalled", "episodes"]
     assert ids(context, "recalled") == [fact]
-    episode_block = block(context, "episodes")
+    episode_block = find_block(context, "episodes")
     assert episode_block is not None
     header, fence, line, _ = episode_block["text"].splitlines()
     assert (header, fence) == (blocks.EPISODES, "<memory-data>")
@@ -81,7 +83,7 @@ async def test_an_episode_that_a_dream_created_is_recalled_under_its_own_header(
         line
         == f"- [{episode_block['ids'][0]}] (episodic/task): The lighthouse repair failed twice and then held."
     )
-    assert recalled(context) == [fact, *episode_block["ids"]]
+    assert recalled_ids(context) == [fact, *episode_block["ids"]]
     assert [memory["category"] for memory in context["recalled"]] == [
         "project-context/coast",
         "episodic/task",
@@ -107,7 +109,9 @@ async def test_at_most_five_episodes_are_recalled_and_none_takes_the_place_of_a_
     assert set(ids(context, "recalled")) < set(facts)
     assert len(ids(context, "episodes")) == 5
     assert set(ids(context, "episodes")) < set(episodes)
-    assert set(context["explain"]["scores"]) == set(recalled(context)), "the scores of each one are explained"
+    assert set(context["explain"]["scores"]) == set(recalled_ids(context)), (
+        "the scores of each one are explained"
+    )
 
 
 async def test_an_episode_is_injected_once_replayed_with_its_turn_and_injected_again_after_the_window(
@@ -119,26 +123,26 @@ async def test_an_episode_is_injected_once_replayed_with_its_turn_and_injected_a
     )
     session = await keeper.session()
     first = await keeper.context(session, ASKED)
-    assert recalled(first) == [fact, story]
+    assert recalled_ids(first) == [fact, story]
     second = await keeper.context(session, ASKED, explain=True)
-    assert (recalled(second), second["blocks"]) == ([], [])
+    assert (recalled_ids(second), second["blocks"]) == ([], [])
     assert set(second["explain"]["withheld"]) == {fact, story}
     replayed = [message["content"].splitlines()[0] for message in second["messages"][:2]]
     assert replayed == [blocks.RECALLED, blocks.EPISODES], "each under its own header"
-    assert shown(second, story) == shown(second, fact) == 1
+    assert count_occurrences(second, story) == count_occurrences(second, fact) == 1
     for number in range(REPLAYED - 1):
-        await keeper.say(session, f"Something else, {number}.")
+        await keeper.append_turn(session, f"Something else, {number}.")
     third = await keeper.context(session, ASKED)
-    assert (ids(third, "episodes"), shown(third, story)) == ([story], 1)
+    assert (ids(third, "episodes"), count_occurrences(third, story)) == ([story], 1)
 
 
 async def test_a_deleted_episode_is_removed_from_the_turn_that_it_was_injected_with(keeper: Agent) -> None:
     story = await save_episode(keeper, "The lighthouse repair held.")
     session = await keeper.session()
-    assert shown(await keeper.context(session, ASKED), story) == 1
-    await keeper.ask("DELETE", f"/v1/memories/{story}")
+    assert count_occurrences(await keeper.context(session, ASKED), story) == 1
+    await keeper.request("DELETE", f"/v1/memories/{story}")
     after = await keeper.context(session, ASKED)
-    assert (shown(after, story), shown(after, blocks.EPISODES)) == (0, 0)
+    assert (count_occurrences(after, story), count_occurrences(after, blocks.EPISODES)) == (0, 0)
 
 
 async def test_under_a_budget_episodes_are_shortened_before_facts_and_injected_later(keeper: Agent) -> None:
@@ -147,8 +151,8 @@ async def test_under_a_budget_episodes_are_shortened_before_facts_and_injected_l
     session = await keeper.session()
     whole = await keeper.context(session, ASKED, record_turn=False)
     short = await keeper.context(session, ASKED, max_tokens=whole["tokens"] - 1, explain=True)
-    assert (recalled(short), short["explain"]["shortened"]) == ([fact], ["episodes"])
-    assert recalled(await keeper.context(session, ASKED)) == [story], (
+    assert (recalled_ids(short), short["explain"]["shortened"]) == ([fact], ["episodes"])
+    assert recalled_ids(await keeper.context(session, ASKED)) == [story], (
         "a memory that was cut off is not marked as injected"
     )
 

@@ -11,7 +11,7 @@ from shared.foundation.stages import DreamPass
 from shared.infra.postgres import Postgres
 from tests.conftest import Gateway
 from tests.draining import make_due
-from tests.integration.dreams.conftest import execute_run, live, load_run, proposing, saved
+from tests.integration.dreams.conftest import execute_run, live, load_run, merge_reply, save_memories
 from tests.standins.models import ModelServer
 from workers.dream import run_pass
 
@@ -54,8 +54,8 @@ async def test_a_kill_at_any_step_leaves_the_old_or_the_new_state_and_the_run_co
     step: int,
     committed: bool,  # noqa: FBT001
 ) -> None:
-    ids = await saved(model_gateway)
-    models.chat_default = proposing(ids)
+    ids = await save_memories(model_gateway)
+    models.chat_default = merge_reply(ids)
     before = await live(model_gateway)
     body = {"passes": ["deduplicate", "consolidate"]}
     run_id = (await model_gateway.client.post("/v1/dreams", json=body)).json()["id"]
@@ -89,8 +89,8 @@ async def _run_until_killed(model_gateway: Gateway, run_id: str) -> bool:
 
 async def test_a_pass_is_never_run_twice_at_once(model_gateway: Gateway, models: ModelServer) -> None:
     """Of several workers that got the task of one pass, one claims the job and the others end."""
-    ids = await saved(model_gateway)
-    models.chat_default = proposing(ids)
+    ids = await save_memories(model_gateway)
+    models.chat_default = merge_reply(ids)
     response = await model_gateway.client.post("/v1/dreams", json={"passes": ["consolidate"]})
     run_id = response.json()["id"]
 

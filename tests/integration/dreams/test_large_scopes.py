@@ -13,9 +13,9 @@ import pytest
 
 from shared.foundation import config
 from shared.infra.embedder import Vector
-from tests.conftest import Gateway, serving
+from tests.conftest import Gateway, running_gateway
 from tests.draining import drain, make_due
-from tests.integration.dreams.conftest import dreamt, execute_run, live
+from tests.integration.dreams.conftest import execute_run, live, run_dream
 from tests.integration.dreams.test_schedule import due_at, runs
 from tests.journey.agent import Agent
 from tests.standins import vectors
@@ -45,7 +45,7 @@ def large(make_settings: MakeSettings, models: ModelServer, tenant: str) -> Call
             apart=True, llm_base_url=models.url, llm_model="m", job_backoff=0.01, **changes
         )
         models.chat_default = NOTHING
-        async with serving(settings, tenant) as model_gateway:
+        async with running_gateway(settings, tenant) as model_gateway:
             for start in range(0, len(facts), BATCH):
                 batch = [{"content": fact, "enrich": False} for fact in facts[start : start + BATCH]]
                 response = await model_gateway.client.post("/v1/memories/batch", json={"memories": batch})
@@ -64,7 +64,7 @@ def shown_ids(call: Call) -> set[str]:
 
 
 async def consolidate(model_gateway: Gateway) -> dict[str, Any]:
-    run = await dreamt(model_gateway, passes=["consolidate"])
+    run = await run_dream(model_gateway, passes=["consolidate"])
     consolidation: dict[str, Any] = run["passes"][0]
     return consolidation
 

@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 
 from shared.foundation import config
-from tests.conftest import Gateway, serving
-from tests.integration.dreams.conftest import dreamt, live, proposing, saved
+from tests.conftest import Gateway, running_gateway
+from tests.integration.dreams.conftest import live, merge_reply, run_dream, save_memories
 from tests.standins.behaviours import EmptyChoices, Fenced, Hang, Refusal, Reply, Thinking, Truncated
 from tests.standins.models import ModelServer
 from tests.standins.wire import Behaviour
 
 
 async def consolidate(model_gateway: Gateway, **more: Any) -> dict[str, Any]:
-    run = await dreamt(model_gateway, passes=["consolidate", "extract_episodes"], **more)
+    run = await run_dream(model_gateway, passes=["consolidate", "extract_episodes"], **more)
     assert run["state"] == "done"
     return dict(run["passes"][0])
 
@@ -24,7 +24,7 @@ async def consolidate(model_gateway: Gateway, **more: Any) -> dict[str, Any]:
 async def test_a_plan_is_applied_whatever_text_surrounds_it(
     model_gateway: Gateway, models: ModelServer, wrap: Callable[[str], Behaviour]
 ) -> None:
-    models.chat_default = wrap(str(proposing(await saved(model_gateway)).text))
+    models.chat_default = wrap(str(merge_reply(await save_memories(model_gateway)).text))
     assert (await consolidate(model_gateway))["applied"] == {"created": 1, "archived": 3}
 
 
@@ -32,8 +32,8 @@ async def test_the_complete_items_of_a_truncated_plan_are_applied_and_nothing_is
     model_gateway: Gateway, models: ModelServer
 ) -> None:
     """The merge comes last and is truncated: its sources stay, the deletion before it is applied."""
-    ids = await saved(model_gateway)
-    text = str(proposing(ids).text)
+    ids = await save_memories(model_gateway)
+    text = str(merge_reply(ids).text)
     models.chat_default = Truncated(text, keep=text.index("12 Rue Neuve"))
     assert (await consolidate(model_gateway))["applied"] == {"archived": 1}
     assert set(await live(model_gateway)) == {*ids} - {ids[2]}
@@ -45,7 +45,7 @@ async def test_the_complete_items_of_a_truncated_plan_are_applied_and_nothing_is
 async def test_a_reply_that_is_no_plan_changes_nothing_and_ends_the_pass_with_its_reason(
     model_gateway: Gateway, models: ModelServer, reply: Behaviour
 ) -> None:
-    ids = await saved(model_gateway)
+    ids = await save_memories(model_gateway)
     models.chat_default = reply
     result = await consolidate(model_gateway)
     assert (result["state"], result["applied"]) == ("failed", {})
@@ -60,8 +60,8 @@ async def test_a_model_that_never_answers_times_out_and_the_next_pass_begins(
     settings = make_settings(
         llm_base_url=models.url, llm_model="m", llm_timeout=0.3, job_max_attempts=2, job_backoff=0.01
     )
-    async with serving(settings, tenant) as model_gateway:
-        ids = await saved(model_gateway)
+    async with running_gateway(settings, tenant) as model_gateway:
+        ids = await save_memories(model_gateway)
         models.chat_default = Hang()
         result = await consolidate(model_gateway)
         assert result["state"] == "failed"

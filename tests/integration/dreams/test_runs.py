@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from tests.conftest import Gateway
-from tests.integration.dreams.conftest import dreamt, execute_run, live, proposing, saved
+from tests.integration.dreams.conftest import execute_run, live, merge_reply, run_dream, save_memories
 from tests.standins.behaviours import Reply, Status
 from tests.standins.models import ModelServer
 
@@ -16,10 +16,10 @@ def _pass(run: dict[str, Any], name: str) -> dict[str, Any]:
 async def test_a_run_merges_memories_that_say_the_same_and_archives_ephemeral_ones(
     model_gateway: Gateway, models: ModelServer
 ) -> None:
-    ids = await saved(model_gateway)
-    models.chat_default = proposing(ids)
+    ids = await save_memories(model_gateway)
+    models.chat_default = merge_reply(ids)
 
-    run = await dreamt(model_gateway, passes=["consolidate"])
+    run = await run_dream(model_gateway, passes=["consolidate"])
 
     assert run["state"] == "done"
     consolidation = _pass(run, "consolidate")
@@ -42,10 +42,10 @@ async def test_a_run_merges_memories_that_say_the_same_and_archives_ephemeral_on
 async def test_the_diff_names_every_change_and_undo_reverts_all_of_them(
     model_gateway: Gateway, models: ModelServer
 ) -> None:
-    ids = await saved(model_gateway)
+    ids = await save_memories(model_gateway)
     before = await live(model_gateway)
-    models.chat_default = proposing(ids)
-    run = await dreamt(model_gateway, passes=["consolidate"])
+    models.chat_default = merge_reply(ids)
+    run = await run_dream(model_gateway, passes=["consolidate"])
 
     diff = (await model_gateway.client.get(f"/v1/dreams/{run['id']}/diff")).json()["results"]
     undone = (await model_gateway.client.post(f"/v1/dreams/{run['id']}/undo")).json()
@@ -63,9 +63,9 @@ async def test_the_diff_names_every_change_and_undo_reverts_all_of_them(
 async def test_undo_keeps_what_was_changed_since_and_reports_it(
     model_gateway: Gateway, models: ModelServer
 ) -> None:
-    ids = await saved(model_gateway)
-    models.chat_default = proposing(ids)
-    run = await dreamt(model_gateway, passes=["consolidate"])
+    ids = await save_memories(model_gateway)
+    models.chat_default = merge_reply(ids)
+    run = await run_dream(model_gateway, passes=["consolidate"])
     successor = (await model_gateway.client.get(f"/v1/memories/{ids[0]}")).json()["superseded_by"][0]
     await model_gateway.client.patch(f"/v1/memories/{successor}", json={"content": "Ada moved to Nice."})
 
@@ -77,11 +77,11 @@ async def test_undo_keeps_what_was_changed_since_and_reports_it(
 
 
 async def test_a_dry_run_decides_and_changes_nothing(model_gateway: Gateway, models: ModelServer) -> None:
-    ids = await saved(model_gateway)
+    ids = await save_memories(model_gateway)
     before = await live(model_gateway)
-    models.chat_default = proposing(ids)
+    models.chat_default = merge_reply(ids)
 
-    run = await dreamt(model_gateway, passes=["consolidate"], dry_run=True)
+    run = await run_dream(model_gateway, passes=["consolidate"], dry_run=True)
 
     assert await live(model_gateway) == before
     assert _pass(run, "consolidate")["proposed"]
@@ -91,12 +91,12 @@ async def test_a_dry_run_decides_and_changes_nothing(model_gateway: Gateway, mod
 async def test_a_scope_with_nothing_new_costs_no_model_call(
     model_gateway: Gateway, models: ModelServer
 ) -> None:
-    ids = await saved(model_gateway)
-    models.chat_default = proposing(ids)
-    await dreamt(model_gateway, passes=["consolidate"])
+    ids = await save_memories(model_gateway)
+    models.chat_default = merge_reply(ids)
+    await run_dream(model_gateway, passes=["consolidate"])
     call_count = len(models.chat_calls)
 
-    run = await dreamt(model_gateway, passes=["consolidate"])
+    run = await run_dream(model_gateway, passes=["consolidate"])
 
     assert _pass(run, "consolidate")["state"] == "skipped"
     assert "nothing has changed" in _pass(run, "consolidate")["reason"]
@@ -104,7 +104,7 @@ async def test_a_scope_with_nothing_new_costs_no_model_call(
 
 
 async def test_a_scope_has_one_run_at_a_time(model_gateway: Gateway) -> None:
-    await saved(model_gateway)
+    await save_memories(model_gateway)
     first = await model_gateway.client.post("/v1/dreams", json={})
 
     second = await model_gateway.client.post("/v1/dreams", json={})
@@ -115,15 +115,15 @@ async def test_a_scope_has_one_run_at_a_time(model_gateway: Gateway) -> None:
 
 async def test_no_merge_crosses_users(model_gateway: Gateway, models: ModelServer) -> None:
     """The id of another user's similar memory is not offered, so it can't be merged or pruned."""
-    ada_ids = await saved(model_gateway, user_id="ada")
-    bob_ids = await saved(model_gateway, user_id="bob")
+    ada_ids = await save_memories(model_gateway, user_id="ada")
+    bob_ids = await save_memories(model_gateway, user_id="bob")
     plan = {
         "toDelete": [{"id": bob_ids[2], "reason": "ephemeral"}],
         "toSave": [{"content": "12 Rue Neuve, Lyon: Ada's home", "sourceIds": [ada_ids[0], bob_ids[1]]}],
     }
     models.chat_default = Reply(json.dumps(plan))
 
-    run = await dreamt(model_gateway, passes=["consolidate"], user_id="ada")
+    run = await run_dream(model_gateway, passes=["consolidate"], user_id="ada")
 
     codes = {rejection["code"] for rejection in _pass(run, "consolidate")["rejections"]}
     assert "unknown_id" in codes
@@ -134,8 +134,8 @@ async def test_no_merge_crosses_users(model_gateway: Gateway, models: ModelServe
 async def test_a_memory_that_changed_while_the_model_was_asked_is_skipped(
     model_gateway: Gateway, models: ModelServer
 ) -> None:
-    ids = await saved(model_gateway)
-    reply = proposing(ids)
+    ids = await save_memories(model_gateway)
+    reply = merge_reply(ids)
 
     def edit_meanwhile(call: object) -> str:
         del call
@@ -144,7 +144,7 @@ async def test_a_memory_that_changed_while_the_model_was_asked_is_skipped(
 
     models.chat_default = Reply(edit_meanwhile)
     run = (await model_gateway.client.post("/v1/dreams", json={"passes": ["consolidate"]})).json()
-    models.chat_default = proposing(ids)
+    models.chat_default = merge_reply(ids)
     await model_gateway.client.delete(f"/v1/memories/{ids[2]}")
 
     await execute_run(model_gateway.resources, model_gateway.tenant, run["id"])
@@ -156,11 +156,11 @@ async def test_a_memory_that_changed_while_the_model_was_asked_is_skipped(
 async def test_a_model_that_keeps_failing_ends_the_pass_and_the_next_one_begins(
     model_gateway: Gateway, models: ModelServer
 ) -> None:
-    await saved(model_gateway)
+    await save_memories(model_gateway)
     before = await live(model_gateway)
     models.chat_default = Status(500)
 
-    run = await dreamt(model_gateway)
+    run = await run_dream(model_gateway)
 
     assert run["state"] == "done"
     assert _pass(run, "consolidate")["state"] == "failed"
@@ -172,7 +172,7 @@ async def test_without_a_model_the_deterministic_passes_still_run(gateway: Gatew
     await gateway.client.post("/v1/memories", json={"content": "Ship it: on Monday!"})
     await gateway.client.post("/v1/memories", json={"content": "Ship it on Monday."})
 
-    run = await dreamt(gateway)
+    run = await run_dream(gateway)
 
     assert _pass(run, "deduplicate")["applied"] == {"created": 1, "archived": 2}
     assert _pass(run, "consolidate")["state"] == "skipped"
@@ -183,7 +183,7 @@ async def test_memories_that_punctuation_distinguishes_are_not_deduplicated(gate
     for content in ("We write it in C#.", "We write it in C."):
         await gateway.client.post("/v1/memories", json={"content": content})
 
-    run = await dreamt(gateway, passes=["deduplicate"])
+    run = await run_dream(gateway, passes=["deduplicate"])
 
     assert _pass(run, "deduplicate")["applied"] == {}
     assert len(await live(gateway)) == 2

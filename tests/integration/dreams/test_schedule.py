@@ -12,7 +12,7 @@ from shared.foundation import config
 from shared.foundation.stages import DREAM_START, ReasonCode
 from shared.jobs import dream_schedule
 from shared.jobs.table import job
-from tests.conftest import Gateway, serving
+from tests.conftest import Gateway, running_gateway
 from tests.draining import make_due
 from tests.journey.agent import Agent
 from workers.dream.due_runs import start_due_runs
@@ -27,9 +27,9 @@ def active(make_settings: MakeSettings, tenant: str) -> Active:
 
     @asynccontextmanager
     async def make(**changes: Any) -> AsyncIterator[Gateway]:
-        async with serving(make_settings(apart=True, **changes), tenant) as model_gateway:
+        async with running_gateway(make_settings(apart=True, **changes), tenant) as model_gateway:
             agent = Agent(model_gateway.client, tenant)
-            await agent.say(await agent.session(), "The lighthouse is white.", role="user")
+            await agent.append_turn(await agent.session(), "The lighthouse is white.", role="user")
             yield model_gateway
 
     return make
@@ -68,10 +68,12 @@ async def test_activity_after_a_run_is_due_at_the_next_cron_time(active: Active)
     async with active(dream_cron="17 3 * * *", dream_quiet_period=0) as model_gateway:
         await make_due(model_gateway.resources)
         await start_due_runs(model_gateway.resources)
-        assert [(run["actor"], run["state"]) for run in await runs(model_gateway)] == [("clock", "running")]
+        assert [(run["actor"], run["state"]) for run in await runs(model_gateway)] == [
+            ("schedule", "running")
+        ]
         assert await due_at(model_gateway) is None
         agent = Agent(model_gateway.client, model_gateway.tenant)
-        await agent.say(await agent.session(), "And so is the pier.", role="user")
+        await agent.append_turn(await agent.session(), "And so is the pier.", role="user")
         next_run_at = await due_at(model_gateway)
         assert next_run_at is not None
         assert (next_run_at.hour, next_run_at.minute) == (3, 17)

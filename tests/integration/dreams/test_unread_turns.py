@@ -8,7 +8,7 @@ from shared.dreams.runs import unread_turns
 from shared.foundation.scope import Scope
 from shared.foundation.stages import DreamPass
 from tests.conftest import Gateway
-from tests.integration.dreams.conftest import dreamt, execute_run, live
+from tests.integration.dreams.conftest import execute_run, live, run_dream
 from tests.standins.behaviours import Reply, Status
 from tests.standins.models import ModelServer
 from workers.dream import run_pass
@@ -54,7 +54,7 @@ async def test_turns_that_arrive_while_a_pass_asks_the_model_stay_list_unread(
 
     models.chat_default = Reply(reply_slowly)
     for _ in range(4):
-        await dreamt(model_gateway, passes=["infer_preferences", "extract_episodes"])
+        await run_dream(model_gateway, passes=["infer_preferences", "extract_episodes"])
 
     for name in (DreamPass.INFER_PREFERENCES, DreamPass.EXTRACT_EPISODES):
         unread = await _list_unread(model_gateway, name)
@@ -105,12 +105,12 @@ async def test_a_casual_wish_is_inferred_at_its_third_occurrence_counted_across_
     session = await _create_session(model_gateway, "Short, please.")
     for seq in (1, 2):
         models.chat_default = _marks(session, (seq, "casual"))
-        await dreamt(model_gateway, passes=["infer_preferences"])
+        await run_dream(model_gateway, passes=["infer_preferences"])
         assert await live(model_gateway) == {}
         await _say(model_gateway, session, "Shorter, please.")
     models.chat_default = _marks(session, (3, "casual"), (1, "casual"))
 
-    await dreamt(model_gateway, passes=["infer_preferences"])
+    await run_dream(model_gateway, passes=["infer_preferences"])
 
     [memory] = (await model_gateway.client.get("/v1/memories")).json()["results"]
     assert memory["content"] == "Ada wants short answers."
@@ -125,7 +125,7 @@ async def test_one_very_irritated_occurrence_is_enough_and_money_needs_permissio
     content = "Ada wants to be asked before invoices over 500 euros are paid."
     models.chat_default = _marks(session, (1, "very_irritated"), content=content)
 
-    await dreamt(model_gateway, passes=["infer_preferences"])
+    await run_dream(model_gateway, passes=["infer_preferences"])
 
     [memory] = (await model_gateway.client.get("/v1/memories")).json()["results"]
     assert memory["metadata"]["requires_user_permission"] == "true"
@@ -142,8 +142,8 @@ async def test_a_correction_becomes_an_anti_pattern_once(model_gateway: Gateway,
         )
     )
 
-    first = await dreamt(model_gateway, passes=["mine_anti_patterns"])
-    second = await dreamt(model_gateway, passes=["mine_anti_patterns"])
+    first = await run_dream(model_gateway, passes=["mine_anti_patterns"])
+    second = await run_dream(model_gateway, passes=["mine_anti_patterns"])
 
     assert first["passes"][0]["state"] == "done", first
     assert second["passes"][0]["state"] == "skipped"

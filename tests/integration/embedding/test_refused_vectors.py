@@ -8,7 +8,7 @@ import pytest
 from shared.foundation import config
 from shared.foundation.stages import RecordKind
 from shared.search.index import collections, points
-from tests.conftest import serving
+from tests.conftest import running_gateway
 from tests.integration.sweep.stack import TestStack
 from tests.standins.behaviours import Status
 from tests.standins.models import ModelServer
@@ -24,7 +24,7 @@ async def stack(
     settings = make_settings(
         apart=True, embedding_base_url=models.url, embedding_model="m", job_max_attempts=ATTEMPTS
     )
-    async with serving(settings, tenant) as gateway:
+    async with running_gateway(settings, tenant) as gateway:
         yield TestStack(gateway)
 
 

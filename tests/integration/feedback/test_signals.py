@@ -215,7 +215,7 @@ async def test_a_bound_key_reports_and_reads_only_signals_within_its_binding(gat
     for session_id in ("adas", "common", "bobs"):
         await _report(gateway, session_id, session_id)
     for binding, visible in (({"agent_id": "a"}, ["common", "adas"]), ({"user_id": "ada"}, ["adas"])):
-        async with await gateway.another(**binding) as client:
+        async with await gateway.new_client(**binding) as client:
             signals = (await client.get("/v1/feedback")).json()["results"]
             assert [signal["summary"] for signal in signals] == visible
             assert (await client.post("/v1/sessions/bobs/feedback", json=THUMBS_DOWN)).status_code == 404
@@ -225,7 +225,7 @@ async def test_a_bound_key_reports_and_reads_only_signals_within_its_binding(gat
 
 async def test_a_key_without_the_write_right_cannot_report_signals(gateway: Gateway) -> None:
     await _open(gateway, "s")
-    async with await gateway.another(rights=frozenset({"read"})) as client:
+    async with await gateway.new_client(rights=frozenset({"read"})) as client:
         assert (await client.post("/v1/sessions/s/feedback", json=THUMBS_DOWN)).status_code == 403
         assert (await client.get("/v1/feedback")).status_code == 200
 
@@ -264,6 +264,6 @@ async def test_signals_older_than_the_retention_period_are_deleted_and_newer_one
     for days, signal in signals.items():
         await _set_age(gateway, signal["id"], days)
     async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        assert await feedback_queries.expire(connection, gateway.tenant, timedelta(days=30)) == 1
+        assert await feedback_queries.delete_expired(connection, gateway.tenant, timedelta(days=30)) == 1
         summaries = (await connection.scalars(select(feedback_signal.c.summary))).all()
     assert summaries == ["29"]

@@ -10,7 +10,7 @@ from shared.foundation.stages import ENRICH, INDEX, ReasonCode
 from shared.jobs import dead_jobs, index_jobs
 from shared.jobs import queries as job_queries
 from shared.jobs.table import job as job_table
-from tests.conftest import serving
+from tests.conftest import running_gateway
 from tests.draining import drain
 from tests.integration.jobs.conftest import JobQueue
 from tests.standins.behaviours import Reply, Status
@@ -112,7 +112,7 @@ async def test_an_unavailable_model_and_an_invalid_reply_have_different_codes(
 ) -> None:
     models.chat_default = behaviour
     settings = make_settings(apart=True, llm_base_url=models.url, llm_model="m", job_backoff=60)
-    async with serving(settings, tenant) as gateway:
+    async with running_gateway(settings, tenant) as gateway:
         saved = await gateway.client.post("/v1/memories", json={"content": "Ada lives in Lyon."})
         assert saved.status_code == 201, saved.text
         await drain(gateway.resources)

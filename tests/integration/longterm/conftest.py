@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from shared.foundation import config
-from tests.conftest import Gateway, serving
+from tests.conftest import Gateway, running_gateway
 from tests.journey.agent import Agent
 
 
@@ -30,7 +30,7 @@ def unused_url() -> str:
 async def beside(gateway: Gateway, **changes: Any) -> AsyncIterator[Agent]:
     """Open another gateway with the same databases and tenant, with changed settings."""
     settings = gateway.resources.settings.model_copy(update=changes)
-    async with serving(settings, gateway.tenant) as other:
+    async with running_gateway(settings, gateway.tenant) as other:
         yield Agent(other.client, other.tenant)
 
 

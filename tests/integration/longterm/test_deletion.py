@@ -9,7 +9,7 @@ import pytest
 
 from shared.foundation import config
 from tests import state
-from tests.conftest import Gateway, serving
+from tests.conftest import Gateway, running_gateway
 from tests.draining import drain, make_due
 from tests.integration.longterm.conftest import beside
 from tests.integration.longterm.test_saving import sql
@@ -27,7 +27,7 @@ async def enriching(
     """A gateway whose notes are rewritten by a model, and embedded."""
     endpoints = {"embedding_base_url": models.url, "embedding_model": "e", "embedding_dimension": 64}
     settings = make_settings(apart=True, llm_base_url=models.url, llm_model="m", **endpoints)
-    async with serving(settings, tenant) as gateway:
+    async with running_gateway(settings, tenant) as gateway:
         yield gateway
 
 
@@ -46,7 +46,7 @@ async def live(gateway: Gateway) -> set[str]:
 
 
 async def delete(agent: Agent, entry_id: str) -> None:
-    assert (await agent.ask("DELETE", f"/v1/memories/{entry_id}"))["deleted"]
+    assert (await agent.request("DELETE", f"/v1/memories/{entry_id}"))["deleted"]
 
 
 async def forget(agent: Agent, content: str, **scope: Any) -> None:
@@ -137,8 +137,8 @@ async def plant_users(agent: Agent) -> dict[str, str]:
             scope = {"agent_id": name, "user_id": user}
             await agent.save(f"{marker} memory of {name}", **scope, tags=[marker], category=f"birds/{marker}")
             session = await agent.session(**scope)
-            await agent.say(session, f"{marker} said to {name}")
-            await agent.context(session, f"{marker} asked {name}", once=session)
+            await agent.append_turn(session, f"{marker} said to {name}")
+            await agent.context(session, f"{marker} asked {name}", idempotency_key=session)
             await agent.put(f"session/{session}/note", f"{marker} note")
             ids[f"{user} {name}"] = session
     source = {"session_id": ids["ada a"], "seq": 1}
@@ -156,7 +156,7 @@ async def inspector(gateway: Gateway) -> AsyncIterator[state.StateInspector]:
 
 async def held(inspector: state.StateInspector, gateway: Gateway, marker: str) -> list[str]:
     await gateway.resources.index_writer.close()
-    everything = await inspector.of_tenant(gateway.tenant)
+    everything = await inspector.tenant_state(gateway.tenant)
     return [name for name, content in everything.items() if marker in content]
 
 
@@ -165,7 +165,7 @@ async def test_erasing_a_user_leaves_nothing_of_theirs_and_all_of_others(
 ) -> None:
     ids = await plant_users(agent)
     others = len(await held(inspector, gateway, "sparrow"))
-    receipt = await agent.ask("DELETE", "/v1/users/ada")
+    receipt = await agent.request("DELETE", "/v1/users/ada")
     await work(gateway)
     assert await held(inspector, gateway, "marker") == []
     assert len(await held(inspector, gateway, "sparrow")) == others
@@ -181,10 +181,10 @@ async def test_erasing_a_user_leaves_nothing_of_theirs_and_all_of_others(
     assert (payload["history"], payload["archived"]) == (3, 0)
     assert payload["stored_responses"] >= 2
     for deleted in ("ada a", "ada b"):
-        await agent.ask("GET", f"/v1/sessions/{ids[deleted]}", status=HTTPStatus.NOT_FOUND)
-    await agent.ask("GET", f"/v1/memories/{ids['common']}", status=HTTPStatus.NOT_FOUND)
+        await agent.request("GET", f"/v1/sessions/{ids[deleted]}", status=HTTPStatus.NOT_FOUND)
+    await agent.request("GET", f"/v1/memories/{ids['common']}", status=HTTPStatus.NOT_FOUND)
     assert (await agent.memory(ids["kept"]))["content"] == "told by nobody"
-    repeated = await agent.ask("DELETE", "/v1/users/ada")
+    repeated = await agent.request("DELETE", "/v1/users/ada")
     assert not any(repeated["erased"].values())
 
 
@@ -194,9 +194,11 @@ async def test_while_the_index_is_unavailable_the_receipt_says_pending_and_point
     await plant_users(agent)
     await gateway.resources.index_writer.close()
     async with beside(gateway, qdrant_url=f"http://{unused_url}") as partly:
-        receipt = await partly.ask("DELETE", "/v1/users/ada")
+        receipt = await partly.request("DELETE", "/v1/users/ada")
         assert receipt["stores"] == {"postgres": "done", "redis": "done", "qdrant": "pending"}
-        assert await agent.found("marker", agent_id="a", user_id="ada") == [], "what is read again is gone"
+        assert await agent.search_contents("marker", agent_id="a", user_id="ada") == [], (
+            "what is read again is gone"
+        )
     assert [
         name for name in await held(inspector, gateway, "marker") if not name.startswith(inspector.prefix)
     ] == []
@@ -207,9 +209,9 @@ async def test_while_the_index_is_unavailable_the_receipt_says_pending_and_point
 
 async def test_erasing_a_user_needs_the_right_to(agent: Agent, gateway: Gateway) -> None:
     await agent.save("marker", user_id="ada")
-    async with await gateway.another(rights=["read", "write"]) as client:
+    async with await gateway.new_client(rights=["read", "write"]) as client:
         assert (await client.delete("/v1/users/ada")).status_code == HTTPStatus.FORBIDDEN
-    async with await gateway.another(f"{gateway.tenant}-other") as client:
+    async with await gateway.new_client(f"{gateway.tenant}-other") as client:
         payload = (await client.delete("/v1/users/ada")).json()
     assert not any(payload["erased"].values())
-    assert await agent.found("marker", user_id="ada") == ["marker"]
+    assert await agent.search_contents("marker", user_id="ada") == ["marker"]

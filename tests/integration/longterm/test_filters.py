@@ -12,7 +12,7 @@ from shared.foundation import config
 from shared.memory.longterm import index_document as memory_document
 from shared.memory.longterm import queries as memory_queries
 from shared.memory.longterm import save
-from tests.conftest import Gateway, serving
+from tests.conftest import Gateway, running_gateway
 from tests.integration.longterm.conftest import beside
 from tests.integration.longterm.test_saving import sql
 from tests.journey.agent import Agent
@@ -66,17 +66,17 @@ FILTERS: list[tuple[dict[str, Any], set[str]]] = [
 @pytest.fixture(scope="module")
 async def filled(make_settings: Callable[..., config.Settings]) -> AsyncIterator[Gateway]:
     """A tenant with an entry for every filter to find, and one that is archived."""
-    async with serving(make_settings(), f"t-{uuid4().hex[:12]}") as gateway:
+    async with running_gateway(make_settings(), f"t-{uuid4().hex[:12]}") as gateway:
         agent = Agent(gateway.client, gateway.tenant)
         for name, fields in ENTRIES.items():
             await agent.save(f"word {name}", **fields)
         raw, other = await agent.save("word archived"), await agent.save("word of somebody", user_id="u")
-        await agent.ask("DELETE", f"/v1/memories/{other['id']}")
+        await agent.request("DELETE", f"/v1/memories/{other['id']}")
         deleted = (
             "UPDATE memory SET state = 'archived', archived_at = now(), version = version + 1 WHERE id = :id"
         )
         await sql(gateway, deleted, id=raw["id"])
-        await agent.ask("GET", f"/v1/memories/{raw['id']}")
+        await agent.request("GET", f"/v1/memories/{raw['id']}")
         await _index_anew(gateway, raw["id"])
         yield gateway
 
@@ -128,19 +128,19 @@ async def test_created_ranges_are_inclusive_to_the_microsecond(agent: Agent) -> 
         assert names((await agent.search(query, **between))["results"]) == {"1", "2", "3"}
         exactly = {"created_after": moments[2], "created_before": moments[2]}
         assert names((await agent.search(query, **exactly))["results"]) == {"2"}
-    listed = await agent.ask("GET", "/v1/memories", params={"created_after": moments[4]})
+    listed = await agent.request("GET", "/v1/memories", params={"created_after": moments[4]})
     assert names(listed["results"]) == {"4"}
 
 
 async def test_twenty_are_answered_unless_a_limit_is_set(agent: Agent) -> None:
     memories = [{"content": f"word {n}"} for n in range(30)]
-    await agent.ask("POST", "/v1/memories/batch", json={"memories": memories}, status=HTTPStatus.CREATED)
+    await agent.request("POST", "/v1/memories/batch", json={"memories": memories}, status=HTTPStatus.CREATED)
     for query in ("word", ""):
         assert len((await agent.search(query))["results"]) == 20
         assert len((await agent.search(query, limit=3))["results"]) == 3
         assert len((await agent.search(query, limit=100))["results"]) == 30
     body = {"query": "word", "limit": 101}
-    await agent.ask("POST", "/v1/memories/search", json=body, status=HTTPStatus.UNPROCESSABLE_ENTITY)
+    await agent.request("POST", "/v1/memories/search", json=body, status=HTTPStatus.UNPROCESSABLE_ENTITY)
 
 
 async def test_without_a_query_the_last_seen_come_first(agent: Agent) -> None:
@@ -159,7 +159,7 @@ async def pages(agent: Agent, **params: Any) -> list[list[dict[str, Any]]]:
     found, cursor = [], None
     while True:
         more: dict[str, Any] = {"cursor": cursor} if cursor else {}
-        page = await agent.ask("GET", "/v1/memories", params=params | more)
+        page = await agent.request("GET", "/v1/memories", params=params | more)
         found.append(page["results"])
         cursor = page["next_cursor"]
         if cursor is None:
@@ -170,7 +170,7 @@ async def test_pages_are_stable_and_complete_when_all_were_seen_at_the_same_mome
     agent: Agent, gateway: Gateway
 ) -> None:
     memories = [{"content": f"word {n}", "tags": ["even"] if n % 2 == 0 else []} for n in range(23)]
-    await agent.ask("POST", "/v1/memories/batch", json={"memories": memories}, status=HTTPStatus.CREATED)
+    await agent.request("POST", "/v1/memories/batch", json={"memories": memories}, status=HTTPStatus.CREATED)
     await sql(gateway, "UPDATE memory SET last_seen_at = '2024-01-01T00:00:00.000001Z'")
     found = await pages(agent, limit=5)
     assert [len(page) for page in found] == [5, 5, 5, 5, 3]
@@ -183,9 +183,9 @@ async def test_pages_are_stable_and_complete_when_all_were_seen_at_the_same_mome
 
 async def test_pages_neither_repeat_nor_lose_what_was_there_while_others_are_saved(agent: Agent) -> None:
     first = [(await agent.save(f"word {n}"))["id"] for n in range(6)]
-    page = await agent.ask("GET", "/v1/memories", params={"limit": 3})
+    page = await agent.request("GET", "/v1/memories", params={"limit": 3})
     await agent.save("word of a latecomer")
-    rest = await agent.ask("GET", "/v1/memories", params={"limit": 10, "cursor": page["next_cursor"]})
+    rest = await agent.request("GET", "/v1/memories", params={"limit": 10, "cursor": page["next_cursor"]})
     assert [memory["id"] for memory in page["results"] + rest["results"]] == first[::-1]
     assert rest["next_cursor"] is None
 
@@ -193,7 +193,7 @@ async def test_pages_neither_repeat_nor_lose_what_was_there_while_others_are_sav
 @pytest.mark.parametrize("cursor", ["x", "", "bm9wZQ==", "é", "MjAyNCAx", "a" * 5000])
 async def test_a_foreign_cursor_is_refused(agent: Agent, cursor: str) -> None:
     status = HTTPStatus.UNPROCESSABLE_ENTITY
-    await agent.ask("GET", "/v1/memories", params={"cursor": cursor}, status=status)
+    await agent.request("GET", "/v1/memories", params={"cursor": cursor}, status=status)
 
 
 @pytest.mark.parametrize("path", ["/v1/memories", "/v1/memories/search"])
@@ -201,14 +201,14 @@ async def test_a_filter_that_is_no_category_is_refused(agent: Agent, path: str) 
     for category in ("../x", "/abs", " ", "a/"):
         more: dict[str, Any] = {"params" if path.endswith("s") else "json": {"category": category}}
         method = "GET" if path.endswith("s") else "POST"
-        problem = await agent.ask(method, path, status=HTTPStatus.UNPROCESSABLE_ENTITY, **more)
+        problem = await agent.request(method, path, status=HTTPStatus.UNPROCESSABLE_ENTITY, **more)
         assert problem["errors"][0]["field"] == "category"
 
 
 async def test_categories_are_a_tree_with_counts_and_tags_are_counted(filled: Gateway) -> None:
     """LT15."""
     agent = Agent(filled.client, filled.tenant)
-    payload = (await agent.ask("GET", "/v1/memories/categories"))["results"]
+    payload = (await agent.request("GET", "/v1/memories/categories"))["results"]
     assert {memory["category"]: (memory["count"], memory["total"]) for memory in payload} == {
         "Project": (0, 1),
         "Project/a": (1, 1),
@@ -219,7 +219,7 @@ async def test_categories_are_a_tree_with_counts_and_tags_are_counted(filled: Ga
         "project_a": (1, 1),
     }
     assert [memory["category"] for memory in payload] == sorted(memory["category"] for memory in payload)
-    tags = (await agent.ask("GET", "/v1/memories/tags"))["results"]
+    tags = (await agent.request("GET", "/v1/memories/tags"))["results"]
     assert {memory["tag"]: memory["count"] for memory in tags} == {"Red": 1, "blue": 2, "green": 1, "red": 4}
     assert {*[memory["tag"] for memory in tags]} == {"Red", "blue", "green", "red"}
 

@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 
 from shared.foundation import config
-from tests.conftest import Gateway, serving
+from tests.conftest import Gateway, running_gateway
 from tests.integration.longterm.conftest import beside
 from tests.journey.agent import Agent
 
@@ -94,7 +94,7 @@ NOTHING = ["", " ", "...", "-", "'", "\\", "& | ! ( )", ":*", "<->", "what is th
 @pytest.fixture(scope="module")
 async def library(make_settings: Callable[..., config.Settings]) -> AsyncIterator[Gateway]:
     """A tenant that has said something in many tongues."""
-    async with serving(make_settings(), f"t-{uuid4().hex[:12]}") as gateway:
+    async with running_gateway(make_settings(), f"t-{uuid4().hex[:12]}") as gateway:
         memories = [{"content": content} | FIELDS.get(name, {}) for name, content in CONTENTS.items()]
         body = {"memories": memories}
         answer = await gateway.client.post("/v1/memories/batch", json=body)
@@ -112,7 +112,7 @@ async def by_postgres(library: Gateway) -> AsyncIterator[Agent]:
 
 @pytest.mark.parametrize(("query", "expected"), QUERIES)
 async def test_a_word_is_found_in_the_index(library: Gateway, query: str, expected: str | None) -> None:
-    found = await Agent(library.client, library.tenant).found(query)
+    found = await Agent(library.client, library.tenant).search_contents(query)
     assert found[:1] == ([CONTENTS[expected]] if expected else [])
 
 
@@ -131,9 +131,9 @@ async def test_a_word_is_found_without_the_index_too(
 async def test_the_index_and_postgres_find_the_same_memories(library: Gateway, by_postgres: Agent) -> None:
     agent = Agent(library.client, library.tenant)
     for query, _ in QUERIES:
-        assert set(await agent.found(query, limit=100)) == set(await by_postgres.found(query, limit=100)), (
-            query
-        )
+        assert set(await agent.search_contents(query, limit=100)) == set(
+            await by_postgres.search_contents(query, limit=100)
+        ), query
 
 
 async def test_a_query_without_words_finds_nothing_and_raises_nothing(
@@ -162,15 +162,15 @@ async def test_a_rare_word_counts_more_than_a_common_one(agent: Agent) -> None:
     for n in range(8):
         await agent.save(f"ordinary meeting number {n}")
     rare = await agent.save("marmalade")
-    assert (await agent.found("ordinary marmalade meeting"))[-1] != rare["content"]
-    assert (await agent.found("marmalade number"))[0] == rare["content"]
+    assert (await agent.search_contents("ordinary marmalade meeting"))[-1] != rare["content"]
+    assert (await agent.search_contents("marmalade number"))[0] == rare["content"]
 
 
 async def test_a_very_long_query_is_answered(agent: Agent, without_index: Agent) -> None:
     await agent.save("needle in a haystack")
     query = "needle " + "hay " * 3000
     for searcher in (agent, without_index):
-        assert await searcher.found(query) == ["needle in a haystack"]
+        assert await searcher.search_contents(query) == ["needle in a haystack"]
 
 
 async def test_the_longest_content_is_found_by_its_last_word(agent: Agent, without_index: Agent) -> None:

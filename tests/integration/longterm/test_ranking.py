@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from shared.foundation import config
-from tests.conftest import Gateway, serving
+from tests.conftest import Gateway, running_gateway
 from tests.draining import drain, make_due
 from tests.integration.longterm.conftest import beside
 from tests.journey.agent import Agent
@@ -26,7 +26,7 @@ async def embedding(
     settings = make_settings(
         apart=True, embedding_base_url=models.url, embedding_model="m", query_embedding_timeout=0.5
     )
-    async with serving(settings, tenant) as gateway:
+    async with running_gateway(settings, tenant) as gateway:
         agent = Agent(gateway.client, tenant)
         for content in (TRAIN, FERRY):
             await agent.save(content)
@@ -56,7 +56,7 @@ async def test_every_strategy_has_a_name_and_finds_the_best_first(embedding: Gat
 
 async def test_an_unknown_strategy_is_refused_and_the_known_are_named(agent: Agent) -> None:
     body = {"query": "x", "strategy": "magic"}
-    problem = await agent.ask(
+    problem = await agent.request(
         "POST", "/v1/memories/search", json=body, status=HTTPStatus.UNPROCESSABLE_ENTITY
     )
     assert problem["errors"] == [{"field": "strategy", "rule": "must be one of blend, bm25, mean, rrf"}]
@@ -184,7 +184,7 @@ async def test_importance_weighs_the_score_by_half_to_whole(agent: Agent, strate
 async def test_a_changed_importance_weighs_at_once(agent: Agent) -> None:
     low, high = await agent.save("marmalade one"), await agent.save("marmalade two", importance=0.6)
     assert (await agent.search("marmalade"))["results"][0]["id"] == high["id"]
-    await agent.ask("PATCH", f"/v1/memories/{low['id']}", json={"importance": 1.0})
+    await agent.request("PATCH", f"/v1/memories/{low['id']}", json={"importance": 1.0})
     assert (await agent.search("marmalade"))["results"][0]["id"] == low["id"]
 
 
@@ -203,7 +203,7 @@ async def test_an_anti_pattern_that_matches_is_never_crowded_out_of_a_recall(
     memories: list[dict[str, Any]] = [
         {"content": f"deploy deploy deploy step {n}", "importance": 1.0} for n in range(110)
     ]
-    await agent.ask("POST", "/v1/memories/batch", json={"memories": memories}, status=HTTPStatus.CREATED)
+    await agent.request("POST", "/v1/memories/batch", json={"memories": memories}, status=HTTPStatus.CREATED)
     warning = {**labels, "importance": 0.0}
     words = "Don't deploy on a Friday evening because nobody is there to help — instead wait until Monday"
     kept = await agent.save(words, **warning)

@@ -22,10 +22,10 @@ async def test_a_repeated_save_is_found_at_once(agent: Agent, without_index: Age
         "headers": KEY,
         "status": HTTPStatus.CREATED,
     }
-    first = await without_index.ask("POST", "/v1/memories", **request)
-    assert await agent.found("trains") == []
-    assert await agent.ask("POST", "/v1/memories", **request) == first
-    assert await agent.found("trains") == ["Ada likes trains."]
+    first = await without_index.request("POST", "/v1/memories", **request)
+    assert await agent.search_contents("trains") == []
+    assert await agent.request("POST", "/v1/memories", **request) == first
+    assert await agent.search_contents("trains") == ["Ada likes trains."]
     assert await unindexed(gateway) == []
 
 
@@ -38,9 +38,9 @@ async def test_a_repeated_batch_is_found_at_once_and_its_rejected_items_are_pass
         "headers": KEY,
         "status": HTTPStatus.CREATED,
     }
-    first = await without_index.ask("POST", "/v1/memories/batch", **request)
-    assert await agent.ask("POST", "/v1/memories/batch", **request) == first
-    assert set(await agent.found("trains")) == {"Ada likes trains.", "Bob likes trains."}
+    first = await without_index.request("POST", "/v1/memories/batch", **request)
+    assert await agent.request("POST", "/v1/memories/batch", **request) == first
+    assert set(await agent.search_contents("trains")) == {"Ada likes trains.", "Bob likes trains."}
     assert await unindexed(gateway) == []
 
 
@@ -50,10 +50,10 @@ async def test_a_repeated_context_has_its_turn_found_at_once(
     session = await agent.session()
     request: dict[str, Any] = {"json": {"message": "Where is the lantern?"}, "headers": KEY}
     path = f"/v1/sessions/{session}/context"
-    first = await without_index.ask("POST", path, **request)
-    assert await agent.turns_found("lantern") == []
-    assert await agent.ask("POST", path, **request) == first
-    assert await agent.turns_found("lantern") == ["Where is the lantern?"]
+    first = await without_index.request("POST", path, **request)
+    assert await agent.search_turn_contents("lantern") == []
+    assert await agent.request("POST", path, **request) == first
+    assert await agent.search_turn_contents("lantern") == ["Where is the lantern?"]
     assert await unindexed(gateway) == []
 
 
@@ -65,10 +65,10 @@ async def test_a_repeated_save_leaves_jobs_that_a_worker_holds_to_that_worker(
         "headers": KEY,
         "status": HTTPStatus.CREATED,
     }
-    await without_index.ask("POST", "/v1/memories", **request)
+    await without_index.request("POST", "/v1/memories", **request)
     await sql(gateway, "UPDATE job SET lease_token = gen_random_uuid()")
-    await agent.ask("POST", "/v1/memories", **request)
-    assert await agent.found("trains") == []
+    await agent.request("POST", "/v1/memories", **request)
+    assert await agent.search_contents("trains") == []
 
 
 async def test_a_repeated_save_while_the_index_is_unavailable_is_answered_all_the_same(
@@ -80,6 +80,6 @@ async def test_a_repeated_save_while_the_index_is_unavailable_is_answered_all_th
         "status": HTTPStatus.CREATED,
     }
     async with beside(gateway, qdrant_url=f"http://{unused_url}") as without_index:
-        first = await without_index.ask("POST", "/v1/memories", **request)
-        assert await without_index.ask("POST", "/v1/memories", **request) == first
+        first = await without_index.request("POST", "/v1/memories", **request)
+        assert await without_index.request("POST", "/v1/memories", **request) == first
     assert await unindexed(gateway) == ["memory"]

@@ -43,7 +43,9 @@ async def batch(
 ) -> list[dict[str, Any]]:
     content = json.dumps({"memories": list(bodies)})  # ASCII: httpx refuses to write lone surrogates
     headers = {"content-type": "application/json"}
-    payload = await agent.ask("POST", "/v1/memories/batch", content=content, headers=headers, status=status)
+    payload = await agent.request(
+        "POST", "/v1/memories/batch", content=content, headers=headers, status=status
+    )
     return list(payload["results"])
 
 
@@ -143,7 +145,7 @@ async def test_twenty_savers_at_once_make_one_entry_that_was_seen_twenty_times(
     assert entry["reinforcement_count"] == 20
     assert sorted(entry["tags"]) == sorted(f"t{n}" for n in range(20))
     assert await sql(gateway, "SELECT count(*) FROM memory") == [(1,)]
-    assert await agent.found("trains") == ["Ada likes trains."]
+    assert await agent.search_contents("trains") == ["Ada likes trains."]
 
 
 async def test_batches_that_say_the_same_in_other_orders_do_not_wait_for_each_other(agent: Agent) -> None:
@@ -200,7 +202,7 @@ async def test_a_bad_category_is_refused_and_nothing_is_stored(
 ) -> None:
     status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE if len(category) > 256 else HTTPStatus.UNPROCESSABLE_ENTITY
     body = {"content": "x", "category": category}
-    problem = await agent.ask("POST", "/v1/memories", json=body, status=status)
+    problem = await agent.request("POST", "/v1/memories", json=body, status=status)
     assert problem["errors"][0]["field"] == "category"
     assert problem["errors"][0]["rule"].startswith("must ")
     assert await sql(gateway, "SELECT 1 FROM memory UNION ALL SELECT 1 FROM job") == []
@@ -235,13 +237,13 @@ async def test_an_archived_text_without_successors_is_saved_as_a_new_memory(
 async def test_an_idempotent_replay_answers_the_same_and_never_reinforces(agent: Agent) -> None:
     headers, body = {"idempotency-key": "k"}, {"content": "once"}
     created = HTTPStatus.CREATED
-    first = await agent.ask("POST", "/v1/memories", json=body, headers=headers, status=created)
-    repeated = await agent.ask("POST", "/v1/memories", json=body, headers=headers, status=created)
+    first = await agent.request("POST", "/v1/memories", json=body, headers=headers, status=created)
+    repeated = await agent.request("POST", "/v1/memories", json=body, headers=headers, status=created)
     assert repeated == first
     assert (await agent.memory(first["id"]))["reinforcement_count"] == 1
     other = {"content": "other"}
-    await agent.ask("POST", "/v1/memories", json=other, headers=headers, status=HTTPStatus.CONFLICT)
-    assert await agent.found("other") == []
+    await agent.request("POST", "/v1/memories", json=other, headers=headers, status=HTTPStatus.CONFLICT)
+    assert await agent.search_contents("other") == []
 
 
 async def test_concurrent_requests_with_one_idempotency_key_are_done_once(
@@ -263,7 +265,7 @@ async def test_nothing_is_pending_without_a_model(agent: Agent, gateway: Gateway
     """IX4."""
     entry = await agent.save("plain")
     await gateway.resources.index_writer.close()
-    status = await agent.ask("GET", "/v1/status")
+    status = await agent.request("GET", "/v1/status")
     assert {name: status["pending"][name] for name in ("enrichment", "embedding", "index")} == {
         "enrichment": 0,
         "embedding": 0,

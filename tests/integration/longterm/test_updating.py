@@ -24,11 +24,11 @@ async def inspector(gateway: Gateway) -> AsyncIterator[state.StateInspector]:
 async def change(
     agent: Agent, entry: dict[str, Any], *, status: int = HTTPStatus.OK, **fields: Any
 ) -> dict[str, Any]:
-    return dict(await agent.ask("PATCH", f"/v1/memories/{entry['id']}", json=fields, status=status))
+    return dict(await agent.request("PATCH", f"/v1/memories/{entry['id']}", json=fields, status=status))
 
 
 async def delete(agent: Agent, entry_id: str) -> dict[str, Any]:
-    return dict(await agent.ask("DELETE", f"/v1/memories/{entry_id}"))
+    return dict(await agent.request("DELETE", f"/v1/memories/{entry_id}"))
 
 
 async def archive(gateway: Gateway, entry: dict[str, Any], *successors: str) -> None:
@@ -44,9 +44,11 @@ async def derive(gateway: Gateway, entry: dict[str, Any], *parents: dict[str, An
 
 
 async def test_an_unknown_id_is_not_found_and_deleting_it_says_so(agent: Agent) -> None:
-    await agent.ask("GET", f"/v1/memories/{UNKNOWN}", status=HTTPStatus.NOT_FOUND)
-    await agent.ask("GET", f"/v1/memories/{UNKNOWN}/history", status=HTTPStatus.NOT_FOUND)
-    await agent.ask("PATCH", f"/v1/memories/{UNKNOWN}", json={"content": "x"}, status=HTTPStatus.NOT_FOUND)
+    await agent.request("GET", f"/v1/memories/{UNKNOWN}", status=HTTPStatus.NOT_FOUND)
+    await agent.request("GET", f"/v1/memories/{UNKNOWN}/history", status=HTTPStatus.NOT_FOUND)
+    await agent.request(
+        "PATCH", f"/v1/memories/{UNKNOWN}", json={"content": "x"}, status=HTTPStatus.NOT_FOUND
+    )
     assert await delete(agent, UNKNOWN) == {"id": UNKNOWN, "deleted": False, "content": None}
 
 
@@ -61,8 +63,8 @@ async def test_an_update_is_returned_found_and_recorded_in_the_history(agent: Ag
         "updated_at": changed["updated_at"],
     }
     assert changed["updated_at"] > entry["created_at"]
-    assert await agent.found("ferries") == ["Ada likes ferries."]
-    assert await agent.found("trains") == []
+    assert await agent.search_contents("ferries") == ["Ada likes ferries."]
+    assert await agent.search_contents("trains") == []
     created, updated = await agent.history(entry["id"])
     assert (created["action"], updated["action"]) == ("created", "updated")
     assert created["actor"] == updated["actor"] != ""
@@ -134,10 +136,10 @@ async def test_deleting_echoes_the_content_and_leaves_no_copy_of_it_anywhere(
     """LT13: content, history, the lines recalled with turns, stored answers, the index and the window."""
     body = {"content": "the marker sings at noon"}
     keyed: dict[str, Any] = {"headers": {"idempotency-key": "k"}, "status": HTTPStatus.CREATED}
-    entry = await agent.ask("POST", "/v1/memories", json=body, **keyed)
+    entry = await agent.request("POST", "/v1/memories", json=body, **keyed)
     await change(agent, entry, tags=["bird"])
     session = await agent.session()
-    shown = await agent.context(session, "when does it sing?", once="c")
+    shown = await agent.context(session, "when does it sing?", idempotency_key="c")
     assert "marker" in shown["messages"][0]["content"]
     assert await delete(agent, entry["id"]) == {
         "id": entry["id"],
@@ -145,10 +147,12 @@ async def test_deleting_echoes_the_content_and_leaves_no_copy_of_it_anywhere(
         "content": body["content"],
     }
     await gateway.resources.index_writer.close()
-    held = await inspector.of_tenant(gateway.tenant)
+    held = await inspector.tenant_state(gateway.tenant)
     assert [name for name, content in held.items() if "marker" in content or "noon" in content] == []
-    await agent.ask("GET", f"/v1/memories/{entry['id']}", status=HTTPStatus.NOT_FOUND)
-    await agent.ask("POST", "/v1/memories", json=body, headers=keyed["headers"], status=HTTPStatus.CONFLICT)
+    await agent.request("GET", f"/v1/memories/{entry['id']}", status=HTTPStatus.NOT_FOUND)
+    await agent.request(
+        "POST", "/v1/memories", json=body, headers=keyed["headers"], status=HTTPStatus.CONFLICT
+    )
     assert await delete(agent, entry["id"]) == {"id": entry["id"], "deleted": False, "content": None}
     (stone,) = await sql(gateway, "SELECT memory_id, digest FROM memory_tombstone")
     assert stone.memory_id == entry["id"]
@@ -167,13 +171,13 @@ async def test_deleting_an_archived_memory_deletes_what_was_derived_only_from_it
     await archive(gateway, raw, child["id"], mixed["id"])
     await delete(agent, raw["id"])
     for deleted in (raw, child, grandchild):
-        await agent.ask("GET", f"/v1/memories/{deleted['id']}", status=HTTPStatus.NOT_FOUND)
+        await agent.request("GET", f"/v1/memories/{deleted['id']}", status=HTTPStatus.NOT_FOUND)
     assert (await agent.memory(mixed["id"]))["derived_from"] == [other["id"]]
     assert {(await agent.memory(memory["id"]))["content"] for memory in (other, free)} == {
         "other raw",
         "of none",
     }
-    assert await agent.found("child grandchild raw") == ["other raw"]
+    assert await agent.search_contents("child grandchild raw") == ["other raw"]
     assert {row.memory_id for row in await sql(gateway, "SELECT memory_id FROM memory_tombstone")} == {
         memory["id"] for memory in (raw, child, grandchild)
     }

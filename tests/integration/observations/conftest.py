@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from shared.foundation import config
-from tests.conftest import Gateway, serving
+from tests.conftest import Gateway, running_gateway
 from tests.journey.agent import Agent, Json
 from tests.standins.models import ModelServer
 
@@ -35,7 +35,7 @@ async def embedding(
 ) -> AsyncIterator[Gateway]:
     """Serve a gateway with an embedding model and its own index."""
     settings = make_settings(apart=True, embedding_base_url=models.url, embedding_model="m")
-    async with serving(settings, tenant) as gateway:
+    async with running_gateway(settings, tenant) as gateway:
         yield gateway
 
 
@@ -44,11 +44,11 @@ async def add_observation(
 ) -> Json:
     """Report an observation and return it."""
     body, path = {"kind": kind, "content": content, **fields}, f"/v1/sessions/{session}/observations"
-    return dict(await agent.ask("POST", path, json=body, status=HTTPStatus.CREATED))
+    return dict(await agent.request("POST", path, json=body, status=HTTPStatus.CREATED))
 
 
 async def search_contents(agent: Agent, query: str, **fields: Any) -> list[str]:
     """Search with an available index and return the contents of the results."""
-    response = await agent.ask("POST", SEARCH, json={"query": query, **fields})
+    response = await agent.request("POST", SEARCH, json={"query": query, **fields})
     assert response["degraded"] == []
     return [result["content"] for result in response["results"]]

@@ -17,11 +17,11 @@ from tests.badinput import problem
 from tests.conftest import Gateway
 from tests.draining import drain, make_due
 from tests.integration.observations.conftest import add_observation, search_contents
-from tests.journey.agent import Agent, Json, until, word
+from tests.journey.agent import Agent, Json, random_word, wait_until
 
 
 async def list_observations(agent: Agent, session: str, **query: Any) -> list[Json]:
-    return list((await agent.ask("GET", f"/v1/sessions/{session}/observations", params=query))["results"])
+    return list((await agent.request("GET", f"/v1/sessions/{session}/observations", params=query))["results"])
 
 
 async def test_an_observation_is_stored_unchanged_with_the_agent_and_user_of_its_session(
@@ -59,7 +59,7 @@ async def test_observations_are_listed_in_pages_newest_first_and_filtered_by_kin
     listed_ids, cursor, pages = [], None, 0
     while pages == 0 or cursor is not None:
         query = {"limit": 2} | ({"cursor": cursor} if cursor else {})
-        page = await agent.ask("GET", f"/v1/sessions/{session}/observations", params=query)
+        page = await agent.request("GET", f"/v1/sessions/{session}/observations", params=query)
         listed_ids += [observation["id"] for observation in page["results"]]
         cursor, pages = page["next_cursor"], pages + 1
     assert (listed_ids, pages) == (ids[::-1], 3)
@@ -119,7 +119,7 @@ async def test_an_invalid_observation_is_rejected_with_field_and_rule_and_not_st
     response = await agent.client.post(
         f"/v1/sessions/{session}/observations", content=content, headers=headers
     )
-    assert problem.names(response, field, rule), response.text
+    assert problem.names_violation(response, field, rule), response.text
     assert await list_observations(agent, session) == []
 
 
@@ -129,16 +129,16 @@ async def test_an_unknown_session_and_a_session_outside_the_binding_of_a_key_are
     path = f"/v1/sessions/{await agent.session(agent_id='one', user_id='ada')}/observations"
     body = {"kind": "fact", "content": "slipped in"}
     for unknown in ("/v1/sessions/nobody/observations", path):
-        async with await gateway.another(agent_id="two") as client:
+        async with await gateway.new_client(agent_id="two") as client:
             assert (await client.post(unknown, json=body)).status_code == HTTPStatus.NOT_FOUND
             assert (await client.get(unknown)).status_code == HTTPStatus.NOT_FOUND
-    assert (await agent.ask("GET", path))["results"] == []
+    assert (await agent.request("GET", path))["results"] == []
 
 
 async def test_deleting_a_session_deletes_its_observations_embeddings_and_stored_responses(
     embedding: Gateway,
 ) -> None:
-    agent, secret = Agent(embedding.client, embedding.tenant), word()
+    agent, secret = Agent(embedding.client, embedding.tenant), random_word()
     session = await agent.session()
     path = f"/v1/sessions/{session}/observations"
     request: dict[str, Any] = {
@@ -149,7 +149,7 @@ async def test_deleting_a_session_deletes_its_observations_embeddings_and_stored
     await make_due(embedding.resources)
     await drain(embedding.resources)
     assert await search_contents(agent, secret) == [secret]
-    await agent.ask("DELETE", f"/v1/sessions/{session}")
+    await agent.request("DELETE", f"/v1/sessions/{session}")
     assert await search_contents(agent, secret) == []
     for table in ("observation", "embedding_cache"):
         async with embedding.resources.postgres.for_tenant(embedding.tenant) as connection:
@@ -164,10 +164,10 @@ async def test_deleting_a_session_deletes_its_observations_embeddings_and_stored
 async def test_lt13_erasing_a_user_deletes_their_observations_and_counts_them_in_the_receipt(
     agent: Agent,
 ) -> None:
-    secret = word()
+    secret = random_word()
     for user in ("ada", "bob"):
         await add_observation(agent, await agent.session(user_id=user), f"{secret} of {user}")
-    receipt = await agent.ask("DELETE", "/v1/users/ada")
+    receipt = await agent.request("DELETE", "/v1/users/ada")
     assert receipt["erased"].items() >= {"observations": 1, "turns": 0, "sessions": 1}.items()
     assert await search_contents(agent, secret, user_id="ada") == []
     assert await search_contents(agent, secret, user_id="bob") == [f"{secret} of bob"]
@@ -181,15 +181,15 @@ async def test_lt13_an_observation_that_is_written_during_an_erasure_is_erased_t
     caller = Caller("a writer", gateway.tenant, frozenset({"write"}))
     async with postgres.for_tenant(gateway.tenant) as writer:
         locked_session = await get_session(writer, caller, session, 60, lock=True)
-        draft = ObservationDraft(kind=ObservationKind.FACT, content=word())
+        draft = ObservationDraft(kind=ObservationKind.FACT, content=random_word())
         await observation_queries.insert_rows(writer, locked_session, draft)
         writer_pid = await writer.scalar(text("SELECT pg_backend_pid()"))
-        erasing = asyncio.create_task(agent.ask("DELETE", "/v1/users/ada"))
+        erasing = asyncio.create_task(agent.request("DELETE", "/v1/users/ada"))
 
         async def is_waiting() -> bool:
             blocked = "SELECT count(*) FROM pg_stat_activity WHERE :writer = ANY(pg_blocking_pids(pid))"
             async with postgres.for_tenant(gateway.tenant) as connection:
                 return bool(await connection.scalar(text(blocked), {"writer": writer_pid}))
 
-        await until(is_waiting)
+        await wait_until(is_waiting)
     assert (await erasing)["erased"]["observations"] == 1

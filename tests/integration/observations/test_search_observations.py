@@ -5,33 +5,33 @@ from http import HTTPStatus
 import pytest
 
 from tests.badinput import problem
-from tests.conftest import Gateway, serving
+from tests.conftest import Gateway, running_gateway
 from tests.draining import drain, make_due
 from tests.integration.observations.conftest import SEARCH, add_observation, search_contents
-from tests.journey.agent import Agent, word
+from tests.journey.agent import Agent, random_word
 
 
 async def test_an_observation_is_found_at_once_by_keywords_of_its_content_tags_and_data(agent: Agent) -> None:
     session = await agent.session()
-    in_content, in_tags, in_data = word(), word(), word()
+    in_content, in_tags, in_data = random_word(), random_word(), random_word()
     content = f"She said {in_content}."
     await add_observation(agent, session, content, tags=[in_tags], data={"place": {"name": in_data}})
     await add_observation(agent, session, "Something else was said.")
     for query in (in_content, in_tags, in_data):
         assert await search_contents(agent, query) == [content]
-    assert await search_contents(agent, word()) == []
+    assert await search_contents(agent, random_word()) == []
 
 
 async def test_a_result_has_the_observation_its_score_and_with_explain_the_parts_of_the_score(
     agent: Agent,
 ) -> None:
     observation = await add_observation(agent, await agent.session(), "The kettle is broken.")
-    response = await agent.ask("POST", SEARCH, json={"query": "kettle", "explain": True})
+    response = await agent.request("POST", SEARCH, json={"query": "kettle", "explain": True})
     (result,) = response["results"]
     assert result.items() >= observation.items()
     assert result["score"] == result["scores"]["score"] > 0
     assert (response["stages"], response["degraded"]) == (["bm25"], [])
-    unexplained = await agent.ask("POST", SEARCH, json={"query": "kettle"})
+    unexplained = await agent.request("POST", SEARCH, json={"query": "kettle"})
     assert "scores" not in unexplained["results"][0]
 
 
@@ -40,7 +40,7 @@ async def test_an_embedding_is_added_later_and_used_by_the_dense_channel(embeddi
     await add_observation(agent, await agent.session(), "The kettle is broken.")
     await make_due(embedding.resources)
     await drain(embedding.resources)
-    response = await agent.ask("POST", SEARCH, json={"query": "kettle broken", "explain": True})
+    response = await agent.request("POST", SEARCH, json={"query": "kettle broken", "explain": True})
     assert (response["stages"], response["degraded"]) == (["bm25", "dense"], [])
     assert response["results"][0]["scores"]["dense"] > 0
 
@@ -50,7 +50,7 @@ async def test_a_search_returns_only_observations_that_match_its_filters_and_are
     gateway: Gateway, agent: Agent, unused_url: str, *, is_index_down: bool
 ) -> None:
     """Without the index, Postgres is searched and the response reports that."""
-    secret = word()
+    secret = random_word()
     common, ada = await agent.session(), await agent.session(user_id="ada")
     other, bob = await agent.session(agent_id="other"), await agent.session(user_id="bob")
     for name, session in {"common": common, "ada": ada, "other": other, "bob": bob}.items():
@@ -58,11 +58,11 @@ async def test_a_search_returns_only_observations_that_match_its_filters_and_are
             await add_observation(agent, session, f"{secret} {name} {kind}", kind)
     settings = gateway.resources.settings
     changed = {"qdrant_url": unused_url} if is_index_down else {}
-    async with serving(settings.model_copy(update=changed), gateway.tenant) as served:
+    async with running_gateway(settings.model_copy(update=changed), gateway.tenant) as served:
         searcher = Agent(served.client, served.tenant)
 
         async def names(**filters: object) -> set[str]:
-            response = await searcher.ask("POST", SEARCH, json={"query": secret, **filters})
+            response = await searcher.request("POST", SEARCH, json={"query": secret, **filters})
             expected = (["postgres"], ["index"]) if is_index_down else (["bm25"], [])
             assert (response["stages"], response["degraded"]) == expected
             return {result["content"].removeprefix(f"{secret} ") for result in response["results"]}
@@ -74,7 +74,7 @@ async def test_a_search_returns_only_observations_that_match_its_filters_and_are
         assert await names(agent_id="other", kind="reflection") == {"other reflection"}
         assert await names(session_id=bob) == set()
         assert len(await names(user_id="ada", limit=3)) == 3
-        async with await served.another(agent_id="default", user_id="ada") as client:
+        async with await served.new_client(agent_id="default", user_id="ada") as client:
             results = (await client.post(SEARCH, json={"query": secret, "kind": "fact"})).json()["results"]
             assert {result["user_id"] for result in results} == {None, "ada"}
             response = await client.post(SEARCH, json={"query": secret, "user_id": "bob"})
@@ -84,16 +84,16 @@ async def test_a_search_returns_only_observations_that_match_its_filters_and_are
 async def test_ix4_an_observation_added_without_the_index_is_found_at_once_and_indexed_later(
     gateway: Gateway, agent: Agent, unused_url: str
 ) -> None:
-    secret = word()
+    secret = random_word()
     session = await agent.session()
     settings = gateway.resources.settings.model_copy(update={"qdrant_url": unused_url})
-    async with serving(settings, gateway.tenant) as served:
+    async with running_gateway(settings, gateway.tenant) as served:
         agent_without_index = Agent(served.client, served.tenant)
         await add_observation(agent_without_index, session, f"{secret} was here")
-        response = await agent_without_index.ask("POST", SEARCH, json={"query": f"{secret} ?"})
+        response = await agent_without_index.request("POST", SEARCH, json={"query": f"{secret} ?"})
         assert [result["content"] for result in response["results"]] == [f"{secret} was here"]
         assert response["degraded"] == ["index"]
-        response = await agent_without_index.ask("POST", SEARCH, json={"query": "?"})
+        response = await agent_without_index.request("POST", SEARCH, json={"query": "?"})
         assert response["results"] == []
     assert await search_contents(agent, secret) == []
     await make_due(gateway.resources)
@@ -118,4 +118,4 @@ async def test_ix4_an_observation_added_without_the_index_is_found_at_once_and_i
 async def test_an_invalid_search_is_rejected_with_its_field(
     agent: Agent, field: str, body: dict[str, object]
 ) -> None:
-    assert problem.names(await agent.client.post(SEARCH, json=body), field)
+    assert problem.names_violation(await agent.client.post(SEARCH, json=body), field)

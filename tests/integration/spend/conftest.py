@@ -11,7 +11,7 @@ import orjson
 import pytest
 
 from shared.foundation import config
-from tests.conftest import Gateway, serving
+from tests.conftest import Gateway, running_gateway
 from tests.standins.models import ModelServer
 
 PRICES = """
@@ -38,7 +38,7 @@ async def priced_gateway(
     make_settings: Callable[..., config.Settings], prices: Path, tenant: str
 ) -> AsyncIterator[Gateway]:
     """Start a gateway without models, for usage that agents report."""
-    async with serving(make_settings(prices_file=prices), tenant) as gateway:
+    async with running_gateway(make_settings(prices_file=prices), tenant) as gateway:
         yield gateway
 
 
@@ -55,7 +55,7 @@ async def gateway_with_model(
         llm_max_tokens=100,
         job_backoff=0.01,
     )
-    async with serving(settings, tenant) as gateway:
+    async with running_gateway(settings, tenant) as gateway:
         yield gateway
 
 
@@ -72,7 +72,7 @@ async def gateway_with_embedder(
         embedding_dimension=64,
         job_backoff=0.01,
     )
-    async with serving(settings, tenant) as gateway:
+    async with running_gateway(settings, tenant) as gateway:
         yield gateway
 
 

@@ -314,15 +314,15 @@ async def test_sd3_only_admins_set_budgets_and_bound_keys_see_only_their_own(
     await _budget(priced_gateway, limit_usd=1)
     await _budget(priced_gateway, "agent/support", limit_usd=1)
     body = {"period": "day", "limit_usd": 9}
-    async with await priced_gateway.another(rights=["read", "write"]) as writer:
+    async with await priced_gateway.new_client(rights=["read", "write"]) as writer:
         assert (await writer.put(TENANT, json=body)).status_code == 403
         assert (await writer.delete(TENANT)).status_code == 403
-    async with await priced_gateway.another(agent_id="support") as client:
+    async with await priced_gateway.new_client(agent_id="support") as client:
         assert (await client.put("/v1/budgets/agent/support", json=body)).status_code == 403
         assert (await client.put("/v1/prices/m", json={"input": 1})).status_code == 403
         assert await _scopes(client) == ["agent/support"]
         assert (await client.get(TENANT)).status_code == 404
-    async with await priced_gateway.another(user_id="ada") as users:
+    async with await priced_gateway.new_client(user_id="ada") as users:
         assert await _scopes(users) == []
     assert await _scopes(priced_gateway.client) == ["agent/support", "tenant"]
 

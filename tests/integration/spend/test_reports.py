@@ -16,7 +16,7 @@ from services.commands import spend
 from shared.foundation import config
 from shared.platform.spend.report import Criteria, check_groups
 from shared.platform.spend.table import charge
-from tests.conftest import Gateway, serving
+from tests.conftest import Gateway, running_gateway
 from tests.integration.spend.conftest import json_of, money, report
 
 
@@ -109,7 +109,7 @@ async def test_sd4_a_bound_key_sees_its_own_spend_only(priced_gateway: Gateway) 
         ({"user_id": "ada"}, ["s1", "s3"]),
         ({"agent_id": "a2", "user_id": "bob"}, []),
     ):
-        async with await priced_gateway.another(**bindings) as client:
+        async with await priced_gateway.new_client(**bindings) as client:
             response = await json_of(client.get("/v1/spend", params={"group_by": "session"}))
             assert sorted(row["session_id"] for row in response["results"]) == session_ids
             other = dict.fromkeys(bindings, "another")
@@ -142,7 +142,7 @@ async def test_sd4_the_command_prints_a_table_of_spend_and_budgets(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     settings = make_settings(prices_file=prices)
-    async with serving(settings, tenant) as gateway:
+    async with running_gateway(settings, tenant) as gateway:
         await _open(gateway, "s", "support")
         await _report_usage(gateway, "s", 7)
         await json_of(gateway.client.put("/v1/budgets/tenant", json={"period": "day", "limit_usd": 1}))
@@ -168,7 +168,7 @@ async def test_sd1_a_tenants_own_price_applies_to_its_later_calls_only(
     response = await priced_gateway.client.get("/v1/sessions/s/spend")
     exact = Decimal("0.000102") + (200 * Decimal("0.000000000001") + 2 * 3) / 1_000_000
     assert money(response, "total_cost_usd") == exact
-    async with await priced_gateway.another(f"{priced_gateway.tenant}-2") as other:
+    async with await priced_gateway.new_client(f"{priced_gateway.tenant}-2") as other:
         assert await _source(other) == "file"
     assert await _source(priced_gateway.client) == "tenant"
     assert (await json_of(priced_gateway.client.delete("/v1/prices/m")))["deleted"] is True

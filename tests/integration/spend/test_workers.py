@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from shared.foundation import config
-from tests.conftest import Gateway, serving
+from tests.conftest import Gateway, running_gateway
 from tests.draining import drain, make_due
-from tests.integration.dreams.conftest import dreamt, proposing, saved
+from tests.integration.dreams.conftest import merge_reply, run_dream, save_memories
 from tests.integration.spend.conftest import json_of, metric, money, report
 from tests.standins.behaviours import (
     Drop,
@@ -121,7 +121,7 @@ async def test_sd3_a_model_without_a_price_is_called_under_a_budget_in_money_onl
     settings = make_settings(
         apart=True, llm_base_url=models.url, llm_model="nobody-knows", llm_max_tokens=100
     )
-    async with serving(settings, tenant) as gateway:
+    async with running_gateway(settings, tenant) as gateway:
         await _budget(gateway, limit_usd=100, allow_unpriced=allowed)
         await _save(gateway)
         await drain(gateway.resources)
@@ -185,7 +185,7 @@ async def test_sd3_a_call_that_times_out_is_charged_at_its_upper_bound(
         job_max_attempts=1,
     )
     models.chat_default = Hang()
-    async with serving(settings, tenant) as gateway:
+    async with running_gateway(settings, tenant) as gateway:
         await _save(gateway)
         await drain(gateway.resources)
         [row] = await report(gateway)
@@ -225,7 +225,7 @@ async def test_sd2_the_cost_of_one_embedding_call_is_split_between_its_payers(
     texts = {"ada": "lorem " * 100, "bob": "ipsum " * 300}
     for user, text in texts.items():
         await _save(gateway_with_embedder, text, user_id=user)
-    async with await gateway_with_embedder.another(f"{gateway_with_embedder.tenant}-2") as other:
+    async with await gateway_with_embedder.new_client(f"{gateway_with_embedder.tenant}-2") as other:
         body = {"content": "dolor " * 200, **SCOPE}
         await json_of(other.post("/v1/memories", json=body), 201)
         await drain(gateway_with_embedder.resources)
@@ -247,7 +247,7 @@ async def test_sd3_over_budget_an_embedding_is_delayed_until_the_next_window_wit
 ) -> None:
     await _budget(gateway_with_embedder, limit_tokens=3)
     memory = await _save(gateway_with_embedder)
-    async with await gateway_with_embedder.another(f"{gateway_with_embedder.tenant}-2") as other:
+    async with await gateway_with_embedder.new_client(f"{gateway_with_embedder.tenant}-2") as other:
         await json_of(other.post("/v1/memories", json={"content": "a fact of another tenant"}), 201)
         await drain(gateway_with_embedder.resources)
         assert (await json_of(other.get("/v1/status")))["pending"]["embedding"] == 0
@@ -299,9 +299,9 @@ async def test_sd3_a_failed_embedding_call_is_booked_as_far_as_it_is_known(
 async def test_dr7_a_dream_pass_reports_its_model_its_tokens_and_its_cost(
     gateway_with_model: Gateway, models: ModelServer
 ) -> None:
-    ids = await saved(gateway_with_model)
-    models.chat_default = Reply(proposing(ids).text, usage=USED)
-    run = await dreamt(gateway_with_model, passes=["consolidate"])
+    ids = await save_memories(gateway_with_model)
+    models.chat_default = Reply(merge_reply(ids).text, usage=USED)
+    run = await run_dream(gateway_with_model, passes=["consolidate"])
 
     response = await gateway_with_model.client.get(f"/v1/dreams/{run['id']}")
     [dream_pass] = response.json()["passes"]
@@ -316,7 +316,7 @@ async def test_dr7_a_dream_pass_reports_its_model_its_tokens_and_its_cost(
 async def test_sd3_over_budget_a_dream_pass_is_skipped_and_the_next_one_begins(
     gateway_with_model: Gateway, models: ModelServer
 ) -> None:
-    await saved(gateway_with_model)
+    await save_memories(gateway_with_model)
     await json_of(
         gateway_with_model.client.post(
             "/v1/memories", json={"content": "Ship it: on Monday!", "enrich": False}
@@ -331,7 +331,7 @@ async def test_sd3_over_budget_a_dream_pass_is_skipped_and_the_next_one_begins(
     )
     await _budget(gateway_with_model, "purpose/consolidate", limit_usd=0)
 
-    run = await dreamt(gateway_with_model, passes=["deduplicate", "consolidate"])
+    run = await run_dream(gateway_with_model, passes=["deduplicate", "consolidate"])
 
     passes = {dream_pass["name"]: dream_pass for dream_pass in run["passes"]}
     assert passes["deduplicate"]["state"] == "done"

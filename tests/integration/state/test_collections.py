@@ -69,7 +69,7 @@ async def test_an_invalid_collection_is_rejected(
     response = await session.request(
         "PUT", "/collections/things", {"type": collection_type, "value": value}, status=422
     )
-    assert rule in problem.read(response)["detail"]
+    assert rule in problem.parse_problem(response)["detail"]
     assert (await session.read("/collections"))["results"] == []
 
 
@@ -92,7 +92,7 @@ async def test_changing_a_snapshot_has_no_effect_until_it_is_written_back(sessio
         assert isinstance(snapshot.collection, Doc)
         snapshot.collection.set("n", Int(2))
         assert await store.get_collection("plans") == original
-        version = {snapshot.listing.version}
+        version = {snapshot.info.version}
         await store.put_collection("plans", snapshot.collection, index=False, expected=version)
         with pytest.raises(errors.Conflict):
             await store.put_collection("plans", original.collection, index=False, expected=version)
@@ -107,7 +107,7 @@ async def test_a_write_based_on_an_older_version_is_rejected(session: SessionCli
     conflict = await session.request(
         "PUT", "/collections/plans", body, status=409, headers={"if-match": first}
     )
-    assert second.strip('"') in problem.read(conflict)["detail"]
+    assert second.strip('"') in problem.parse_problem(conflict)["detail"]
     await session.request("DELETE", "/collections/plans", status=409, headers={"if-match": first})
     assert (await session.read("/collections/plans"))["value"] == {"n": 2}
     await session.put("plans", "doc", {"n": 3}, headers={"if-match": f'"1", {second}'})
@@ -154,7 +154,7 @@ async def test_a_reader_with_the_current_version_gets_not_modified(session: Sess
 async def test_a_malformed_condition_is_rejected(session: SessionClient, headers: dict[str, str]) -> None:
     body = {"type": "doc", "value": {}}
     response = await session.request("PUT", "/collections/plans", body, status=422, headers=headers)
-    assert problem.read(response)["errors"][0]["field"].lower() in headers
+    assert problem.parse_problem(response)["errors"][0]["field"].lower() in headers
 
 
 async def test_fifty_concurrent_writers_lose_no_update(session: SessionClient) -> None:
@@ -202,13 +202,13 @@ async def test_only_an_index_can_be_searched_and_only_with_a_valid_vector(sessio
     await session.request("POST", "/collections/points/search", {"vector": [1]}, status=404)
     await session.put("points", "vec", [[1, 0], [0, 1]])
     response = await session.request("POST", "/collections/points/search", {"vector": [1, 0]}, status=409)
-    assert "no index" in problem.read(response)["detail"]
+    assert "no index" in problem.parse_problem(response)["detail"]
     await session.put("points", "vec", [[1, 0], [0, 1]], index=True)
     for vector, rule in (([1], "dimension 2"), ([0, 0], "direction"), ([1e300, 0], "32-bit")):
         response = await session.request("POST", "/collections/points/search", {"vector": vector}, status=422)
-        assert rule in problem.read(response)["detail"]
+        assert rule in problem.parse_problem(response)["detail"]
     body = {"type": "doc", "value": {}, "index": True}
-    assert problem.names(
+    assert problem.names_violation(
         await session.request("PUT", "/collections/d", body, status=422), "index", "vec alone"
     )
 

@@ -49,7 +49,7 @@ async def test_an_unknown_file_is_not_found(session: SessionClient) -> None:
         response = await session.request(
             "GET", f"/files/{name}", status=422 if name == "collections/.json" else 404
         )
-        problem.read(response)
+        problem.parse_problem(response)
 
 
 async def test_ids_keys_and_labels_with_slashes_are_distinguished_from_parts_of_a_session(
@@ -69,7 +69,7 @@ async def test_ids_keys_and_labels_with_slashes_are_distinguished_from_parts_of_
 async def test_an_id_that_could_be_read_as_a_part_of_another_session_is_rejected(gateway: Gateway) -> None:
     for session_id in ("a/kv", "a/kv/b", "a/b/transcript/c", "a/working-memory", "a/turns"):
         response = await gateway.client.post("/v1/sessions", json={"id": session_id})
-        assert problem.names(response, "id", "after its first"), session_id
+        assert problem.names_violation(response, "id", "after its first"), session_id
     for session_id in ("kv", "turns/a", "kvs/a", "a/kv2"):
         response = await gateway.client.post("/v1/sessions", json={"id": session_id})
         assert response.status_code == 201

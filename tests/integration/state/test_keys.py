@@ -9,7 +9,7 @@ from shared.conversation.sessions.state import open_state
 from shared.conversation.values.value import Bool, Float, Int, Obj, Str, Value
 from shared.foundation.scope import Caller
 from tests.badinput import problem
-from tests.conftest import Gateway, serving
+from tests.conftest import Gateway, running_gateway
 from tests.integration.state.conftest import STORE_TYPES, OpenSession, SessionClient
 
 _MAX_KEYS = 200
@@ -79,7 +79,7 @@ async def test_an_invalid_value_is_rejected_and_never_wraps(
     session: SessionClient, value: Any, rule: str
 ) -> None:
     response = await session.request("PUT", "/kv/plan", {"value": value}, status=422)
-    assert problem.names(response, "value", rule), response.text
+    assert problem.names_violation(response, "value", rule), response.text
     assert await session.keys() == []
 
 
@@ -87,7 +87,7 @@ async def test_a_number_that_is_not_valid_json_is_rejected(session: SessionClien
     for raw in ('{"value": NaN}', '{"value": 1e999}'):
         headers = {"content-type": "application/json"}
         response = await session.request("PUT", "/kv/plan", status=422, content=raw, headers=headers)
-        assert problem.names(response, "value")
+        assert problem.names_violation(response, "value")
 
 
 async def test_keys_are_listed_in_the_order_of_their_last_write(session: SessionClient) -> None:
@@ -123,11 +123,11 @@ async def test_over_the_maximum_the_key_written_least_recently_is_deleted(sessio
 async def test_a_lowered_maximum_applies_from_the_next_write_on(
     make_settings: Any, tenant: str, open_session: OpenSession, store_type: str
 ) -> None:
-    async with serving(make_settings(), tenant) as gateway:
+    async with running_gateway(make_settings(), tenant) as gateway:
         session = await open_session(gateway, store_type, id="older")
         for key in ("a", "b", "c", "d"):
             await session.set(key, 1)
-    async with serving(make_settings(session_max_keys=2), tenant) as gateway:
+    async with running_gateway(make_settings(session_max_keys=2), tenant) as gateway:
         session = SessionClient(gateway, "older", store_type)
         await session.set("e", 1)
         assert await session.keys() == ["d", "e"]
@@ -135,7 +135,7 @@ async def test_a_lowered_maximum_applies_from_the_next_write_on(
 
 async def test_an_unknown_key_is_not_found_and_deleting_it_reports_false(session: SessionClient) -> None:
     response = await session.request("GET", "/kv/nothing", status=404)
-    assert problem.read(response)["detail"] == "key not found: nothing"
+    assert problem.parse_problem(response)["detail"] == "key not found: nothing"
     assert (await session.request("DELETE", "/kv/nothing")).json() == {"key": "nothing", "deleted": False}
     await session.set("plan", 1)
     assert (await session.request("DELETE", "/kv/plan")).json() == {"key": "plan", "deleted": True}
@@ -158,7 +158,7 @@ async def test_a_key_that_could_not_be_read_back_is_rejected(
     session: SessionClient, key: str, status: int, rule: str
 ) -> None:
     response = await session.request("PUT", f"/kv/{key}", {"value": 1}, status=status)
-    assert problem.names(response, "key", rule)
+    assert problem.names_violation(response, "key", rule)
 
 
 async def test_the_body_limit_applies_to_values_whatever_their_key_is(session: SessionClient) -> None:
@@ -184,4 +184,4 @@ async def test_keys_of_an_unknown_session_are_not_found_with_a_detail_that_names
         ("GET", "/working-memory", None),
     ]:
         response = await unknown.request(method, path, body, status=404)
-        assert problem.read(response)["detail"] == "session not found: nowhere"
+        assert problem.parse_problem(response)["detail"] == "session not found: nowhere"

@@ -17,9 +17,9 @@ from shared.foundation.roles import Role
 from shared.foundation.scope import Scope
 from tests import state
 from tests.badinput import problem
-from tests.conftest import Gateway, serving
+from tests.conftest import Gateway, running_gateway
 from tests.integration.state.conftest import STORE_TYPES, OpenSession, SessionClient
-from tests.journey.agent import until
+from tests.journey.agent import wait_until
 
 _SECRET = "zqxsecret"
 
@@ -35,7 +35,7 @@ async def test_tmp_stores_nothing_in_postgres(
     make_settings: Callable[..., config.Settings], tenant: str, open_session: OpenSession
 ) -> None:
     settings = make_settings(apart=True)
-    async with serving(settings, tenant) as gateway, state.watching(settings) as inspector:
+    async with running_gateway(settings, tenant) as gateway, state.watching(settings) as inspector:
         await _fill(await open_session(gateway, "tmp"))
         rows = await inspector.rows(tenant)
         assert not [name for name in rows if name.startswith(("state_", "transcript_entry"))]
@@ -48,7 +48,7 @@ async def test_tmp_stores_nothing_in_postgres(
 async def test_an_expired_tmp_store_is_empty_and_its_session_remains_usable(
     make_settings: Callable[..., config.Settings], tenant: str, open_session: OpenSession
 ) -> None:
-    async with serving(make_settings(tmp_ttl=1), tenant) as gateway:
+    async with running_gateway(make_settings(tmp_ttl=1), tenant) as gateway:
         session = await open_session(gateway, "tmp")
         await _fill(session)
 
@@ -56,9 +56,9 @@ async def test_an_expired_tmp_store_is_empty_and_its_session_remains_usable(
             response = await gateway.client.get(f"/v1/sessions/{session.id}/kv/plan")
             return response.status_code == 404
 
-        await until(is_expired)
+        await wait_until(is_expired)
         response = await session.request("GET", "/kv/plan", status=404)
-        assert problem.read(response)["detail"] == "key not found: plan"
+        assert problem.parse_problem(response)["detail"] == "key not found: plan"
         assert (await session.read("/transcript"))["results"] == []
         assert (await session.read("/collections"))["results"] == []
         await session.request("DELETE", "/kv/plan")
@@ -76,7 +76,7 @@ async def test_deleting_what_does_not_exist_writes_nothing(
         conflict = await session.request(
             "DELETE", "/collections/things", status=409, headers={"if-match": '"7"'}
         )
-        assert "is not there" in problem.read(conflict)["detail"]
+        assert "is not there" in problem.parse_problem(conflict)["detail"]
     pattern = f"*{{{gateway.tenant}:session:*"
     assert [name async for name in gateway.resources.redis.scan_iter(match=pattern, count=1000)] == []
     async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
@@ -136,7 +136,7 @@ async def test_lt13_erasing_a_user_deletes_the_state_of_their_sessions_and_scrat
     make_settings: Callable[..., config.Settings], tenant: str, open_session: OpenSession
 ) -> None:
     settings = make_settings(apart=True)
-    async with serving(settings, tenant) as gateway, state.watching(settings) as inspector:
+    async with running_gateway(settings, tenant) as gateway, state.watching(settings) as inspector:
         for store_type in STORE_TYPES:
             await _fill(await open_session(gateway, store_type, user_id="ada"))
         for agent in ("default", "other"):
@@ -147,7 +147,7 @@ async def test_lt13_erasing_a_user_deletes_the_state_of_their_sessions_and_scrat
         receipt = (await gateway.client.delete("/v1/users/ada")).json()
         assert receipt["stores"]["redis"] == "done"
         assert receipt["erased"]["scratch_stores"] == 2
-        assert not [name for name, row in (await inspector.of_tenant(tenant)).items() if _SECRET in row]
+        assert not [name for name, row in (await inspector.tenant_state(tenant)).items() if _SECRET in row]
         response = await gateway.client.get("/v1/stores/notes/kv/plan", params={"user_id": "bob"})
         assert response.json()["value"] == "his"
 
@@ -172,7 +172,7 @@ async def test_a_write_to_a_scratch_store_during_an_erasure_is_found_by_the_next
 async def test_a_bound_key_may_access_only_the_state_of_its_own_sessions(session: SessionClient) -> None:
     body = {"id": f"ada-{session.type}", "user_id": "ada", "store_types": [session.type]}
     await session.gateway.client.post("/v1/sessions", json=body)
-    async with await session.gateway.another(user_id="ada") as client:
+    async with await session.gateway.new_client(user_id="ada") as client:
         for session_id, status in ((session.id, 404), (body["id"], 200)):
             base = f"/v1/sessions/{session_id}"
             responses = [
@@ -186,7 +186,7 @@ async def test_a_bound_key_may_access_only_the_state_of_its_own_sessions(session
 
 
 async def test_a_read_only_key_cannot_write(session: SessionClient) -> None:
-    async with await session.gateway.another(rights=["read"]) as client:
+    async with await session.gateway.new_client(rights=["read"]) as client:
         for path in (f"/v1/sessions/{session.id}/kv/a", "/v1/stores/notes/kv/a"):
             assert (await client.put(path, json={"value": 1})).status_code == 403
             assert (await client.delete(path)).status_code == 403
@@ -235,7 +235,7 @@ async def test_scratch_stores_of_the_same_name_are_separate_per_agent_and_user(g
         (await gateway.client.get("/v1/stores/notes/kv/n", params=scope)).json()["value"] for scope in scopes
     ]
     assert values == [0, 1, 2, 3]
-    async with await gateway.another(agent_id="a") as client:
+    async with await gateway.new_client(agent_id="a") as client:
         assert (await client.get("/v1/stores/notes/kv/n")).json()["value"] == 1
         assert (await client.get("/v1/stores/notes/kv/n", params={"agent_id": "b"})).status_code == 403
 
@@ -254,4 +254,4 @@ async def test_an_unsupported_operation_raises_an_error_that_names_the_store_and
 @pytest.mark.parametrize("name", ["a%20b", "%2e%2e", "x" * 129])
 async def test_a_scratch_store_has_a_name_of_one_segment(gateway: Gateway, name: str) -> None:
     response = await gateway.client.put(f"/v1/stores/{name}/kv/a", json={"value": 1})
-    assert problem.names(response, "name"), response.text
+    assert problem.names_violation(response, "name"), response.text

@@ -94,7 +94,7 @@ async def test_an_invalid_entry_is_rejected_and_not_added(
 ) -> None:
     body = {"role": "user", "content": "said"} | fields
     response = await session.request("POST", "/transcript", body, status=422)
-    assert problem.names(response, field or "body", rule), response.text
+    assert problem.names_violation(response, field or "body", rule), response.text
     assert await _contents(session) == []
 
 

@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 
 from shared.foundation import config
-from tests.conftest import Gateway, serving
+from tests.conftest import Gateway, running_gateway
 from tests.integration.sweep.stack import TestStack
 from tests.standins.models import ModelServer
 
@@ -25,7 +25,7 @@ async def fleet(make_settings: Callable[..., config.Settings]) -> AsyncIterator[
     settings = make_settings(
         apart=True, retention_turn_days=10, retention_history_days=30, job_max_attempts=2
     )
-    async with serving(settings, f"t-{uuid4().hex[:12]}") as gateway:
+    async with running_gateway(settings, f"t-{uuid4().hex[:12]}") as gateway:
         yield gateway
 
 
@@ -39,7 +39,7 @@ async def stack(fleet: Gateway, tenant: str) -> AsyncIterator[TestStack]:
 @asynccontextmanager
 async def open_stack(fleet: Gateway, tenant: str) -> AsyncIterator[TestStack]:
     """Open a tenant's stack after everything has been repaired."""
-    async with await fleet.another(tenant) as client:
+    async with await fleet.new_client(tenant) as client:
         stack = TestStack(Gateway(client, fleet.resources, tenant))
         await stack.process_all()
         await stack.sweep()

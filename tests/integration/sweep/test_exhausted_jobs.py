@@ -10,7 +10,7 @@ from shared.foundation import config, stages
 from shared.foundation.stages import RecordKind
 from shared.jobs import backlog, index_jobs
 from shared.search.index.points import remove
-from tests.conftest import Gateway, serving
+from tests.conftest import Gateway, running_gateway
 from tests.integration.spend.conftest import metric
 from tests.integration.sweep.stack import TestStack
 from tests.standins.behaviours import Reply
@@ -27,7 +27,7 @@ async def fleet(
     """Start a gateway with a language model and two attempts for each job."""
     model_server.chat_default = Reply("[]")
     settings = make_settings(apart=True, llm_base_url=model_server.url, llm_model="m", job_max_attempts=2)
-    async with serving(settings, "first") as gateway:
+    async with running_gateway(settings, "first") as gateway:
         yield gateway
 
 

@@ -14,7 +14,7 @@ from shared.lifecycle.reindex import rebuild as rebuild_index
 from shared.platform.resources import Resources, open_resources
 from shared.search.index import collections, generations
 from shared.search.index.generations import Generation
-from tests.conftest import serving
+from tests.conftest import running_gateway
 from tests.integration.sweep.stack import TestStack
 from tests.standins.behaviours import Status
 from tests.standins.models import ModelServer
@@ -31,7 +31,7 @@ async def start_installation(
     settings: config.Settings, tenant: str, **changes: object
 ) -> AsyncIterator[TestStack]:
     """Start the installation with changed settings."""
-    async with serving(settings.model_copy(update=changes), tenant) as gateway:
+    async with running_gateway(settings.model_copy(update=changes), tenant) as gateway:
         yield TestStack(gateway)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from shared.foundation import config
 from shared.foundation.stages import RecordKind
 from shared.search.index import collections, points
-from tests.conftest import serving
+from tests.conftest import running_gateway
 from tests.integration.sweep.stack import TestStack
 from tests.standins.models import ModelServer
 
@@ -108,7 +108,7 @@ async def test_a_deleted_collection_gets_its_vectors_back(
     make_settings: Callable[..., config.Settings], tenant: str, models: ModelServer
 ) -> None:
     settings = make_settings(apart=True, embedding_base_url=models.url, embedding_model="m")
-    async with serving(settings, tenant) as gateway:
+    async with running_gateway(settings, tenant) as gateway:
         stack = TestStack(gateway)
         memory_id = await stack.save("marmalade on toast")
         await stack.process_all()

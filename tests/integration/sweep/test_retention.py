@@ -5,7 +5,7 @@ from collections.abc import Callable
 from shared.conversation.sessions import queries as session_queries
 from shared.foundation import config
 from shared.foundation.stages import RecordKind
-from tests.conftest import serving
+from tests.conftest import running_gateway
 from tests.integration.sweep.stack import TestStack
 from tests.standins.models import ModelServer
 
@@ -47,7 +47,9 @@ async def test_a_session_that_another_sweep_has_locked_is_skipped(stack: TestSta
     expired = await stack.open_session(ttl_seconds=60)
     await stack.backdate("session", "expires_at", 0.001, id=expired)
     async with stack.resources.postgres.for_tenant(stack.tenant) as connection:
-        assert [item for item, _ in await session_queries.expired(connection, stack.tenant, 10)] == [expired]
+        assert [item for item, _ in await session_queries.lock_expired(connection, stack.tenant, 10)] == [
+            expired
+        ]
         assert (await stack.sweep()).expired_sessions == 0
     assert (await stack.sweep()).expired_sessions == 1
 
@@ -140,7 +142,7 @@ async def test_turns_are_kept_as_long_as_the_setting_says_by_when_they_were_rece
 async def test_turns_and_history_are_kept_by_default(
     make_settings: Callable[..., config.Settings], tenant: str
 ) -> None:
-    async with serving(make_settings(apart=True), tenant) as gateway:
+    async with running_gateway(make_settings(apart=True), tenant) as gateway:
         stack = TestStack(gateway)
         session, memory_id = await stack.open_session(), await stack.save("kept")
         await stack.add_turn(session, "kept")
@@ -157,7 +159,7 @@ async def test_cached_embeddings_unused_for_long_are_deleted(
 ) -> None:
     """IX6."""
     settings = make_settings(apart=True, embedding_base_url=models.url, embedding_model="m")
-    async with serving(settings, tenant) as gateway:
+    async with running_gateway(settings, tenant) as gateway:
         stack = TestStack(gateway)
         await stack.save("one")
         await stack.save("two")

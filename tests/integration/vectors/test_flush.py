@@ -57,16 +57,16 @@ def search_results(collection: Collection) -> list[Any]:
 def test_written_points_are_flushed_during_a_pause(catalog: Catalog) -> None:
     collection = catalog.get("c")
     fill(collection, 10)
-    flush.flush_if_idle(catalog, rested=0.1)
+    flush.flush_if_idle(catalog, idle_seconds=0.1)
     assert collection.unsaved == 10
-    flush.flush_if_idle(catalog, rested=2.0)
+    flush.flush_if_idle(catalog, idle_seconds=2.0)
     assert collection.unsaved == 0
 
 
 def test_many_unsaved_points_are_flushed_without_a_pause(catalog: Catalog) -> None:
     collection = catalog.get("c")
     fill(collection, flush.MAX_UNSAVED_POINTS)
-    flush.flush_if_idle(catalog, rested=0)
+    flush.flush_if_idle(catalog, idle_seconds=0)
     assert collection.unsaved == 0
 
 
@@ -75,9 +75,9 @@ def test_a_long_pause_removes_deleted_points_and_changes_no_result(catalog: Cata
     fill(collection, 4000)
     delete(collection, range(0, 4000, 2))
     before, segments = search_results(collection), set(tmp_path.glob("collections/*/segments/*"))
-    flush.flush_if_idle(catalog, rested=3.0)
+    flush.flush_if_idle(catalog, idle_seconds=3.0)
     assert set(tmp_path.glob("collections/*/segments/*")) == segments
-    flush.flush_if_idle(catalog, rested=60.0)
+    flush.flush_if_idle(catalog, idle_seconds=60.0)
     assert not segments & set(tmp_path.glob("collections/*/segments/*"))
     assert search_results(collection) == before
     fill(collection, 10)

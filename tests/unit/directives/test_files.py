@@ -66,7 +66,7 @@ def test_the_example_replies_of_the_directives_can_be_parsed() -> None:
     assert (anti_pattern.tags[0], anti_pattern.session_ids) == ("anti-pattern", ("…",))
     assert session_evaluation.parse(_example_replies("session-evaluation")[0]).overall_quality == "good"
     [occurrence] = preferences.parse(_example_replies("pref-dream")[0])
-    assert (occurrence.sighting.level, occurrence.sighting.seqs) == (Level.CASUAL, frozenset({7}))
+    assert (occurrence.evidence.level, occurrence.evidence.seqs) == (Level.CASUAL, frozenset({7}))
     episode_plan = episodes.parse(_example_replies("episodes")[0])
     assert (episode_plan.new[0].category, episode_plan.new[0].importance) == ("episodic/decision", 0.7)
     assert json.loads(_example_replies("episodes")[0])["toUpdate"][0].keys() == {

@@ -201,7 +201,7 @@ def test_only_turns_that_were_read_count_as_evidence() -> None:
 
 def inferred(**change: Any) -> Any:
     [parsed] = preferences.parse(json.dumps({"occurrences": [MARK | change]}))
-    return preferences.to_draft(PreferenceCount(parsed.key, (parsed.sighting,), parsed, was_due=False))
+    return preferences.to_draft(PreferenceCount(parsed.key, (parsed.evidence,), parsed, was_due=False))
 
 
 def test_an_inferred_memory_is_marked_and_has_its_source() -> None:

@@ -1,0 +1,100 @@
+"""Do a request once: its response is stored in the transaction that did the work.
+
+    async with postgres.for_tenant(tenant) as connection, idempotent(connection, tenant, key) as request:
+        if request.stored is not None:
+            return request.stored
+        …
+        await request.store(response)
+
+A request that is repeated with its key gets the stored response. Before that, the capability writes through to
+the index what the first request left unindexed after its commit; all else is a due job anyway.
+
+There is no state "running" that could get stuck. While the first request runs, it holds an advisory
+lock that ends with its transaction; a second request that meets the lock gets errors.Busy.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from shared.foundation import errors
+from shared.platform.idempotency import queries
+
+
+@dataclass(frozen=True, slots=True)
+class IdempotencyKey:
+    """The identity of a request: its route, the caller's own key, and a digest of the body."""
+
+    route: str
+    key: str
+    digest: bytes
+
+
+class IdempotentRequest:
+    """A request within the transaction that does its work.
+
+    `stored` is the response of an earlier request with the same key, or None if there was none.
+    """
+
+    def __init__(
+        self, connection: AsyncConnection, tenant: str, key: IdempotencyKey | None, stored: Any | None
+    ) -> None:
+        self.stored = stored
+        self.has_response = stored is not None
+        self._connection = connection
+        self._tenant = tenant
+        self._key = key
+
+    async def store(self, body: Any, *, record_ids: Sequence[str] = (), user_id: str | None = None) -> None:
+        """Store the response.
+
+        It is erased together with any of the records, whose text it repeats, and with the user.
+        Raise RuntimeError if the request has a response already.
+        """
+        if self.has_response:
+            raise RuntimeError("this request has a response already")
+        self.has_response = True
+        if self._key is None:
+            return
+        row_key = {"tenant": self._tenant, "route": self._key.route, "key": self._key.key}
+        response = {"body": body, "record_ids": list(record_ids), "user_id": user_id}
+        await queries.add(self._connection, row_key | response | {"request_digest": self._key.digest})
+
+
+@asynccontextmanager
+async def idempotent(
+    connection: AsyncConnection, tenant: str, key: IdempotencyKey | None
+) -> AsyncIterator[IdempotentRequest]:
+    """Run a block for a request once.
+
+    The block must end with a response, stored before or within it, or with an exception; otherwise
+    RuntimeError is raised. A request without a key is always executed. It must store its response all
+    the same, so that a route that forgets to is noticed without a key, too.
+    """
+    request = IdempotentRequest(connection, tenant, key, await find_stored(connection, tenant, key))
+    yield request
+    if not request.has_response:
+        raise RuntimeError("an idempotent request ended without a response")
+
+
+async def find_stored(connection: AsyncConnection, tenant: str, key: IdempotencyKey | None) -> Any | None:
+    """Return the stored response to this request, or None if the request must be executed now.
+
+    Raise errors.Busy while another request with the key runs. Raise errors.Conflict when the key was
+    used with another body, or when the response has been erased.
+    """
+    if key is None:
+        return None
+    if not await queries.try_lock(connection, tenant, key.route, key.key):
+        raise errors.Busy("a request with this Idempotency-Key is still running")
+    row = await queries.find(connection, tenant, key.route, key.key)
+    if row is None:
+        return None
+    if row["request_digest"] != key.digest:
+        raise errors.Conflict("this Idempotency-Key was used with another body")
+    if row["body"] is None:
+        raise errors.Conflict("what this request stored has been erased since")
+    return row["body"]
