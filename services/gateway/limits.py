@@ -9,7 +9,7 @@ from urllib.parse import unquote_to_bytes
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from services.gateway import errors as problems
+from services.gateway import errors as gateway_errors
 from services.gateway.responses import JsonResponse
 from shared.foundation.errors import Violation
 
@@ -34,7 +34,7 @@ class LimitMiddleware:
             return
         violation = _address_violation(scope)
         if violation is not None:
-            response = problems.problem_response(
+            response = gateway_errors.problem_response(
                 HTTPStatus.UNPROCESSABLE_ENTITY, f"{violation.field}: {violation.rule}", [violation]
             )
             await response(scope, receive, send)
@@ -101,6 +101,6 @@ def _content_length(scope: Scope) -> int:
 
 
 def _too_large_response(limit: int) -> JsonResponse:
-    return problems.problem_response(
+    return gateway_errors.problem_response(
         HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body is over the limit of {limit} bytes"
     )

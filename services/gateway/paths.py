@@ -1,4 +1,4 @@
-"""Path converters for session and agent ids, which may contain `/` and be followed by more segments.
+"""Path converters for session and agent ids, which may contain `/` and stand before more segments.
 
 A session id ends before the first segment, after its own first one, that is a sub-resource of
 sessions: `/v1/sessions/a/b/kv/c/files/d` is the key `c/files/d` of the session `a/b`. No session may

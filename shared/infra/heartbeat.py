@@ -1,7 +1,7 @@
 """A file that shows that a process is alive, for a liveness probe of a process that serves no HTTP.
 
-The file contains the time of the monotonic clock. All processes of a machine share that clock, and
-nobody can set it. If the file had the wall-clock time, a correction of that clock would make every
+The file contains the monotonic time. All processes of a machine share that time, and
+nobody can set it. If the file had the time of day, a correction of the time would make every
 worker look dead at once.
 """
 

@@ -1,7 +1,7 @@
 """Send requests to one OpenAI-compatible endpoint, and translate its failures.
 
 Requests are not retried here, because the job behind a request is retried. An endpoint is configured
-but not trusted: redirects are not followed, proxies of the environment are not used, and the size of a
+but not trusted: redirects are refused, proxies of the environment are not used, and the size of a
 response is limited.
 """
 

@@ -1,7 +1,7 @@
 """Run each periodic task once per interval, even while several Celery beat processes run.
 
 Two beats overlap during every rolling upgrade. The table `periodic_run` stores when each task last
-ran; a trigger that arrives within the interval is ignored. The database clock decides, and an interval
+ran; a trigger that arrives within the interval is ignored. The time of the database decides, and an interval
 begins with the run, so the beats need not agree on when intervals begin.
 """
 

@@ -63,10 +63,10 @@ def test_every_path_that_a_document_names_exists(repository: Path, document: str
 
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_every_link_of_a_document_leads_to_a_file_and_a_heading(repository: Path, document: str) -> None:
-    here = repository / document
+    page = repository / document
     broken = []
-    for link in _LINK.finditer(_CODE_BLOCK.sub("", here.read_text())):
-        target = (here.parent / link["path"]).resolve() if link["path"] else here
+    for link in _LINK.finditer(_CODE_BLOCK.sub("", page.read_text())):
+        target = (page.parent / link["path"]).resolve() if link["path"] else page
         if not target.exists() or (link["heading"] and link["heading"] not in _anchors(target)):
             broken.append(link[0])
     assert not broken

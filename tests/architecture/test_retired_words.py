@@ -20,6 +20,8 @@ WORDS = [tuple(word.split("_")) for word in _RETIRED.split()]
 # Word, path, reason.
 EXCEPTIONS = {
     ("tick", "workers/runtime/beat.py", "overrides celery.beat.Scheduler.tick"),
+    ("tick", "services/gateway/drain.py", "overrides uvicorn.Server.on_tick"),
+    ("canary", "README.md", "a release through a canary, in the words of the demo's user"),
 }
 DOCUMENTS = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "docs/**.md", "deploy/**.md")
 
@@ -55,7 +57,8 @@ def test_a_retired_word_is_found_as_a_whole_part_only() -> None:
 
 def retired_words(text: str) -> list[str]:
     """Return the retired words in a name or a text."""
-    parts = [part.lower() for part in _PART.findall(text)]
+    # Postgres's function of that name is not ours to rename.
+    parts = [part.lower() for part in _PART.findall(text.replace("clock_timestamp", ""))]
     return [
         "_".join(word)
         for word in WORDS

@@ -87,7 +87,7 @@ async def wait_for_tasks(stack: TestStack, agent: Agent, run_id: str) -> dict[st
     return tasks
 
 
-async def test_dr7_a_run_is_started_followed_shown_and_undone_in_the_terminal(
+async def test_dr7_a_run_is_started_watched_shown_and_undone_in_the_terminal(
     stack_with_models: TestStack, agent_with_model: Agent, ids: list[str]
 ) -> None:
     tenant = ("--tenant", agent_with_model.tenant)

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
-from services.gateway import errors as problems
+from services.gateway import errors as gateway_errors
 from services.gateway import responses
 from services.gateway.api_model import parse
 from services.gateway.dependencies import (
@@ -62,7 +62,7 @@ async def save_memories(
             memory = parse(MemoryBody, item)
             items.append((caller.scope(memory.agent_id, memory.user_id), memory.draft()))
         except errors.LociError as error:
-            problems_by_position[position] = problems.problem_from_error(error)
+            problems_by_position[position] = gateway_errors.problem_from_error(error)
     results = await save.save_all(
         resources, caller.tenant, caller.key_id, items, idempotency_key, problems_by_position
     )

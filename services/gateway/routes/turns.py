@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from pydantic import Field
 
-from services.gateway import errors as problems
+from services.gateway import errors as gateway_errors
 from services.gateway.api_model import ApiModel, BatchApiModel, Count, Flag, example, parse
 from services.gateway.dependencies import IdempotencyKeyDep, ReadCaller, ResourcesDep, WriteCaller
 from services.gateway.paths import SessionId
@@ -80,7 +80,7 @@ async def append_turns(
         try:
             drafts.append(parse(TurnBody, item).draft())
         except errors.LociError as error:
-            problems_by_position[position] = problems.problem_from_error(error)
+            problems_by_position[position] = gateway_errors.problem_from_error(error)
     results = await append.append(
         resources, caller, session_id, drafts, idempotency_key, problems_by_position
     )

@@ -81,9 +81,9 @@ def _missing_gist(source_text: str, source: ParsedText, present: frozenset[str])
     """Return the content words of a source that are missing, if more are than a rewording would replace.
 
     Content words are all words but names, numbers and stop words. A quarter of them must be left; half in
-    scripts without capitals, where names can't be told from other words. The specifics are all present at
-    this point, and three of them stand for one content word: an address is not lost if only the "moved to"
-    before it is.
+    scripts without capitals, where names can't be distinguished from other words. The specifics are all
+    present at this point, and three of them stand for one content word: an address is not lost if only the
+    "moved to" before it is.
     """
     names = {term for name in source.names for term in tokenizer.tokenize(name)}
     names |= common_words.GENERIC_SUBJECTS

@@ -5,7 +5,7 @@
     <agent>/conversation-log/turns.jsonl        one {sessionId, role, content, timestamp} a line
 
 Id and category come from the file, as RockBot itself reads them, and from the path only if the file has
-none. Links that lead out of the folder are not followed.
+none. Links that lead out of the folder are ignored.
 """
 
 import os

@@ -1,7 +1,7 @@
 """Split a large value into chunks, and write the outline that names them.
 
 A value is split at its Markdown headings of level 1 to 3, a section that is too long at blank lines,
-and a paragraph that is too long at the limit. The joined chunks give back the value, character by
+and a paragraph that is too long at the limit. The joined chunks are the value again, character by
 character. A heading inside a code fence is code. Short sections are not merged into longer chunks, so
 that an agent finds a section under its own name.
 

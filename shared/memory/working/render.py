@@ -1,4 +1,4 @@
-"""What an agent is told about a desk on every turn: names and times, never values."""
+"""Render working-memory entries for the context of a turn: names and times, never whole values."""
 
 import math
 

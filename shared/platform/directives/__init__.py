@@ -8,5 +8,5 @@ They are resolved at every run, so a changed text needs no restart. The first te
 
 A blank text counts as none at every step. Setting a blank one by the API therefore goes back to the
 file; the history keeps the earlier versions. A run records the name and the version of its directive,
-and the digest shows whether two runs followed the same text.
+and the digest shows whether two runs used the same text.
 """

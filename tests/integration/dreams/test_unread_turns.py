@@ -34,7 +34,7 @@ async def _list_unread(model_gateway: Gateway, name: DreamPass) -> list[str]:
         return [turn.content for turn in await unread_turns.list_unread(connection, scope, name, 1000)]
 
 
-async def test_turns_that_arrive_while_a_pass_asks_the_model_stay_list_unread(
+async def test_turns_that_arrive_while_a_pass_asks_the_model_stay_unread(
     model_gateway: Gateway, models: ModelServer
 ) -> None:
     """A writer adds turns while two passes read: each pass reads each turn once."""

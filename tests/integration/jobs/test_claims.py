@@ -1,4 +1,4 @@
-"""Claims on jobs: equal shares for tenants, leases by the database clock, and fencing tokens."""
+"""Claims on jobs: equal shares for tenants, leases by the time of the database, and fencing tokens."""
 
 import asyncio
 import time

@@ -84,7 +84,7 @@ class TenantStack:
     async def import_entries(
         self, *entries: bytes | dict[str, Any], scope: Scope | None = None, restore: bool = False
     ) -> dict[str, Any]:
-        """Import lines, told as objects or as they are."""
+        """Import lines, given as objects or as they are."""
         raw = [entry if isinstance(entry, bytes) else orjson.dumps(entry) + b"\n" for entry in entries]
         target_scope = scope or self.scope()
         return await transfer.import_stream(

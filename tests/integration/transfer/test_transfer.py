@@ -109,7 +109,7 @@ class TestById:
         assert await versions(stack) == {ADA: numbers}
         assert await stack.entries() == [FULL | changed]
 
-    async def test_an_id_told_twice_ends_as_the_last_line_says(self, stack: TenantStack) -> None:
+    async def test_an_id_on_two_lines_ends_as_the_last_line_says(self, stack: TenantStack) -> None:
         report = await stack.import_entries(minimal_line(ADA, "first"), minimal_line(ADA.upper(), "last"))
         assert (report["created"], report["updated"]) == (1, 1)
         assert [item["content"] for item in await stack.entries()] == ["last"]

@@ -132,9 +132,7 @@ class TestMemoryFolder:
         report = (await stack.import_path(tmp_path))["memories"]
         assert (report["created"], report["malformed"]) == (1, [])
 
-    async def test_links_that_leave_the_folder_are_not_followed(
-        self, stack: TenantStack, tmp_path: Path
-    ) -> None:
+    async def test_links_that_leave_the_folder_are_ignored(self, stack: TenantStack, tmp_path: Path) -> None:
         memory, outside = tmp_path / "memory", tmp_path / "outside"
         write_file(memory, f"{ADA}.json", TRAINS)
         write_file(outside, f"{BOB}.json", TRAINS | {"id": BOB, "content": "a secret"})

@@ -81,10 +81,10 @@ async def _round_trip(settings: config.Settings, entries: list[dict[str, Any]]) 
         repeated = await target.import_entries(*exported)
         assert repeated["skipped"] == len(exported)
         assert await target.lines() == exported
-        _as_told(entries, exported)
+        _as_exported(entries, exported)
 
 
-def _as_told(entries: list[dict[str, Any]], exported: list[bytes]) -> None:
+def _as_exported(entries: list[dict[str, Any]], exported: list[bytes]) -> None:
     fields = {source["id"]: orjson.loads(orjson.dumps(source)) for source in entries}
     for raw in exported:
         shown = orjson.loads(raw)

@@ -11,7 +11,7 @@ from shared.context import assemble, blocks, tokens
 from shared.context.types import Block, BlockKind, ContextInputs, Request
 from shared.conversation.turns.turn import Turn
 from shared.foundation.roles import Role
-from tests.unit.context import made
+from tests.unit.context import builders
 
 SYSTEM, MESSAGE = "You are helpful.", "what now?"
 OTHERS = (BlockKind.PAST_TURNS, BlockKind.WORKING_MEMORY, BlockKind.PATROL, BlockKind.SUBAGENTS)
@@ -30,22 +30,22 @@ def context_inputs(draw: st.DrawFn) -> ContextInputs:
     ids = st.lists(st.sampled_from(IDS), unique=True)
     count = draw(st.integers(0, 5))
     turns = [
-        made.turn(seq, draw(st.text("xy ", max_size=40)), draw(roles), draw(ids))
+        builders.turn(seq, draw(st.text("xy ", max_size=40)), draw(roles), draw(ids))
         for seq in range(1, count + 1)
     ]
     if draw(st.booleans()):
-        turns.insert(draw(st.integers(0, count)), made.turn(99, "in short", Role.SUMMARY))
+        turns.insert(draw(st.integers(0, count)), builders.turn(99, "in short", Role.SUMMARY))
     mark = st.tuples(st.integers(1, 2), st.integers(0, 6))
-    inputs = [made.result(item, content_version=draw(st.integers(1, 2))) for item in draw(ids)]
+    inputs = [builders.result(item, content_version=draw(st.integers(1, 2))) for item in draw(ids)]
     recalled = [item for item in inputs if item.memory.id in FACTS]
     episodes = [item for item in inputs if item.memory.id in EPISODES]
     others = [
-        made.block(kind, *draw(st.lists(st.text("ab", min_size=1, max_size=20), min_size=1, max_size=3)))
+        builders.block(kind, *draw(st.lists(st.text("ab", min_size=1, max_size=20), min_size=1, max_size=3)))
         for kind in OTHERS
         if draw(st.booleans())
     ]
     marks = draw(st.dictionaries(st.sampled_from(IDS), mark))
-    return made.gathered(turns, recalled, others, recalled_before=marks, episodes=episodes)
+    return builders.gathered(turns, recalled, others, recalled_before=marks, episodes=episodes)
 
 
 def lines_of(messages: Sequence[dict[str, str]], entry_id: str) -> int:
@@ -104,7 +104,9 @@ def test_cx1_messages_are_in_the_documented_order(inputs: ContextInputs, system:
 
 
 def test_a_replayed_block_is_right_before_its_turn() -> None:
-    inputs = made.gathered([made.turn(1, "first", recalled=["0a"]), made.turn(2, "reply", Role.ASSISTANT)])
+    inputs = builders.gathered(
+        [builders.turn(1, "first", recalled=["0a"]), builders.turn(2, "reply", Role.ASSISTANT)]
+    )
     contents = [message["content"] for message in assemble.assemble(inputs, request_for()).messages]
     assert contents[1].startswith(blocks.RECALLED)
     assert "- [0a] " in contents[1]
@@ -123,28 +125,30 @@ def test_only_episodes_are_under_the_header_of_episodes(inputs: ContextInputs) -
 
 
 def test_episodes_are_right_after_recalled_memories_and_before_past_turns() -> None:
-    others = [made.block(BlockKind.PAST_TURNS, "x")]
-    inputs = made.gathered([], [made.result("0a")], others, episodes=[made.result("e0")])
+    others = [builders.block(BlockKind.PAST_TURNS, "x")]
+    inputs = builders.gathered([], [builders.result("0a")], others, episodes=[builders.result("e0")])
     kinds = [block.kind for block in assemble.assemble(inputs, request_for()).blocks]
     assert kinds == [BlockKind.RECALLED, BlockKind.EPISODES, BlockKind.PAST_TURNS]
 
 
 def test_a_turn_is_replayed_with_both_its_blocks() -> None:
-    inputs = made.gathered([made.turn(1, "first", recalled=["e0", "0a"])])
+    inputs = builders.gathered([builders.turn(1, "first", recalled=["e0", "0a"])])
     contents = [message["content"] for message in assemble.assemble(inputs, request_for()).messages]
     assert [text.splitlines()[0] for text in contents[1:3]] == [blocks.RECALLED, blocks.EPISODES]
     assert contents[3:] == ["first", MESSAGE]
 
 
 def test_a_line_whose_turn_has_left_the_window_is_shown_again() -> None:
-    inputs = made.gathered([made.turn(7)], [made.result("0a")], recalled_before={"0a": (1, 3)})
+    inputs = builders.gathered([builders.turn(7)], [builders.result("0a")], recalled_before={"0a": (1, 3)})
     built = assemble.assemble(inputs, request_for())
     assert [item.memory.id for item in built.new_memories] == ["0a"]
     assert built.withheld == []
 
 
 def test_a_memory_that_changed_is_shown_again_and_removed_from_its_older_turn() -> None:
-    inputs = made.gathered([made.turn(1, recalled=["0a", "0b"])], [made.result("0a", "edited", 2)])
+    inputs = builders.gathered(
+        [builders.turn(1, recalled=["0a", "0b"])], [builders.result("0a", "edited", 2)]
+    )
     messages = assemble.assemble(inputs, request_for()).messages
     assert "- [0a] " not in messages[1]["content"]
     assert "- [0b] " in messages[1]["content"]
@@ -153,7 +157,7 @@ def test_a_memory_that_changed_is_shown_again_and_removed_from_its_older_turn() 
 
 def test_a_memory_that_was_deleted_is_no_longer_replayed() -> None:
     """LT13: forgetting an entry deletes its marks; a stale window must not show it."""
-    inputs = made.gathered([made.turn(1, recalled=["0a"])], recalled_before={})
+    inputs = builders.gathered([builders.turn(1, recalled=["0a"])], recalled_before={})
     assert [m["content"] for m in assemble.assemble(inputs, request_for()).messages] == [
         SYSTEM,
         "turn 1",
@@ -162,25 +166,27 @@ def test_a_memory_that_was_deleted_is_no_longer_replayed() -> None:
 
 
 def test_a_reinforced_memory_counts_as_unchanged() -> None:
-    seen_again = made.entry("0a").model_copy(update={"reinforcement_count": 9, "version": 4})
-    recalled = replace(made.result("0a"), memory=seen_again)
-    built = assemble.assemble(made.gathered([made.turn(1, recalled=["0a"])], [recalled]), request_for())
+    seen_again = builders.entry("0a").model_copy(update={"reinforcement_count": 9, "version": 4})
+    recalled = replace(builders.result("0a"), memory=seen_again)
+    built = assemble.assemble(
+        builders.gathered([builders.turn(1, recalled=["0a"])], [recalled]), request_for()
+    )
     assert (built.new_memories, built.withheld) == ([], ["0a"])
 
 
 def full() -> ContextInputs:
     """Return something of everything that may give way."""
     turns = [
-        made.turn(9, "in short", Role.SUMMARY),
-        made.turn(1, "one " * 20),
-        made.turn(2, "two " * 20),
+        builders.turn(9, "in short", Role.SUMMARY),
+        builders.turn(1, "one " * 20),
+        builders.turn(2, "two " * 20),
     ]
-    others = [made.block(kind, f"{kind} first " * 5, f"{kind} second " * 5) for kind in OTHERS]
+    others = [builders.block(kind, f"{kind} first " * 5, f"{kind} second " * 5) for kind in OTHERS]
     facts, episodes = (
-        [made.result(item, f"{item} alpha " * 9), made.result(other, f"{other} beta " * 9)]
+        [builders.result(item, f"{item} alpha " * 9), builders.result(other, f"{other} beta " * 9)]
         for item, other in (("0a", "0b"), ("e0", "e1"))
     )
-    return made.gathered(turns, facts, others, episodes=episodes)
+    return builders.gathered(turns, facts, others, episodes=episodes)
 
 
 def steps(inputs: ContextInputs) -> list[tuple[int, dict[str, int]]]:
@@ -291,11 +297,11 @@ def test_a_token_is_four_bytes_of_utf_8_rounded_up(text: str, count: int) -> Non
 
 def test_only_the_last_of_several_summaries_is_shown() -> None:
     turns: list[Turn] = [
-        made.turn(1, "old", Role.SUMMARY),
-        made.turn(2, "new", Role.SUMMARY),
-        made.turn(3),
+        builders.turn(1, "old", Role.SUMMARY),
+        builders.turn(2, "new", Role.SUMMARY),
+        builders.turn(3),
     ]
     contents = [
-        message["content"] for message in assemble.assemble(made.gathered(turns), request_for()).messages
+        message["content"] for message in assemble.assemble(builders.gathered(turns), request_for()).messages
     ]
     assert contents == [SYSTEM, f"{blocks.SUMMARY}\nnew", "turn 3", MESSAGE]

@@ -11,7 +11,7 @@ from shared.context import blocks
 from shared.conversation.turns.turn import RecalledLine, Turn
 from shared.foundation import prompt_safety
 from shared.memory.working.working_entry import WorkingEntryInfo
-from tests.unit.context import made
+from tests.unit.context import builders
 
 BREAKS = ["\n", "\r", "\r\n", "\v", "\f", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"]
 HIDDEN = ["\u200b", "\u200e", "\u200f", "\u202a", "\u202e", "\u2060", "\u2066", "\u2069", "\ufeff", "\u00ad"]
@@ -105,7 +105,7 @@ def assert_only_own_lines(text: str, header: str, starts: list[str]) -> None:
 
 @given(st.lists(hostile, min_size=1, max_size=4))
 def test_entries_cannot_forge_a_header_or_each_others_lines(contents: list[str]) -> None:
-    results = [made.result(f"{at:012x}", content or "x") for at, content in enumerate(contents)]
+    results = [builders.result(f"{at:012x}", content or "x") for at, content in enumerate(contents)]
     starts = [f"- [{item.memory.id}] (general): " for item in results]
     for made_of, header in ((blocks.recalled, blocks.RECALLED), (blocks.episodes, blocks.EPISODES)):
         block = made_of(results)
@@ -119,8 +119,8 @@ def test_entries_cannot_forge_a_header_or_each_others_lines(contents: list[str])
 
 @given(hostile, hostile)
 def test_past_turns_and_their_speakers_cannot_forge_lines(content: str, speaker: str) -> None:
-    contents = made.turn(3).model_copy(update={"content": content, "speaker": speaker or None})
-    block = blocks.past_turns([contents, made.turn(4)])
+    contents = builders.turn(3).model_copy(update={"content": content, "speaker": speaker or None})
+    block = blocks.past_turns([contents, builders.turn(4)])
     assert block is not None
     starts = ["- [s #3, 2026-03-01 12:00] ", "- [s #4, 2026-03-01 12:00] user: turn 4"]
     assert_only_own_lines(blocks.text(block), blocks.PAST_TURNS, starts)
@@ -129,8 +129,8 @@ def test_past_turns_and_their_speakers_cannot_forge_lines(content: str, speaker:
 @given(st.lists(st.sampled_from([*HIDDEN, *TAG_CHARACTERS, *TAGS, *SPLIT_TAGS, *HEADERS, "x"]), max_size=5))
 def test_tags_of_working_memory_cannot_close_the_fence_of_an_inventory(tags: list[str]) -> None:
     listings: list[WorkingEntryInfo] = [
-        made.listing("session/abc/emails", tags=tuple(tags)),
-        made.listing("session/abc/x"),
+        builders.listing("session/abc/emails", tags=tuple(tags)),
+        builders.listing("session/abc/x"),
     ]
     block = blocks.working_memory(listings)
     assert block is not None
@@ -141,7 +141,7 @@ def test_tags_of_working_memory_cannot_close_the_fence_of_an_inventory(tags: lis
 def test_an_inventory_names_keys_times_and_filters_and_has_no_field_for_values() -> None:
     """CX2."""
     block = blocks.working_memory(
-        [made.listing("session/abc/emails", category="email", tags=("inbox", "unread"))]
+        [builders.listing("session/abc/emails", category="email", tags=("inbox", "unread"))]
     )
     assert block is not None
     line = "- session/abc/emails: expires in 4m32s, category: email, tags: inbox, unread"
@@ -151,14 +151,14 @@ def test_an_inventory_names_keys_times_and_filters_and_has_no_field_for_values()
 
 def test_a_recalled_line_names_id_category_and_content() -> None:
     """LT11."""
-    assert blocks.recalled_line(made.entry("0a", "Ada\nlikes trains", 1, "user/travel")) == (
+    assert blocks.recalled_line(builders.entry("0a", "Ada\nlikes trains", 1, "user/travel")) == (
         "- [0a] (user/travel): Ada ⏎ likes trains"
     )
-    assert blocks.recalled_line(made.entry("0a", "x")) == "- [0a] (general): x"
+    assert blocks.recalled_line(builders.entry("0a", "x")) == "- [0a] (general): x"
 
 
 def test_a_long_past_turn_is_shortened_and_says_so() -> None:
-    long: Turn = made.turn(1, "x" * 1000)
+    long: Turn = builders.turn(1, "x" * 1000)
     block = blocks.past_turns([long])
     assert block is not None
     assert block.lines[0].text.endswith("x…")
@@ -174,6 +174,6 @@ def test_blocks_without_lines_are_left_out() -> None:
 
 
 def test_subagents_not_shown_are_counted() -> None:
-    block = blocks.subagents([made.listing("subagent/x/report-index")], 3)
+    block = blocks.subagents([builders.listing("subagent/x/report-index")], 3)
     assert block is not None
     assert blocks.text(block).splitlines()[-2] == "(3 others)"

@@ -6,21 +6,21 @@ from typing import Any
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as some
+from hypothesis import strategies as st
 
 from shared.foundation import config, errors, validation
 from shared.memory.longterm.fingerprint import normalize
 from shared.memory.longterm.memory import MAX_CONTENT, MemoryDraft
 from shared.platform.directives import files
-from tests.unit.context import made
+from tests.unit.context import builders
 from tests.unit.replies.corpus import REPLIES
 from tests.unit.replies.test_replies import json_values, spoilt
 from workers.enrichment import parse_reply, prompt
 
 RULES = files.read_file(config.load(), "t", "memory-rules").text
 DIRECTIVE = prompt.system_prompt(RULES)
-RAW = made.entry("0123456789ab", "Ada said: trains!", category="travel").model_copy(
-    update={"metadata": {"from": "mail"}, "importance": 0.7, "occurred_at": made.NOON}
+RAW = builders.entry("0123456789ab", "Ada said: trains!", category="travel").model_copy(
+    update={"metadata": {"from": "mail"}, "importance": 0.7, "occurred_at": builders.NOON}
 )
 
 
@@ -178,11 +178,11 @@ def test_two_hundred_items_are_kept() -> None:
     assert len(drafts(json.dumps([{"content": f"fact {n}"} for n in range(200)]))) == 200
 
 
-_keys = some.sampled_from(["content", "category", "tags", "importance", "metadata", "id", "tenant"])
-_unruly = some.one_of(json_values, some.text(alphabet=some.characters(), max_size=9), some.just(10**400))
+_keys = st.sampled_from(["content", "category", "tags", "importance", "metadata", "id", "tenant"])
+_unruly = st.one_of(json_values, st.text(alphabet=st.characters(), max_size=9), st.just(10**400))
 
 
-@given(some.lists(some.dictionaries(_keys, _unruly), max_size=5))
+@given(st.lists(st.dictionaries(_keys, _unruly), max_size=5))
 def test_any_values_give_storable_drafts_or_an_invalid_reply(payload: list[dict[str, object]]) -> None:
     try:
         parsed = drafts(json.dumps(payload))
@@ -205,7 +205,7 @@ def test_no_text_raises_an_unexpected_error(reply: str) -> None:
         assert_storable(draft)
 
 
-@given(some.text(max_size=MAX_CONTENT).filter(str.strip), some.lists(some.text(), max_size=3))
+@given(st.text(max_size=MAX_CONTENT).filter(str.strip), st.lists(st.text(), max_size=3))
 def test_the_memory_is_sent_as_json_that_its_text_cannot_end(content: str, tags: list[str]) -> None:
     note = RAW.model_copy(update={"content": content, "tags": tags})
     payload = json.loads(prompt.user_prompt(note))

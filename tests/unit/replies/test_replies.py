@@ -5,7 +5,7 @@ import time
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as some
+from hypothesis import strategies as st
 
 from shared.foundation import errors, model_output
 from tests.unit.replies.corpus import MISSHAPEN, REPLIES
@@ -14,15 +14,15 @@ _FRAGMENTS = [
     "[", "]", "{", "}", '"', ",", ":", "\\", "\n", " ", "null", "NaN", "-", "0.", "1e999", "</think>",
     "<think>", "```json\n", "```", "[]", '{"content": "x"}', '"tags": []', "Sure!", "\x00", "\ud800",
 ]  # fmt: skip
-spoilt = some.one_of(some.text(), some.lists(some.sampled_from(_FRAGMENTS)).map("".join))
-json_values = some.recursive(
-    some.one_of(some.none(), some.booleans(), some.floats(), some.integers(), some.text(max_size=9)),
-    lambda inner: some.one_of(
-        some.lists(inner, max_size=4), some.dictionaries(some.text(max_size=9), inner, max_size=4)
+spoilt = st.one_of(st.text(), st.lists(st.sampled_from(_FRAGMENTS)).map("".join))
+json_values = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.floats(), st.integers(), st.text(max_size=9)),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=4), st.dictionaries(st.text(max_size=9), inner, max_size=4)
     ),
     max_leaves=20,
 )
-items = some.lists(some.dictionaries(some.text(max_size=9), json_values, min_size=1, max_size=4), max_size=4)
+items = st.lists(st.dictionaries(st.text(max_size=9), json_values, min_size=1, max_size=4), max_size=4)
 
 
 def test_the_corpus_has_at_least_sixty_replies() -> None:
@@ -56,12 +56,12 @@ def test_the_objects_of_an_array_are_parsed_unchanged(expected: list[dict[str, o
     assert json.dumps(model_output.parse_objects(f"Sure:\n```json\n{text}\n```")) == text
 
 
-@given(items.filter(bool), some.data())
+@given(items.filter(bool), st.data())
 def test_a_cut_off_array_gives_its_first_objects(
-    expected: list[dict[str, object]], data: some.DataObject
+    expected: list[dict[str, object]], data: st.DataObject
 ) -> None:
     text = json.dumps(expected)
-    cut_text = text[: data.draw(some.integers(0, len(text) - 1))]
+    cut_text = text[: data.draw(st.integers(0, len(text) - 1))]
     try:
         objects = model_output.parse_objects(cut_text)
     except errors.InvalidModelReply:

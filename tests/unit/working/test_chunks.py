@@ -12,7 +12,7 @@ _LINES = st.sampled_from(
 
 
 @given(st.lists(_LINES, max_size=40).map("".join), st.integers(1, 80))
-def test_the_chunks_joined_give_back_the_value_and_none_is_too_long(value: str, size: int) -> None:
+def test_the_joined_chunks_are_the_value_and_none_is_too_long(value: str, size: int) -> None:
     parts = chunks.split(value, size)
     assert "".join(part.text for part in parts) == value
     assert all(len(part.text) <= size for part in parts)

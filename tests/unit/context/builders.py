@@ -59,7 +59,7 @@ def turn(seq: int, content: str = "", role: Role = Role.USER, recalled: Sequence
         content=content or f"turn {seq}",
         created_at=NOON,
         metadata={},
-        recalled_lines=[line(one) for one in recalled],
+        recalled_lines=[line(record_id) for record_id in recalled],
     )
 
 
@@ -75,7 +75,7 @@ def block(kind: BlockKind, *texts: str) -> Block:
 
 
 def listing(key: str, **fields: Any) -> WorkingEntryInfo:
-    """Return a desk entry without its value."""
+    """Return a working-memory entry without its value."""
     return WorkingEntryInfo(key=key, stored_at=NOON, expires_at=NOON, remaining=272, **fields)
 
 
@@ -86,7 +86,7 @@ def gathered(
     **fields: Any,
 ) -> ContextInputs:
     """Return what was read for a turn; every line of a turn is marked as shown with the last that has it."""
-    marks = {line.id: (1, one.seq) for one in turns for line in one.recalled_lines}
+    marks = {line.id: (1, turn_.seq) for turn_ in turns for line in turn_.recalled_lines}
     read: dict[str, Any] = {
         "turns": list(turns),
         "recalled": list(recalled),
