@@ -5,7 +5,7 @@ BIN := .venv/bin
 .DEFAULT_GOAL := help
 # Without bytecode files each of the many processes started here would compile all modules: 4 s instead of 1.
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: help up demo local-embeddings test unit lint format types contracts faults load scale bench manifests check clean
+.PHONY: help up demo local-embeddings test unit lint format types contracts faults load scale bench manifests coverage configuration lock check clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z.-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -77,7 +77,20 @@ manifests: .venv/installed ## Render the Kubernetes manifests into build/manifes
 	$(BIN)/python -m tests.deploy.variants build/manifests
 	$(BIN)/pytest -q tests/deploy
 
+coverage: .venv/installed ## Measure branch coverage of all tests, subprocesses included, against the floor
+	$(BIN)/coverage erase
+	COVERAGE_PROCESS_START=$(CURDIR)/pyproject.toml $(BIN)/coverage run -m pytest -q -p no:xdist tests/unit tests/integration tests/badinput tests/isolation
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report --skip-covered --sort=cover
+
+configuration: .venv/installed ## Renew docs/CONFIGURATION.md from the settings
+	$(BIN)/loci settings --markdown > docs/CONFIGURATION.md
+
+lock: .venv/installed ## Renew requirements.lock, which the image installs
+	$(BIN)/uv pip compile --quiet pyproject.toml --universal --python-version 3.11 --generate-hashes \
+	  --no-emit-index-url --no-header --no-annotate --extra telemetry --output-file requirements.lock
+
 check: lint types contracts test ## Run everything that must pass before a change is merged
 
 clean: ## Remove the files that tools leave (not the data, not .venv)
-	rm -rf .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .schemathesis dist build
+	rm -rf .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .schemathesis dist build

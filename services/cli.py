@@ -152,6 +152,22 @@ def doctor() -> None:
 
 @app.command()
 @entry_point
+def settings(
+    markdown: Annotated[  # noqa: FBT002
+        bool, typer.Option("--markdown", help="Print docs/CONFIGURATION.md instead of the values in force.")
+    ] = False,
+) -> None:
+    """Show every setting with its value, and name variables that are no setting."""
+    from services.commands.settings import page, show
+
+    if markdown:
+        typer.echo(page(), nl=False)
+    else:
+        show()
+
+
+@app.command()
+@entry_point
 def export(
     tenant: Tenant = "default",
     agent: Agent = None,

@@ -1,6 +1,7 @@
 """Check what is configured, what answers, which models are in use, and how many jobs are pending."""
 
 import asyncio
+import os
 from collections.abc import Awaitable
 from typing import Any
 
@@ -9,7 +10,7 @@ from rich.table import Table
 
 from migrations.earlier_versions import refuse_earlier_schema
 from services.commands.resources import with_resources
-from shared.foundation import errors
+from shared.foundation import errors, unknown_settings
 from shared.infra import redis as redis_client
 from shared.jobs import status
 from shared.platform.resources import Resources
@@ -34,6 +35,8 @@ async def _run_checks(resources: Resources) -> int:
     outcomes = await asyncio.gather(*map(_outcome, checks.values()))
     outcome_by_part = dict(zip(checks, outcomes, strict=True))
     _print_outcomes(outcome_by_part)
+    for variable, nearest in unknown_settings.unknown_variables(os.environ).items():
+        Console().print(unknown_settings.describe(variable, nearest))
     if outcome_by_part["postgres"][0]:
         await _print_index(resources)
     return 0 if all(is_ok for is_ok, _ in outcomes) else 1

@@ -19,127 +19,199 @@ from shared.foundation.local_addresses import LocalAddresses, with_database
 
 
 class Settings(BaseSettings):
-    """All settings. Times are in seconds and sizes in characters, unless a comment says otherwise."""
+    """All settings. Times are in seconds and sizes in characters, unless said otherwise."""
 
     model_config: ClassVar[SettingsConfigDict] = SettingsConfigDict(
-        env_prefix="LOCI_", frozen=True, extra="ignore", env_ignore_empty=True
+        env_prefix="LOCI_", frozen=True, extra="ignore", env_ignore_empty=True, use_attribute_docstrings=True
     )
 
     # Addresses and processes
     data_dir: Path = Path(".loci")
+    """The folder of a local stack: databases, logs, `dev-key`."""
     host: str = "127.0.0.1"
+    """The address that the gateway listens on."""
     port: int = Field(8700, ge=1, le=65535)
+    """The port of the gateway."""
     flower_port: int = Field(5555, ge=1, le=65535)
+    """The port of Flower."""
     flower_user: str = "loci"
+    """The user name of Flower's login."""
     flower_password: SecretStr | None = None
+    """The password of Flower's login. `loci up` makes one."""
     postgres_url: SecretStr | None = None
-    # The Postgres role that processes act as. It owns nothing and has no BYPASSRLS, so row-level
-    # security stops a query without a tenant filter even if the address logs in as the schema's owner.
+    """The address of Postgres, 15 or newer. `loci up` starts one."""
     postgres_role: str = "loci_app"
+    """The Postgres role that processes act as. It owns nothing and has no BYPASSRLS, so row-level
+    security stops a query without a tenant filter even if the address logs in as the schema's owner."""
     postgres_pool_size: int = Field(10, ge=1)
+    """Connections that a process keeps open. Under load it opens up to twice as many."""
     redis_url: SecretStr | None = None
-    # A separate Redis database, so that the queue never competes with working memory for eviction.
+    """The address of Redis for working memory and conversation windows. It needs an append-only file."""
     broker_url: SecretStr | None = None
+    """The address of Celery's broker. Unset means database 1 of `LOCI_REDIS_URL`: a separate one, so that
+    the queue never competes with working memory for eviction."""
     qdrant_url: str | None = None
+    """The address of Qdrant, 1.10 or newer. From 1.19 on, word statistics are each tenant's own."""
     qdrant_api_key: SecretStr | None = None
-    # Installations that share a Redis or a Qdrant need different prefixes.
+    """The API key of Qdrant."""
     prefix: str = Field("loci", pattern=r"^[a-z0-9_]+$")
+    """The beginning of every Redis key and Qdrant collection: different for installations that share them."""
 
-    # Models. Without them, search is by keyword only and memories stay as they were written.
+    # Models
     llm_base_url: str | None = None
+    """An OpenAI-compatible endpoint for enrichment and dreams. Without it memories stay as written."""
     llm_model: str | None = None
+    """The name of the language model."""
     llm_api_key: SecretStr | None = None
+    """The API key of the language model's endpoint."""
     llm_timeout: float = Field(60, gt=0)
+    """The time limit of a call to the language model."""
     llm_max_tokens: int = Field(2000, ge=1)
+    """The most tokens that a reply may have."""
     llm_concurrency: int = Field(8, ge=1)
+    """Calls to the language model at the same time, per worker process."""
     embedding_base_url: str | None = None
+    """An OpenAI-compatible embedding endpoint. Without it search is by keyword."""
     embedding_model: str | None = None
+    """The name of the embedding model."""
     embedding_api_key: SecretStr | None = None
+    """The API key of the embedding endpoint."""
     embedding_dimension: int | None = Field(None, ge=1)
+    """The length of the vectors. Unset means that the endpoint is asked."""
     embedding_timeout: float = Field(30, gt=0)
+    """The time limit of a call that embeds records."""
     embedding_batch: int = Field(64, ge=1, le=2048)
+    """Texts per call."""
     embedding_max_chars: int = Field(30_000, ge=1)
-    # The longest time that a search waits for its query's vector before it uses keywords alone.
+    """Characters of a text that are embedded."""
     query_embedding_timeout: float = Field(2, gt=0)
+    """The longest time that a search waits for its query's vector before it uses keywords alone."""
     directives_dir: Path | None = None
+    """A folder of your own directives: `<tenant>/memory-rules.md` or `memory-rules.md`."""
 
     # Search
     search_candidates: int = Field(100, ge=10, le=1000)
+    """Hits that are read per channel, before ranking."""
     search_strategy: Literal["blend", "mean", "rrf", "bm25"] = "blend"
+    """How keyword and vector scores are combined."""
     recall_limit: int = Field(8, ge=1)
+    """Memories recalled per turn."""
     recall_newest_limit: int = Field(5, ge=0)
+    """Newest memories in the context of a first turn that recalls none."""
     recall_episodes: int = Field(5, ge=0)
+    """Episodes recalled per turn, under a header of their own."""
     recall_past_turns: int = Field(0, ge=0, le=20)
-    # The longest time that a request waits for the index before it searches Postgres instead.
+    """Turns of other sessions recalled per turn."""
     qdrant_timeout: float = Field(2, gt=0)
+    """The longest time that a request waits for the index before it searches Postgres instead."""
     redis_timeout: float = Field(1, gt=0)
+    """The longest time that a request waits for Redis."""
 
     # Working memory and conversation
     working_ttl: int = Field(300, ge=1)
+    """The time to live of a working-memory entry that names none."""
     working_max_entries: int = Field(50, ge=1)
+    """Live entries per namespace."""
     working_chunk_threshold: int = Field(16_000, ge=1)
+    """Characters from which a value is stored in chunks."""
     working_chunk_size: int = Field(20_000, ge=1)
+    """Characters per chunk."""
     working_chunked_ttl: int = Field(1200, ge=1)
+    """The time to live of a value in chunks that names none."""
     window_max_turns: int = Field(50, ge=1)
+    """Turns that a conversation window holds."""
     context_max_turns: int = Field(20, ge=1)
+    """Turns of the window that a context replays."""
     window_ttl: int = Field(3600, ge=1)
+    """The time after which the window of an idle session is empty."""
 
-    # Sessions with state: keys and transcript entries of one session, keys of one agent
+    # Sessions with state
     session_max_keys: int = Field(200, ge=1)
+    """Keys of a session; the least recently written goes first."""
     session_max_transcript_entries: int = Field(500, ge=1)
+    """Transcript entries of a session; the oldest goes first."""
     agent_max_keys: int = Field(500, ge=1)
-    # Time to live of a `tmp` store after its last write, unless its session sets another.
+    """Keys of an agent; the least recently written goes first."""
     tmp_ttl: int = Field(3600, ge=1)
+    """The time to live of a `tmp` store after its last write, unless its session sets another."""
 
     # Spend
     prices_file: Path | None = None
+    """A TOML file with the prices of models, in USD per million tokens, instead of the built-in one."""
     budget_alert: float = Field(0.8, gt=0, le=1)
+    """The used part of a budget from which `loci_budget_alerts` counts it."""
 
-    # Jobs. A lease must be longer than the time limits of the calls, or a slow call is made twice.
+    # Jobs and processes
     job_lease: float = Field(120, gt=0)
+    """How long a worker may hold a job. It must be longer than the time limits of the calls, or a slow
+    call is made twice."""
     job_max_attempts: int = Field(5, ge=1)
+    """Attempts before a job ends with its reason."""
     job_backoff: float = Field(2, gt=0)
+    """The delay before the second attempt. It doubles with each attempt."""
     job_backoff_max: float = Field(300, gt=0)
+    """The longest delay between attempts."""
     dispatch_interval: float = Field(2, gt=0)
+    """The time between two looks for due jobs."""
     sweep_interval: float = Field(60, gt=0)
-    # How long a stopping worker waits for its jobs before it releases them. If this is shorter than a
-    # model call, the call is cancelled and made (and paid for) again by another worker.
+    """The time between two sweeps."""
     worker_shutdown_grace: float = Field(5, ge=0)
-    # How long a stopping gateway still serves requests while it reports that it is not ready and closes
-    # connections. A load balancer needs this time to stop sending requests to it.
+    """How long a stopping worker waits for its jobs before it releases them. If this is shorter than a model
+    call, the call is cancelled and made (and paid for) again by another worker."""
     gateway_drain: float = Field(3, ge=0)
+    """How long a stopping gateway still serves requests while it reports that it is not ready, so that a load
+    balancer stops sending requests to it. Under `loci up` it is 0."""
 
     # Dreams
     dream_enabled: bool = True
+    """Whether runs start on their own."""
     dream_initial_delay: float = Field(300, ge=0)
+    """The time from a scope's first activity to its first run."""
     dream_interval: float = Field(4 * 3600, gt=0)
-    # Five cron fields in UTC, instead of the interval: for example hours with little traffic.
+    """The time between two runs over a scope."""
     dream_cron: str | None = None
-    # A dream run starts only after its scope had no activity for this long.
+    """When runs start, instead of the interval: five cron fields in UTC."""
     dream_quiet_period: float = Field(30, ge=0)
+    """A run starts only after its scope had no activity for this long."""
     dream_disabled_passes: frozenset[str] = frozenset()
+    """Passes that are switched off, as a JSON list."""
     dream_lease: float = Field(300, gt=0)
+    """How long a worker may hold a pass."""
     dream_batch_size: int = Field(1000, ge=2)
+    """Memories that a model is shown in one call."""
     dream_signal_days: float = Field(7, gt=0)
+    """The age in days of the oldest feedback signal that a pass reads."""
     dream_max_signals: int = Field(50, ge=0)
+    """The most feedback signals that a pass reads, the newest first."""
     dream_max_turns: int = Field(500, ge=1)
+    """The most turns that a pass reads."""
     session_idle_seconds: float = Field(1800, gt=0)
+    """The time without activity after which a session is evaluated."""
 
-    # Retention, in days unless said otherwise
+    # Retention
     retention_archived_days: float = Field(90, gt=0)
+    """Days after which archived memories are purged."""
     retention_turn_days: float | None = Field(None, gt=0)
+    """Days after which turns are deleted. Unset means never."""
     retention_history_days: float | None = Field(None, gt=0)
+    """Days after which the history of memories is deleted. Unset means never."""
     retention_idempotency_hours: float = Field(24, gt=0)
+    """Hours after which stored responses are deleted."""
     retention_embedding_cache_days: float = Field(30, gt=0)
+    """Days without use after which cached embeddings are deleted."""
     retention_feedback_days: float = Field(90, gt=0)
+    """Days after which feedback signals are deleted."""
     retention_dream_days: float = Field(90, gt=0)
+    """Days after which dream runs are deleted. A run can be undone until then."""
 
-    # Workers and beat write their heartbeat here, for `loci alive`. There is no default: two workers on
-    # one machine would write the same file, and one of them would hide the death of the other.
+    # Liveness, logs and traces
     heartbeat_file: Path | None = None
+    """Where a worker or beat shows that it is alive, for `loci alive`. There is no default: two workers on
+    one machine would write the same file, and one would hide the death of the other."""
     log_level: str = "INFO"
-    # The base URL of an OpenTelemetry collector (OTLP over HTTP). Without it, nothing is traced.
+    """The lowest level that is logged. Logs are JSON lines on standard error, without any memory's text."""
     otlp_endpoint: str | None = None
+    """The base URL of an OpenTelemetry collector (OTLP over HTTP). Without it nothing is traced."""
 
     @field_validator("dream_cron")
     @classmethod

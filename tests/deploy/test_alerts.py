@@ -1,4 +1,4 @@
-"""Alerts use metrics that exist, and each has a runbook in deploy/README.md."""
+"""Alerts use metrics that exist, and each has a runbook in docs/OPERATIONS.md."""
 
 import re
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from tests.conftest import running_gateway
 from tests.deploy.kustomize import Object
 from tests.deploy.variants import objects
 
-README = Path(__file__).parents[2] / "deploy" / "README.md"
+OPERATIONS = Path(__file__).parents[2] / "docs" / "OPERATIONS.md"
 
 
 def _alerts() -> list[Object]:
@@ -21,12 +21,12 @@ def _alerts() -> list[Object]:
     return alerts
 
 
-def test_every_alert_has_its_heading_in_the_readme_and_every_heading_an_alert() -> None:
-    _, _, part = README.read_text().partition("## What each alert means\n")
+def test_every_alert_has_a_runbook_and_every_runbook_an_alert() -> None:
+    _, _, part = OPERATIONS.read_text().partition("## What each alert means\n")
     headings = re.findall(r"^### (\w+)$", part, re.MULTILINE)
     assert [alert["alert"] for alert in _alerts()] == headings
     for alert in _alerts():
-        assert alert["annotations"]["runbook"] == f"deploy/README.md#{alert['alert'].lower()}"
+        assert alert["annotations"]["runbook"] == f"docs/OPERATIONS.md#{alert['alert'].lower()}"
         assert alert["annotations"]["summary"]
 
 

@@ -261,13 +261,13 @@ def test_the_image_runs_the_cli_without_root_rights_and_has_a_health_check() -> 
     assert len([word for word, _ in steps if word == "FROM"]) == 2
 
 
-def test_the_build_context_contains_only_what_the_wheel_needs() -> None:
+def test_the_build_context_contains_only_what_the_image_needs() -> None:
     allowed = {
         line.removeprefix("!")
         for line in (DEPLOY.parent / ".dockerignore").read_text().splitlines()
         if line.startswith("!")
     }
     assert allowed == {
-        *("pyproject.toml", "README.md", "CHANGELOG.md", "LICENSE"),
+        *("pyproject.toml", "README.md", "CHANGELOG.md", "LICENSE", "requirements.lock"),
         *("services", "workers", "shared", "migrations"),
     }

@@ -68,7 +68,7 @@ async def append(
 async def index_stored(
     resources: Resources, tenant: str, session_id: str, responses: Sequence[JsonObject]
 ) -> None:
-    """Index the turns that the first try of a repeated request left unindexed. Call it outside a transaction."""
+    """Index the turns that the first try of a repeated request left unindexed, outside a transaction."""
     record_ids = [record_id_of(session_id, response["seq"]) for response in responses if "seq" in response]
     await resources.index_writer.write_through_unindexed(
         tenant, RecordKind.TURN, record_ids, index_document.load_documents

@@ -72,7 +72,7 @@ class JobQueue:
         return row
 
     async def seconds_until_due(self) -> float:
-        """Return the seconds until the only job is due, by the clock of the database."""
+        """Return the seconds until the only job is due, by the time of the database."""
         async with self.resources.postgres.across_tenants() as connection:
             return float(
                 await connection.scalar(select(func.extract("epoch", job.c.run_at - func.now()))) or 0
