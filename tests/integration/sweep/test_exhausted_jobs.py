@@ -3,8 +3,9 @@
 from collections.abc import AsyncIterator, Callable
 
 import pytest
+import structlog
 from sqlalchemy import text
-from structlog.testing import capture_logs
+from structlog.testing import LogCapture
 
 from shared.foundation import config, stages
 from shared.foundation.stages import RecordKind
@@ -99,20 +100,24 @@ async def test_an_exhausted_index_job_is_marked_dead_and_reported(stack: TestSta
     }
 
 
-async def test_a_job_that_used_up_its_attempts_raises_the_metric_and_is_logged(stack: TestStack) -> None:
+async def test_a_job_that_used_up_its_attempts_raises_the_metric_and_is_logged(
+    stack: TestStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A logger of its own: the module's may be cached with the processors of an earlier test.
+    capture = LogCapture()
+    monkeypatch.setattr(dead_jobs, "log", structlog.wrap_logger(None, processors=[capture]))
     exhausted = await stack.save("exhausted", enrich=False)
     await stack.resources.index_writer.close()
     async with stack.resources.postgres.for_tenant(stack.tenant) as connection:
         await index_jobs.enqueue_index_jobs(connection, stack.tenant, RecordKind.MEMORY, {exhausted: 1})
     await claim(stack, exhausted, "index", 2, lease=-1)
     deaths = await metric(stack.gateway, DEATHS, 'kind="index"')
-    with capture_logs() as logs:
-        await stack.sweep()
-        await stack.sweep()
+    await stack.sweep()
+    await stack.sweep()
     assert await metric(stack.gateway, DEATHS, 'kind="index"') == deaths + 1
-    assert [(event["stage"], event["reason"]) for event in logs if event["event"] == "job_dead"] == [
-        ("index", REASON)
-    ]
+    assert [
+        (event["stage"], event["reason"]) for event in capture.entries if event["event"] == "job_dead"
+    ] == [("index", REASON)]
 
 
 async def test_a_dead_job_is_left_alone_until_its_record_changes(stack: TestStack) -> None:
