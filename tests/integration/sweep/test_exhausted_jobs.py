@@ -9,7 +9,7 @@ from structlog.testing import LogCapture
 
 from shared.foundation import config, stages
 from shared.foundation.stages import RecordKind
-from shared.jobs import backlog, index_jobs
+from shared.jobs import backlog, dead_jobs, index_jobs
 from shared.search.index.points import remove
 from tests.conftest import Gateway, running_gateway
 from tests.integration.spend.conftest import metric
