@@ -122,7 +122,7 @@ async def test_a_query_that_cannot_be_embedded_is_answered_by_keywords_and_says_
 async def test_after_a_failure_the_endpoint_is_not_called_for_a_moment(
     embedding: Gateway, models: ModelServer
 ) -> None:
-    """F8: a black-holed endpoint must not cost every search its time-out."""
+    """A black-holed endpoint must not cost every search its time-out."""
     models.embedding_default = Hang()
     agent = agent_of(embedding)
     before = len(models.embedding_calls)
@@ -155,7 +155,7 @@ async def test_with_index_and_model_both_configured_and_the_index_away_both_are_
 async def test_without_the_index_saves_succeed_and_the_same_entry_comes_first(
     agent: Agent, without_index: Agent, gateway: Gateway
 ) -> None:
-    """IX3, IX4, I7."""
+    """IX3, IX4."""
     for content in (TRAIN, FERRY, "Carol likes staying at home", "The train to Prague leaves at nine"):
         await agent.save(content)
     late = await without_index.save("Dora collects train tickets")

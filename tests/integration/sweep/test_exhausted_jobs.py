@@ -1,4 +1,4 @@
-"""F1, F14: jobs whose worker died at every attempt end in a state that names the reason."""
+"""Jobs whose worker died at every attempt end in a state that names the reason."""
 
 from collections.abc import AsyncIterator, Callable
 

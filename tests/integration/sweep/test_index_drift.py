@@ -1,4 +1,4 @@
-"""IX5, F7, F23: points without a record are deleted, records without their point are indexed again."""
+"""IX5: points without a record are deleted, records without their point are indexed again."""
 
 from collections.abc import Callable
 
@@ -79,7 +79,7 @@ async def test_a_record_whose_job_is_pending_is_not_counted_as_missing_again(sta
 
 
 async def test_a_deleted_collection_is_created_again_and_filled(stack: TestStack) -> None:
-    """F7: Qdrant loses its volume."""
+    """Qdrant loses its volume."""
     memory_id, session = await stack.save("marmalade"), await stack.open_session()
     await stack.add_turn(session, "said")
     await stack.put_working("session/s/one", "value")

@@ -1,4 +1,4 @@
-"""EN1, EN2, LT2, F9: only valid parts of a model's reply become memories."""
+"""EN1, EN2, LT2: only valid parts of a model's reply become memories."""
 
 import json
 import math
@@ -128,7 +128,7 @@ def test_metadata_is_that_of_the_raw_memory_and_valid_additions_of_the_model(
 
 
 def test_extra_keys_cannot_set_tenant_owner_or_id() -> None:
-    """F9: a reply after a prompt injection can't choose the tenant, agent or user of the memory."""
+    """A reply after a prompt injection can't choose the tenant, agent or user of the memory."""
     foreign_fields = {
         "id": "ffffffffffff",
         "tenant": "other",
