@@ -1,9 +1,9 @@
 """The Celery app of the workers, and the one event loop of a worker process.
 
-The core is async and its connections belong to an event loop. So a process has one loop, in a thread of
+The code is async and its connections belong to an event loop. So a process has one loop, in a thread of
 its own, from its start to its end. Tasks run in Celery's threads, and wait there for a coroutine on that
-loop (`run_on_loop`). A coroutine provides the concurrency within a task; more processes provide more.
-Celery's threads pool has no time limits, so `run_on_loop` sets the deadline.
+loop (`run_on_loop`). Coroutines provide the concurrency within a process; operators add processes for
+more. Celery's thread pool has no time limits, so `run_on_loop` sets the deadline.
 """
 
 import asyncio
@@ -72,8 +72,8 @@ _process: _Process | None = None
 
 def _create() -> Celery:
     settings = config.load()
-    created = celery_app(settings)
-    created.conf.update(
+    new_app = celery_app(settings)
+    new_app.conf.update(
         include=[f"workers.{queue}.tasks" for queue in ("enrichment", "embedding", "dream", "sweep")],
         beat_schedule={
             "dispatch-due-jobs": {
@@ -91,8 +91,8 @@ def _create() -> Celery:
         # Beat writes its heartbeat once per loop. A longer loop would look like a dead process.
         beat_max_loop_interval=30,
     )
-    created.steps["worker"].add(liveness.liveness_step(_probe, settings.heartbeat_file))
-    return created
+    new_app.steps["worker"].add(liveness.liveness_step(_probe, settings.heartbeat_file))
+    return new_app
 
 
 def _probe() -> None:

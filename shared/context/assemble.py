@@ -35,12 +35,12 @@ def assemble(inputs: ContextInputs, request: Request) -> BuiltContext:
     alone are over the budget.
     """
     candidates = _shorten_step_by_step(inputs)
-    built = _assemble(*next(candidates), request)
+    context = _assemble(*next(candidates), request)
     for shorter_inputs, shortened in candidates:
-        if request.max_tokens is None or built.tokens <= request.max_tokens:
+        if request.max_tokens is None or context.tokens <= request.max_tokens:
             break
-        built = _assemble(shorter_inputs, shortened, request)
-    return built
+        context = _assemble(shorter_inputs, shortened, request)
+    return context
 
 
 def _shorten_step_by_step(inputs: ContextInputs) -> Iterator[tuple[ContextInputs, list[str]]]:
@@ -48,13 +48,13 @@ def _shorten_step_by_step(inputs: ContextInputs) -> Iterator[tuple[ContextInputs
     shortened: list[str] = []
     yield inputs, shortened
     for kind in SHORTENING_ORDER:
-        while _has(inputs, kind):
+        while _can_shorten(inputs, kind):
             shortened = [*shortened, kind] if kind not in shortened else shortened
             inputs = _shorten(inputs, kind)
             yield inputs, shortened
 
 
-def _has(inputs: ContextInputs, kind: str) -> bool:
+def _can_shorten(inputs: ContextInputs, kind: str) -> bool:
     if kind == TURNS:
         return any(turn.role is not Role.SUMMARY for turn in inputs.turns)
     if kind == BlockKind.RECALLED:

@@ -44,8 +44,8 @@ def replayed_texts(lines: Sequence[RecalledLine]) -> list[str]:
     """Return the texts of the blocks that were shown with an earlier turn, with these lines."""
     facts = [line.line for line in lines if not line.is_episode]
     episode_lines = [line.line for line in lines if line.is_episode]
-    headed = ((RECALLED, facts), (EPISODES, episode_lines))
-    return [prompt_safety.fence(header, texts) for header, texts in headed if texts]
+    lines_by_header = ((RECALLED, facts), (EPISODES, episode_lines))
+    return [prompt_safety.fence(header, texts) for header, texts in lines_by_header if texts]
 
 
 def working_memory(infos: Sequence[WorkingEntryInfo]) -> Block | None:

@@ -38,16 +38,16 @@ async def build_context(
     """
     started = time.perf_counter()
     async with resources.postgres.for_tenant(caller.tenant) as connection:
-        stored = await find_stored(connection, caller.tenant, key)
-        if stored is None:
+        stored_response = await find_stored(connection, caller.tenant, key)
+        if stored_response is None:
             session = await _get_session(resources, connection, caller, session_id)
             recalled_before = await _list_recalled(resources, connection, session)
-    if stored is not None:
-        return await _repeat(resources, caller.tenant, session_id, stored)
+    if stored_response is not None:
+        return await _repeat(resources, caller.tenant, session_id, stored_response)
     inputs = await gather(resources, session, recalled_before, request)
     if not request.record_turn:
-        built = assemble.assemble(_without_current_message(inputs, request.message), request)
-        return _to_response(request, inputs, built, started)
+        context = assemble.assemble(_without_current_message(inputs, request.message), request)
+        return _to_response(request, inputs, context, started)
     recorded = await _record(resources, caller, session, inputs, request, key, started)
     if recorded.turns is None:
         return await _repeat(resources, caller.tenant, session_id, recorded.response)
@@ -69,9 +69,11 @@ async def _list_recalled(
     return await turn_queries.list_recalled(connection, session.tenant, session.id, oldest_seq)
 
 
-async def _repeat(resources: Resources, tenant: str, session_id: str, stored: JsonObject) -> JsonObject:
-    await append.index_stored(resources, tenant, session_id, [stored])
-    return dict(stored)
+async def _repeat(
+    resources: Resources, tenant: str, session_id: str, stored_response: JsonObject
+) -> JsonObject:
+    await append.index_stored(resources, tenant, session_id, [stored_response])
+    return dict(stored_response)
 
 
 def _without_current_message(inputs: ContextInputs, message: str) -> ContextInputs:
@@ -113,13 +115,13 @@ async def _record(
         session = await _get_session(resources, connection, caller, gathered_session.id, lock=True)
         if session.last_seq != gathered_session.last_seq:
             await _reload_turns(resources, connection, session, inputs)
-        built = assemble.assemble(inputs, request)
-        turns, jobs = await append.insert_turns(connection, session, [_to_draft(request, built)])
+        context = assemble.assemble(inputs, request)
+        turns, jobs = await append.insert_turns(connection, session, [_to_draft(request, context)])
         await append.notify_dreams(connection, resources.settings, session, turns)
-        versions = {result.memory.id: result.memory.content_version for result in built.new_memories}
+        versions = {result.memory.id: result.memory.content_version for result in context.new_memories}
         await turn_queries.save_recalled(connection, session, turns[0].seq, versions)
-        response = _to_response(request, inputs, built, started) | {"seq": turns[0].seq}
-        record_ids = [session.id, *_ids_in_response(inputs, built)]
+        response = _to_response(request, inputs, context, started) | {"seq": turns[0].seq}
+        record_ids = [session.id, *_ids_in_response(inputs, context)]
         await idempotent_request.store(response, record_ids=record_ids, user_id=session.user_id)
     return _Recorded(response, session, turns, jobs)
 
@@ -133,41 +135,43 @@ async def _reload_turns(
     inputs.first_turn = False
 
 
-def _to_draft(request: Request, built: BuiltContext) -> TurnDraft:
-    return TurnDraft(role=Role.USER, content=request.message, recalled=built.lines)
+def _to_draft(request: Request, context: BuiltContext) -> TurnDraft:
+    return TurnDraft(role=Role.USER, content=request.message, recalled=context.lines)
 
 
-def _ids_in_response(inputs: ContextInputs, built: BuiltContext) -> list[str]:
+def _ids_in_response(inputs: ContextInputs, context: BuiltContext) -> list[str]:
     """Return the ids of the memories whose text the response repeats: deleting one erases the response."""
     replayed = [line.id for turn in inputs.turns for line in turn.recalled_lines]
-    return sorted({*replayed, *(result.memory.id for result in built.new_memories)})
+    return sorted({*replayed, *(result.memory.id for result in context.new_memories)})
 
 
-def _to_response(request: Request, inputs: ContextInputs, built: BuiltContext, started: float) -> JsonObject:
+def _to_response(
+    request: Request, inputs: ContextInputs, context: BuiltContext, started: float
+) -> JsonObject:
     response: JsonObject = {
-        "messages": built.messages,
+        "messages": context.messages,
         "blocks": [
             {"kind": block.kind, "text": blocks.text(block), "ids": [line.record_id for line in block.lines]}
-            for block in built.blocks
+            for block in context.blocks
         ],
         "recalled": [
             result.memory.model_dump(mode="json") | {"score": result.scored.score}
-            for result in built.new_memories
+            for result in context.new_memories
         ],
         "first_turn": inputs.first_turn,
-        "tokens": built.tokens,
+        "tokens": context.tokens,
         "stages": inputs.stages,
         "degraded": inputs.degraded,
     }
-    return response | {"explain": _explain(inputs, built, started)} if request.explain else response
+    return response | {"explain": _explain(inputs, context, started)} if request.explain else response
 
 
-def _explain(inputs: ContextInputs, built: BuiltContext, started: float) -> JsonObject:
+def _explain(inputs: ContextInputs, context: BuiltContext, started: float) -> JsonObject:
     total_ms = round((time.perf_counter() - started) * 1000, 2)
     return {
         "scores": {result.memory.id: result.scored.scores for result in inputs.found},
-        "withheld": built.withheld,
-        "shortened": built.shortened,
+        "withheld": context.withheld,
+        "shortened": context.shortened,
         "timings_ms": inputs.timings | {"total": total_ms},
         "token_rule": "one per four bytes of UTF-8, four per message",
     }

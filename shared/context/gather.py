@@ -1,6 +1,7 @@
 """Read everything that the context of a turn needs, concurrently.
 
-An unavailable database costs its block and is named in `degraded`. It never costs the whole context.
+If a database is unavailable, its block is left out and `degraded` names it. The context is built from
+the other inputs.
 """
 
 import asyncio
@@ -140,7 +141,10 @@ def _is_part(info: WorkingEntryInfo) -> bool:
 async def _select_visible(
     resources: Resources, session: Session, infos: list[WorkingEntryInfo]
 ) -> list[WorkingEntryInfo]:
-    """Leave out namespaces of other agents' or users' sessions. One without a session is common to all."""
+    """Return the entries outside the namespaces of other agents' or users' sessions.
+
+    A namespace without a session is common to all.
+    """
     namespaces = {keys.namespace_of(info.key) for info in infos}
     if not namespaces:
         return []

@@ -29,7 +29,7 @@ from shared.search.index import embedding_cache
 async def delete_memory(resources: Resources, caller: Caller, memory_id: str) -> Memory | None:
     """Delete a memory for good and return it as it was, or None if the caller sees no such memory.
 
-    With an archived memory, the memories are deleted that were derived from nothing else.
+    If the memory is archived, the memories that were derived from nothing else are deleted too.
     """
     async with resources.postgres.for_tenant(caller.tenant) as connection:
         memory = await memory_queries.get(connection, caller, memory_id, lock=True)

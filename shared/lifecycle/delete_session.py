@@ -49,7 +49,8 @@ async def drop_cached_state(resources: Resources, tenant: str, session_ids: list
 
 async def delete_rows(connection: AsyncConnection, tenant: str, session_ids: list[str]) -> list[job.Job]:
     """Delete sessions with their records; return the index jobs that delete the records' points."""
-    # Before anything is read: the point of a record that a writer adds meanwhile would stay in the index.
+    # The lock comes before all reads. Otherwise a writer could add a record after them, whose point would
+    # stay in the index.
     await queries.lock(connection, tenant, session_ids)
     turns = await turn_queries.embedding_texts(connection, tenant, session_ids)
     observations = await observation_queries.embedding_texts(connection, tenant, session_ids)

@@ -1,4 +1,4 @@
-"""Erase a user: everything of theirs, of every agent, in every database, with a receipt.
+"""Erase everything that belongs to a user, for all agents and in every database, and return a receipt.
 
 Postgres comes first, in one transaction. From then on nothing of the user can be read, because every
 result is read from there. The points in Qdrant are deleted by the index jobs of that transaction: at
@@ -30,7 +30,10 @@ from shared.platform.spend import queries as charge_queries
 
 @dataclass(frozen=True, slots=True)
 class _ErasedRows:
-    """What was erased from Postgres. `sessions` are (id, namespace); `windows` are ids of other sessions."""
+    """What was erased from Postgres.
+
+    `sessions` are (id, namespace). `windows` are ids of other sessions whose cached windows are stale.
+    """
 
     counts: dict[str, int]
     jobs: list[Job]
@@ -50,13 +53,13 @@ async def erase_user(resources: Resources, caller: Caller, user_id: str) -> dict
     if caller.agent_id is not None:
         raise errors.Forbidden(f"this key is bound to agent_id '{caller.agent_id}'")
     async with resources.postgres.for_tenant(caller.tenant) as connection:
-        erased = await _erase_rows(connection, caller.tenant, user_id)
-    is_index_done = await resources.index_writer.write_through([], erased.jobs)
-    await window.delete(resources, caller.tenant, [*erased.windows, *erased.session_ids])
-    redis_counts, redis_state = await _erase_redis(resources, caller.tenant, user_id, erased)
+        erased_rows = await _erase_rows(connection, caller.tenant, user_id)
+    is_index_done = await resources.index_writer.write_through([], erased_rows.jobs)
+    await window.delete(resources, caller.tenant, [*erased_rows.windows, *erased_rows.session_ids])
+    redis_counts, redis_state = await _erase_redis(resources, caller.tenant, user_id, erased_rows)
     return {
         "user_id": user_id,
-        "erased": erased.counts | redis_counts | {"points": len(erased.jobs)},
+        "erased": erased_rows.counts | redis_counts | {"points": len(erased_rows.jobs)},
         "stores": {
             "postgres": "done",
             "redis": redis_state,
@@ -66,7 +69,7 @@ async def erase_user(resources: Resources, caller: Caller, user_id: str) -> dict
 
 
 async def _erase_rows(connection: AsyncConnection, tenant: str, user_id: str) -> _ErasedRows:
-    # First of all, because deleting records erases the responses that repeat them: each is counted once.
+    # Responses come first: deleting records below erases some of them too, and they would not be counted.
     response_count = await idempotency_queries.erase_user_responses(connection, tenant, user_id)
     sessions = await session_queries.list_of_user(connection, tenant, user_id)
     session_ids = [session_id for session_id, _ in sessions]
@@ -104,21 +107,23 @@ async def _lock_memories(
     """
     memories: list[Memory] = []
     while True:
-        locked = await maintenance_queries.lock_of_user(connection, tenant, user_id, session_ids)
-        if len(locked) <= len(memories):
-            return locked
-        memories = locked
+        locked_memories = await maintenance_queries.lock_of_user(connection, tenant, user_id, session_ids)
+        if len(locked_memories) <= len(memories):
+            return locked_memories
+        memories = locked_memories
 
 
 async def _erase_redis(
-    resources: Resources, tenant: str, user_id: str, erased: _ErasedRows
+    resources: Resources, tenant: str, user_id: str, erased_rows: _ErasedRows
 ) -> tuple[dict[str, int], str]:
     """Clear working memory, temporary state and scratch stores; return the counts and Redis's state."""
     try:
         with redis_client.failures_as_unavailable():
-            cleared = [await write.clear(resources, tenant, namespace) for _, namespace in erased.sessions]
-        await tmp.drop_session_stores(resources, tenant, erased.session_ids)
+            cleared_counts = [
+                await write.clear(resources, tenant, namespace) for _, namespace in erased_rows.sessions
+            ]
+        await tmp.drop_session_stores(resources, tenant, erased_rows.session_ids)
         scratch_count = await scratch.delete_user_stores(resources, tenant, user_id)
     except errors.Unavailable:
         return {"working_entries": 0, "scratch_stores": 0}, "pending"
-    return {"working_entries": sum(cleared), "scratch_stores": scratch_count}, "done"
+    return {"working_entries": sum(cleared_counts), "scratch_stores": scratch_count}, "done"

@@ -1,8 +1,9 @@
 """Pass `consolidate`: the model proposes what to merge and archive, and `check` decides what is applied.
 
-Memories that were reviewed before and have not changed since are not shown to the model again. A scope in
-which nothing is new costs no call, and a large scope costs as much as has changed in it. What a run has no
-time or budget left for counts as not reviewed, and the scope becomes due again.
+Memories that were reviewed before and have not changed since are not shown to the model again. A scope
+without changes therefore costs no call, and the cost of a large scope depends on how much has changed in
+it. Memories for which a run has no time or budget left count as not reviewed, and the scope becomes due
+again.
 """
 
 from collections.abc import Sequence
@@ -46,12 +47,12 @@ async def run(context: PassContext) -> Outcome:
     pruned_count = 0
     for batch in batches:
         try:
-            checked = await _consolidate(context, inputs, batch, pruned_count, outcome)
+            checked_plan = await _consolidate(context, inputs, batch, pruned_count, outcome)
         except PassSkipped:  # over budget: the batches before this one are applied all the same
             if not outcome.proposed:
                 raise
             break
-        pruned_count += len(checked.prunes)
+        pruned_count += len(checked_plan.prunes)
         outcome.reviewed |= {memory_id: versions[memory_id] for memory_id in batch}
         if not context.has_time():
             break
@@ -77,17 +78,17 @@ async def _consolidate(
 ) -> CheckedPlan:
     """Ask the model about one batch of memories and add the accepted items to the outcome."""
     by_id = {memory.id: memory for memory in inputs.memories}
-    offered = {memory_id: by_id[memory_id] for memory_id in batch}
-    prompt_text = _prompt_text(inputs.signals, list(offered.values()))
-    snapshot = Snapshot(context.run.scope, offered, len(inputs.memories), pruned_count)
+    offered_memories = {memory_id: by_id[memory_id] for memory_id in batch}
+    prompt_text = _prompt_text(inputs.signals, list(offered_memories.values()))
+    snapshot = Snapshot(context.run.scope, offered_memories, len(inputs.memories), pruned_count)
     plan = dream_plan.parse((await context.ask(DIRECTIVE, prompt_text)).text)
-    checked = check(plan, snapshot)
-    _add(outcome, plan, checked, by_id)
-    repairable = [rejection for rejection in checked.rejections if rejection.code in REPAIRABLE]
+    checked_plan = check(plan, snapshot)
+    _add_to_outcome(outcome, plan, checked_plan, by_id)
+    repairable = [rejection for rejection in checked_plan.rejections if rejection.code in REPAIRABLE]
     if repairable:
         repair_prompt = f"{prompt_text}\n\n{_repair_text(repairable)}"
-        await _repair(context, repair_prompt, snapshot.remaining_after(checked), outcome)
-    return checked
+        await _repair(context, repair_prompt, snapshot.remaining_after(checked_plan), outcome)
+    return checked_plan
 
 
 async def _repair(context: PassContext, prompt_text: str, remaining: Snapshot, outcome: Outcome) -> None:
@@ -95,14 +96,16 @@ async def _repair(context: PassContext, prompt_text: str, remaining: Snapshot, o
     reply = await context.ask(DIRECTIVE, prompt_text)
     # Deletions of the second reply are ignored: it was only asked for replacements.
     plan = Plan((), dream_plan.parse(reply.text).replacements)
-    _add(outcome, plan, check(plan, remaining), dict(remaining.memories))
+    _add_to_outcome(outcome, plan, check(plan, remaining), dict(remaining.memories))
 
 
-def _add(outcome: Outcome, plan: Plan, checked: CheckedPlan, by_id: dict[str, Memory]) -> None:
-    for merge in checked.merges:
+def _add_to_outcome(
+    outcome: Outcome, plan: Plan, checked_plan: CheckedPlan, by_id: dict[str, Memory]
+) -> None:
+    for merge in checked_plan.merges:
         sources = tuple(by_id[memory_id] for memory_id in merge.source_ids)
         outcome.creations.append(NewMemory(row_from_merge(merge.fields), sources))
-    outcome.removals += [ArchiveRequest(by_id[prune.id], prune.reason) for prune in checked.prunes]
+    outcome.removals += [ArchiveRequest(by_id[prune.id], prune.reason) for prune in checked_plan.prunes]
     outcome.rejections += [
         {
             "code": rejection.code,
@@ -110,7 +113,7 @@ def _add(outcome: Outcome, plan: Plan, checked: CheckedPlan, by_id: dict[str, Me
             "words": list(rejection.words),
             **rejection.item,
         }
-        for rejection in checked.rejections
+        for rejection in checked_plan.rejections
     ]
     outcome.proposed.append(dream_plan.as_json(plan))
 

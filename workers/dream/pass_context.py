@@ -58,12 +58,14 @@ class PassContext:
         if model is None:
             raise PassSkipped("no language model is configured")
         async with self.resources.postgres.for_tenant(tenant) as connection:
-            resolved = await resolve.resolve(connection, settings, tenant, directive)
-            self.directive = f"{directive}@{resolved.version}"
+            resolved_directive = await resolve.resolve(connection, settings, tenant, directive)
+            self.directive = f"{directive}@{resolved_directive.version}"
             await job_queries.extend_lease(connection, self.job, settings.dream_lease)
         payer = Payer(tenant, self.run.agent_id, self.run.user_id, self.name)
         try:
-            reply = await metered_calls.complete(self.resources, model, payer, resolved.text, prompt_text)
+            reply = await metered_calls.complete(
+                self.resources, model, payer, resolved_directive.text, prompt_text
+            )
         except errors.OverBudget as error:
             raise PassSkipped(str(error)) from None
         self._count(reply)

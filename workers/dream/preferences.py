@@ -38,16 +38,16 @@ async def run(context: PassContext) -> Outcome:
     # A model may name any turn, but only what a user said shows a preference of the user.
     user_turns = {(turn.session_id, turn.seq) for turn in inputs.turns if turn.role is Role.USER}
     occurrences = preferences.with_read_turns(proposed, user_turns)
-    due = preferences.newly_due(inputs.counted, occurrences)
-    new, rejections = _without_existing(due, inputs.existing)
+    due_counts = preferences.newly_due(inputs.counted, occurrences)
+    new_counts, rejections = _without_existing(due_counts, inputs.existing)
     return Outcome(
         inputs={"turns": [turn.record_id for turn in inputs.turns]},
         proposed=[_to_json(occurrence) for occurrence in proposed],
         rejections=rejections,
-        creations=[NewMemory(_memory_row(count)) for count in new],
+        creations=[NewMemory(_memory_row(count)) for count in new_counts],
         turns=[(turn.session_id, turn.seq) for turn in inputs.turns],
         occurrences=[row for occurrence in occurrences for row in _occurrence_rows(occurrence)],
-        inferred_keys=[count.key for count in due],
+        inferred_keys=[count.key for count in due_counts],
     )
 
 
@@ -69,8 +69,8 @@ async def _load_inputs(context: PassContext) -> _Inputs:
 
 
 def _prompt_text(inputs: _Inputs) -> str:
-    shown = inputs.existing[:_MAX_SHOWN_PREFERENCES]
-    existing = [f"- {single_line(memory.content)}" for memory in shown] or ["- none"]
+    shown_memories = inputs.existing[:_MAX_SHOWN_PREFERENCES]
+    existing = [f"- {single_line(memory.content)}" for memory in shown_memories] or ["- none"]
     keys = [f"- {key}" for key in inputs.counted] or ["- none"]
     signals = inputs.signal_lines or ["- none"]
     lists = ["Known preferences:", *existing, "", "Keys seen before:", *keys, "", "Signals:", *signals]
@@ -78,19 +78,19 @@ def _prompt_text(inputs: _Inputs) -> str:
 
 
 def _without_existing(
-    due: list[PreferenceCount], existing: list[Memory]
+    due_counts: list[PreferenceCount], existing: list[Memory]
 ) -> tuple[list[PreferenceCount], list[dict[str, Any]]]:
     """Return the preferences that no existing memory says, and the rejections of the others."""
     existing_words = [similarity.words_of(memory.content) for memory in existing]
-    new: list[PreferenceCount] = []
+    new_counts: list[PreferenceCount] = []
     rejections: list[dict[str, Any]] = []
-    for count in due:
+    for count in due_counts:
         words = similarity.words_of(count.occurrence.content)
         if any(similarity.words_are_similar(words, other) for other in existing_words):
             rejections.append({"code": "duplicate", "detail": "is known already", "key": count.key})
         else:
-            new.append(count)
-    return new, rejections
+            new_counts.append(count)
+    return new_counts, rejections
 
 
 def _memory_row(count: PreferenceCount) -> dict[str, Any]:

@@ -1,9 +1,9 @@
 """Run one pass of a dream run: claim its job, let the pass decide, apply the outcome, start the next pass.
 
-A worker that is killed at any point leaves the state of before or the state of after. The outcome of a pass
-is applied in the transaction that also ends the pass, makes the run due for the next one, and deletes the
-job if its lease token is still valid. A pass that has failed too often ends as failed, and the next pass
-begins: no pass depends on another one.
+A worker that is killed at any point leaves either the state before the pass or the state after it. The
+outcome of a pass is applied in the transaction that also ends the pass, makes the run due for the next one,
+and deletes the job if its lease token is still valid. A pass that has failed too often ends as failed, and
+the next pass begins: no pass depends on another one.
 """
 
 import asyncio
@@ -77,10 +77,10 @@ async def _run_claimed(context: PassContext) -> str:
         async with asyncio.timeout(context.time_limit_seconds):
             outcome = await PASSES[context.name](context)
     except PassSkipped as error:
-        return await _end(context, PassState.SKIPPED, str(error), Outcome())
+        return await _end_pass(context, PassState.SKIPPED, str(error), Outcome())
     except (errors.Unavailable, errors.InvalidModelReply, TimeoutError) as error:
         return await _reschedule_or_fail(context, error)
-    return await _end(context, PassState.DONE, None, outcome)
+    return await _end_pass(context, PassState.DONE, None, outcome)
 
 
 async def _reschedule_or_fail(context: PassContext, error: Exception) -> str:
@@ -89,7 +89,7 @@ async def _reschedule_or_fail(context: PassContext, error: Exception) -> str:
     is_invalid_reply = isinstance(error, errors.InvalidModelReply)
     max_attempts = MAX_INVALID_REPLIES if is_invalid_reply else context.resources.settings.job_max_attempts
     if context.job.attempts >= max_attempts:
-        return await _end(context, PassState.FAILED, reason, await _failure_outcome(context))
+        return await _end_pass(context, PassState.FAILED, reason, await _failure_outcome(context))
     unavailable = error if isinstance(error, errors.Unavailable) else errors.Unavailable("dream", reason)
     reason_code = ReasonCode.INVALID_REPLY if is_invalid_reply else ReasonCode.UNAVAILABLE
     await job_drain.reschedule(context.resources, DREAM_PASS, [context.job], unavailable, reason_code)
@@ -109,7 +109,7 @@ async def _failure_outcome(context: PassContext) -> Outcome:
     return Outcome(turns=[(turn.session_id, turn.seq) for turn in turns])
 
 
-async def _end(context: PassContext, state: PassState, reason: str | None, outcome: Outcome) -> str:
+async def _end_pass(context: PassContext, state: PassState, reason: str | None, outcome: Outcome) -> str:
     """Apply the outcome, end the pass and advance the run, in one transaction.
 
     Nothing is written if the job's lease token is no longer valid.
@@ -118,9 +118,9 @@ async def _end(context: PassContext, state: PassState, reason: str | None, outco
     async with resources.postgres.for_tenant(run.tenant) as connection:
         if context.job.id not in await job_queries.complete(connection, [context.job]):
             return "lease_lost"
-        changed_memories = await _apply(connection, context, state, reason, outcome)
+        changed_memories = await _apply_outcome(connection, context, state, reason, outcome)
         index_jobs = await save.enqueue_jobs(connection, run.tenant, changed_memories)
-        advanced_run = await _advance(connection, run)
+        advanced_run = await _advance_run(connection, run)
     index_documents = [memory_document.document(memory) for memory in changed_memories]
     await resources.index_writer.write_through(index_documents, index_jobs)
     dispatch_next_pass(resources, advanced_run)
@@ -128,15 +128,15 @@ async def _end(context: PassContext, state: PassState, reason: str | None, outco
     return state if reason is None else f"{state}: {reason}"
 
 
-async def _apply(
+async def _apply_outcome(
     connection: AsyncConnection, context: PassContext, state: PassState, reason: str | None, outcome: Outcome
 ) -> list[Memory]:
     """Apply the outcome unless the run is dry, and save it with the pass. Return the changed memories."""
     run, name = context.run, context.name
-    applied = apply.Applied()
+    applied_changes = apply.Applied()
     if not run.dry_run:
-        applied = await apply.apply(connection, run, name, outcome)
-        await apply.record_progress(connection, run, name, outcome, applied)
+        applied_changes = await apply.apply(connection, run, name, outcome)
+        await apply.record_progress(connection, run, name, outcome, applied_changes)
         if outcome.has_more:
             await dream_schedule.schedule_dream(connection, context.resources.settings, run.scope)
     await dream_queries.end_pass(
@@ -147,24 +147,26 @@ async def _apply(
         reason,
         inputs=outcome.inputs,
         proposed=outcome.proposed,
-        rejections=[*outcome.rejections, *applied.skipped],
-        applied=applied.counts,
+        rejections=[*outcome.rejections, *applied_changes.skipped],
+        applied=applied_changes.counts,
         **context.model_columns(),
     )
-    await _count(connection, context, state, outcome, applied)
-    return list(applied.changed_memories.values())
+    await _count_pass(connection, context, state, outcome, applied_changes)
+    return list(applied_changes.changed_memories.values())
 
 
-async def _count(
+async def _count_pass(
     connection: AsyncConnection,
     context: PassContext,
     state: PassState,
     outcome: Outcome,
-    applied: apply.Applied,
+    applied_changes: apply.Applied,
 ) -> None:
     """Add the pass to the fleet counters of dreams."""
-    rejections = Counter(rejection["code"] for rejection in [*outcome.rejections, *applied.skipped])
-    changes = Counter(":".join(filter(None, (change["action"], change["reason"]))) for change in applied.diff)
+    rejections = Counter(rejection["code"] for rejection in [*outcome.rejections, *applied_changes.skipped])
+    changes = Counter(
+        ":".join(filter(None, (change["action"], change["reason"]))) for change in applied_changes.diff
+    )
     tokens = {"input": context.input_tokens, "output": context.output_tokens}
     await fleet_counters.increment(connection, "dream_passes", {f"{context.name}:{state}": 1})
     await fleet_counters.increment(connection, "dream_seconds", {context.name: context.seconds})
@@ -174,12 +176,12 @@ async def _count(
     await fleet_counters.increment(connection, "dream_cost_usd", {context.name: float(context.cost or 0)})
 
 
-async def _advance(connection: AsyncConnection, run: Run) -> Run | None:
+async def _advance_run(connection: AsyncConnection, run: Run) -> Run | None:
     """Make the run due for its next pass and return it, or end the run and return None."""
-    current = await dream_queries.get(connection, run.tenant, run.id)
-    if current is not None and current.next_pass is not None:
+    current_run = await dream_queries.get(connection, run.tenant, run.id)
+    if current_run is not None and current_run.next_pass is not None:
         await job_queries.enqueue(connection, run.tenant, RecordKind.DREAM_RUN, DREAM_PASS, {run.id: 1})
-        return current
+        return current_run
     await dream_queries.end_run(connection, run, RunState.DONE)
     await fleet_counters.increment(connection, "dream_runs", {"dry" if run.dry_run else "done": 1})
     return None
@@ -191,4 +193,4 @@ async def fail_current_pass(resources: Resources, job: Job) -> None:
         run = await dream_queries.get(connection, job.tenant, job.record_id)
     if run is not None and run.next_pass is not None:
         context = PassContext(resources, run, job, run.next_pass.name)
-        await _end(context, PassState.FAILED, f"its worker ended {job.attempts} times", Outcome())
+        await _end_pass(context, PassState.FAILED, f"its worker ended {job.attempts} times", Outcome())

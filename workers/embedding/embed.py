@@ -26,7 +26,7 @@ DocumentKey = tuple[str, RecordKind, str]  # tenant, kind, record id
 TextKey = tuple[str, str]  # tenant, embedding text
 log = structlog.get_logger()
 _LOCK_ORDER = attrgetter("tenant", "kind", "record_id", "generation")
-"""The order in which jobs are locked everywhere. Another order could wait for a lock in a circle."""
+"""The order in which jobs are locked everywhere. Locking in another order could deadlock."""
 
 
 async def embed_batch(resources: Resources, jobs: Sequence[Job]) -> None:

@@ -44,16 +44,16 @@ async def enrich(resources: Resources, job: Job, release_slot: ReleaseSlot) -> N
     """Enrich the memory of a claimed job, and call `release_slot` once the model has replied."""
     model = resources.language_model
     async with resources.postgres.for_tenant(job.tenant) as connection:
-        raw = next(iter(await memory_queries.read(connection, job.tenant, [job.record_id])), None)
+        raw_memory = next(iter(await memory_queries.read(connection, job.tenant, [job.record_id])), None)
         directive = await resolve.resolve(connection, resources.settings, job.tenant, "memory-rules")
-    if raw is None or raw.state is not MemoryState.PENDING:
+    if raw_memory is None or raw_memory.state is not MemoryState.PENDING:
         await _complete(resources, job)
         return
     if model is None:
         await keep_as_written(resources, job, MemoryState.FINAL, None)
         return
     try:
-        drafts = await _ask_model(resources, model, raw, prompt.system_prompt(directive.text))
+        drafts = await _ask_model(resources, model, raw_memory, prompt.system_prompt(directive.text))
     except errors.OverBudget as error:
         await keep_as_written(resources, job, MemoryState.KEPT_RAW, str(error))
     except errors.Unavailable as error:
@@ -69,11 +69,11 @@ _concurrent_drain = ConcurrentDrain(ENRICH, enrich)
 
 
 async def _ask_model(
-    resources: Resources, model: LanguageModel, raw: Memory, system: str
+    resources: Resources, model: LanguageModel, raw_memory: Memory, system: str
 ) -> list[MemoryDraft]:
-    payer = Payer(raw.tenant, raw.agent_id, raw.user_id, Purpose.ENRICHMENT)
-    reply = await metered_calls.complete(resources, model, payer, system, prompt.user_prompt(raw))
-    return parse_reply.parse_drafts(reply.text, raw, system)
+    payer = Payer(raw_memory.tenant, raw_memory.agent_id, raw_memory.user_id, Purpose.ENRICHMENT)
+    reply = await metered_calls.complete(resources, model, payer, system, prompt.user_prompt(raw_memory))
+    return parse_reply.parse_drafts(reply.text, raw_memory, system)
 
 
 async def _retry_later(resources: Resources, job: Job, error: errors.Unavailable) -> None:
@@ -119,56 +119,62 @@ async def _store(resources: Resources, job: Job, drafts: Sequence[MemoryDraft]) 
         locked_memories = await memory_queries.lock(connection, job.tenant, [job.record_id])
         if job.id not in await job_queries.complete(connection, [job]):
             return  # the memory was updated or deleted meanwhile, or another worker has the job now
-        raw = next(iter(locked_memories), None)
-        if raw is None or raw.state is not MemoryState.PENDING:
+        raw_memory = next(iter(locked_memories), None)
+        if raw_memory is None or raw_memory.state is not MemoryState.PENDING:
             return
-        allowed_drafts = await _without_deleted(connection, raw, drafts)
-        changed = await _replace(connection, raw, allowed_drafts) if allowed_drafts else []
+        allowed_drafts = await _without_deleted(connection, raw_memory, drafts)
+        changed_memories = await _replace(connection, raw_memory, allowed_drafts) if allowed_drafts else []
         if not allowed_drafts:
             columns = {"state": MemoryState.KEPT_RAW}
-            memory = await memory_queries.update_columns(connection, job.tenant, raw.id, columns)
+            memory = await memory_queries.update_columns(connection, job.tenant, raw_memory.id, columns)
             await history.add(connection, ACTOR, MemoryState.KEPT_RAW, [memory])
         outcome = "enriched" if allowed_drafts else MemoryState.KEPT_RAW
         await fleet_counters.increment(connection, "enrichments", {outcome: 1})
-        index_jobs = await save.enqueue_jobs(connection, job.tenant, changed)
+        index_jobs = await save.enqueue_jobs(connection, job.tenant, changed_memories)
     await resources.index_writer.write_through(
-        [memory_document.document(memory) for memory in changed], index_jobs
+        [memory_document.document(memory) for memory in changed_memories], index_jobs
     )
 
 
 async def _without_deleted(
-    connection: AsyncConnection, raw: Memory, drafts: Sequence[MemoryDraft]
+    connection: AsyncConnection, raw_memory: Memory, drafts: Sequence[MemoryDraft]
 ) -> list[MemoryDraft]:
     """Return the drafts without those that a caller has deleted: a model must not bring them back."""
     if not drafts:
         return []
-    deleted = await tombstones.find_deleted(connection, raw.scope, [draft.content for draft in drafts])
+    deleted = await tombstones.find_deleted(connection, raw_memory.scope, [draft.content for draft in drafts])
     return [draft for draft in drafts if draft.content not in deleted]
 
 
-async def _replace(connection: AsyncConnection, raw: Memory, drafts: Sequence[MemoryDraft]) -> list[Memory]:
+async def _replace(
+    connection: AsyncConnection, raw_memory: Memory, drafts: Sequence[MemoryDraft]
+) -> list[Memory]:
     """Archive the raw memory, save its successors, and return all memories that are archived or new.
 
     The raw memory is archived first, because a successor may have the same content.
     """
-    await memory_queries.archive(connection, raw.tenant, [raw.id], "enriched", [])
-    rows = await memory_queries.upsert(connection, raw.scope, [_row(raw, draft) for draft in drafts])
+    await memory_queries.archive(connection, raw_memory.tenant, [raw_memory.id], "enriched", [])
+    rows = await memory_queries.upsert(
+        connection, raw_memory.scope, [_successor_row(raw_memory, draft) for draft in drafts]
+    )
     ids = [row["id"] for row in rows]
-    created = [Memory.from_row(row) for row in rows if row["inserted"]]
+    new_memories = [Memory.from_row(row) for row in rows if row["inserted"]]
     reinforced = [Memory.from_row(row) for row in rows if not row["inserted"]]
-    archived = await memory_queries.update_columns(connection, raw.tenant, raw.id, {"superseded_by": ids})
-    await history.add(connection, ACTOR, "created", created)
+    archived_memory = await memory_queries.update_columns(
+        connection, raw_memory.tenant, raw_memory.id, {"superseded_by": ids}
+    )
+    await history.add(connection, ACTOR, "created", new_memories)
     await history.add(connection, ACTOR, "reinforced", reinforced)
-    await history.add(connection, ACTOR, "archived", [archived], f"enriched into {', '.join(ids)}")
-    return [archived, *created]
+    await history.add(connection, ACTOR, "archived", [archived_memory], f"enriched into {', '.join(ids)}")
+    return [archived_memory, *new_memories]
 
 
-def _row(raw: Memory, draft: MemoryDraft) -> dict[str, Any]:
+def _successor_row(raw_memory: Memory, draft: MemoryDraft) -> dict[str, Any]:
     return new_rows.row_from_draft(
         draft,
-        sources=[source.model_dump() for source in raw.sources],
-        derived_from=[raw.id],
-        reinforcement_count=raw.reinforcement_count,
-        created_at=raw.created_at,
-        last_seen_at=raw.last_seen_at,
+        sources=[source.model_dump() for source in raw_memory.sources],
+        derived_from=[raw_memory.id],
+        reinforcement_count=raw_memory.reinforcement_count,
+        created_at=raw_memory.created_at,
+        last_seen_at=raw_memory.last_seen_at,
     )

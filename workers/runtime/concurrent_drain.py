@@ -45,8 +45,8 @@ class ConcurrentDrain:
         """Process the due jobs with `slots` calls at once, and return the counts of what was claimed.
 
         Claim until nothing is due, or for half a lease; then send a wake-up, so that another task goes
-        on while the last jobs of this one end. All claimed jobs have ended at the return. An unexpected
-        failure of a job is raised at the end; the job is due again when its lease ends.
+        on while the last jobs of this one end. All claimed jobs have ended when this returns. An
+        unexpected failure of a job is raised at the end; the job is due again when its lease ends.
         """
         counts = ClaimCounts()
         self._has_wake_up = True

@@ -30,7 +30,7 @@ def hide_messages() -> Iterator[None]:
     try:
         yield
     except concurrent.futures.CancelledError:
-        raise Ignore("given back, because the worker stops") from None
+        raise Ignore("its jobs were released, because the worker stops") from None
     except errors.LociError as error:
         raise error from None
     except Exception as error:  # noqa: BLE001  (the message of any error may contain content)

@@ -1,4 +1,4 @@
-"""The liveness probe of a worker: a job that takes the same way as tasks, and a heartbeat after each.
+"""The liveness probe of a worker: it uses the same pool and loop as tasks, and then writes a heartbeat.
 
 A process may exist although its event loop, or every thread of its pool, is stuck. So a probe is put
 into the pool every few seconds. It runs a coroutine on the loop, as each task does, and writes the
@@ -20,7 +20,7 @@ from shared.infra import heartbeat
 
 
 class LivenessStep(bootsteps.StartStopStep):  # type: ignore[misc]  # celery ships no types
-    """Probe the worker from the start of its pool to its stop; `liveness_step` gives it its probe."""
+    """Probe the worker from the start of its pool to its stop. `liveness_step` sets the probe."""
 
     requires = {"celery.worker.components:Pool"}
     probe: Callable[[], Any]

@@ -101,7 +101,10 @@ async def _find_orphans(resources: Resources, kind: RecordKind, page: Sequence[P
 
 
 async def _lacks_points(resources: Resources, generation: Generation) -> bool:
-    """Compare the numbers of points and records first, because reading every record is expensive."""
+    """Return whether a generation has fewer points than there are records.
+
+    Only the numbers are compared, because reading every record is expensive.
+    """
     async with resources.postgres.across_tenants() as connection:
         tenants = await auth_queries.list_tenants(connection)
     total = 0

@@ -34,7 +34,7 @@ async def dispatch_due_jobs(resources: Resources) -> dict[str, int]:
 
 
 async def fail_exhausted_jobs(resources: Resources) -> int:
-    """End the jobs whose last attempt never came back in a state that names the reason.
+    """End exhausted jobs, whose last attempt never came back, in a state that names the reason.
 
     Return how many jobs were ended.
     """

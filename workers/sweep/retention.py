@@ -30,10 +30,10 @@ async def delete_expired_sessions(resources: Resources, tenant: str) -> int:
     Their points are deleted by write-through or by the index stage.
     """
     async with resources.postgres.for_tenant(tenant) as connection:
-        expired = await session_queries.lock_expired(connection, tenant, _BATCH)
-        session_ids = [session_id for session_id, _ in expired]
+        expired_sessions = await session_queries.lock_expired(connection, tenant, _BATCH)
+        session_ids = [session_id for session_id, _ in expired_sessions]
         jobs = await delete_rows(connection, tenant, session_ids) if session_ids else []
-        namespaces = {namespace for _, namespace in expired}
+        namespaces = {namespace for _, namespace in expired_sessions}
         # Patrols and subagents of one name share a namespace, which is kept while one of them exists.
         shared_namespaces = await session_queries.owners_of(connection, tenant, sorted(namespaces))
     await resources.index_writer.write_through([], jobs)
@@ -41,7 +41,7 @@ async def delete_expired_sessions(resources: Resources, tenant: str) -> int:
     for namespace in sorted(namespaces):
         if namespace.lower() not in shared_namespaces:
             await write.clear(resources, tenant, namespace)
-    return len(expired)
+    return len(expired_sessions)
 
 
 async def purge_archived(resources: Resources, tenant: str) -> int:
@@ -83,7 +83,7 @@ async def delete_old_rows(resources: Resources, tenant: str) -> dict[str, int]:
     signal_age = timedelta(days=settings.retention_feedback_days)
     dream_age = timedelta(days=settings.retention_dream_days)
     async with resources.postgres.for_tenant(tenant) as connection:
-        deleted = {
+        deleted_counts = {
             "responses": await idempotency_queries.expire(connection, tenant, response_age),
             "embeddings": await embedding_cache.expire(connection, tenant, embedding_age),
             "signals": await feedback_queries.delete_expired(connection, tenant, signal_age),
@@ -92,5 +92,5 @@ async def delete_old_rows(resources: Resources, tenant: str) -> dict[str, int]:
         }
         if settings.retention_history_days is not None:
             history_age = timedelta(days=settings.retention_history_days)
-            deleted["history"] = await history.expire(connection, tenant, history_age)
-    return deleted
+            deleted_counts["history"] = await history.expire(connection, tenant, history_age)
+    return deleted_counts

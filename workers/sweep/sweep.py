@@ -103,12 +103,12 @@ async def _apply_retention(resources: Resources, counts: Counts) -> None:
         counts.expired_sessions += await retention.delete_expired_sessions(resources, tenant)
         counts.purged_archived += await retention.purge_archived(resources, tenant)
         counts.expired_turns += await retention.delete_old_turns(resources, tenant)
-        deleted = await retention.delete_old_rows(resources, tenant)
-        counts.expired_history += deleted["history"]
-        counts.expired_responses += deleted["responses"]
-        counts.expired_embeddings += deleted["embeddings"]
-        counts.expired_signals += deleted["signals"]
-        counts.expired_dreams += deleted["dreams"]
+        deleted_counts = await retention.delete_old_rows(resources, tenant)
+        counts.expired_history += deleted_counts["history"]
+        counts.expired_responses += deleted_counts["responses"]
+        counts.expired_embeddings += deleted_counts["embeddings"]
+        counts.expired_signals += deleted_counts["signals"]
+        counts.expired_dreams += deleted_counts["dreams"]
 
 
 async def _delete_expired_working_points(resources: Resources, counts: Counts) -> None:

@@ -51,9 +51,9 @@ async def _insert_with_new_ids(
     remaining = list(drafts)
     while remaining:
         drafts_by_id = {new_record_id(): draft for draft in remaining}
-        inserted = await _insert(connection, owner, drafts_by_id)
-        signals += inserted
-        existing_ids = drafts_by_id.keys() - {signal.id for signal in inserted}
+        inserted_signals = await _insert(connection, owner, drafts_by_id)
+        signals += inserted_signals
+        existing_ids = drafts_by_id.keys() - {signal.id for signal in inserted_signals}
         remaining = [drafts_by_id[signal_id] for signal_id in existing_ids]
     return signals
 

@@ -58,9 +58,9 @@ async def append(
             response = batch_results.merge_results([{"seq": turn.seq} for turn in turns], rejected or {})
             await request.store(response, record_ids=[session_id], user_id=session.user_id)
     if request.stored is not None:
-        stored: list[JsonObject] = list(request.stored)
-        await index_stored(resources, caller.tenant, session_id, stored)
-        return stored
+        stored_responses: list[JsonObject] = list(request.stored)
+        await index_stored(resources, caller.tenant, session_id, stored_responses)
+        return stored_responses
     await cache_and_index(resources, session, turns, jobs)
     return response
 

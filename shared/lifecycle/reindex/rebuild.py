@@ -54,7 +54,11 @@ async def _model_and_dimension(resources: Resources) -> tuple[str | None, int | 
 
 async def _all_kinds_live(resources: Resources) -> bool:
     async with resources.postgres.across_tenants() as connection:
-        live = {g.kind for g in await generations.list_generations(connection) if g.state == "live"}
+        live = {
+            generation.kind
+            for generation in await generations.list_generations(connection)
+            if generation.state == "live"
+        }
     return live == set(SEARCHABLE_KINDS)
 
 
@@ -68,44 +72,54 @@ async def _create_generations(
 ) -> list[Generation]:
     async with resources.postgres.across_tenants() as connection:
         kinds_to_build = [
-            kind for kind in kinds if always or await _lacks(connection, kind, model, dimension)
+            kind for kind in kinds if always or await _lacks_generation(connection, kind, model, dimension)
         ]
     if not kinds_to_build:
         return []
     prefix = resources.settings.prefix
     async with resources.postgres.across_tenants(exclusive=True) as connection:
         # Checked again under the lock: another process may have created the same one.
-        created = [
+        new_generations = [
             await generations.create(connection, kind, prefix, model, dimension)
             for kind in kinds_to_build
-            if always or await _lacks(connection, kind, model, dimension)
+            if always or await _lacks_generation(connection, kind, model, dimension)
         ]
-    for generation in created:
+    for generation in new_generations:
         job_count = await backfill(resources, generation.kind, generation.id)
         log.info("generation_begun", collection=generation.collection, model=model, rows=job_count)
     resources.publisher.wake(stages.INDEX, stages.INDEX.batch_size)
-    return created
+    return new_generations
 
 
-async def _lacks(
+async def _lacks_generation(
     connection: AsyncConnection, kind: RecordKind, model: str | None, dimension: int | None
 ) -> bool:
     """Return whether neither the live generation nor one being built is for this model."""
-    current = [g for g in await generations.list_generations(connection, kind) if g.state != "retiring"]
-    return not any(g.is_embedded_by(model, dimension) for g in current)
+    current_generations = [
+        generation
+        for generation in await generations.list_generations(connection, kind)
+        if generation.state != "retiring"
+    ]
+    return not any(generation.is_embedded_by(model, dimension) for generation in current_generations)
 
 
 async def promote_ready(resources: Resources) -> list[Generation]:
     """Promote generations that are complete and drop retired ones; return the promoted ones."""
     async with resources.postgres.across_tenants() as connection:
-        building = [g for g in await generations.list_generations(connection) if g.state == "building"]
-    promoted = [g for g in building if await _promote_if_complete(resources, g)]
-    for generation in promoted:
+        building_generations = [
+            generation
+            for generation in await generations.list_generations(connection)
+            if generation.state == "building"
+        ]
+    promoted_generations = [
+        generation for generation in building_generations if await _promote_if_complete(resources, generation)
+    ]
+    for generation in promoted_generations:
         alias = f"{resources.settings.prefix}_{generation.kind}"
         await collections.set_alias(resources.qdrant, alias, generation.collection)
         log.info("generation_promoted", collection=generation.collection)
     await _drop_retired(resources)
-    return promoted
+    return promoted_generations
 
 
 async def _promote_if_complete(resources: Resources, candidate: Generation) -> bool:
@@ -118,10 +132,12 @@ async def _promote_if_complete(resources: Resources, candidate: Generation) -> b
         return False
     async with resources.postgres.across_tenants(exclusive=True) as connection:
         others = [
-            g for g in await generations.list_generations(connection, candidate.kind) if g.id != candidate.id
+            generation
+            for generation in await generations.list_generations(connection, candidate.kind)
+            if generation.id != candidate.id
         ]
-        live = next((g for g in others if g.state == "live"), None)
-        is_superseded = any(g.id > candidate.id for g in others)
+        live = next((generation for generation in others if generation.state == "live"), None)
+        is_superseded = any(generation.id > candidate.id for generation in others)
         if live is None or is_superseded or await generations.count_missing(connection, candidate, live):
             return False
         await generations.promote(connection, candidate, others)
@@ -130,8 +146,8 @@ async def _promote_if_complete(resources: Resources, candidate: Generation) -> b
 
 async def _drop_retired(resources: Resources) -> None:
     async with resources.postgres.across_tenants() as connection:
-        retired = await generations.retired(connection, RETIRE_AFTER)
-    for generation in retired:
+        retired_generations = await generations.retired(connection, RETIRE_AFTER)
+    for generation in retired_generations:
         await collections.drop_collection(resources.qdrant, generation.collection)
         async with resources.postgres.across_tenants() as connection:
             await generations.delete_generation(connection, generation)
@@ -144,8 +160,12 @@ async def create_collections(resources: Resources) -> None:
     All records of the kind become due for a new collection. The live generation gets the kind's alias.
     """
     async with resources.postgres.across_tenants() as connection:
-        current = [g for g in await generations.list_generations(connection) if g.state != "retiring"]
-    for generation in current:
+        current_generations = [
+            generation
+            for generation in await generations.list_generations(connection)
+            if generation.state != "retiring"
+        ]
+    for generation in current_generations:
         if await collections.create_collection(resources.qdrant, generation.collection, generation.dimension):
             job_count = await backfill(resources, generation.kind, generation.id)
             log.info("collection_created", collection=generation.collection, rows=job_count)

@@ -36,16 +36,16 @@ async def import_batch(
     """
     for _ in range(_MAX_ATTEMPTS):
         try:
-            done, jobs = await _commit(resources, scope, actor, lines, restore=restore)
+            executed_plan, jobs = await _commit(resources, scope, actor, lines, restore=restore)
         except IntegrityError:
             continue
         await resources.index_writer.write_through(
-            [memory_document.document(memory) for memory in done.reindexed], jobs
+            [memory_document.document(memory) for memory in executed_plan.reindexed], jobs
         )
-        pending_count = sum(memory.state is MemoryState.PENDING for memory in done.reindexed)
+        pending_count = sum(memory.state is MemoryState.PENDING for memory in executed_plan.reindexed)
         if pending_count:
             resources.publisher.wake(stages.ENRICH, pending_count)
-        return done
+        return executed_plan
     raise errors.Busy("others are writing these memories; what was imported so far is stored: try again")
 
 
@@ -55,19 +55,19 @@ async def _commit(
     can_enrich = resources.language_model is not None
     async with resources.postgres.for_tenant(scope.tenant) as connection:
         state = await _load_state(connection, scope, lines, can_enrich=can_enrich, restore=restore)
-        done = plan(state, lines)
-        for before, after in done.updated:
+        executed_plan = plan(state, lines)
+        for before, after in executed_plan.updated:
             await scope_queries.replace_memory(connection, after)
             await history.add_update(connection, actor, before, after)
-        await scope_queries.insert_memories(connection, done.created)
-        await history.add(connection, actor, "imported", done.created)
+        await scope_queries.insert_memories(connection, executed_plan.created)
+        await history.add(connection, actor, "imported", executed_plan.created)
         if restore:
-            stored = [*done.created, *(after for _, after in done.updated)]
+            stored = [*executed_plan.created, *(after for _, after in executed_plan.updated)]
             await tombstones.remove(connection, scope, [memory.content for memory in stored])
         await job_queries.cancel(
-            connection, scope.tenant, RecordKind.MEMORY, done.no_longer_pending, Pipeline.ENRICHMENT
+            connection, scope.tenant, RecordKind.MEMORY, executed_plan.no_longer_pending, Pipeline.ENRICHMENT
         )
-        return done, await save.enqueue_jobs(connection, scope.tenant, done.reindexed)
+        return executed_plan, await save.enqueue_jobs(connection, scope.tenant, executed_plan.reindexed)
 
 
 async def _load_state(

@@ -112,17 +112,17 @@ class MemoryLine(BaseModel):
     def _normalize_keys(cls, data: Any) -> Any:
         if not isinstance(data, dict):
             raise ValueError("must be a JSON object")  # noqa: TRY004  (pydantic reads ValueError)
-        named = {key: value for key, value in data.items() if value is not None or key not in _NEVER_NULL}
-        if "sources" not in named and named.get("source") is not None:
-            named["sources"] = [named["source"]]
-        return _with_archived_at(named) if "supersededBy" in named else named
+        fields = {key: value for key, value in data.items() if value is not None or key not in _NEVER_NULL}
+        if "sources" not in fields and fields.get("source") is not None:
+            fields["sources"] = [fields["source"]]
+        return _with_archived_at(fields) if "supersededBy" in fields else fields
 
 
-def _with_archived_at(named: dict[str, Any]) -> dict[str, Any]:
+def _with_archived_at(fields: dict[str, Any]) -> dict[str, Any]:
     """Add the time of archiving to the fields of a RockBot memory that was superseded."""
-    times = [named.get(key) for key in ("archivedAt", "updatedAt", "lastSeenAt", "createdAt")]
+    times = [fields.get(key) for key in ("archivedAt", "updatedAt", "lastSeenAt", "createdAt")]
     last_known = next((time for time in times if time is not None), None)
-    return named | {"archivedAt": last_known} if named["supersededBy"] else named
+    return fields | {"archivedAt": last_known} if fields["supersededBy"] else fields
 
 
 def parse_line(raw: bytes) -> MemoryLine:

@@ -42,7 +42,7 @@ def _check_limit(size: int, limit: int, what: str, unit: str) -> None:
 def lines_of(file: IO[bytes], max_bytes: int) -> Iterator[bytes]:
     """Yield the lines of a file. A line over `max_bytes` is cut to one byte more than that."""
     while line := file.readline(max_bytes + 1):
-        skipped = line
-        while len(skipped) > max_bytes and not skipped.endswith(b"\n"):
-            skipped = file.readline(max_bytes + 1)
+        line_part = line
+        while len(line_part) > max_bytes and not line_part.endswith(b"\n"):
+            line_part = file.readline(max_bytes + 1)
         yield line

@@ -57,7 +57,7 @@ async def list_for_memory(connection: AsyncConnection, tenant: str, memory_id: s
 
 
 async def erase(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> int:
-    """Delete the history of these memories, and return how many items that were."""
+    """Delete the history of these memories, and return the number of deleted items."""
     of_memories = (tenant_filter(memory_history, tenant), memory_history.c.memory_id.in_(ids))
     return (await connection.execute(delete(memory_history).where(*of_memories))).rowcount
 

@@ -14,7 +14,7 @@ from shared.search.text import tsvector
 def row_from_draft(
     draft: MemoryDraft, state: MemoryState = MemoryState.FINAL, **columns: Any
 ) -> dict[str, Any]:
-    """Return the row of a new memory with the content of a draft. `columns` are set besides."""
+    """Return the row of a new memory with the content of a draft. `columns` are set in addition."""
     row: dict[str, Any] = {
         "content": draft.content,
         "category": draft.category,

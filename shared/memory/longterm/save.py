@@ -49,18 +49,18 @@ async def save_all(
     """
     commit = partial(_commit, resources, tenant, actor, items, key, rejected or {})
     try:
-        committed = await commit()
+        commit_result = await commit()
     except IntegrityError:  # an id of 48 random bits was taken; the second attempt draws others
-        committed = await commit()
-    if committed.is_repeated:
-        ids = [result["id"] for result in committed.response if "id" in result]
+        commit_result = await commit()
+    if commit_result.is_repeated:
+        ids = [result["id"] for result in commit_result.response if "id" in result]
         await resources.index_writer.write_through_unindexed(tenant, RecordKind.MEMORY, ids, _load_documents)
-        return committed.response
-    documents = [index_document.document(memory) for memory in committed.changed]
-    await resources.index_writer.write_through(documents, committed.jobs)
-    if any(memory.state is MemoryState.PENDING for memory in committed.changed):
-        resources.publisher.wake(stages.ENRICH, len(committed.changed))
-    return committed.response
+        return commit_result.response
+    documents = [index_document.document(memory) for memory in commit_result.changed_memories]
+    await resources.index_writer.write_through(documents, commit_result.jobs)
+    if any(memory.state is MemoryState.PENDING for memory in commit_result.changed_memories):
+        resources.publisher.wake(stages.ENRICH, len(commit_result.changed_memories))
+    return commit_result.response
 
 
 async def _load_documents(
@@ -69,11 +69,11 @@ async def _load_documents(
     return [index_document.document(memory) for memory in await queries.read(connection, tenant, ids)]
 
 
-class _Committed(NamedTuple):
+class _CommitResult(NamedTuple):
     """A response, and the new or changed memories with their index jobs."""
 
     response: list[JsonObject]
-    changed: Sequence[Memory] = ()
+    changed_memories: Sequence[Memory] = ()
     jobs: Sequence[Job] = ()
     is_repeated: bool = False
 
@@ -85,13 +85,13 @@ async def _commit(
     items: Sequence[SaveItem],
     key: IdempotencyKey | None,
     rejected: Mapping[int, JsonObject],
-) -> _Committed:
+) -> _CommitResult:
     async with (
         resources.postgres.for_tenant(tenant) as connection,
         idempotent(connection, tenant, key) as request,
     ):
         if request.stored is not None:
-            return _Committed(request.stored, is_repeated=True)
+            return _CommitResult(request.stored, is_repeated=True)
         can_enrich = resources.language_model is not None
         by_scope = {
             scope: await _save_scope(connection, scope, actor, drafts, can_enrich=can_enrich)
@@ -99,18 +99,21 @@ async def _commit(
         }
         for scope in by_scope:
             await dream_schedule.schedule_dream(connection, resources.settings, scope)
-        changed = [
+        changed_memories = [
             memory
             for memories in by_scope.values()
             for memory, is_searchably_changed in memories.values()
             if is_searchably_changed
         ]
-        jobs = await enqueue_jobs(connection, tenant, changed)
-        saved = [by_scope[scope][_fingerprint(draft)][0].model_dump(mode="json") for scope, draft in items]
-        response = batch_results.merge_results(saved, rejected)
-        ids, user_id = sorted({memory["id"] for memory in saved}), items[0][0].user_id if items else None
-        await request.store(response, record_ids=ids, user_id=user_id)
-    return _Committed(response, changed, jobs)
+        jobs = await enqueue_jobs(connection, tenant, changed_memories)
+        saved_memories = [
+            by_scope[scope][_fingerprint(draft)][0].model_dump(mode="json") for scope, draft in items
+        ]
+        response = batch_results.merge_results(saved_memories, rejected)
+        memory_ids = sorted({memory["id"] for memory in saved_memories})
+        user_id = items[0][0].user_id if items else None
+        await request.store(response, record_ids=memory_ids, user_id=user_id)
+    return _CommitResult(response, changed_memories, jobs)
 
 
 def _group_by_scope(items: Sequence[SaveItem]) -> dict[Scope, list[MemoryDraft]]:
@@ -125,8 +128,10 @@ async def enqueue_jobs(connection: AsyncConnection, tenant: str, memories: Seque
     """Enqueue the jobs of new or changed memories; return the index jobs, for write-through."""
     if not memories:
         return []
-    pending = {memory.id: memory.version for memory in memories if memory.state is MemoryState.PENDING}
-    await job_queries.enqueue(connection, tenant, RecordKind.MEMORY, stages.ENRICH, pending)
+    pending_versions = {
+        memory.id: memory.version for memory in memories if memory.state is MemoryState.PENDING
+    }
+    await job_queries.enqueue(connection, tenant, RecordKind.MEMORY, stages.ENRICH, pending_versions)
     versions = {memory.id: memory.version for memory in memories}
     return await index_jobs.enqueue_index_jobs(
         connection, tenant, RecordKind.MEMORY, versions, delay=WRITE_THROUGH_SECONDS
@@ -142,20 +147,20 @@ async def _save_scope(
     """
     groups = _group_by_fingerprint(drafts)
     await tombstones.remove(connection, scope, [group[0].content for group in groups.values()])
-    stored = await _reinforce_successors(connection, scope, actor, list(groups))
-    new_groups = [group for fingerprint_, group in groups.items() if fingerprint_ not in stored]
+    stored_memories = await _reinforce_successors(connection, scope, actor, list(groups))
+    new_groups = [group for fingerprint_, group in groups.items() if fingerprint_ not in stored_memories]
     if new_groups:
         rows = [_merged_row(group, can_enrich=can_enrich) for group in new_groups]
         tags = {row["fingerprint"]: row["tags"] for row in rows}
         upserted = await queries.upsert(connection, scope, rows)
         for row in upserted:
             new_tags = tags["\\x" + bytes(row["fingerprint"]).hex()]
-            stored[bytes(row["fingerprint"])] = await _add_new_tags(connection, row, new_tags)
+            stored_memories[bytes(row["fingerprint"])] = await _add_new_tags(connection, row, new_tags)
         created = [Memory.from_row(row) for row in upserted if row["inserted"]]
         reinforced = [Memory.from_row(row) for row in upserted if not row["inserted"]]
         await history.add(connection, actor, "created", created)
         await history.add(connection, actor, "reinforced", reinforced)
-    return stored
+    return stored_memories
 
 
 async def _add_new_tags(
@@ -164,8 +169,8 @@ async def _add_new_tags(
     """Add the tags that a reinforced memory lacks; return it, and whether a searchable field changed."""
     if row["inserted"]:
         return Memory.from_row(row), True
-    tagged = await queries.add_tags(connection, row["tenant"], row["id"], tags) if tags else None
-    return (tagged, True) if tagged else (Memory.from_row(row), False)
+    tagged_memory = await queries.add_tags(connection, row["tenant"], row["id"], tags) if tags else None
+    return (tagged_memory, True) if tagged_memory else (Memory.from_row(row), False)
 
 
 def _fingerprint(draft: MemoryDraft) -> bytes:
@@ -183,14 +188,14 @@ async def _reinforce_successors(
     connection: AsyncConnection, scope: Scope, actor: str, fingerprints: Sequence[bytes]
 ) -> dict[bytes, tuple[Memory, bool]]:
     """Reinforce the successors of archived memories with these fingerprints; return the first of each."""
-    stored: dict[bytes, tuple[Memory, bool]] = {}
+    stored_memories: dict[bytes, tuple[Memory, bool]] = {}
     successors = await queries.find_successors(connection, scope, fingerprints)
     for fingerprint_, ids in successors.items():
         reinforced = await queries.reinforce(connection, scope, ids)
         await history.add(connection, actor, "reinforced", reinforced, "its source was saved again")
         if reinforced:
-            stored[fingerprint_] = (reinforced[0], False)
-    return stored
+            stored_memories[fingerprint_] = (reinforced[0], False)
+    return stored_memories
 
 
 def _merged_row(drafts: Sequence[MemoryDraft], *, can_enrich: bool) -> dict[str, Any]:

@@ -112,9 +112,9 @@ async def _rank_hits(
         candidates = _current_candidates(hits, await queries.select_rows(connection, *visible, is_hit))
         ranked = _rank(query, candidates, options)
         if options.strategy == ranking.DEFAULT_STRATEGY:
-            neighbouring = await _read_neighbours(connection, visible, ranked, candidates)
-            if neighbouring:
-                candidates = [*candidates, *neighbouring]
+            neighbour_candidates = await _read_neighbours(connection, visible, ranked, candidates)
+            if neighbour_candidates:
+                candidates = [*candidates, *neighbour_candidates]
                 ranked = _rank(query, candidates, options)
     return _best_results(ranked, candidates, options)
 

@@ -50,8 +50,8 @@ async def find_deleted(connection: AsyncConnection, scope: Scope, contents: Sequ
     statement = select(memory_tombstone.c.digest).where(
         exact_scope(memory_tombstone, scope), memory_tombstone.c.digest.in_(digests)
     )
-    deleted = {bytes(digest) for digest in (await connection.scalars(statement)).all()}
-    return {content for content, digest in zip(contents, digests, strict=True) if digest in deleted}
+    deleted_digests = {bytes(digest) for digest in (await connection.scalars(statement)).all()}
+    return {content for content, digest in zip(contents, digests, strict=True) if digest in deleted_digests}
 
 
 async def _digests(connection: AsyncConnection, tenant: str, contents: Sequence[str]) -> list[bytes]:

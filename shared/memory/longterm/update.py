@@ -29,11 +29,11 @@ async def update(resources: Resources, caller: Caller, memory_id: str, changes: 
             if before is None:
                 raise errors.NotFound(f"no memory '{memory_id}'")
             columns = _changed_columns(before, changes)
-            duplicate = await queries.find_duplicate(
+            duplicate_id = await queries.find_duplicate(
                 connection, before.scope, columns["fingerprint"], memory_id
             )
-            if duplicate is not None:
-                raise errors.Conflict(f"memory '{duplicate}' says this already")
+            if duplicate_id is not None:
+                raise errors.Conflict(f"memory '{duplicate_id}' says this already")
             after = await queries.update_columns(connection, caller.tenant, memory_id, columns)
             await history.add_update(connection, caller.key_id, before, after)
             jobs = await save.enqueue_jobs(connection, caller.tenant, [after])

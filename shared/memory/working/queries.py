@@ -161,7 +161,7 @@ async def delete(working_memory: WorkingMemory, key: str) -> bool:
 
 
 async def clear(working_memory: WorkingMemory, prefix: str) -> int:
-    """Delete everything at and below a prefix, and return how many live entries that were."""
+    """Delete everything at and below a prefix, and return the number of deleted live entries."""
     path = keys.normalize_key(keys.resolve_prefix(prefix, None, write=True))
     namespaces = await _list_namespaces(working_memory, path)
     calls = [_ScriptCall(scripts.CLEAR, _keys(working_memory, name), (path,)) for name in namespaces]

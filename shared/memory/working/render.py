@@ -17,13 +17,13 @@ def inventory_line(listing: WorkingEntryInfo) -> str:
 
 LENGTH = 120
 # Enough of a value to fill a preview, however it is spaced; values may be a megabyte.
-_LOOKED_AT = 20 * LENGTH
+_MAX_PREVIEWED_CHARS = 20 * LENGTH
 
 
 def preview(value: str) -> str:
     """Return at most 120 characters on one line; a cut ends in `…`."""
     start = value.lstrip()
-    text = " ".join(start[:_LOOKED_AT].split())
+    text = " ".join(start[:_MAX_PREVIEWED_CHARS].split())
     if len(text) > LENGTH:
         return text[: LENGTH - 1].rstrip() + "…"
     return text
@@ -34,7 +34,7 @@ _HOUR = 60 * _MINUTE
 
 
 def format_ttl(seconds: float) -> str:
-    """Write the time left, rounded up: what is live never reads `0s`, what is new reads `5m00s`."""
+    """Write the remaining time, rounded up, so that a live entry never shows `0s`."""
     whole = max(0, math.ceil(seconds))
     if whole >= _HOUR:
         return f"{whole // _HOUR}h{whole % _HOUR // _MINUTE:02}m"

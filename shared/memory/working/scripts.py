@@ -96,7 +96,8 @@ return count
 
 # The tenant's namespaces, in a slot of their own. KEYS: namespaces (zset, all scores 0: sorted by
 # name), expiries (zset: name -> latest expiry in ms). ARGV: namespace, time to live in ms.
-# An expiry is only ever extended: one that is too late costs a read, one too early hides an entry.
+# An expiry is only ever extended: one that is too late costs a needless read, while one that is too early
+# would hide an entry.
 REGISTER_NAMESPACE = f"""{_SERVER_TIME}
 local names, expiries = KEYS[1], KEYS[2]
 for _, expired in ipairs(redis.call('ZRANGEBYSCORE', expiries, '-inf', ms(now), 'LIMIT', 0, 100)) do

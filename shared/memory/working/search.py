@@ -81,13 +81,13 @@ async def search(
     hits_by_id = {hit.record_id: hit for hit in hits.hits}
     with redis_client.failures_as_unavailable():
         entries = await queries.read_many(working_memory, hits_by_id)
-    current = [
+    current_hits = [
         (entry, hits_by_id[record_id])
         for record_id, entry in entries.items()
         if index_document.version(entry) == hits_by_id[record_id].version and filters.match(entry)
     ]
-    hits_by_key = {entry.key: hit for entry, hit in current}
-    visible = await _select_visible(resources, caller, [entry for entry, _ in current])
+    hits_by_key = {entry.key: hit for entry, hit in current_hits}
+    visible = await _select_visible(resources, caller, [entry for entry, _ in current_hits])
     candidates = [
         index_document.candidate(entry, hits_by_key[entry.key].keyword, hits_by_key[entry.key].cosine)
         for entry in visible

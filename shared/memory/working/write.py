@@ -40,8 +40,8 @@ async def put(
             working_memory, path, value, ttl_seconds=ttl_seconds, category=category, tags=tags
         )
     # The returned value of a large entry is its outline; the index needs the whole.
-    whole = entry.model_copy(update={"value": value})
-    await resources.index_writer.write_through([index_document.document(tenant, whole)], jobs)
+    whole_entry = entry.model_copy(update={"value": value})
+    await resources.index_writer.write_through([index_document.document(tenant, whole_entry)], jobs)
     return entry
 
 
@@ -56,7 +56,7 @@ async def delete(resources: Resources, tenant: str, path: str) -> bool:
 
 
 async def clear(resources: Resources, tenant: str, prefix: str) -> int:
-    """Delete everything at and below a prefix, and return how many live entries that were."""
+    """Delete everything at and below a prefix, and return the number of deleted live entries."""
     working_memory = WorkingMemory(resources.redis, resources.settings, tenant)
     keys.resolve_prefix(prefix, None, write=True)
     with redis_client.failures_as_unavailable():

@@ -64,8 +64,8 @@ def identity_of(public_key: str, document: str) -> str:
     Texts are encoded as UTF-8. The length is in bytes, written as 8 bytes in big-endian order.
     """
     key = public_key.encode()
-    hashed = _PURPOSE + len(key).to_bytes(8, "big") + key + document.encode()
-    return hashlib.sha256(hashed).hexdigest()
+    hash_input = _PURPOSE + len(key).to_bytes(8, "big") + key + document.encode()
+    return hashlib.sha256(hash_input).hexdigest()
 
 
 def _identity_columns(profile: Agent, proof: IdentityProof | None) -> dict[str, Any]:

@@ -69,7 +69,7 @@ async def add_texts(
     ]
     if not rows:
         return []
-    # The wall clock, not the start of the transaction: a transaction that waited for the lock must
+    # The time of the statement, not of the transaction: a transaction that waited for the lock must
     # order its texts after those of the transaction that it waited for.
     now = await connection.scalar(select(func.clock_timestamp()))
     values = [row | {"created_at": now} for row in rows]

@@ -44,8 +44,8 @@ async def issue(
     if namespace is not None:
         # The namespace of a session whose id contains '/' has ':' in its place.
         validation.check_identifier(namespace.replace(":", "-"), "namespace")
-    unknown = set(rights) - set(RIGHTS)
-    if unknown or not rights:
+    unknown_rights = set(rights) - set(RIGHTS)
+    if unknown_rights or not rights:
         raise errors.Invalid("scope", f"must be some of {', '.join(RIGHTS)}")
     key_id, secret = new_record_id(), secrets.token_urlsafe(32)
     limits = {"agent_id": agent_id, "user_id": user_id, "namespace": namespace, "expires_at": expires_at}

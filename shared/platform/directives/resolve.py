@@ -14,8 +14,8 @@ from shared.platform.directives.files import read_file
 async def resolve(connection: AsyncConnection, settings: Settings, tenant: str, name: str) -> Directive:
     """Return the directive that applies to a tenant now. Raise errors.NotFound for an unknown name."""
     from_file = read_file(settings, tenant, name)
-    newest = await queries.newest(connection, tenant, name)
-    return from_file if newest is None or newest.is_blank else newest.as_directive()
+    newest_version = await queries.newest(connection, tenant, name)
+    return from_file if newest_version is None or newest_version.is_blank else newest_version.as_directive()
 
 
 async def replace(settings: Settings, postgres: Postgres, caller: Caller, name: str, text: str) -> Directive:
@@ -30,8 +30,8 @@ async def replace(settings: Settings, postgres: Postgres, caller: Caller, name: 
     new_text = validation.check_text(text, "text", MAX_TEXT, allow_blank=True).strip()
     async with postgres.for_tenant(caller.tenant) as connection:
         await queries.lock(connection, caller.tenant, name)
-        newest = await queries.newest(connection, caller.tenant, name)
-        if new_text != (newest.text if newest else ""):
-            version = newest.version + 1 if newest else 1
+        newest_version = await queries.newest(connection, caller.tenant, name)
+        if new_text != (newest_version.text if newest_version else ""):
+            version = newest_version.version + 1 if newest_version else 1
             await queries.add(connection, caller.tenant, name, version, new_text, caller.key_id)
         return await resolve(connection, settings, caller.tenant, name)

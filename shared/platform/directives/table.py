@@ -11,8 +11,8 @@ directive = Table(
     Column("name", Text, nullable=False),
     Column("version", Integer, nullable=False),
     Column("text", Text, nullable=False),
-    # The wall clock, not the start of the transaction: of two transactions of which one waited for
-    # the other, the later must have the later time.
+    # The time of the statement, not of the transaction: if one transaction waited for another, its
+    # version must have the later time.
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),
     Column("actor", Text, nullable=False),
     PrimaryKeyConstraint("tenant", "name", "version"),

@@ -7,7 +7,8 @@
         await request.store(response)
 
 A request that is repeated with its key gets the stored response. Before that, the capability writes
-through to the index what the first request left unindexed after its commit. All else is a due job anyway.
+through to the index what the first request left unindexed after its commit. Everything else that the
+first request left undone is a due job, which a worker finishes.
 
 There is no state "running" that could get stuck. While the first request runs, it holds an advisory
 lock that ends with its transaction; a second request that meets the lock gets errors.Busy.

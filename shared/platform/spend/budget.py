@@ -99,8 +99,8 @@ class Budget(BaseModel):
                 return self._refusal(_remainder_text(Decimal(remaining_tokens), self.limit_tokens, "tokens"))
         return None
 
-    def _refusal(self, why: str) -> str:
-        return f"over budget '{self.scope}' per {self.period}: {why}"
+    def _refusal(self, detail: str) -> str:
+        return f"over budget '{self.scope}' per {self.period}: {detail}"
 
     def with_added(self, used: Amount, reserved: Amount) -> "Budget":
         """Return the budget with these amounts added; they may be negative."""

@@ -1,9 +1,9 @@
 """Call a model: reserve, call, settle. Workers call models only through this module.
 
-What is reserved is a strict upper bound. No tokenizer makes more tokens of a text than the text has
+The reserved amount is a strict upper bound. No tokenizer makes more tokens of a text than the text has
 bytes in UTF-8, and the format of a chat adds a few tokens to each message; `max_tokens` bounds the
-reply. Workers that run in parallel therefore never overrun a budget. The price is that close to the
-limit a call may be refused that would just have fitted.
+reply. Workers that run in parallel therefore never overrun a budget. In return, a call close to the
+limit may be refused although its actual cost would have fitted.
 """
 
 import asyncio
@@ -58,9 +58,9 @@ async def complete(
     except (errors.Unavailable, errors.InvalidModelReply) as error:
         await _settle_failed_call(resources, [reservation], error)
         raise
-    reported = _parse_usage(reply.usage)
-    [cost] = await _settle_call(resources, [reservation], reported)
-    return MeteredReply(reply.text, reported or bound, cost)
+    reported_usage = _parse_usage(reply.usage)
+    [cost] = await _settle_call(resources, [reservation], reported_usage)
+    return MeteredReply(reply.text, reported_usage or bound, cost)
 
 
 def _byte_count(text: str) -> int:
@@ -145,10 +145,10 @@ async def _settle_failed_call(
 
 
 async def _settle_call(
-    resources: Resources, reservations: Sequence[Reservation], reported: Usage | None
+    resources: Resources, reservations: Sequence[Reservation], reported_usage: Usage | None
 ) -> list[Decimal | None]:
     """Settle one call for all payers who share it, and return the cost of each reservation."""
-    shares = split_usage(reported, [reservation.bound.input for reservation in reservations])
+    shares = split_usage(reported_usage, [reservation.bound.input for reservation in reservations])
     usage_of = dict(zip(reservations, shares, strict=True))
     costs: dict[Reservation, Decimal | None] = {}
     for tenant, tenant_reservations in _by_tenant(reservations).items():
@@ -164,11 +164,11 @@ def _by_tenant(reservations: Sequence[Reservation]) -> dict[str, list[Reservatio
     return groups
 
 
-def split_usage(reported: Usage | None, weights: Sequence[int]) -> list[Usage | None]:
+def split_usage(reported_usage: Usage | None, weights: Sequence[int]) -> list[Usage | None]:
     """Split the usage of one call in proportion to weights; the shares add up to it exactly."""
-    if reported is None or len(weights) == 1:
-        return [reported] * len(weights)
-    counts = (reported.input, reported.output, reported.cached)
+    if reported_usage is None or len(weights) == 1:
+        return [reported_usage] * len(weights)
+    counts = (reported_usage.input, reported_usage.output, reported_usage.cached)
     shares = [_split_number(number, weights) for number in counts]
     return [Usage(*share) for share in zip(*shares, strict=True)]
 

@@ -99,8 +99,8 @@ async def anonymise_user(connection: AsyncConnection, tenant: str, user_id: str)
     await connection.execute(
         select(charge_table.c.id).where(*where).order_by(charge_table.c.id).with_for_update()
     )
-    nobody = {"user_id": None, "session_id": None, "usage_id": None}
-    return (await connection.execute(update(charge_table).where(*where).values(nobody))).rowcount
+    cleared_columns = {"user_id": None, "session_id": None, "usage_id": None}
+    return (await connection.execute(update(charge_table).where(*where).values(cleared_columns))).rowcount
 
 
 async def prices(

@@ -47,7 +47,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Criteria:
-    """Which charges count: `wanted` maps columns to values; `since` is inclusive, `until` exclusive."""
+    """Which charges count: `filters` maps columns to values; `since` is inclusive, `until` exclusive."""
 
     filters: Mapping[str, str]
     since: datetime | None = None

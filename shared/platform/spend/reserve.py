@@ -227,7 +227,7 @@ async def release(resources: Resources, tenant: str, reservations: Sequence[Rese
 
 
 async def settle_expired(resources: Resources, tenant: str) -> int:
-    """Settle the reservations whose worker never came back at their upper bound, and return how many."""
+    """Settle expired reservations at their upper bound, and return how many. Their workers are dead."""
     async with resources.postgres.for_tenant(tenant) as connection:
         await queries.lock_ledger(connection, tenant)
         charges = await queries.lock_expired_reservations(connection, tenant, _MAX_EXPIRED)

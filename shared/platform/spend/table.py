@@ -26,7 +26,7 @@ charge = Table(
     metadata,
     Column("tenant", Text, nullable=False),
     Column("id", Text, nullable=False),
-    # Set for usage that a session reported. None for what a worker spent, and once the user was erased.
+    # Set for usage that a session reported. NULL for the calls of workers, and after the user was erased.
     Column("session_id", Text),
     # The caller's own id of a reported usage: a second report with the same id adds nothing.
     Column("usage_id", Text),
