@@ -37,16 +37,16 @@ class _Process:
     def __init__(self) -> None:
         self.settings = config.load()
         self.loop = asyncio.new_event_loop()
-        self.closing = AsyncExitStack()
+        self.exit_stack = AsyncExitStack()
         self.resources: Resources | None = None
-        self.running: set[asyncio.Task[Any]] = set()
+        self.running_tasks: set[asyncio.Task[Any]] = set()
 
     def start(self) -> None:
         threading.Thread(target=self.loop.run_forever, name="loop", daemon=True).start()
         asyncio.run_coroutine_threadsafe(self._open(), self.loop).result(60)
 
     async def _open(self) -> None:
-        self.resources = await self.closing.enter_async_context(open_resources(self.settings))
+        self.resources = await self.exit_stack.enter_async_context(open_resources(self.settings))
         await rebuild_index.prepare_index(self.resources)
         prices.listed_prices(self.settings)  # an unreadable price file ends the process at its start
 
@@ -58,11 +58,11 @@ class _Process:
         )
 
     def _cancel(self) -> None:
-        for task in self.running:
+        for task in self.running_tasks:
             task.cancel()
 
     def stop(self) -> None:
-        asyncio.run_coroutine_threadsafe(self.closing.aclose(), self.loop).result(10)
+        asyncio.run_coroutine_threadsafe(self.exit_stack.aclose(), self.loop).result(10)
         traces.flush()
         self.loop.call_soon_threadsafe(self.loop.stop)
 
@@ -125,12 +125,12 @@ async def _run_until(work: AsyncTask, process: _Process, deadline: float) -> Any
     task = asyncio.current_task()
     if task is None or process.resources is None:
         raise RuntimeError("the worker has not started")
-    process.running.add(task)
+    process.running_tasks.add(task)
     try:
         async with asyncio.timeout(deadline):
             return await work(process.resources)
     finally:
-        process.running.discard(task)
+        process.running_tasks.discard(task)
 
 
 @worker_init.connect

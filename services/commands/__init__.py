@@ -12,7 +12,7 @@ R = TypeVar("R")
 
 
 def entry_point(command: Callable[P, R]) -> Callable[P, R]:
-    """Print an error of ours as one line and exit with 1. Other errors keep their stack trace."""
+    """Print an error of Loci as one line and exit with 1. Other errors keep their stack trace."""
 
     @wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:

@@ -32,7 +32,7 @@ async def _run_checks(resources: Resources) -> int:
         "language model": _check_language_model(resources),
         "embeddings": _check_embeddings(resources),
     }
-    outcomes = await asyncio.gather(*map(_outcome, checks.values()))
+    outcomes = await asyncio.gather(*map(_run_check, checks.values()))
     outcome_by_part = dict(zip(checks, outcomes, strict=True))
     _print_outcomes(outcome_by_part)
     for variable, nearest in unknown_settings.unknown_variables(os.environ).items():
@@ -42,7 +42,7 @@ async def _run_checks(resources: Resources) -> int:
     return 0 if all(is_ok for is_ok, _ in outcomes) else 1
 
 
-async def _outcome(check: Awaitable[Any]) -> tuple[bool, str]:
+async def _run_check(check: Awaitable[Any]) -> tuple[bool, str]:
     try:
         async with asyncio.timeout(_TIMEOUT_SECONDS):
             return True, str(await check or "answers")

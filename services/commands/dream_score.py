@@ -1,6 +1,6 @@
 """Score a dream run: what it merged, lost and pruned, compared with what a good run would have done.
 
-The input is plain data: the memories before and after as the API returns them, archived ones among them,
+The input is plain data: the memories before and after as the API returns them, including archived ones,
 and an `expected.json` as in `examples/dream/`. Merges are scored by pairs. Two memories count as merged if
 one live memory replaces both, by `superseded_by` or `derived_from`, over any number of steps. Pairs in
 `may_merge` count neither way. A run that merges nothing has precision 1 and recall 0.
@@ -49,18 +49,18 @@ def score(before: Iterable[Json], after: Iterable[Json], expected: Json) -> Scor
     `after` includes archived memories: one that is neither live nor archived has vanished.
     """
     lineage = Lineage.build(before, after)
-    merged, required, allowed = (
+    merged_pairs, required_pairs, allowed_pairs = (
         lineage.merged_pairs(),
         _pairs(expected["merge"]),
         _pairs(expected["may_merge"]),
     )
-    right, wrong = merged & required, merged - required - allowed
-    created = [memory for memory in lineage.live.values() if memory["id"] not in lineage.before]
+    right_pairs, wrong_pairs = merged_pairs & required_pairs, merged_pairs - required_pairs - allowed_pairs
+    new_memories = [memory for memory in lineage.live.values() if memory["id"] not in lineage.before]
     return Score(
-        precision=_share(len(right), len(right) + len(wrong)),
-        recall=_share(len(right), len(required)),
-        missed_merges=sorted(required - merged),
-        wrong_merges=sorted(wrong),
+        precision=_share(len(right_pairs), len(right_pairs) + len(wrong_pairs)),
+        recall=_share(len(right_pairs), len(required_pairs)),
+        missed_merges=sorted(required_pairs - merged_pairs),
+        wrong_merges=sorted(wrong_pairs),
         facts_lost=_missing_facts(expected["facts"], lineage.live.values()),
         wrongly_pruned=sorted(lineage.pruned() - set(expected["may_prune"])),
         vanished=sorted(lineage.before.keys() - lineage.after.keys()),
@@ -75,8 +75,10 @@ def score(before: Iterable[Json], after: Iterable[Json], expected: Json) -> Scor
             for requirement in expected["categories"]
             if _has_old_category(lineage, requirement)
         ],
-        anti_patterns_missing=_missing_facts(expected["anti_patterns"], filter(_is_anti_pattern, created)),
-        forbidden=[fact["name"] for fact in expected["forbidden"] if _any_states(created, fact)],
+        anti_patterns_missing=_missing_facts(
+            expected["anti_patterns"], filter(_is_anti_pattern, new_memories)
+        ),
+        forbidden=[fact["name"] for fact in expected["forbidden"] if _is_stated(new_memories, fact)],
     )
 
 
@@ -94,7 +96,7 @@ def _missing_facts(facts: Iterable[Json], memories: Iterable[Json]) -> list[str]
     return [
         _full_name(fact)
         for fact in facts
-        if not _any_states([memory for memory in all_memories if memory["user_id"] == fact["user_id"]], fact)
+        if not _is_stated([memory for memory in all_memories if memory["user_id"] == fact["user_id"]], fact)
     ]
 
 
@@ -102,7 +104,7 @@ def _full_name(fact: Json) -> str:
     return f"{fact['user_id']}: {fact['name']}" if fact["user_id"] else str(fact["name"])
 
 
-def _any_states(memories: Sequence[Json], fact: Json) -> bool:
+def _is_stated(memories: Sequence[Json], fact: Json) -> bool:
     return any(_contains_all(memory["content"], fact["words"]) for memory in memories)
 
 

@@ -1,4 +1,4 @@
-"""The commands `loci keys …`. Like all commands, they import what they need when they run."""
+"""The commands `loci keys …`. Each imports what it needs when it runs, so that `loci --help` is fast."""
 
 from typing import Annotated
 

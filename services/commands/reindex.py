@@ -32,11 +32,11 @@ def _parse_kind(name: str) -> RecordKind:
 
 
 async def _rebuild(resources: Resources, kinds: Sequence[RecordKind], *, wait: bool) -> None:
-    started = await rebuild_index.start_reindex(resources, kinds)
+    new_generations = await rebuild_index.start_reindex(resources, kinds)
     await rebuild_index.create_collections(resources)
-    for generation in started:
+    for generation in new_generations:
         sys.stderr.write(f"building {generation.collection} (model {generation.model or 'none'})\n")
-    while wait and (missing_by_id := await _count_missing(resources, started)):
+    while wait and (missing_by_id := await _count_missing(resources, new_generations)):
         await rebuild_index.promote_ready(resources)
         sys.stderr.write(f"\r{sum(missing_by_id.values())} records to index   ")
         sys.stderr.flush()
@@ -45,14 +45,14 @@ async def _rebuild(resources: Resources, kinds: Sequence[RecordKind], *, wait: b
         sys.stderr.write("\ndone: the new index is in use\n")
 
 
-async def _count_missing(resources: Resources, started: Sequence[Generation]) -> dict[int, int]:
+async def _count_missing(resources: Resources, new_generations: Sequence[Generation]) -> dict[int, int]:
     """Return how many records each started generation lacks that is not live yet, by generation id."""
     async with resources.postgres.across_tenants() as connection:
         all_generations = await generations.list_generations(connection)
-        started_ids = {generation.id for generation in started}
+        new_ids = {generation.id for generation in new_generations}
         live = {generation.kind: generation for generation in all_generations if generation.state == "live"}
         return {
             generation.id: await generations.count_missing(connection, generation, live[generation.kind])
             for generation in all_generations
-            if generation.state == "building" and generation.id in started_ids
+            if generation.state == "building" and generation.id in new_ids
         }

@@ -43,7 +43,7 @@ def show() -> None:
     for field, info in Settings.model_fields.items():
         value = getattr(settings, field)
         style = "bold" if value != info.default else ""
-        table.add_row(variable_of(field), _written(value), _sentence(info), style=style)
+        table.add_row(variable_of(field), _format_value(value), _sentence(info), style=style)
     console.print(table)
     for variable, nearest in unknown_settings.unknown_variables(os.environ).items():
         console.print(f"[yellow]{unknown_settings.describe(variable, nearest)}[/yellow]")
@@ -64,10 +64,10 @@ def _sentence(info: FieldInfo) -> str:
 
 
 def _default(info: FieldInfo) -> str:
-    return "none" if info.default is None else f"`{_written(info.default)}`"
+    return "none" if info.default is None else f"`{_format_value(info.default)}`"
 
 
-def _written(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if isinstance(value, SecretStr):
         return "(hidden)"
     if isinstance(value, frozenset):

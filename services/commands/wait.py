@@ -59,13 +59,13 @@ async def _check_schema(settings: config.Settings) -> None:
     try:
         async with postgres.autocommit() as connection:
             await connection.run_sync(refuse_earlier_schema)
-            current = await connection.scalar(text("SELECT version_num FROM alembic_version"))
+            current_revision = await connection.scalar(text("SELECT version_num FROM alembic_version"))
     finally:
         await postgres.close()
-    newest = migrations.get_current_head()
-    outdated = {migration.revision for migration in migrations.walk_revisions()} - {newest} | {None}
-    if current in outdated:
-        raise errors.Unavailable("the schema", f"it is at {current}, this release needs {newest}")
+    head = migrations.get_current_head()
+    older_revisions = {migration.revision for migration in migrations.walk_revisions()} - {head} | {None}
+    if current_revision in older_revisions:
+        raise errors.Unavailable("the schema", f"it is at {current_revision}, this release needs {head}")
 
 
 async def _check_owner(settings: config.Settings) -> None:

@@ -41,15 +41,15 @@ def example(body: dict[str, Any]) -> ConfigDict:
 
 
 def _is_storable(data: Any) -> bool:
-    unchecked = [data]  # not recursive: JSON can nest deeper than Python's call stack
-    while unchecked:
-        item = unchecked.pop()
+    pending_items = [data]  # not recursive: JSON can nest deeper than Python's call stack
+    while pending_items:
+        item = pending_items.pop()
         if isinstance(item, str) and ("\x00" in item or not (item.isascii() or _is_utf8_text(item))):
             return False
         if isinstance(item, dict):
-            unchecked += [*item, *item.values()]
+            pending_items += [*item, *item.values()]
         elif isinstance(item, list):
-            unchecked += item
+            pending_items += item
     return True
 
 

@@ -35,7 +35,7 @@ STATUS: dict[type[errors.LociError], HTTPStatus] = {
 
 
 def install(app: FastAPI) -> None:
-    """Answer our own errors, the framework's and unexpected ones with a problem."""
+    """Answer Loci's errors, the framework's and unexpected ones with a problem response."""
     app.add_exception_handler(errors.LociError, _handle_loci_error)
     app.add_exception_handler(RequestValidationError, _handle_validation_error)
     app.add_exception_handler(HTTPException, _handle_http_exception)
@@ -66,7 +66,7 @@ def problem_body(status: HTTPStatus, detail: str, violations: Any = ()) -> dict[
 
 
 def problem_from_error(error: errors.LociError) -> dict[str, Any]:
-    """Return one of our errors as a problem body."""
+    """Return one of Loci's errors as a problem body."""
     return problem_body(status_of(error), str(error), getattr(error, "violations", ()))
 
 

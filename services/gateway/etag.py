@@ -53,7 +53,7 @@ def is_current(if_none_match: str | None, version: int) -> bool:
 
 
 def _parse_versions(tags: str, header: str) -> frozenset[int]:
-    """Return the versions in a list of tags. Tags that are no version of ours are left out."""
+    """Return the versions in a list of tags. Tags that are not a version number are left out."""
     if _TAGS.fullmatch(tags) is None:
         raise errors.Invalid(header, _RULE)
     return frozenset(map(int, _VERSION.findall(tags))) - {ABSENT}

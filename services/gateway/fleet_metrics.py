@@ -100,8 +100,8 @@ def _new_family(name: str) -> CounterMetricFamily | GaugeMetricFamily:
 
 def _budget_alerts(ratios: Metric, alert_ratio: float) -> Metric:
     help_text = "Budgets whose window is used to the ratio of LOCI_BUDGET_ALERT or more."
-    reached = [sample for sample in ratios.samples if sample.value >= alert_ratio]
-    return GaugeMetricFamily("loci_budget_alerts", help_text, value=len(reached))
+    alerting_samples = [sample for sample in ratios.samples if sample.value >= alert_ratio]
+    return GaugeMetricFamily("loci_budget_alerts", help_text, value=len(alerting_samples))
 
 
 def _time_to_searchable(rows: Iterable[RowMapping]) -> Metric:

@@ -1,4 +1,4 @@
-"""A Postgres of our own, run from the binaries of a wheel.
+"""Run a local Postgres server from the binaries of a wheel.
 
 The wheel's own starter is not used: as root it creates an account and makes every parent folder
 readable for all users, and it listens on a socket file only. So `initdb` and `postgres` are run here.
@@ -77,7 +77,7 @@ class Postgres(LocalServer):
         return self.url
 
     def stop(self, within: float = 10.0) -> None:
-        """Stop in order; after `within` seconds, or on a second stop signal, stop as `crash` does."""
+        """Stop cleanly; after `within` seconds, or on a second stop signal, stop as `crash` does."""
         if self._process is None:
             return
         self._process.request_stop()
@@ -107,11 +107,11 @@ class Postgres(LocalServer):
         unprivileged.change_owner(draft, self._prefix)
         private_file.password(self._folder / "password")
         _run([*self._prefix, *_initdb(draft, self._folder / "password")])
-        single = [str(_program("postgres")), "--single", "-F", "-D", str(draft), "template1"]
-        _run([*self._prefix, *single], statement=f"CREATE DATABASE {DATABASE} STRATEGY = file_copy")
+        create_command = [str(_program("postgres")), "--single", "-F", "-D", str(draft), "template1"]
+        _run([*self._prefix, *create_command], statement=f"CREATE DATABASE {DATABASE} STRATEGY = file_copy")
         if self._durable:
-            sync = [str(_program("initdb")), "--sync-only", "--sync-method=syncfs", "-D", str(draft)]
-            _run([*self._prefix, *sync])
+            sync_command = [str(_program("initdb")), "--sync-only", "--sync-method=syncfs", "-D", str(draft)]
+            _run([*self._prefix, *sync_command])
         draft.rename(self._cluster)
 
     def _launch_unless_memory_in_use(self, *, can_retry: bool) -> bool:

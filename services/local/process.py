@@ -1,8 +1,8 @@
-"""One child process: started in a session of its own, supervised, and stopped for certain.
+"""One child process: started in a session of its own, and stopped together with its process group.
 
-The session is needed because Ctrl-C signals the terminal's whole process group: a database that
-ended with it would be gone before the workers had released their jobs. The parent stops a child by
-its process id, and then the rest of the child's process group.
+The session is needed because Ctrl-C signals the terminal's whole process group. Without it, a database
+would end before the workers had released their jobs. The parent stops a child by its process id, and then
+the rest of the child's process group.
 """
 
 import os

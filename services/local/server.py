@@ -1,4 +1,4 @@
-"""What the local Postgres, Redis and Qdrant have in common: one server process in a folder of its own.
+"""The common base of the local Postgres, Redis and Qdrant: one server process in a folder of its own.
 
 The folder holds `port`, `process.json` (`process_record.py`) and, unless another file is given, `log`.
 Subclasses say how the server is started and when it is ready.
@@ -64,7 +64,7 @@ class LocalServer(ABC):
         return self.url
 
     def stop(self, within: float = 10.0) -> None:
-        """Stop in order; kill the server after `within` seconds, or on a second stop signal."""
+        """Stop cleanly; kill the server after `within` seconds, or on a second stop signal."""
         if self._process is not None:
             self._process.stop(within)
 

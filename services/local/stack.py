@@ -28,7 +28,7 @@ from shared.foundation import config, errors
 
 _PREPARE_SECONDS = 600.0  # a migration of a large database takes minutes
 _READY_SECONDS = 90.0
-# Together under 30 s, even if all hang. Jobs that are cut off are claimed again when their lease ends.
+# Together under 30 s, even if all hang. Jobs that are interrupted are claimed again when their lease ends.
 _BACKGROUND_GRACE_SECONDS, _GATEWAY_GRACE_SECONDS, _SERVERS_GRACE_SECONDS = 10.0, 5.0, 5.0
 _SERVERS: tuple[type[LocalServer], ...] = (Postgres, Redis, Qdrant)
 _ANY_ADDRESS = {"0.0.0.0": ports.HOST, "::": "[::1]"}  # noqa: S104  # compared with, not bound to
@@ -83,7 +83,7 @@ class Stack:
 
     @contextmanager
     def running(self) -> Iterator[Running]:
-        """Run the stack during a block, supervised by a thread. Raises StartFailed, Conflict and so on."""
+        """Run the stack during a block, supervised by a thread. Raises the errors of its servers' start."""
         with signals.interrupting(), self._started() as running:
             arguments = (self._supervisors(), self._signals)
             supervision = threading.Thread(target=supervise, args=arguments, daemon=True)

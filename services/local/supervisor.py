@@ -16,7 +16,7 @@ _STABLE_SECONDS = 60.0  # after running this long, the next end counts as the fi
 
 
 class Watched(Protocol):
-    """What can be supervised: a local server or a program."""
+    """The interface of a local server or program that can be supervised."""
 
     @property
     def name(self) -> str:
@@ -44,7 +44,7 @@ class Supervisor:
         self._restart_at: float | None = None
 
     def check(self) -> None:
-        """Schedule a restart if it has ended, or start it again once the delay has passed."""
+        """Schedule a restart if the process has ended, or restart it once the delay has passed."""
         now = time.monotonic()
         if self._watched.alive:
             return

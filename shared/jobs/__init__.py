@@ -1,1 +1,1 @@
-"""The durable queue: jobs without content in Postgres, what happens to them, and what is measured of them."""
+"""The durable queue in Postgres: jobs without content, the statements on them, and their metrics."""

@@ -1,4 +1,4 @@
-"""Read what is left to do, without claiming any of it."""
+"""Read due, delayed and exhausted jobs, and count them, without claiming any."""
 
 from sqlalchemy import RowMapping, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection

@@ -11,8 +11,9 @@ from shared.foundation import stages
 from shared.foundation.config import Settings
 from shared.foundation.scope import Scope
 
-# The job of a scope that becomes active is due after an initial delay, and not before the interval since
-# the scope's last run is over; or at the next cron time. While the job exists, more activity has no effect.
+# With a cron expression, the job of an active scope is due at the next cron time. Otherwise it is due after
+# an initial delay, and not before the interval since the scope's last run has passed. While the job exists,
+# more activity has no effect.
 _SCHEDULE = text(
     """
     INSERT INTO job (tenant, kind, record_id, pipeline, stage, version, run_at)

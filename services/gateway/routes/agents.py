@@ -117,8 +117,8 @@ async def delete_key(
 ) -> JsonResponse:
     """Delete a key. If there is none, nothing changes and `deleted` is false."""
     async with open_agent_keys(resources, caller, agent_id) as store:
-        deleted = await store.delete_key(key)
-    return JsonResponse({"key": key, "deleted": deleted})
+        is_deleted = await store.delete_key(key)
+    return JsonResponse({"key": key, "deleted": is_deleted})
 
 
 @router.post("/{agent_id:agent}/texts", status_code=HTTPStatus.CREATED, response_model=AgentText)
@@ -179,8 +179,8 @@ async def delete_text(
     resources: ResourcesDep, caller: WriteCaller, agent_id: AgentPathId, text_id: TextId
 ) -> JsonResponse:
     """Delete a text. If there is none, nothing changes and `deleted` is false."""
-    deleted = await texts.remove(resources, caller, agent_id, text_id)
-    return JsonResponse({"id": text_id, "deleted": deleted > 0})
+    deleted_count = await texts.remove(resources, caller, agent_id, text_id)
+    return JsonResponse({"id": text_id, "deleted": deleted_count > 0})
 
 
 @router.get("/{agent_id:agent}/files")

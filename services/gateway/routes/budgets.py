@@ -75,5 +75,5 @@ async def delete_budget(
     resources: ResourcesDep, caller: AdminCaller, scope: BudgetScope, period: Period | None = None
 ) -> JsonResponse:
     """Delete the budgets of a scope, of one period or both. It is no error if there is none."""
-    deleted = await budget_admin.delete_budget(resources, caller, scope, period)
-    return JsonResponse({"scope": scope, "deleted": [budget.period for budget in deleted]})
+    deleted_budgets = await budget_admin.delete_budget(resources, caller, scope, period)
+    return JsonResponse({"scope": scope, "deleted": [budget.period for budget in deleted_budgets]})

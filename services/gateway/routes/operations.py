@@ -36,9 +36,9 @@ async def readyz(request: Request, resources: ResourcesDep) -> JsonResponse:
     probes = (resources.postgres.ping(), _ping_redis(resources), resources.qdrant.ping())
     states = dict(zip(names, await asyncio.gather(*map(_probe_state, probes)), strict=True))
     state = "draining" if is_draining(request.app) else "ready" if states["postgres"] == "ok" else "not ready"
-    ready = state == "ready"
+    is_ready = state == "ready"
     content = {"status": state, "stores": states}
-    return JsonResponse(content, HTTPStatus.OK if ready else HTTPStatus.SERVICE_UNAVAILABLE)
+    return JsonResponse(content, HTTPStatus.OK if is_ready else HTTPStatus.SERVICE_UNAVAILABLE)
 
 
 async def _ping_redis(resources: ResourcesDep) -> None:

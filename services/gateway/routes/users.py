@@ -11,6 +11,6 @@ router = APIRouter(prefix="/v1/users", tags=["users"])
 
 @router.delete("/{user_id}")
 async def erase_user(resources: ResourcesDep, caller: AdminCaller, user_id: str) -> JsonResponse:
-    """Erase everything of a user, for all agents, and return how many records of each kind it was."""
+    """Erase everything of a user, for all agents, and return the number of erased records of each kind."""
     scope = caller.scope(None, user_id)
     return JsonResponse(await erase_user_everywhere.erase_user(resources, caller, scope.user_id or user_id))

@@ -107,8 +107,8 @@ def _embeddings(draft: _Draft) -> str:
     kind = weights["embeddings.token_type_embeddings.weight"][0]
     positions = draft.constant(weights["embeddings.position_embeddings.weight"] + kind)
     length = draft.node("Shape", "ids", start=1, end=2)
-    used = draft.node("Slice", positions, draft.integers(0), length, draft.integers(0))
-    return draft.norm(draft.node("Add", draft.node("Gather", words, "ids"), used), "embeddings")
+    used_positions = draft.node("Slice", positions, draft.integers(0), length, draft.integers(0))
+    return draft.norm(draft.node("Add", draft.node("Gather", words, "ids"), used_positions), "embeddings")
 
 
 def _attention_bias(draft: _Draft) -> str:
@@ -154,7 +154,7 @@ def _heads(draft: _Draft, value: str, order: list[int]) -> str:
 
 
 def _pool(draft: _Draft, state: str) -> None:
-    """Average the unmasked tokens and scale to length 1; guard against division by 0 as the original does."""
+    """Average the unmasked tokens and scale to length 1. A minimum prevents division by 0."""
     axis = draft.integers(1)
     mask = draft.node("Unsqueeze", draft.node("Cast", "mask", to=TensorProto.FLOAT), draft.integers(2))
     total = draft.node("ReduceSum", draft.node("Mul", state, mask), axis, keepdims=0)

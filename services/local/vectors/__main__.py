@@ -1,4 +1,4 @@
-"""Run the server: `python -m services.local.vectors --port 6333 --data DIR`. SIGTERM stops it in order."""
+"""Run the server: `python -m services.local.vectors --port 6333 --data DIR`. SIGTERM stops it cleanly."""
 
 import argparse
 import signal

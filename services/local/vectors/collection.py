@@ -72,10 +72,10 @@ class Collection:
     def retrieve(self, retrieval: queries.Retrieval) -> list[dict[str, Any]]:
         """Return the requested points that exist."""
         with refused("ids"):
-            existing = self._shard.retrieve(
+            existing_points = self._shard.retrieve(
                 list(retrieval.ids), retrieval.with_payload, retrieval.with_vector
             )
-        return [points.record(point) for point in existing]
+        return [points.record(point) for point in existing_points]
 
     def info(self) -> dict[str, Any]:
         """Return the collection's description."""

@@ -49,7 +49,7 @@ async def run_forever(catalog: Catalog, idle_timer: IdleTimer) -> None:
 
 
 def flush_if_idle(catalog: Catalog, idle_seconds: float) -> None:
-    """Save and tidy collections if the server has been idle long enough; `rested` is in seconds."""
+    """Save and tidy collections if the server has been idle for long enough."""
     for collection in catalog.collections:
         if collection.unsaved and (
             idle_seconds >= _SAVE_AFTER_SECONDS or collection.unsaved >= MAX_UNSAVED_POINTS

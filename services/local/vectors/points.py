@@ -71,7 +71,7 @@ def read_point_vectors(value: Any, at: str) -> edge.PointVectors:
 
 
 def read_vectors(value: Any, at: str) -> dict[str, Any]:
-    """Return the named vectors. Not every vector of the collection is needed."""
+    """Return the named vectors. A point may lack some of the collection's vectors."""
     if isinstance(value, list):
         shape.refuse(at, "a vector needs its name: collections here have named vectors only")
     return {name: read_vector(item, f"{at}.{name}") for name, item in shape.anything(value, at).items()}

@@ -38,7 +38,7 @@ def update_vectors(body: Any) -> Write:
 
 
 def set_payload(body: Any) -> Write:
-    """Set these keys of the payload. The other keys are not changed."""
+    """Set keys of the payload. The other keys are not changed."""
     supported = ("payload", "key", "points", "filter")
     fields = shape.mapping(body, "body", supported, required=("payload",))
     payload = shape.anything(fields["payload"], "payload")

@@ -39,23 +39,23 @@ class Applied:
 
 
 async def apply(connection: AsyncConnection, run: Run, name: DreamPass, outcome: Outcome) -> Applied:
-    """Apply the outcome of a pass. The caller's transaction makes it all or nothing."""
-    applied = Applied()
+    """Apply the outcome of a pass. The caller's transaction applies all of it or nothing."""
+    applied_changes = Applied()
     locked_memories = await _lock_sources(connection, run, outcome)
     deleted_texts = await _find_deleted_texts(connection, run, outcome.creations)
     for creation in outcome.creations:
         skip_reason = _skip_reason(creation, locked_memories, deleted_texts)
         if skip_reason:
-            applied.skipped.append(skip_reason)
+            applied_changes.skipped.append(skip_reason)
         else:
-            await _create(connection, run, name, creation, locked_memories, applied)
+            await _create_memory(connection, run, name, creation, locked_memories, applied_changes)
     for removal in outcome.removals:
         if _is_unchanged(removal.memory, locked_memories):
-            await _remove(connection, run, name, removal, locked_memories, applied)
+            await _archive_removed(connection, run, name, removal, locked_memories, applied_changes)
         else:
-            applied.skipped.append({"code": "changed_meanwhile", "ids": [removal.memory.id]})
-    await queries.insert_changes(connection, applied.diff)
-    return applied
+            applied_changes.skipped.append({"code": "changed_meanwhile", "ids": [removal.memory.id]})
+    await queries.insert_changes(connection, applied_changes.diff)
+    return applied_changes
 
 
 async def _lock_sources(connection: AsyncConnection, run: Run, outcome: Outcome) -> dict[str, Memory]:
@@ -66,8 +66,12 @@ async def _lock_sources(connection: AsyncConnection, run: Run, outcome: Outcome)
 
 def _is_unchanged(memory: Memory, locked_memories: dict[str, Memory]) -> bool:
     """Tell whether a memory is still what the pass read, and this pass has not archived it yet."""
-    current = locked_memories.get(memory.id)
-    return current is not None and current.version == memory.version and current.archived_at is None
+    locked_memory = locked_memories.get(memory.id)
+    return (
+        locked_memory is not None
+        and locked_memory.version == memory.version
+        and locked_memory.archived_at is None
+    )
 
 
 async def _find_deleted_texts(
@@ -86,13 +90,13 @@ def _skip_reason(
     return {"code": "changed_meanwhile", "ids": changed_ids} if changed_ids else None
 
 
-async def _create(
+async def _create_memory(
     connection: AsyncConnection,
     run: Run,
     name: DreamPass,
     creation: NewMemory,
     locked_memories: dict[str, Memory],
-    applied: Applied,
+    applied_changes: Applied,
 ) -> None:
     # The sources are archived first: the new text may equal the text of one of them.
     archived_pairs = await _archive(connection, run, creation.sources, "merged", locked_memories)
@@ -101,30 +105,32 @@ async def _create(
     action = "created" if row["inserted"] else "reinforced"
     await history.add(connection, ACTOR, action, [successor], f"dream {run.id}, {name}")
     if row["inserted"]:
-        applied.changed_memories[successor.id] = successor
-    applied.diff.append(_change(run, name, action, successor, None))
+        applied_changes.changed_memories[successor.id] = successor
+    applied_changes.diff.append(_change_row(run, name, action, successor, None))
     for before, after in archived_pairs:
-        superseded = await memory_queries.update_columns(
+        superseded_memory = await memory_queries.update_columns(
             connection, run.tenant, after.id, {"superseded_by": [successor.id]}
         )
-        await history.add(connection, ACTOR, "archived", [superseded], f"merged into {successor.id}")
-        applied.changed_memories[superseded.id] = superseded
-        applied.diff.append(_change(run, name, "archived", superseded, before, [successor.id], "merged"))
+        await history.add(connection, ACTOR, "archived", [superseded_memory], f"merged into {successor.id}")
+        applied_changes.changed_memories[superseded_memory.id] = superseded_memory
+        applied_changes.diff.append(
+            _change_row(run, name, "archived", superseded_memory, before, [successor.id], "merged")
+        )
 
 
-async def _remove(
+async def _archive_removed(
     connection: AsyncConnection,
     run: Run,
     name: DreamPass,
     removal: ArchiveRequest,
     locked_memories: dict[str, Memory],
-    applied: Applied,
+    applied_changes: Applied,
 ) -> None:
     pairs = await _archive(connection, run, [removal.memory], removal.reason, locked_memories)
     for before, after in pairs:
         await history.add(connection, ACTOR, "archived", [after], removal.reason)
-        applied.changed_memories[after.id] = after
-        applied.diff.append(_change(run, name, "archived", after, before, [], removal.reason))
+        applied_changes.changed_memories[after.id] = after
+        applied_changes.diff.append(_change_row(run, name, "archived", after, before, [], removal.reason))
 
 
 async def _archive(
@@ -138,13 +144,13 @@ async def _archive(
     ids = [memory.id for memory in memories]
     if not ids:
         return []
-    archived = await memory_queries.archive(connection, run.tenant, ids, reason, [])
-    pairs = [(locked_memories[memory.id], memory) for memory in archived]
-    locked_memories.update({memory.id: memory for memory in archived})
+    archived_memories = await memory_queries.archive(connection, run.tenant, ids, reason, [])
+    pairs = [(locked_memories[memory.id], memory) for memory in archived_memories]
+    locked_memories.update({memory.id: memory for memory in archived_memories})
     return pairs
 
 
-def _change(
+def _change_row(
     run: Run,
     name: DreamPass,
     action: str,
@@ -167,19 +173,19 @@ def _change(
 
 
 async def record_progress(
-    connection: AsyncConnection, run: Run, name: DreamPass, outcome: Outcome, applied: Applied
+    connection: AsyncConnection, run: Run, name: DreamPass, outcome: Outcome, applied_changes: Applied
 ) -> None:
     """Save which turns the pass read, which memories it reviewed, and what it counted and evaluated."""
     await unread_turns.mark_read(connection, run.scope, name, outcome.turns)
-    await progress_queries.save_reviewed(connection, run.tenant, _reviewed_versions(outcome, applied))
+    await progress_queries.save_reviewed(connection, run.tenant, _reviewed_versions(outcome, applied_changes))
     await progress_queries.save_occurrences(connection, run, outcome.occurrences, outcome.inferred_keys)
     for session_id, draft in outcome.signals:
         await feedback_queries.insert_for_session_id(connection, run.tenant, session_id, draft)
 
 
-def _reviewed_versions(outcome: Outcome, applied: Applied) -> dict[str, int]:
-    """Return the versions that a later consolidation can skip: what it left as it was, and what it wrote."""
+def _reviewed_versions(outcome: Outcome, applied_changes: Applied) -> dict[str, int]:
+    """Return the versions that a later consolidation can skip: of unchanged and of written memories."""
     if not outcome.reviewed:
         return {}
-    written = {memory.id: memory.version for memory in applied.changed_memories.values()}
-    return outcome.reviewed | written
+    written_versions = {memory.id: memory.version for memory in applied_changes.changed_memories.values()}
+    return outcome.reviewed | written_versions

@@ -23,7 +23,7 @@ _SAVE_REVIEWED = text(
     """
 ).bindparams(bindparam("ids", type_=ARRAY(Text)), bindparam("versions", type_=ARRAY(Integer)))
 
-# Scope and turn come from the turn itself: one that was deleted meanwhile adds no row.
+# The scope is read from the turn. A turn that was deleted meanwhile adds no row.
 _SAVE_OCCURRENCE = text(
     """
     INSERT INTO preference_occurrence (tenant, agent_id, user_id, key, level, session_id, seq, first_seq,

@@ -36,7 +36,7 @@ async def undo(resources: Resources, caller: Caller, run_id: str) -> dict[str, A
         )
         changes = await queries.list_changes(connection, caller.tenant, run_id)
         removed_ids, kept_creations, jobs = await _remove_created(connection, caller, changes)
-        kept_ids = {kept["entry_id"] for kept in kept_creations}
+        kept_ids = {item["entry_id"] for item in kept_creations}
         restored, kept_archived = await _restore_archived(connection, caller, changes, kept_ids)
         jobs += await save.enqueue_jobs(connection, caller.tenant, restored)
         await queries.end_run(connection, run, RunState.UNDONE)
@@ -44,8 +44,8 @@ async def undo(resources: Resources, caller: Caller, run_id: str) -> dict[str, A
         [memory_document.document(memory) for memory in restored], jobs
     )
     restored_ids = [memory.id for memory in restored]
-    kept = [*kept_creations, *kept_archived]
-    return {"id": run_id, "restored": restored_ids, "removed": removed_ids, "kept": kept}
+    kept_items = [*kept_creations, *kept_archived]
+    return {"id": run_id, "restored": restored_ids, "removed": removed_ids, "kept": kept_items}
 
 
 def _require_undoable(caller: Caller, run: Run | None, run_id: str) -> Run:
@@ -70,7 +70,7 @@ async def _remove_created(
         memory for memory in locked_memories.values() if _is_unchanged(memory, created_versions[memory.id])
     ]
     deleted_ids = [memory.id for memory in to_delete]
-    kept = [
+    kept_items = [
         {
             "entry_id": memory_id,
             "reason": "it was deleted since" if memory_id not in locked_memories else "it was changed since",
@@ -79,7 +79,7 @@ async def _remove_created(
         if memory_id not in deleted_ids
     ]
     jobs, _ = await delete_memory_everywhere.delete_rows(connection, caller.tenant, to_delete)
-    return deleted_ids, kept, jobs
+    return deleted_ids, kept_items, jobs
 
 
 async def _lock(connection: AsyncConnection, caller: Caller, ids: Sequence[str]) -> dict[str, Memory]:
@@ -96,19 +96,20 @@ async def _restore_archived(
     """Restore the memories that the run archived; return them and what was kept archived."""
     archivings = [change for change in changes if change["action"] == "archived"]
     locked_memories = await _lock(connection, caller, sorted(change["entry_id"] for change in archivings))
-    restored: list[Memory] = []
-    kept: list[Change] = []
+    restored_memories: list[Memory] = []
+    kept_items: list[Change] = []
     for change in archivings:
         memory_id = change["entry_id"]
-        reason = await _why_kept(connection, locked_memories.get(memory_id), change, kept_ids)
+        reason = await _reason_to_keep(connection, locked_memories.get(memory_id), change, kept_ids)
         if reason is None:
-            restored.append(await _restore(connection, caller, locked_memories[memory_id], change))
+            memory = await _restore(connection, caller, locked_memories[memory_id], change)
+            restored_memories.append(memory)
         else:
-            kept.append({"entry_id": memory_id, "reason": reason})
-    return restored, kept
+            kept_items.append({"entry_id": memory_id, "reason": reason})
+    return restored_memories, kept_items
 
 
-async def _why_kept(
+async def _reason_to_keep(
     connection: AsyncConnection, memory: Memory | None, change: Change, kept_ids: set[str]
 ) -> str | None:
     if memory is None:

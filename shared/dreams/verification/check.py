@@ -1,6 +1,6 @@
 """Decide which part of a model's plan may be applied to a scope, and why the rest may not.
 
-A plan comes from a model that read memories which anybody may have written, so nothing in it is trusted.
+A plan comes from a model that has read memories by unknown authors, so nothing in it is trusted.
 No accepted item can lose a fact. Each source of a merge is archived behind a memory that keeps its names,
 numbers, dates, quotations and negations. Only a memory that the model calls ephemeral and that nothing
 protects is archived without a successor, and at most a fifth of the scope in one run.
@@ -50,10 +50,14 @@ class Snapshot:
         """The number of memories that this run may still prune."""
         return max(0, self.scope_size // PRUNE_ONE_IN - self.pruned_already)
 
-    def remaining_after(self, checked: "CheckedPlan") -> "Snapshot":
+    def remaining_after(self, checked_plan: "CheckedPlan") -> "Snapshot":
         """Return what can still be offered once the accepted part of a plan counts as applied."""
-        remaining = {id_: memory for id_, memory in self.memories.items() if id_ not in checked.archived_ids}
-        return replace(self, memories=remaining, pruned_already=self.pruned_already + len(checked.prunes))
+        remaining = {
+            id_: memory for id_, memory in self.memories.items() if id_ not in checked_plan.archived_ids
+        }
+        return replace(
+            self, memories=remaining, pruned_already=self.pruned_already + len(checked_plan.prunes)
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,9 @@
 """Check that a merged text keeps everything of its sources that can't be guessed again.
 
-Four questions are asked, from certain to suspicious: are the names, numbers and quotations of the sources
-still there (`specifics`), is some of each source's wording there, was a negation added or lost
-(`negation`), and does the text have a name or number that no source has. Each check rather refuses too
-much: a refused merge costs a second attempt, a wrong one costs a fact.
+There are four checks, the most certain one first. The names, numbers and quotations of the sources must be
+kept (`specifics`). Some of each source's wording must be kept. No negation may be added or lost
+(`negation`). The text must have no name or number that no source has. The checks err on the side of
+refusing, because a refused merge costs a second attempt, while a wrong one loses a fact.
 
 The time of an event must be kept too. It is in `occurred_at`, and a merged memory has only one of them. If
 the sources happened on different days, the text must name each day (as 2026-05-01).
@@ -42,8 +42,8 @@ def first_fault(content: str, sources: Sequence[Memory]) -> Fault | None:
         detail = "these are denied in the sources or in the text, not in both"
         return _fault(RejectionCode.CHANGES_NEGATION, detail, negations)
     all_shown = parse_text("\n".join(map(_shown_text, sources)))
-    if added := parse_text(content).certain_missing_in(all_shown):
-        return _fault(RejectionCode.ADDS_SPECIFICS, "no source has these", added)
+    if added_words := parse_text(content).certain_missing_in(all_shown):
+        return _fault(RejectionCode.ADDS_SPECIFICS, "no source has these", added_words)
     return None
 
 
@@ -51,16 +51,20 @@ def lost_content(content: str, sources: Sequence[Memory]) -> Fault | None:
     """Return what a text lost of its sources, or None. What it adds doesn't matter."""
     parsed = parse_text(content)
     parsed_sources = [(memory.content, parse_text(memory.content)) for memory in sources]
-    lost = [
+    lost_words = [
         *_missing_days(parsed, sources),
         *(word for _, source in parsed_sources for word in source.missing_in(parsed)),
     ]
-    if lost:
-        return _fault(RejectionCode.LOSES_SPECIFICS, "the text lost these of its sources", lost)
+    if lost_words:
+        return _fault(RejectionCode.LOSES_SPECIFICS, "the text lost these of its sources", lost_words)
     terms = tokenizer.tokenize(content)
-    present = frozenset([*terms, *(term[:_PREFIX_LENGTH] for term in terms)])
-    if missing := [word for text, source in parsed_sources for word in _missing_gist(text, source, present)]:
-        return _fault(RejectionCode.LOSES_GIST, "of a source hardly a word is left; these are gone", missing)
+    present_terms = frozenset([*terms, *(term[:_PREFIX_LENGTH] for term in terms)])
+    if missing_words := [
+        word for text, source in parsed_sources for word in _missing_gist(text, source, present_terms)
+    ]:
+        return _fault(
+            RejectionCode.LOSES_GIST, "of a source hardly a word is left; these are gone", missing_words
+        )
     return None
 
 
@@ -77,7 +81,7 @@ def _utc_day(moment: datetime) -> str:
     return moment.astimezone(UTC).date().isoformat()
 
 
-def _missing_gist(source_text: str, source: ParsedText, present: frozenset[str]) -> list[str]:
+def _missing_gist(source_text: str, source: ParsedText, present_terms: frozenset[str]) -> list[str]:
     """Return the content words of a source that are missing, if more are than a rewording would replace.
 
     Content words are all words but names, numbers and stop words. A quarter of them must be left; half in
@@ -90,10 +94,12 @@ def _missing_gist(source_text: str, source: ParsedText, present: frozenset[str])
     content_words = [
         term for term in tokenizer.tokenize_query(source_text) if term not in names and not _is_quantity(term)
     ]
-    missing = [term for term in content_words if present.isdisjoint((term, term[:_PREFIX_LENGTH]))]
+    missing_words = [
+        term for term in content_words if present_terms.isdisjoint((term, term[:_PREFIX_LENGTH]))
+    ]
     required = sum(0.25 if term.upper() != term.lower() else 0.5 for term in content_words)
-    present_count = len(content_words) - len(missing)
-    return missing if present_count < required - len(source.specifics) // 3 else []
+    present_count = len(content_words) - len(missing_words)
+    return missing_words if present_count < required - len(source.specifics) // 3 else []
 
 
 def _is_quantity(term: str) -> bool:

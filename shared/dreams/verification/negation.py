@@ -60,8 +60,8 @@ def changed_negations(content: str, sources: Sequence[str]) -> list[str]:
     """Return the wordings of what is denied in the sources or in the text, but not in both."""
     text_denials = list(_denials(content))
     source_denials = [denial for source in sources for denial in _denials(source)]
-    added = (denial for denial in text_denials if not denial.has_ended)
-    return _unmatched(source_denials, text_denials) + _unmatched(added, source_denials)
+    added_denials = (denial for denial in text_denials if not denial.has_ended)
+    return _unmatched(source_denials, text_denials) + _unmatched(added_denials, source_denials)
 
 
 def _unmatched(denials: Iterable[Denial], others: Sequence[Denial]) -> list[str]:

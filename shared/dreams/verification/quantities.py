@@ -24,7 +24,7 @@ kw:; w:watt watts; mw:; px:pixel pixels; fps:; rpm:
 """
 _UNITS = {
     form: unit
-    for unit, _, forms in (entry.strip().partition(":") for entry in _NAMES.split(";"))
+    for unit, _, forms in (line.strip().partition(":") for line in _NAMES.split(";"))
     for form in (unit, *forms.split())
 }
 _AFTER = re.compile(r"\s?(%|°\s?[CF]|[$€£¥₹]|[^\W\d_]{1,12})(?!\w)", re.IGNORECASE)
@@ -71,9 +71,7 @@ _SPELLINGS = """
 50 fifty fünfzig; 60 sixty sechzig; 70 seventy siebzig; 80 eighty achtzig; 90 ninety neunzig;
 100 hundred hundert
 """
-_SPELLED = {
-    word: entry.split()[0] for entry in _SPELLINGS.split(";") for word in entry.casefold().split()[1:]
-}
+_SPELLED = {word: line.split()[0] for line in _SPELLINGS.split(";") for word in line.casefold().split()[1:]}
 
 
 def days(text: str) -> tuple[dict[str, str], str]:

@@ -149,11 +149,11 @@ def _parse_parts(parsed: ParsedText, text: str, match: re.Match[str], *, is_capi
 
 
 def _signed(text: str, start: int, digits: str) -> str:
-    minus = (
+    is_negative = (
         text[max(0, start - 1) : start] in {"-", "\u2212"}
         and not text[max(0, start - 2) : start - 1].isalnum()
     )
-    return ("-" if minus else "") + quantities.value(digits)
+    return ("-" if is_negative else "") + quantities.value(digits)
 
 
 def _starts_sentence(text: str, start: int) -> bool:

@@ -57,9 +57,9 @@ def keyword(candidates: Sequence[Candidate]) -> Column:
 
 def dense(candidates: Sequence[Candidate]) -> Column:
     """Return the cosines scaled to 0..1, and 0 for what the dense channel did not return."""
-    cosines = [c.cosine for c in candidates if c.cosine is not None]
+    cosines = [candidate.cosine for candidate in candidates if candidate.cosine is not None]
     low, high = min(cosines, default=0.0), max(cosines, default=0.0)
-    return [_scale_cosine(c.cosine, low, high) for c in candidates]
+    return [_scale_cosine(candidate.cosine, low, high) for candidate in candidates]
 
 
 def near(candidates: Sequence[Candidate], matches: Column) -> Column:
@@ -68,54 +68,65 @@ def near(candidates: Sequence[Candidate], matches: Column) -> Column:
     A match is multiplied by NEIGHBOUR_DECAY for every turn in between.
     """
     by_session: defaultdict[str | None, dict[int, float]] = defaultdict(dict)
-    for c, match in zip(candidates, matches, strict=True):
-        if c.seq is not None:
-            by_seq = by_session[c.session_id]
-            by_seq[c.seq] = max(match, by_seq.get(c.seq, 0.0))
-    return [_best_nearby(c.seq, by_session[c.session_id]) for c in candidates]
+    for candidate, match in zip(candidates, matches, strict=True):
+        if candidate.seq is not None:
+            by_seq = by_session[candidate.session_id]
+            by_seq[candidate.seq] = max(match, by_seq.get(candidate.seq, 0.0))
+    return [_best_nearby(candidate.seq, by_session[candidate.session_id]) for candidate in candidates]
 
 
 def session(candidates: Sequence[Candidate], matches: Column) -> Column:
     """Return the best of `matches` in the candidate's session, or its own match if it has no session."""
     best: defaultdict[str | None, float] = defaultdict(float)
-    for c, match in zip(candidates, matches, strict=True):
-        best[c.session_id] = max(match, best[c.session_id])
+    for candidate, match in zip(candidates, matches, strict=True):
+        best[candidate.session_id] = max(match, best[candidate.session_id])
     return [
-        best[c.session_id] if c.session_id else match for c, match in zip(candidates, matches, strict=True)
+        best[candidate.session_id] if candidate.session_id else match
+        for candidate, match in zip(candidates, matches, strict=True)
     ]
 
 
 def role(candidates: Sequence[Candidate], cues: QueryCues) -> Column:
     """Return 1 for what the user said, if the query is about the asker."""
-    return [float(cues.is_about_asker and c.role == "user") for c in candidates]
+    return [float(cues.is_about_asker and candidate.role == "user") for candidate in candidates]
 
 
 def name(candidates: Sequence[Candidate], cues: QueryCues) -> Column:
     """Return 1 if the query has any part of the speaker's name."""
-    return [float(_is_named(c.speaker, cues)) for c in candidates]
+    return [float(_is_named(candidate.speaker, cues)) for candidate in candidates]
 
 
 def date(candidates: Sequence[Candidate], cues: QueryCues) -> Column:
     """Return how close a candidate is to the nearest date range that the query names."""
     return [
-        max((date_range.closeness(c.at) for date_range in cues.date_ranges), default=0.0) if c.at else 0.0
-        for c in candidates
+        max((date_range.closeness(candidate.at) for date_range in cues.date_ranges), default=0.0)
+        if candidate.at
+        else 0.0
+        for candidate in candidates
     ]
 
 
 def time(candidates: Sequence[Candidate], cues: QueryCues) -> Column:
     """Return 1 for a text with words of time, if the query asks when."""
-    return [float(cues.wants_time and bool(_TIME.search(c.text[:_CUE_CHARS]))) for c in candidates]
+    return [
+        float(cues.wants_time and bool(_TIME.search(candidate.text[:_CUE_CHARS]))) for candidate in candidates
+    ]
 
 
 def number(candidates: Sequence[Candidate], cues: QueryCues) -> Column:
     """Return 1 for a text with a number, if the query asks how many."""
-    return [float(cues.wants_number and bool(_NUMBER.search(c.text[:_CUE_CHARS]))) for c in candidates]
+    return [
+        float(cues.wants_number and bool(_NUMBER.search(candidate.text[:_CUE_CHARS])))
+        for candidate in candidates
+    ]
 
 
 def phrase(candidates: Sequence[Candidate], cues: QueryCues) -> Column:
     """Return the share of the query's phrases that the text has; only keyword hits can have one."""
-    return [_phrase_share(cues.phrases, c.text) if c.keyword and cues.phrases else 0.0 for c in candidates]
+    return [
+        _phrase_share(cues.phrases, candidate.text) if candidate.keyword and cues.phrases else 0.0
+        for candidate in candidates
+    ]
 
 
 def _scale_cosine(cosine: float | None, low: float, high: float) -> float:

@@ -22,20 +22,23 @@ def bm25(candidates: Sequence[Candidate]) -> list[ScoreParts]:
 
 def mean(candidates: Sequence[Candidate]) -> list[ScoreParts]:
     """Return the mean of both scores of a record, or its only score."""
-    return [_mean(c, share) for c, share in zip(candidates, keyword_shares(candidates), strict=True)]
+    return [
+        _mean(candidate, share)
+        for candidate, share in zip(candidates, keyword_shares(candidates), strict=True)
+    ]
 
 
 def rrf(candidates: Sequence[Candidate]) -> list[ScoreParts]:
     """Return the sum of 1 / (RRF_K + rank) over the channels; ranks begin at 1."""
-    keyword = _reciprocal_ranks([c.keyword for c in candidates])
-    dense = _reciprocal_ranks([c.cosine for c in candidates])
+    keyword = _reciprocal_ranks([candidate.keyword for candidate in candidates])
+    dense = _reciprocal_ranks([candidate.cosine for candidate in candidates])
     return [{"keyword": k, "dense": d, "score": k + d} for k, d in zip(keyword, dense, strict=True)]
 
 
 def keyword_shares(candidates: Sequence[Candidate]) -> list[float]:
     """Return each keyword score as a share of the best one, and 0 for a candidate without a score."""
-    best = max((c.keyword or 0.0 for c in candidates), default=0.0)
-    return [(c.keyword or 0.0) / best if best > 0 else 0.0 for c in candidates]
+    best = max((candidate.keyword or 0.0 for candidate in candidates), default=0.0)
+    return [(candidate.keyword or 0.0) / best if best > 0 else 0.0 for candidate in candidates]
 
 
 def _mean(candidate: Candidate, share: float) -> ScoreParts:

@@ -31,7 +31,11 @@ def rank(
     candidates = _ignore_low_cosines(candidates, _min_cosine(strategy, min_similarity))
     fuse = fusion.FUSION_STRATEGIES.get(strategy)
     parts = fuse(candidates) if fuse else blend(query, candidates, now)
-    scored = [_weigh(c, p) for c, p in zip(candidates, parts, strict=True) if p["score"] > 0]
+    scored = [
+        _weigh(candidate, part)
+        for candidate, part in zip(candidates, parts, strict=True)
+        if part["score"] > 0
+    ]
     return sorted(scored, key=lambda s: -s.score)
 
 
@@ -58,7 +62,12 @@ def _min_cosine(strategy: str, min_similarity: float | None) -> float | None:
 def _ignore_low_cosines(candidates: Sequence[Candidate], minimum: float | None) -> Sequence[Candidate]:
     if minimum is None:
         return candidates
-    return [replace(c, cosine=None) if c.cosine is not None and c.cosine < minimum else c for c in candidates]
+    return [
+        replace(candidate, cosine=None)
+        if candidate.cosine is not None and candidate.cosine < minimum
+        else candidate
+        for candidate in candidates
+    ]
 
 
 def _weigh(candidate: Candidate, parts: fusion.ScoreParts) -> ScoredCandidate:
