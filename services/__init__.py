@@ -1,1 +1,1 @@
-"""The processes that serve requests: the gateway, the command line, and the local stack."""
+"""The gateway that serves the HTTP API, the `loci` command line, and the local stack."""

@@ -1,1 +1,1 @@
-"""What two processes must agree on: records, statements, stages, and the clients of the stores."""
+"""Code that all processes share: records, SQL statements, pipelines, and the clients of the databases."""

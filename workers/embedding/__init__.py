@@ -1,1 +1,1 @@
-"""Queue `embedding`: index → embed → done. Writes points that savers could not write, and adds embeddings."""
+"""Queue `embedding`: index → embed → done. Writes points that a save could not write, and adds embeddings."""

@@ -1,1 +1,1 @@
-"""Queue `sweep`: repair and expire what is unfinished or expired. It asks the databases, not the broker."""
+"""Queue `sweep`: repair unfinished work and delete expired records, as the databases list them."""

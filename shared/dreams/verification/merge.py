@@ -10,7 +10,6 @@ become `inferred` because it is merged with a guess. A model may raise the impor
 the memory can no longer be pruned: the text of a memory could ask for that.
 """
 
-import secrets
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -26,6 +25,7 @@ from shared.foundation.categories import (
     is_anti_pattern,
     is_below,
 )
+from shared.foundation.ids import new_record_id
 from shared.foundation.stages import MemoryState
 from shared.memory.longterm import new_rows
 from shared.memory.longterm.fingerprint import fingerprint
@@ -138,7 +138,7 @@ def _merge_importance(proposed: float | None, sources: Sequence[Memory]) -> floa
 def row_from_merge(fields: MergedFields) -> dict[str, Any]:
     """Return the row of a memory that replaces its sources."""
     return new_rows.row_of(
-        secrets.token_hex(6),
+        new_record_id(),
         content=fields.content,
         fingerprint=fingerprint(fields.content, fields.occurred_at),
         indexed_text=indexed_text.keyword_text(fields.content, category=fields.category, tags=fields.tags),

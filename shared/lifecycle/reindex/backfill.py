@@ -68,10 +68,7 @@ async def versions(resources: Resources, kind: RecordKind, tenant: str) -> Async
         with redis_client.failures_as_unavailable():
             infos = await working_queries.list_entries(_working_memory(resources, tenant))
         if infos:
-            yield {
-                working_document.record_id_of(info.key): round(info.stored_at.timestamp() * 1000)
-                for info in infos
-            }
+            yield {working_document.record_id_of(info.key): working_document.version(info) for info in infos}
         return
     read_page = _READ_PAGE.get(kind)
     if read_page is None:

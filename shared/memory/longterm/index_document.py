@@ -5,7 +5,7 @@ from sqlalchemy import RowMapping
 from shared.foundation.stages import RecordKind
 from shared.memory.longterm import decay
 from shared.memory.longterm.memory import Memory, MemoryDraft
-from shared.search.index.filters import NO_USER, path_prefixes, to_payload_time
+from shared.search.index.filters import NO_USER, metadata_pair, path_prefixes, to_payload_time
 from shared.search.index.points import IndexDocument
 from shared.search.ranking.candidate import Candidate
 from shared.search.text import indexed_text
@@ -62,8 +62,3 @@ def candidate(row: RowMapping, keyword: float | None, cosine: float | None) -> C
         session_id=source.get("session_id"),
         seq=source.get("seq"),
     )
-
-
-def metadata_pair(key: str, value: str) -> str:
-    """Return a metadata pair as one filterable term."""
-    return f"{key}\x1f{value}"

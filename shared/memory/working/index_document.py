@@ -2,7 +2,7 @@
 
 from shared.foundation.stages import RecordKind
 from shared.memory.working import keys
-from shared.memory.working.working_entry import WorkingEntry
+from shared.memory.working.working_entry import WorkingEntry, WorkingEntryInfo
 from shared.search.index.filters import path_prefixes, to_payload_time
 from shared.search.index.points import IndexDocument
 from shared.search.ranking.candidate import Candidate
@@ -36,7 +36,7 @@ def record_id_of(key: str) -> str:
     return keys.normalize_key(key)
 
 
-def version(entry: WorkingEntry) -> int:
+def version(entry: WorkingEntryInfo) -> int:
     """Return the version of an entry: the time when it was stored, in milliseconds."""
     return round(entry.stored_at.timestamp() * 1000)
 

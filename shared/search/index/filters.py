@@ -37,7 +37,12 @@ def in_range(key: str, after: datetime | None, before: datetime | None) -> list[
 
 def metadata_equals(metadata: Mapping[str, str]) -> list[Condition]:
     """Return the conditions that a record has all of these metadata pairs."""
-    return [field_equals("metadata", f"{key}\x1f{value}") for key, value in metadata.items()]
+    return [field_equals("metadata", metadata_pair(key, value)) for key, value in metadata.items()]
+
+
+def metadata_pair(key: str, value: str) -> str:
+    """Return a metadata pair as one filterable term."""
+    return f"{key}\x1f{value}"
 
 
 def tenant_condition(tenant: str) -> list[Condition]:
