@@ -185,13 +185,13 @@ class TestLogOfTurns:
         assert [content for _, content in await list_turns(stack, "s")] == [str(n) for n in range(100, 1100)]
 
     @pytest.mark.parametrize(
-        ("role_in_file", "role"),
+        ("log_role", "role"),
         [("user", "user"), ("User", "user"), ("system", "system"), ("tool", "assistant"), ("", "assistant")],
     )
     async def test_whoever_is_neither_user_nor_system_is_the_assistant(
-        self, stack: TenantStack, tmp_path: Path, role_in_file: str, role: str
+        self, stack: TenantStack, tmp_path: Path, log_role: str, role: str
     ) -> None:
-        write_file(tmp_path, "turns.jsonl", turn("s", role_in_file, "x", 1))
+        write_file(tmp_path, "turns.jsonl", turn("s", log_role, "x", 1))
         await stack.import_path(tmp_path / "turns.jsonl")
         assert await list_turns(stack, "s") == [(role, "x")]
 
