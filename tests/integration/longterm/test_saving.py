@@ -93,7 +93,9 @@ async def test_a_save_is_found_by_the_very_next_request(agent: Agent) -> None:
         assert (await agent.search(f"number{n}"))["results"][0]["id"] == saved["id"]
 
 
-@pytest.mark.parametrize("repeated", ["Ada likes trains.", "  ada  LIKES\n\ttrains.\u00a0", "ADA LIKES TRAINS."])
+@pytest.mark.parametrize(
+    "repeated", ["Ada likes trains.", "  ada  LIKES\n\ttrains.\u00a0", "ADA LIKES TRAINS."]
+)
 async def test_the_same_text_but_for_case_and_spaces_reinforces(agent: Agent, repeated: str) -> None:
     first = await agent.save("Ada likes trains.", tags=["a", "b"], importance=0.4)
     source = {"session_id": "s", "seq": 1, "speaker": None, "role": None}

@@ -1,4 +1,4 @@
-"""What a context is made of, as tests tell it."""
+"""Builders for the inputs of a context: memories, search results, turns, blocks and listings."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -15,11 +15,11 @@ from shared.memory.working.working_entry import WorkingEntryInfo
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
-def entry(entry_id: str, content: str = "", content_version: int = 1, category: str | None = None) -> Memory:
-    """Return a live entry."""
+def entry(memory_id: str, content: str = "", content_version: int = 1, category: str | None = None) -> Memory:
+    """Return a live memory."""
     return Memory(
-        id=entry_id,
-        content=content or f"what {entry_id} says",
+        id=memory_id,
+        content=content or f"what {memory_id} says",
         category=category,
         tags=[],
         metadata={},
@@ -44,13 +44,13 @@ def entry(entry_id: str, content: str = "", content_version: int = 1, category: 
     )
 
 
-def result(entry_id: str, content: str = "", content_version: int = 1) -> MemoryResult:
-    """Return an entry as a search found it."""
-    return MemoryResult.unscored(entry(entry_id, content, content_version))
+def result(memory_id: str, content: str = "", content_version: int = 1) -> MemoryResult:
+    """Return a memory as a search result without scores."""
+    return MemoryResult.unscored(entry(memory_id, content, content_version))
 
 
 def turn(seq: int, content: str = "", role: Role = Role.USER, recalled: Sequence[str] = ()) -> Turn:
-    """Return a turn; `recalled` are ids of entries shown with it; those of episodes begin with `e`."""
+    """Return a turn. `recalled` are the ids of the memories shown with it; ids of episodes begin with `e`."""
     return Turn(
         session_id="s",
         seq=seq,
@@ -63,10 +63,10 @@ def turn(seq: int, content: str = "", role: Role = Role.USER, recalled: Sequence
     )
 
 
-def line(entry_id: str) -> RecalledLine:
-    """Return an entry as it was shown with a turn."""
-    shown = f"- [{entry_id}] (general): what {entry_id} says"
-    return RecalledLine(id=entry_id, line=shown, is_episode=entry_id.startswith("e"))
+def line(memory_id: str) -> RecalledLine:
+    """Return the line of a memory as it was shown with a turn."""
+    text = f"- [{memory_id}] (general): what {memory_id} says"
+    return RecalledLine(id=memory_id, line=text, is_episode=memory_id.startswith("e"))
 
 
 def block(kind: BlockKind, *texts: str) -> Block:
@@ -79,18 +79,20 @@ def listing(key: str, **fields: Any) -> WorkingEntryInfo:
     return WorkingEntryInfo(key=key, stored_at=NOON, expires_at=NOON, remaining=272, **fields)
 
 
-def gathered(
+def context_inputs(
     turns: Sequence[Turn] = (),
     recalled: Sequence[MemoryResult] = (),
-    others: Sequence[Block] = (),
+    other_blocks: Sequence[Block] = (),
     **fields: Any,
 ) -> ContextInputs:
-    """Return what was read for a turn; every line of a turn is marked as shown with the last that has it."""
-    marks = {line.id: (1, turn_.seq) for turn_ in turns for line in turn_.recalled_lines}
-    read: dict[str, Any] = {
+    """Return context inputs; each recalled line is recorded as shown with the last turn that has it."""
+    recalled_before = {
+        line.id: (1, shown_turn.seq) for shown_turn in turns for line in shown_turn.recalled_lines
+    }
+    inputs: dict[str, Any] = {
         "turns": list(turns),
         "recalled": list(recalled),
-        "other_blocks": list(others),
-        "recalled_before": marks,
+        "other_blocks": list(other_blocks),
+        "recalled_before": recalled_before,
     }
-    return ContextInputs(**(read | fields))
+    return ContextInputs(**(inputs | fields))

@@ -1,4 +1,4 @@
-"""A line is read generously by name, strictly by value, and never half."""
+"""Parsing import lines: field names may be camelCase, and one invalid value rejects the whole line."""
 
 import contextlib
 from typing import Any
@@ -12,15 +12,15 @@ from shared.foundation import errors
 from shared.foundation.stages import MemoryState
 from shared.lifecycle.transfer import ndjson
 
-LEAST: dict[str, Any] = {"id": "00000000ada0", "content": "x"}
+MINIMAL_LINE: dict[str, Any] = {"id": "00000000ada0", "content": "x"}
 
 
 def parse(**fields: Any) -> ndjson.MemoryLine:
-    return ndjson.parse_line(orjson.dumps(LEAST | fields))
+    return ndjson.parse_line(orjson.dumps(MINIMAL_LINE | fields))
 
 
 @pytest.mark.parametrize(
-    ("camel", "ours", "value"),
+    ("camel_name", "name", "value"),
     [
         ("createdAt", "created_at", "2026-01-02T03:04:05Z"),
         ("importanceScore", "importance", 0.25),
@@ -28,35 +28,35 @@ def parse(**fields: Any) -> ndjson.MemoryLine:
         ("archiveReason", "archive_reason", "old"),
     ],
 )
-def test_keys_may_be_those_of_loci_or_camel_case(camel: str, ours: str, value: object) -> None:
-    assert getattr(parse(**{camel: value}), ours) == getattr(parse(**{ours: value}), ours)
-    assert ours in parse(**{camel: value}).model_fields_set
+def test_field_names_may_be_snake_case_or_camel_case(camel_name: str, name: str, value: object) -> None:
+    assert getattr(parse(**{camel_name: value}), name) == getattr(parse(**{name: value}), name)
+    assert name in parse(**{camel_name: value}).model_fields_set
 
 
-def test_times_without_a_zone_are_utc_and_finer_than_a_microsecond_are_cut() -> None:
-    moment = parse(occurred_at="2026-02-25T10:11:12.1234567").occurred_at
-    assert moment is not None
-    assert moment.isoformat() == "2026-02-25T10:11:12.123456+00:00"
+def test_times_without_a_zone_are_utc_and_are_truncated_to_microseconds() -> None:
+    occurred_at = parse(occurred_at="2026-02-25T10:11:12.1234567").occurred_at
+    assert occurred_at is not None
+    assert occurred_at.isoformat() == "2026-02-25T10:11:12.123456+00:00"
 
 
 @pytest.mark.parametrize("name", ["tags", "metadata", "importance", "superseded_by", "lastSeenAt", "state"])
-def test_null_in_a_field_that_is_never_null_counts_as_absent(name: str) -> None:
+def test_null_in_a_field_that_is_not_nullable_counts_as_absent(name: str) -> None:
     assert parse(**{name: None}).model_fields_set == {"id", "content"}
 
 
-def test_null_in_a_field_that_may_be_null_counts_as_named() -> None:
+def test_null_in_a_nullable_field_counts_as_set() -> None:
     assert "category" in parse(category=None).model_fields_set
 
 
-def test_a_line_with_a_time_of_archiving_is_archived() -> None:
+def test_a_line_with_archived_at_is_archived() -> None:
     assert parse(archived_at="2026-01-02T03:04:05Z").state is MemoryState.ARCHIVED
 
 
-def test_a_line_with_a_live_state_names_that_it_is_not_archived() -> None:
+def test_a_line_with_a_live_state_also_sets_archived_at() -> None:
     assert "archived_at" in parse(state="final").model_fields_set
 
 
-def test_a_single_source_is_a_list_of_one() -> None:
+def test_a_single_source_becomes_a_list_with_one_element() -> None:
     assert [line.session_id for line in parse(source={"session_id": "s"}).sources] == ["s"]
 
 
@@ -89,12 +89,12 @@ def test_a_single_source_is_a_list_of_one() -> None:
         ({"derived_from": ["a"] * 1001}, "derived_from"),
     ],
 )
-def test_a_value_that_could_not_be_stored_unchanged_is_refused_by_field(
+def test_a_value_that_could_not_be_stored_unchanged_is_refused_with_its_field(
     fields: dict[str, Any], field: str
 ) -> None:
-    with pytest.raises(errors.Invalid) as caught:
+    with pytest.raises(errors.Invalid) as error_info:
         parse(**fields)
-    assert caught.value.violations[0].field.removeprefix("Line.").startswith(field)
+    assert error_info.value.violations[0].field.removeprefix("Line.").startswith(field)
 
 
 @given(
@@ -104,23 +104,23 @@ def test_a_value_that_could_not_be_stored_unchanged_is_refused_by_field(
         | st.integers(-(2**53), 2**53)
         | st.floats(allow_nan=False, allow_infinity=False)
         | st.text(st.characters(exclude_categories=["Cs"])),
-        lambda inner: (
-            st.lists(inner, max_size=3)
+        lambda values: (
+            st.lists(values, max_size=3)
             | st.dictionaries(
                 st.sampled_from([*ndjson.MemoryLine.model_fields, "supersededBy", "archivedAt", "source"]),
-                inner,
+                values,
                 max_size=4,
             )
         ),
     )
 )
-def test_any_json_at_all_is_read_or_refused(value: Any) -> None:
-    for raw_lines in (value, LEAST | value if isinstance(value, dict) else value):
+def test_any_json_is_parsed_or_refused(value: Any) -> None:
+    for document in (value, MINIMAL_LINE | value if isinstance(value, dict) else value):
         with contextlib.suppress(errors.Invalid):
-            assert ndjson.parse_line(orjson.dumps(raw_lines)).content.strip()
+            assert ndjson.parse_line(orjson.dumps(document)).content.strip()
 
 
 @given(st.binary(max_size=50))
-def test_any_bytes_at_all_are_refused(raw: bytes) -> None:
+def test_arbitrary_bytes_are_refused(raw: bytes) -> None:
     with pytest.raises(errors.Invalid):
         ndjson.parse_line(raw)

@@ -1,4 +1,4 @@
-"""What arrives is whole, in order, and within its limits."""
+"""Receiving an upload: chunks are joined in order, and its limits are enforced."""
 
 import io
 from collections.abc import AsyncIterator
@@ -16,36 +16,36 @@ async def chunks(*parts: bytes) -> AsyncIterator[bytes]:
         yield part
 
 
-async def received(*parts: bytes) -> bytes:
+async def receive(*parts: bytes) -> bytes:
     spool = io.BytesIO()
     await upload.receive_upload(chunks(*parts), spool)
     return spool.read()
 
 
-async def test_chunks_are_put_together_as_they_came() -> None:
-    assert await received(b"ab", b"", b"c\nd", b"\n") == b"abc\nd\n"
+async def test_chunks_are_joined_in_order() -> None:
+    assert await receive(b"ab", b"", b"c\nd", b"\n") == b"abc\nd\n"
 
 
-async def test_an_upload_of_the_greatest_size_is_received_and_one_byte_more_is_refused() -> None:
+async def test_an_upload_of_the_maximum_size_is_received_and_one_byte_more_is_refused() -> None:
     lines = (b"x" * (ndjson.MAX_BYTES - 1) + b"\n") * 32
-    assert len(await received(lines)) == upload.MAX_BYTES
+    assert len(await receive(lines)) == upload.MAX_BYTES
     with pytest.raises(errors.TooLarge, match="the import"):
-        await received(lines, b"\n")
+        await receive(lines, b"\n")
 
 
-async def test_a_line_that_is_too_long_is_named_however_it_is_cut() -> None:
+async def test_a_line_that_is_too_long_is_named_by_number_wherever_chunks_begin() -> None:
     with pytest.raises(errors.TooLarge, match=r"^line 3:"):
-        await received(b"a\n", b"b\nc", b"c" * ndjson.MAX_BYTES, b"c")
+        await receive(b"a\n", b"b\nc", b"c" * ndjson.MAX_BYTES, b"c")
 
 
 async def test_too_many_lines_are_refused() -> None:
-    assert await received(b"\n" * upload.MAX_LINES)
+    assert await receive(b"\n" * upload.MAX_LINES)
     with pytest.raises(errors.TooLarge, match="lines"):
-        await received(b"\n" * upload.MAX_LINES, b"\n")
+        await receive(b"\n" * upload.MAX_LINES, b"\n")
 
 
 @given(st.lists(st.text("ab", max_size=9).map(str.encode), max_size=9))
-def test_the_lines_of_a_file_are_yielded_and_one_that_is_too_long_is_cut(raw_lines: list[bytes]) -> None:
+def test_the_lines_of_a_file_are_yielded_and_long_ones_are_truncated(raw_lines: list[bytes]) -> None:
     lines = list(upload.lines_of(io.BytesIO(b"".join(line + b"\n" for line in raw_lines)), 5))
     assert [line.rstrip(b"\n") for line in lines] == [line[:6] for line in raw_lines]
     assert [len(line.rstrip(b"\n")) > 5 for line in lines] == [len(line) > 5 for line in raw_lines]

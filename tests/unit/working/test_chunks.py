@@ -1,4 +1,4 @@
-"""How a large value is cut, and the outline of its parts."""
+"""Splitting a large value into chunks, and the outline that lists them."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -6,17 +6,17 @@ from hypothesis import strategies as st
 from shared.memory.working import chunks
 
 SIZE = 50
-_LINES = st.sampled_from(
+_SAMPLE_LINES = st.sampled_from(
     ["# A\n", "## B\r\n", "#### no\n", "```\n", "\n", "  \n", "word " * 7 + "\n", "x" * 120, "é\u2028"]
 )
 
 
-@given(st.lists(_LINES, max_size=40).map("".join), st.integers(1, 80))
+@given(st.lists(_SAMPLE_LINES, max_size=40).map("".join), st.integers(1, 80))
 def test_the_joined_chunks_are_the_value_and_none_is_too_long(value: str, size: int) -> None:
-    parts = chunks.split(value, size)
-    assert "".join(part.text for part in parts) == value
-    assert all(len(part.text) <= size for part in parts)
-    assert value == "" or all(part.text for part in parts)
+    value_chunks = chunks.split(value, size)
+    assert "".join(chunk.text for chunk in value_chunks) == value
+    assert all(len(chunk.text) <= size for chunk in value_chunks)
+    assert value == "" or all(chunk.text for chunk in value_chunks)
 
 
 def test_headings_of_level_one_to_three_begin_a_chunk() -> None:
@@ -30,29 +30,29 @@ def test_headings_of_level_one_to_three_begin_a_chunk() -> None:
 
 
 def test_a_heading_without_text_below_it_is_a_chunk_of_its_own() -> None:
-    assert [part.title for part in chunks.split("# One\n# Two", SIZE)] == ["One", "Two"]
+    assert [chunk.title for chunk in chunks.split("# One\n# Two", SIZE)] == ["One", "Two"]
 
 
-def test_a_heading_of_marks_only_has_a_name() -> None:
-    assert [part.title for part in chunks.split("# #\n## Two\r\n", SIZE)] == ["Untitled", "Two"]
+def test_a_heading_without_text_is_called_untitled() -> None:
+    assert [chunk.title for chunk in chunks.split("# #\n## Two\r\n", SIZE)] == ["Untitled", "Two"]
 
 
-def test_a_comment_in_a_code_fence_is_no_heading() -> None:
+def test_a_comment_in_a_code_fence_is_not_a_heading() -> None:
     value = "# One\n````sh\n# comment\n```\n# comment\n````\n# Two\n"
-    assert [part.title for part in chunks.split(value, 200)] == ["One", "Two"]
+    assert [chunk.title for chunk in chunks.split(value, 200)] == ["One", "Two"]
 
 
-def test_inline_code_in_backticks_opens_no_fence() -> None:
-    assert [part.title for part in chunks.split("``` x ``` y\n# One\n", SIZE)] == ["Beginning", "One"]
+def test_inline_code_in_backticks_does_not_open_a_code_fence() -> None:
+    assert [chunk.title for chunk in chunks.split("``` x ``` y\n# One\n", SIZE)] == ["Beginning", "One"]
 
 
-def test_a_long_section_is_cut_at_blank_lines_before_it_is_cut_anywhere_else() -> None:
+def test_a_long_section_is_split_at_blank_lines_first() -> None:
     first, second, third = "a" * 20 + "\n\n", "b" * 20 + "\n \n\n", "c" * 30
-    assert [part.text for part in chunks.split(first + second + third, SIZE)] == [first + second, third]
+    assert [chunk.text for chunk in chunks.split(first + second + third, SIZE)] == [first + second, third]
 
 
-def test_a_long_paragraph_is_cut_at_the_limit() -> None:
-    assert [part.text for part in chunks.split("x" * 120, SIZE)] == ["x" * 50, "x" * 50, "x" * 20]
+def test_a_long_paragraph_is_split_at_the_limit() -> None:
+    assert [chunk.text for chunk in chunks.split("x" * 120, SIZE)] == ["x" * 50, "x" * 50, "x" * 20]
 
 
 def test_the_outline_names_every_chunk_under_its_heading() -> None:
@@ -74,7 +74,7 @@ def test_a_heading_cannot_name_a_key_in_the_outline() -> None:
     assert "`a/b/c-chunk0`" in outline
 
 
-def test_an_outline_of_many_headings_says_how_the_rest_is_named() -> None:
+def test_an_outline_of_many_headings_counts_the_chunks_it_does_not_list() -> None:
     lines = chunks.outline("k", "# a\n" * 503, SIZE).splitlines()
     assert len(lines) == 2 + 500 + 1
     assert lines[-1] == "- (3 more, up to `k-chunk502`)"
@@ -82,4 +82,4 @@ def test_an_outline_of_many_headings_says_how_the_rest_is_named() -> None:
 
 def test_a_megabyte_is_split_without_losing_a_character() -> None:
     value = "# H\n" + ("word " * 30 + "\n\n") * 7000
-    assert sum(len(part.text) for part in chunks.split(value, 20_000)) == len(value) > 1_000_000
+    assert sum(len(chunk.text) for chunk in chunks.split(value, 20_000)) == len(value) > 1_000_000

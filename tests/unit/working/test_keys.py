@@ -1,4 +1,4 @@
-"""What a key means to a caller, and who may write it."""
+"""How a key is resolved to a full path, and which caller may write it."""
 
 import pytest
 
@@ -24,7 +24,7 @@ def test_a_bound_caller_writes_into_its_namespace(key: str, path: str) -> None:
 
 
 @pytest.mark.parametrize("key", ["session/abcd/x", "patrol/mail/x", "Subagent/7/x", "session/ab/c/x"])
-def test_a_bound_caller_reads_a_full_path_anywhere_but_does_not_write_there(key: str) -> None:
+def test_a_bound_caller_may_read_but_not_write_paths_outside_its_namespace(key: str) -> None:
     assert keys.resolve(key, "session/abc") == key
     with pytest.raises(errors.Forbidden, match="session/abc"):
         keys.resolve(key, "session/abc", write=True)
@@ -52,26 +52,28 @@ def test_an_unbound_caller_writes_any_full_path(key: str) -> None:
     ],
 )
 @pytest.mark.parametrize("namespace", [None, "session/abc"])
-def test_a_bad_key_is_refused_with_the_rule_it_breaks(key: str, rule: str, namespace: str | None) -> None:
-    with pytest.raises(errors.Invalid, match=rule) as caught:
+def test_an_invalid_key_is_refused_with_the_rule_it_breaks(
+    key: str, rule: str, namespace: str | None
+) -> None:
+    with pytest.raises(errors.Invalid, match=rule) as error_info:
         keys.resolve(key, namespace)
-    assert caught.value.violations[0].field == "key"
+    assert error_info.value.violations[0].field == "key"
 
 
-def test_the_length_is_that_of_the_full_path() -> None:
+def test_the_length_limit_applies_to_the_full_path() -> None:
     assert keys.resolve("x" * 500, "session/abc", write=True).endswith("x")
     with pytest.raises(errors.TooLarge):
         keys.resolve("x" * 501, "session/abc", write=True)
 
 
-def test_the_parts_of_the_longest_key_can_be_read() -> None:
+def test_the_chunks_of_a_value_with_the_longest_key_can_be_read() -> None:
     assert keys.resolve("x" * 512 + "-chunk12", None) == "x" * 512 + "-chunk12"
 
 
 @pytest.mark.parametrize(
     "key", ["a/b/doc-index", "a/b/doc-INDEX", "a/b/doc-chunk0", "a/b/doc-Chunk007", "-index"]
 )
-def test_a_key_named_like_a_part_of_a_value_is_not_written(key: str) -> None:
+def test_a_key_that_ends_like_a_chunk_or_index_is_read_only(key: str) -> None:
     with pytest.raises(errors.Invalid, match="read-only"):
         keys.resolve(key, None, write=True)
     assert keys.resolve(key, None) == key
@@ -80,7 +82,7 @@ def test_a_key_named_like_a_part_of_a_value_is_not_written(key: str) -> None:
 @pytest.mark.parametrize(
     "key", ["index", "a/index", "a/b/reindex", "a/b/x-chunk", "a-index/b/c", "x-chunk1b"]
 )
-def test_a_key_that_only_resembles_a_part_is_written(key: str) -> None:
+def test_a_key_that_only_resembles_a_chunk_or_index_is_writable(key: str) -> None:
     assert keys.resolve(key, None, write=True) == key
 
 
@@ -94,7 +96,9 @@ def test_a_key_that_only_resembles_a_part_is_written(key: str) -> None:
         ("a/b/doc-chunk012", ("a/b/doc-chunk012", False, None)),
     ],
 )
-def test_the_suffix_of_a_key_tells_which_part_it_reads(key: str, view: tuple[str, bool, int | None]) -> None:
+def test_the_suffix_of_a_key_selects_the_index_or_a_chunk(
+    key: str, view: tuple[str, bool, int | None]
+) -> None:
     assert keys.parse_view(key) == view
 
 
@@ -125,14 +129,14 @@ def test_a_prefix_matches_whole_segments_without_regard_to_case() -> None:
         ("research/x/notes", "research/x", "research/x/notes"),
     ],
 )
-def test_a_prefix_to_read_is_full_or_relative_to_the_bound_namespace(
+def test_a_prefix_is_a_full_path_or_relative_to_the_bound_namespace(
     prefix: str, namespace: str | None, path: str
 ) -> None:
     assert keys.resolve_prefix(prefix, namespace) == path
 
 
 @pytest.mark.parametrize("namespace", [None, "session/abc"])
-def test_an_empty_prefix_is_never_cleared(namespace: str | None) -> None:
+def test_an_empty_prefix_cannot_be_cleared(namespace: str | None) -> None:
     with pytest.raises(errors.Invalid, match="prefix: must not be empty"):
         keys.resolve_prefix("", namespace, write=True)
 
@@ -145,7 +149,7 @@ def test_a_bound_caller_clears_only_its_own_namespace(prefix: str) -> None:
 
 
 @pytest.mark.parametrize("namespace", ["session", "session/abc/x", "", "../x", "session/a b"])
-def test_a_caller_is_bound_to_exactly_two_segments(namespace: str) -> None:
-    with pytest.raises(errors.Invalid) as caught:
+def test_a_namespace_with_other_than_two_segments_is_refused(namespace: str) -> None:
+    with pytest.raises(errors.Invalid) as error_info:
         keys.resolve("x", namespace)
-    assert caught.value.violations[0].field == "namespace"
+    assert error_info.value.violations[0].field == "namespace"

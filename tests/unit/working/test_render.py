@@ -1,4 +1,4 @@
-"""What an agent reads about an entry: time left, inventory line, preview."""
+"""Working-memory entries as text for an agent: remaining time, inventory line and preview."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -29,29 +29,29 @@ STORED = datetime(2026, 11, 1, tzinfo=UTC)
         (100 * 3600 + 59, "100h00m"),
     ],
 )
-def test_time_left_is_hours_and_minutes_or_minutes_and_seconds_or_seconds(seconds: float, text: str) -> None:
+def test_remaining_time_is_shown_in_its_two_largest_units(seconds: float, text: str) -> None:
     assert render.format_ttl(seconds) == text
 
 
-def _listing(**fields: object) -> WorkingEntryInfo:
+def _entry_info(**fields: object) -> WorkingEntryInfo:
     times = {"stored_at": STORED, "expires_at": STORED + timedelta(seconds=300), "remaining": 272.0}
     return WorkingEntryInfo.model_validate({"key": "session/abc/emails", **times, **fields})
 
 
 def test_an_inventory_line_names_time_category_and_tags() -> None:
-    full = _listing(category="email", tags=("inbox", "unread"))
+    entry_info = _entry_info(category="email", tags=("inbox", "unread"))
     assert (
-        render.inventory_line(full)
+        render.inventory_line(entry_info)
         == "- session/abc/emails: expires in 4m32s, category: email, tags: inbox, unread"
     )
 
 
-def test_an_inventory_line_leaves_out_what_is_not_there() -> None:
-    assert render.inventory_line(_listing()) == "- session/abc/emails: expires in 4m32s"
+def test_an_inventory_line_leaves_out_missing_fields() -> None:
+    assert render.inventory_line(_entry_info()) == "- session/abc/emails: expires in 4m32s"
 
 
-def test_an_entry_answers_with_the_fields_of_the_contract_only() -> None:
-    entry = WorkingEntry(value="v", large=True, **_listing().model_dump(), remaining=1.0)
+def test_an_entry_is_serialised_with_its_published_fields_only() -> None:
+    entry = WorkingEntry(value="v", large=True, **_entry_info().model_dump(), remaining=1.0)
     assert set(entry.model_dump()) == {"key", "value", "stored_at", "expires_at", "category", "tags"}
 
 
