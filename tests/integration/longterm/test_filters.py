@@ -1,4 +1,4 @@
-"""LT5, LT15: filters narrow exactly, alone and together, with a query and without, and without the index."""
+"""LT5, LT15: filters select exactly, alone or combined, with or without a query, and without Qdrant."""
 
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime, timedelta
@@ -18,7 +18,7 @@ from tests.integration.longterm.test_saving import sql
 from tests.journey.agent import Agent
 
 DAY = datetime(2024, 5, 6, 12, 0, 0, 123456, tzinfo=UTC)
-ENTRIES: dict[str, dict[str, Any]] = {
+MEMORIES: dict[str, dict[str, Any]] = {
     "plain": {},
     "parent": {"category": "project/a"},
     "child": {"category": "project/a/deep", "tags": ["red"]},
@@ -34,7 +34,7 @@ ENTRIES: dict[str, dict[str, Any]] = {
 }
 BEFORE, AFTER = {"occurred_before": DAY.isoformat()}, {"occurred_after": DAY.isoformat()}
 FILTERS: list[tuple[dict[str, Any], set[str]]] = [
-    ({}, {*ENTRIES}),
+    ({}, {*MEMORIES}),
     ({"category": "project"}, {"parent", "child", "sibling"}),
     ({"category": "project/a"}, {"parent", "child"}),
     ({"category": "project/a/deep"}, {"child"}),
@@ -55,84 +55,90 @@ FILTERS: list[tuple[dict[str, Any], set[str]]] = [
     (AFTER | {"tags": ["red"]}, {"late"}),
     ({"category": "project", "tags": ["red", "blue"]}, {"sibling"}),
     ({"category": "project", "metadata": {"k": "v"}}, set()),
-    ({"state": "final"}, {*ENTRIES}),
+    ({"state": "final"}, {*MEMORIES}),
     ({"state": "archived"}, {"archived"}),
     ({"state": "pending"}, set()),
-    ({"user_id": "nobody-else"}, {*ENTRIES}),
+    ({"user_id": "nobody-else"}, {*MEMORIES}),
     ({"agent_id": "nobody-else"}, set()),
 ]
 
 
 @pytest.fixture(scope="module")
-async def filled(make_settings: Callable[..., config.Settings]) -> AsyncIterator[Gateway]:
-    """A tenant with an entry for every filter to find, and one that is archived."""
+async def gateway_with_memories(make_settings: Callable[..., config.Settings]) -> AsyncIterator[Gateway]:
+    """Yield the gateway of a tenant with memories that match each filter, one of them archived."""
     async with running_gateway(make_settings(), f"t-{uuid4().hex[:12]}") as gateway:
         agent = Agent(gateway.client, gateway.tenant)
-        for name, fields in ENTRIES.items():
+        for name, fields in MEMORIES.items():
             await agent.save(f"word {name}", **fields)
-        raw, other = await agent.save("word archived"), await agent.save("word of somebody", user_id="u")
+        archived, other = await agent.save("word archived"), await agent.save("word of somebody", user_id="u")
         await agent.request("DELETE", f"/v1/memories/{other['id']}")
-        deleted = (
+        archive_statement = (
             "UPDATE memory SET state = 'archived', archived_at = now(), version = version + 1 WHERE id = :id"
         )
-        await sql(gateway, deleted, id=raw["id"])
-        await agent.request("GET", f"/v1/memories/{raw['id']}")
-        await _index_anew(gateway, raw["id"])
+        await sql(gateway, archive_statement, id=archived["id"])
+        await agent.request("GET", f"/v1/memories/{archived['id']}")
+        await _reindex(gateway, archived["id"])
         yield gateway
 
 
-async def _index_anew(gateway: Gateway, entry_id: str) -> None:
-    """Write the point of an entry that was changed by SQL."""
+async def _reindex(gateway: Gateway, memory_id: str) -> None:
+    """Write the point of a memory that was changed with SQL."""
     async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        rows = await memory_queries.read(connection, gateway.tenant, [entry_id])
-        claims = await save.enqueue_jobs(connection, gateway.tenant, rows)
+        memories = await memory_queries.read(connection, gateway.tenant, [memory_id])
+        jobs = await save.enqueue_jobs(connection, gateway.tenant, memories)
     await gateway.resources.index_writer.write_through(
-        [memory_document.document(row) for row in rows], claims
+        [memory_document.document(memory) for memory in memories], jobs
     )
 
 
-def names(entries: list[dict[str, Any]]) -> set[str]:
-    return {memory["content"].removeprefix("word ") for memory in entries}
+def names(memories: list[dict[str, Any]]) -> set[str]:
+    return {memory["content"].removeprefix("word ") for memory in memories}
 
 
 @pytest.mark.parametrize(("filters", "expected"), FILTERS)
-async def test_a_search_with_a_query_keeps_to_its_filters(
-    filled: Gateway, filters: dict[str, Any], expected: set[str]
+async def test_a_search_with_a_query_applies_its_filters(
+    gateway_with_memories: Gateway, filters: dict[str, Any], expected: set[str]
 ) -> None:
-    answer = await Agent(filled.client, filled.tenant).search("word", limit=50, **filters)
-    assert answer["degraded"] == []
-    assert names(answer["results"]) == expected
+    response = await Agent(gateway_with_memories.client, gateway_with_memories.tenant).search(
+        "word", limit=50, **filters
+    )
+    assert response["degraded"] == []
+    assert names(response["results"]) == expected
 
 
 @pytest.mark.parametrize(("filters", "expected"), FILTERS)
-async def test_a_search_without_a_query_keeps_to_its_filters(
-    filled: Gateway, filters: dict[str, Any], expected: set[str]
+async def test_a_search_without_a_query_applies_its_filters(
+    gateway_with_memories: Gateway, filters: dict[str, Any], expected: set[str]
 ) -> None:
-    answer = await Agent(filled.client, filled.tenant).search("", limit=50, **filters)
-    assert (answer["stages"], names(answer["results"])) == (["newest"], expected)
+    response = await Agent(gateway_with_memories.client, gateway_with_memories.tenant).search(
+        "", limit=50, **filters
+    )
+    assert (response["stages"], names(response["results"])) == (["newest"], expected)
 
 
-async def test_without_the_index_the_filters_hold_as_well(filled: Gateway, unused_url: str) -> None:
-    """IX4."""
-    async with beside(filled, qdrant_url=f"http://{unused_url}") as agent:
+async def test_a_search_without_the_index_applies_the_same_filters(
+    gateway_with_memories: Gateway, unused_url: str
+) -> None:
+    """IX4: Postgres is searched instead."""
+    async with beside(gateway_with_memories, qdrant_url=f"http://{unused_url}") as agent:
         for filters, expected in FILTERS:
-            answer = await agent.search("word", limit=50, **filters)
-            assert answer["degraded"] == ["index"]
-            assert names(answer["results"]) == expected, filters
+            response = await agent.search("word", limit=50, **filters)
+            assert response["degraded"] == ["index"]
+            assert names(response["results"]) == expected, filters
 
 
 async def test_created_ranges_are_inclusive_to_the_microsecond(agent: Agent) -> None:
-    moments = [(await agent.save(f"word {n}"))["created_at"] for n in range(5)]
+    created_times = [(await agent.save(f"word {n}"))["created_at"] for n in range(5)]
     for query in ("word", ""):
-        between = {"created_after": moments[1], "created_before": moments[3]}
-        assert names((await agent.search(query, **between))["results"]) == {"1", "2", "3"}
-        exactly = {"created_after": moments[2], "created_before": moments[2]}
-        assert names((await agent.search(query, **exactly))["results"]) == {"2"}
-    listed = await agent.request("GET", "/v1/memories", params={"created_after": moments[4]})
+        inclusive_range = {"created_after": created_times[1], "created_before": created_times[3]}
+        assert names((await agent.search(query, **inclusive_range))["results"]) == {"1", "2", "3"}
+        single_moment = {"created_after": created_times[2], "created_before": created_times[2]}
+        assert names((await agent.search(query, **single_moment))["results"]) == {"2"}
+    listed = await agent.request("GET", "/v1/memories", params={"created_after": created_times[4]})
     assert names(listed["results"]) == {"4"}
 
 
-async def test_twenty_are_answered_unless_a_limit_is_set(agent: Agent) -> None:
+async def test_a_search_returns_twenty_results_unless_a_limit_is_set(agent: Agent) -> None:
     memories = [{"content": f"word {n}"} for n in range(30)]
     await agent.request("POST", "/v1/memories/batch", json={"memories": memories}, status=HTTPStatus.CREATED)
     for query in ("word", ""):
@@ -143,7 +149,7 @@ async def test_twenty_are_answered_unless_a_limit_is_set(agent: Agent) -> None:
     await agent.request("POST", "/v1/memories/search", json=body, status=HTTPStatus.UNPROCESSABLE_ENTITY)
 
 
-async def test_without_a_query_the_last_seen_come_first(agent: Agent) -> None:
+async def test_without_a_query_the_memories_seen_last_come_first(agent: Agent) -> None:
     for n in range(4):
         await agent.save(f"word {n}")
     await agent.save("word 1")
@@ -155,15 +161,15 @@ async def test_without_a_query_the_last_seen_come_first(agent: Agent) -> None:
     ]
 
 
-async def pages(agent: Agent, **params: Any) -> list[list[dict[str, Any]]]:
-    found, cursor = [], None
+async def list_pages(agent: Agent, **params: Any) -> list[list[dict[str, Any]]]:
+    pages, cursor = [], None
     while True:
-        more: dict[str, Any] = {"cursor": cursor} if cursor else {}
-        page = await agent.request("GET", "/v1/memories", params=params | more)
-        found.append(page["results"])
+        cursor_param: dict[str, Any] = {"cursor": cursor} if cursor else {}
+        page = await agent.request("GET", "/v1/memories", params=params | cursor_param)
+        pages.append(page["results"])
         cursor = page["next_cursor"]
         if cursor is None:
-            return found
+            return pages
 
 
 async def test_pages_are_stable_and_complete_when_all_were_seen_at_the_same_moment(
@@ -172,44 +178,46 @@ async def test_pages_are_stable_and_complete_when_all_were_seen_at_the_same_mome
     memories = [{"content": f"word {n}", "tags": ["even"] if n % 2 == 0 else []} for n in range(23)]
     await agent.request("POST", "/v1/memories/batch", json={"memories": memories}, status=HTTPStatus.CREATED)
     await sql(gateway, "UPDATE memory SET last_seen_at = '2024-01-01T00:00:00.000001Z'")
-    found = await pages(agent, limit=5)
-    assert [len(page) for page in found] == [5, 5, 5, 5, 3]
-    ids = [memory["id"] for page in found for memory in page]
+    pages = await list_pages(agent, limit=5)
+    assert [len(page) for page in pages] == [5, 5, 5, 5, 3]
+    ids = [memory["id"] for page in pages for memory in page]
     assert ids == sorted(set(ids))
     assert len(ids) == 23
-    even = await pages(agent, limit=4, tag="even")
-    assert [len(page) for page in even] == [4, 4, 4]
+    even_pages = await list_pages(agent, limit=4, tag="even")
+    assert [len(page) for page in even_pages] == [4, 4, 4]
 
 
-async def test_pages_neither_repeat_nor_lose_what_was_there_while_others_are_saved(agent: Agent) -> None:
-    first = [(await agent.save(f"word {n}"))["id"] for n in range(6)]
+async def test_a_save_between_two_pages_neither_repeats_nor_hides_memories(agent: Agent) -> None:
+    saved_ids = [(await agent.save(f"word {n}"))["id"] for n in range(6)]
     page = await agent.request("GET", "/v1/memories", params={"limit": 3})
     await agent.save("word of a latecomer")
-    rest = await agent.request("GET", "/v1/memories", params={"limit": 10, "cursor": page["next_cursor"]})
-    assert [memory["id"] for memory in page["results"] + rest["results"]] == first[::-1]
-    assert rest["next_cursor"] is None
+    next_page = await agent.request(
+        "GET", "/v1/memories", params={"limit": 10, "cursor": page["next_cursor"]}
+    )
+    assert [memory["id"] for memory in page["results"] + next_page["results"]] == saved_ids[::-1]
+    assert next_page["next_cursor"] is None
 
 
 @pytest.mark.parametrize("cursor", ["x", "", "bm9wZQ==", "é", "MjAyNCAx", "a" * 5000])
-async def test_a_foreign_cursor_is_refused(agent: Agent, cursor: str) -> None:
+async def test_a_cursor_that_loci_did_not_issue_is_refused(agent: Agent, cursor: str) -> None:
     status = HTTPStatus.UNPROCESSABLE_ENTITY
     await agent.request("GET", "/v1/memories", params={"cursor": cursor}, status=status)
 
 
 @pytest.mark.parametrize("path", ["/v1/memories", "/v1/memories/search"])
-async def test_a_filter_that_is_no_category_is_refused(agent: Agent, path: str) -> None:
+async def test_an_invalid_category_filter_is_refused(agent: Agent, path: str) -> None:
     for category in ("../x", "/abs", " ", "a/"):
-        more: dict[str, Any] = {"params" if path.endswith("s") else "json": {"category": category}}
+        arguments: dict[str, Any] = {"params" if path.endswith("s") else "json": {"category": category}}
         method = "GET" if path.endswith("s") else "POST"
-        problem = await agent.request(method, path, status=HTTPStatus.UNPROCESSABLE_ENTITY, **more)
+        problem = await agent.request(method, path, status=HTTPStatus.UNPROCESSABLE_ENTITY, **arguments)
         assert problem["errors"][0]["field"] == "category"
 
 
-async def test_categories_are_a_tree_with_counts_and_tags_are_counted(filled: Gateway) -> None:
-    """LT15."""
-    agent = Agent(filled.client, filled.tenant)
-    payload = (await agent.request("GET", "/v1/memories/categories"))["results"]
-    assert {memory["category"]: (memory["count"], memory["total"]) for memory in payload} == {
+async def test_categories_are_a_tree_with_counts_and_tags_are_counted(gateway_with_memories: Gateway) -> None:
+    """LT15: `count` is of the category itself, `total` includes its subcategories."""
+    agent = Agent(gateway_with_memories.client, gateway_with_memories.tenant)
+    categories = (await agent.request("GET", "/v1/memories/categories"))["results"]
+    assert {node["category"]: (node["count"], node["total"]) for node in categories} == {
         "Project": (0, 1),
         "Project/a": (1, 1),
         "project": (0, 3),
@@ -218,14 +226,14 @@ async def test_categories_are_a_tree_with_counts_and_tags_are_counted(filled: Ga
         "project/ab": (1, 1),
         "project_a": (1, 1),
     }
-    assert [memory["category"] for memory in payload] == sorted(memory["category"] for memory in payload)
+    assert [node["category"] for node in categories] == sorted(node["category"] for node in categories)
     tags = (await agent.request("GET", "/v1/memories/tags"))["results"]
-    assert {memory["tag"]: memory["count"] for memory in tags} == {"Red": 1, "blue": 2, "green": 1, "red": 4}
-    assert {*[memory["tag"] for memory in tags]} == {"Red", "blue", "green", "red"}
+    assert {tag["tag"]: tag["count"] for tag in tags} == {"Red": 1, "blue": 2, "green": 1, "red": 4}
+    assert {*[tag["tag"] for tag in tags]} == {"Red", "blue", "green", "red"}
 
 
-async def test_memories_of_a_user_are_seen_with_that_user_only(agent: Agent) -> None:
-    """Scope: common entries and one's own, never another user's."""
+async def test_memories_of_a_user_are_found_with_that_user_only(agent: Agent) -> None:
+    """A user finds common memories and their own, never those of another user."""
     for name, fields in {
         "common": {},
         "of u": {"user_id": "u"},
@@ -235,7 +243,7 @@ async def test_memories_of_a_user_are_seen_with_that_user_only(agent: Agent) -> 
     }.items():
         await agent.save(f"word {name}", **fields)
     for query in ("word", ""):
-        for asked, expected in [
+        for scope, expected in [
             ({}, {"common"}),
             ({"user_id": "u"}, {"common", "of u"}),
             ({"user_id": "v"}, {"common", "of v"}),
@@ -243,4 +251,4 @@ async def test_memories_of_a_user_are_seen_with_that_user_only(agent: Agent) -> 
             ({"agent_id": "b"}, {"of b"}),
             ({"agent_id": "b", "user_id": "u"}, {"of b", "of b's u"}),
         ]:
-            assert names((await agent.search(query, **asked))["results"]) == expected
+            assert names((await agent.search(query, **scope))["results"]) == expected

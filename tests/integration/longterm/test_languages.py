@@ -1,5 +1,5 @@
 # ruff: noqa: RUF001
-"""LT6, IX4: what people write is found by what people ask, in the index and in Postgres alike."""
+"""LT6, IX4: keyword search in many languages finds the same in Qdrant and in Postgres."""
 
 from collections.abc import AsyncIterator, Callable
 from http import HTTPStatus
@@ -50,7 +50,7 @@ CONTENTS = {
     "tagged": "Something else entirely",
 }
 FIELDS = {"tagged": {"tags": ["quarterly-review", "Ökologie"], "category": "project-context/moon-base"}}
-ASKED = {
+QUERIES_BY_NAME = {
     "short": ["AI", "ai"],
     "c-sharp": ["C#", "c#"],
     "c-plus": ["C++"],
@@ -87,75 +87,79 @@ ASKED = {
     "quotes": ["never again", "drop table"],
     "tagged": ["quarterly review", "ökologie", "moon base", "moon-base"],
 }
-QUERIES = [(query, name) for name, queries in ASKED.items() for query in queries] + [("东京", None)]
-NOTHING = ["", " ", "...", "-", "'", "\\", "& | ! ( )", ":*", "<->", "what is the", "zzz-unsaid"]
+QUERIES = [(query, name) for name, queries in QUERIES_BY_NAME.items() for query in queries] + [("东京", None)]
+QUERIES_WITHOUT_HITS = ["", " ", "...", "-", "'", "\\", "& | ! ( )", ":*", "<->", "what is the", "zzz-unsaid"]
 
 
 @pytest.fixture(scope="module")
-async def library(make_settings: Callable[..., config.Settings]) -> AsyncIterator[Gateway]:
-    """A tenant that has said something in many tongues."""
+async def multilingual_gateway(make_settings: Callable[..., config.Settings]) -> AsyncIterator[Gateway]:
+    """Yield the gateway of a tenant with memories in many languages."""
     async with running_gateway(make_settings(), f"t-{uuid4().hex[:12]}") as gateway:
         memories = [{"content": content} | FIELDS.get(name, {}) for name, content in CONTENTS.items()]
         body = {"memories": memories}
-        answer = await gateway.client.post("/v1/memories/batch", json=body)
-        assert answer.status_code == HTTPStatus.CREATED
-        assert not [memory for memory in answer.json()["results"] if "content" not in memory]
+        response = await gateway.client.post("/v1/memories/batch", json=body)
+        assert response.status_code == HTTPStatus.CREATED
+        assert not [memory for memory in response.json()["results"] if "content" not in memory]
         yield gateway
 
 
 @pytest.fixture(scope="module")
-async def by_postgres(library: Gateway) -> AsyncIterator[Agent]:
-    """The same tenant where the index is away."""
-    async with beside(library, qdrant_url="http://127.0.0.1:9") as agent:
+async def without_qdrant(multilingual_gateway: Gateway) -> AsyncIterator[Agent]:
+    """Yield an agent of the same tenant at a gateway that cannot reach Qdrant."""
+    async with beside(multilingual_gateway, qdrant_url="http://127.0.0.1:9") as agent:
         yield agent
 
 
 @pytest.mark.parametrize(("query", "expected"), QUERIES)
-async def test_a_word_is_found_in_the_index(library: Gateway, query: str, expected: str | None) -> None:
-    found = await Agent(library.client, library.tenant).search_contents(query)
-    assert found[:1] == ([CONTENTS[expected]] if expected else [])
+async def test_a_word_is_found_in_the_index(
+    multilingual_gateway: Gateway, query: str, expected: str | None
+) -> None:
+    contents = await Agent(multilingual_gateway.client, multilingual_gateway.tenant).search_contents(query)
+    assert contents[:1] == ([CONTENTS[expected]] if expected else [])
 
 
 @pytest.mark.parametrize(("query", "expected"), QUERIES)
-async def test_a_word_is_found_without_the_index_too(
-    by_postgres: Agent, query: str, expected: str | None
+async def test_a_word_is_found_without_the_index(
+    without_qdrant: Agent, query: str, expected: str | None
 ) -> None:
-    """IX4: one tokenizer feeds both, or the fallback loses what the other finds."""
-    answer = await by_postgres.search(query)
-    assert (answer["stages"], answer["degraded"]) == (["postgres"], ["index"])
-    assert [memory["content"] for memory in answer["results"]][:1] == (
+    """IX4: Qdrant and Postgres must use the same tokenizer, or the fallback would miss words."""
+    response = await without_qdrant.search(query)
+    assert (response["stages"], response["degraded"]) == (["postgres"], ["index"])
+    assert [memory["content"] for memory in response["results"]][:1] == (
         [CONTENTS[expected]] if expected else []
     )
 
 
-async def test_the_index_and_postgres_find_the_same_memories(library: Gateway, by_postgres: Agent) -> None:
-    agent = Agent(library.client, library.tenant)
+async def test_the_index_and_postgres_find_the_same_memories(
+    multilingual_gateway: Gateway, without_qdrant: Agent
+) -> None:
+    agent = Agent(multilingual_gateway.client, multilingual_gateway.tenant)
     for query, _ in QUERIES:
         assert set(await agent.search_contents(query, limit=100)) == set(
-            await by_postgres.search_contents(query, limit=100)
+            await without_qdrant.search_contents(query, limit=100)
         ), query
 
 
-async def test_a_query_without_words_finds_nothing_and_raises_nothing(
-    library: Gateway, by_postgres: Agent
+async def test_a_query_without_words_finds_nothing_and_is_not_an_error(
+    multilingual_gateway: Gateway, without_qdrant: Agent
 ) -> None:
-    agent = Agent(library.client, library.tenant)
-    for query in NOTHING:
-        for searcher in (agent, by_postgres):
-            answer = await searcher.search(query, limit=50)
-            blank = not query.strip()
-            assert answer["stages"] == (["newest"] if blank else answer["stages"])
+    agent = Agent(multilingual_gateway.client, multilingual_gateway.tenant)
+    for query in QUERIES_WITHOUT_HITS:
+        for searcher in (agent, without_qdrant):
+            response = await searcher.search(query, limit=50)
+            is_blank = not query.strip()
+            assert response["stages"] == (["newest"] if is_blank else response["stages"])
             if query != "what is the":
-                assert len(answer["results"]) == (len(CONTENTS) if blank else 0), query
+                assert len(response["results"]) == (len(CONTENTS) if is_blank else 0), query
 
 
-async def test_words_side_by_side_count_more_than_apart(agent: Agent, without_index: Agent) -> None:
-    """LT6: phrases."""
+async def test_adjacent_words_rank_above_the_same_words_apart(agent: Agent, without_index: Agent) -> None:
+    """LT6: word pairs are indexed, too."""
     apart = await agent.save("The red team met a giant panda")
     together = await agent.save("The giant met a red panda team")
     for searcher in (agent, without_index):
-        found = [memory["id"] for memory in (await searcher.search("red panda"))["results"]]
-        assert found == [together["id"], apart["id"]]
+        ids = [memory["id"] for memory in (await searcher.search("red panda"))["results"]]
+        assert ids == [together["id"], apart["id"]]
 
 
 async def test_a_rare_word_counts_more_than_a_common_one(agent: Agent) -> None:
@@ -175,6 +179,6 @@ async def test_a_very_long_query_is_answered(agent: Agent, without_index: Agent)
 
 async def test_the_longest_content_is_found_by_its_last_word(agent: Agent, without_index: Agent) -> None:
     content = " ".join(f"w{n}" for n in range(2700))[:15_990] + " lastword"
-    entry = await agent.save(content)
+    memory = await agent.save(content)
     for searcher in (agent, without_index):
-        assert [memory["id"] for memory in (await searcher.search("lastword"))["results"]] == [entry["id"]]
+        assert [result["id"] for result in (await searcher.search("lastword"))["results"]] == [memory["id"]]

@@ -1,4 +1,4 @@
-"""LT1, LT2, LT3, LT9: what a save answers, and that the same fact is kept once however often it is said."""
+"""LT1, LT2, LT3, LT9: the response to a save, and the same text saved again reinforces the memory."""
 
 import asyncio
 import json
@@ -13,7 +13,7 @@ from sqlalchemy import text
 from tests.conftest import Gateway
 from tests.journey.agent import Agent
 
-NEW: dict[str, Any] = {
+DEFAULT_FIELDS: dict[str, Any] = {
     "category": None,
     "tags": [],
     "metadata": {},
@@ -38,28 +38,28 @@ async def sql(gateway: Gateway, statement: str, **values: Any) -> list[Any]:
         return list(result) if result.returns_rows else []
 
 
-async def batch(
+async def save_batch(
     agent: Agent, *bodies: dict[str, Any], status: int = HTTPStatus.CREATED
 ) -> list[dict[str, Any]]:
     content = json.dumps({"memories": list(bodies)})  # ASCII: httpx refuses to write lone surrogates
     headers = {"content-type": "application/json"}
-    payload = await agent.request(
+    response = await agent.request(
         "POST", "/v1/memories/batch", content=content, headers=headers, status=status
     )
-    return list(payload["results"])
+    return list(response["results"])
 
 
 async def test_a_new_memory_has_an_id_of_twelve_hex_digits_and_the_defaults(agent: Agent) -> None:
-    entry = await agent.save("Ada likes trains.")
-    assert re.fullmatch("[0-9a-f]{12}", entry["id"])
-    assert entry.items() >= NEW.items()
-    assert entry["content"] == "Ada likes trains."
-    assert entry["created_at"] == entry["last_seen_at"]
-    assert await agent.memory(entry["id"]) == entry
+    memory = await agent.save("Ada likes trains.")
+    assert re.fullmatch("[0-9a-f]{12}", memory["id"])
+    assert memory.items() >= DEFAULT_FIELDS.items()
+    assert memory["content"] == "Ada likes trains."
+    assert memory["created_at"] == memory["last_seen_at"]
+    assert await agent.memory(memory["id"]) == memory
 
 
 async def test_every_field_of_a_save_is_stored(agent: Agent) -> None:
-    payload = {
+    fields = {
         "category": "user-preferences/travel",
         "tags": ["zug", "reise"],
         "metadata": {"k": "v"},
@@ -68,26 +68,30 @@ async def test_every_field_of_a_save_is_stored(agent: Agent) -> None:
         "agent_id": "planner",
     }
     source = {"session_id": "s/1", "seq": 3, "speaker": "Ada", "role": "user"}
-    entry = await agent.save(
-        "Ada likes trains.", **payload, source=source, occurred_at="2024-05-06T07:08:09.5+02:00"
+    memory = await agent.save(
+        "Ada likes trains.", **fields, source=source, occurred_at="2024-05-06T07:08:09.5+02:00"
     )
-    assert entry.items() >= payload.items()
-    assert entry["source"] == source
-    assert entry["occurred_at"] == "2024-05-06T05:08:09.500000Z"
+    assert memory.items() >= fields.items()
+    assert memory["source"] == source
+    assert memory["occurred_at"] == "2024-05-06T05:08:09.500000Z"
 
 
-async def test_an_id_that_is_taken_is_drawn_again(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
-    taken = (await agent.save("first"))["id"]
-    draw, draws = secrets.token_hex, [taken]
-    monkeypatch.setattr(secrets, "token_hex", lambda size: draws.pop() if size == 6 and draws else draw(size))
+async def test_an_id_that_is_in_use_is_replaced_by_another(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used_id = (await agent.save("first"))["id"]
+    token_hex, forced_ids = secrets.token_hex, [used_id]
+    monkeypatch.setattr(
+        secrets, "token_hex", lambda size: forced_ids.pop() if size == 6 and forced_ids else token_hex(size)
+    )
     second = await agent.save("second")
-    assert draws == []
-    assert second["id"] != taken
-    assert (await agent.memory(taken))["content"] == "first"
+    assert forced_ids == []
+    assert second["id"] != used_id
+    assert (await agent.memory(used_id))["content"] == "first"
 
 
-async def test_a_save_is_found_by_the_very_next_request(agent: Agent) -> None:
-    """IX3."""
+async def test_a_save_is_found_by_the_next_request(agent: Agent) -> None:
+    """IX3: the keyword point is written before the response."""
     for n in range(10):
         saved = await agent.save(f"the answer is number{n}")
         assert (await agent.search(f"number{n}"))["results"][0]["id"] == saved["id"]
@@ -96,11 +100,11 @@ async def test_a_save_is_found_by_the_very_next_request(agent: Agent) -> None:
 @pytest.mark.parametrize(
     "repeated", ["Ada likes trains.", "  ada  LIKES\n\ttrains.\u00a0", "ADA LIKES TRAINS."]
 )
-async def test_the_same_text_but_for_case_and_spaces_reinforces(agent: Agent, repeated: str) -> None:
+async def test_a_text_that_differs_in_case_and_spaces_only_reinforces(agent: Agent, variant: str) -> None:
     first = await agent.save("Ada likes trains.", tags=["a", "b"], importance=0.4)
     source = {"session_id": "s", "seq": 1, "speaker": None, "role": None}
-    second = await agent.save(repeated, tags=["b", "c"], importance=0.7, source=source)
-    third = await agent.save(repeated, importance=0.1, source=source)
+    second = await agent.save(variant, tags=["b", "c"], importance=0.7, source=source)
+    third = await agent.save(variant, importance=0.1, source=source)
     assert first["id"] == second["id"] == third["id"]
     assert second["content"] == "Ada likes trains."
     assert (second["tags"], second["importance"], second["reinforcement_count"]) == (["a", "b", "c"], 0.7, 2)
@@ -108,7 +112,7 @@ async def test_the_same_text_but_for_case_and_spaces_reinforces(agent: Agent, re
     assert third["source"] == source
     assert first["last_seen_at"] < second["last_seen_at"] < third["last_seen_at"]
     assert third["created_at"] == first["created_at"]
-    assert [note["action"] for note in await agent.history(first["id"])] == [
+    assert [change["action"] for change in await agent.history(first["id"])] == [
         "created",
         "reinforced",
         "reinforced",
@@ -116,14 +120,14 @@ async def test_the_same_text_but_for_case_and_spaces_reinforces(agent: Agent, re
 
 
 async def test_a_tag_that_a_duplicate_added_finds_the_memory(agent: Agent) -> None:
-    entry = await agent.save("Ada likes trains.")
+    memory = await agent.save("Ada likes trains.")
     await agent.save("Ada likes trains.", tags=["rolling-stock"])
-    assert (await agent.search("rolling stock"))["results"][0]["id"] == entry["id"]
-    assert (await agent.search("trains", tags=["rolling-stock"]))["results"][0]["id"] == entry["id"]
+    assert (await agent.search("rolling stock"))["results"][0]["id"] == memory["id"]
+    assert (await agent.search("trains", tags=["rolling-stock"]))["results"][0]["id"] == memory["id"]
 
 
-async def test_other_scopes_and_other_times_are_other_facts(agent: Agent) -> None:
-    moments: list[dict[str, Any]] = [
+async def test_the_same_text_in_another_scope_or_at_another_time_is_a_new_memory(agent: Agent) -> None:
+    variations: list[dict[str, Any]] = [
         {},
         {"occurred_at": "2024-01-01T00:00:00Z"},
         {"occurred_at": "2025-01-01T00:00:00Z"},
@@ -132,50 +136,54 @@ async def test_other_scopes_and_other_times_are_other_facts(agent: Agent) -> Non
         {"agent_id": "b"},
         {"agent_id": "b", "user_id": "u"},
     ]
-    ids = {(await agent.save("It rained.", **more))["id"] for more in moments}
-    assert len(ids) == len(moments)
-    same = await agent.save("It rained.", occurred_at="2024-01-01T01:00:00+01:00")
-    assert same["reinforcement_count"] == 2
+    ids = {(await agent.save("It rained.", **fields))["id"] for fields in variations}
+    assert len(ids) == len(variations)
+    reinforced = await agent.save("It rained.", occurred_at="2024-01-01T01:00:00+01:00")
+    assert reinforced["reinforcement_count"] == 2
 
 
-async def test_twenty_savers_at_once_make_one_entry_that_was_seen_twenty_times(
+async def test_twenty_concurrent_saves_of_one_text_make_one_memory_that_counts_twenty(
     agent: Agent, gateway: Gateway
 ) -> None:
-    saved = await asyncio.gather(*(agent.save("Ada likes trains.", tags=[f"t{n}"]) for n in range(20)))
-    assert len({entry["id"] for entry in saved}) == 1
-    entry = await agent.memory(saved[0]["id"])
-    assert entry["reinforcement_count"] == 20
-    assert sorted(entry["tags"]) == sorted(f"t{n}" for n in range(20))
+    saved_memories = await asyncio.gather(
+        *(agent.save("Ada likes trains.", tags=[f"t{n}"]) for n in range(20))
+    )
+    assert len({memory["id"] for memory in saved_memories}) == 1
+    memory = await agent.memory(saved_memories[0]["id"])
+    assert memory["reinforcement_count"] == 20
+    assert sorted(memory["tags"]) == sorted(f"t{n}" for n in range(20))
     assert await sql(gateway, "SELECT count(*) FROM memory") == [(1,)]
     assert await agent.search_contents("trains") == ["Ada likes trains."]
 
 
-async def test_batches_that_say_the_same_in_other_orders_do_not_wait_for_each_other(agent: Agent) -> None:
+async def test_concurrent_batches_with_the_same_texts_in_other_orders_do_not_deadlock(agent: Agent) -> None:
     facts = [{"content": f"fact {n}", "user_id": f"u{n % 3}"} for n in range(30)]
     orders = [facts, facts[::-1], facts[15:] + facts[:15], facts[::2] + facts[1::2]]
     async with asyncio.timeout(30):
-        answers = await asyncio.gather(*(batch(agent, *order) for order in orders))
-    by_content = [{memory["content"]: memory["id"] for memory in answer} for answer in answers]
-    assert all(ids == by_content[0] for ids in by_content)
-    counts = {(await agent.memory(memory))["reinforcement_count"] for memory in by_content[0].values()}
+        batch_results = await asyncio.gather(*(save_batch(agent, *order) for order in orders))
+    ids_by_content = [{memory["content"]: memory["id"] for memory in results} for results in batch_results]
+    assert all(ids == ids_by_content[0] for ids in ids_by_content)
+    counts = {
+        (await agent.memory(memory_id))["reinforcement_count"] for memory_id in ids_by_content[0].values()
+    }
     assert counts == {4}
 
 
-async def test_duplicates_within_a_batch_fold_into_one(agent: Agent) -> None:
-    payload: list[dict[str, Any]] = [
+async def test_duplicates_within_a_batch_become_one_memory(agent: Agent) -> None:
+    bodies: list[dict[str, Any]] = [
         {"content": "one", "tags": ["a"], "importance": 0.2},
         {"content": "two"},
         {"content": " ONE ", "tags": ["b"], "importance": 0.6},
     ]
-    memory, two, repeated = await batch(agent, *payload)
-    assert memory["id"] == repeated["id"] != two["id"]
-    entry = await agent.memory(memory["id"])
-    assert (entry["reinforcement_count"], entry["tags"], entry["importance"]) == (2, ["a", "b"], 0.6)
+    first, second, duplicate = await save_batch(agent, *bodies)
+    assert first["id"] == duplicate["id"] != second["id"]
+    memory = await agent.memory(first["id"])
+    assert (memory["reinforcement_count"], memory["tags"], memory["importance"]) == (2, ["a", "b"], 0.6)
 
 
 async def test_items_of_a_batch_are_independent(agent: Agent, gateway: Gateway) -> None:
-    """Errors: each bad item is a problem with its field and rule, and nothing of it is stored."""
-    bad: list[dict[str, Any]] = [
+    """An invalid item is answered with its field and rule, and nothing of it is stored."""
+    invalid_bodies: list[dict[str, Any]] = [
         {"content": " "},
         {"content": "x", "category": "../x"},
         {"content": "x", "importance": 2},
@@ -185,21 +193,21 @@ async def test_items_of_a_batch_are_independent(agent: Agent, gateway: Gateway) 
         {"content": "x", "\x00": 1},
         {},
     ]
-    answers = await batch(agent, {"content": "good"}, *bad, {"content": "fine"})
-    assert [memory.get("content") for memory in answers] == ["good", *[None] * len(bad), "fine"]
+    results = await save_batch(agent, {"content": "good"}, *invalid_bodies, {"content": "fine"})
+    assert [result.get("content") for result in results] == ["good", *[None] * len(invalid_bodies), "fine"]
     assert all(
-        memory["status"] == 422 and memory["errors"][0]["field"] and memory["errors"][0]["rule"]
-        for memory in answers[1:-1]
+        result["status"] == 422 and result["errors"][0]["field"] and result["errors"][0]["rule"]
+        for result in results[1:-1]
     )
     assert {row.content for row in await sql(gateway, "SELECT content FROM memory")} == {"good", "fine"}
-    refused = await batch(agent, *bad, status=HTTPStatus.UNPROCESSABLE_ENTITY)
-    assert len(refused) == len(bad)
+    problems = await save_batch(agent, *invalid_bodies, status=HTTPStatus.UNPROCESSABLE_ENTITY)
+    assert len(problems) == len(invalid_bodies)
 
 
 @pytest.mark.parametrize(
     "category", ["../x", "/abs", "", " ", "a//b", "a/", "a b", "é", "a\n", "a/..", "x" * 257]
 )
-async def test_a_bad_category_is_refused_and_nothing_is_stored(
+async def test_an_invalid_category_is_refused_and_nothing_is_stored(
     agent: Agent, gateway: Gateway, category: str
 ) -> None:
     status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE if len(category) > 256 else HTTPStatus.UNPROCESSABLE_ENTITY
@@ -213,15 +221,15 @@ async def test_a_bad_category_is_refused_and_nothing_is_stored(
 async def test_saving_the_text_of_an_archived_raw_memory_reinforces_its_successors(
     agent: Agent, gateway: Gateway
 ) -> None:
-    raw, successors = await agent.save("raw words"), [await agent.save(f"heir {n}") for n in range(2)]
+    raw, successors = await agent.save("raw words"), [await agent.save(f"successor {n}") for n in range(2)]
     ids = [successor["id"] for successor in successors]
-    archived = (
+    archive_statement = (
         "UPDATE memory SET state = 'archived', archived_at = now(), superseded_by = :ids WHERE id = :id"
     )
-    await sql(gateway, archived, ids=ids, id=raw["id"])
-    repeated = await agent.save("RAW words")
-    assert repeated["id"] in ids
-    assert [(await agent.memory(memory))["reinforcement_count"] for memory in ids] == [2, 2]
+    await sql(gateway, archive_statement, ids=ids, id=raw["id"])
+    reinforced = await agent.save("RAW words")
+    assert reinforced["id"] in ids
+    assert [(await agent.memory(memory_id))["reinforcement_count"] for memory_id in ids] == [2, 2]
     assert (await agent.memory(raw["id"]))["reinforcement_count"] == 1
     assert await sql(gateway, "SELECT count(*) FROM memory") == [(3,)]
 
@@ -236,36 +244,36 @@ async def test_an_archived_text_without_successors_is_saved_as_a_new_memory(
     assert (await agent.save("raw words"))["id"] != raw["id"]
 
 
-async def test_an_idempotent_replay_answers_the_same_and_never_reinforces(agent: Agent) -> None:
+async def test_an_idempotent_replay_returns_the_same_response_and_never_reinforces(agent: Agent) -> None:
     headers, body = {"idempotency-key": "k"}, {"content": "once"}
-    created = HTTPStatus.CREATED
-    first = await agent.request("POST", "/v1/memories", json=body, headers=headers, status=created)
-    repeated = await agent.request("POST", "/v1/memories", json=body, headers=headers, status=created)
-    assert repeated == first
+    status = HTTPStatus.CREATED
+    first = await agent.request("POST", "/v1/memories", json=body, headers=headers, status=status)
+    replayed = await agent.request("POST", "/v1/memories", json=body, headers=headers, status=status)
+    assert replayed == first
     assert (await agent.memory(first["id"]))["reinforcement_count"] == 1
-    other = {"content": "other"}
-    await agent.request("POST", "/v1/memories", json=other, headers=headers, status=HTTPStatus.CONFLICT)
+    other_body = {"content": "other"}
+    await agent.request("POST", "/v1/memories", json=other_body, headers=headers, status=HTTPStatus.CONFLICT)
     assert await agent.search_contents("other") == []
 
 
-async def test_concurrent_requests_with_one_idempotency_key_are_done_once(
+async def test_concurrent_requests_with_one_idempotency_key_are_carried_out_once(
     agent: Agent, gateway: Gateway
 ) -> None:
     async def send() -> tuple[int, str | None]:
-        headers = {"idempotency-key": "twin"}
-        answer = await agent.client.post("/v1/memories", json={"content": "twin"}, headers=headers)
-        return answer.status_code, answer.headers.get("retry-after")
+        headers = {"idempotency-key": "same"}
+        response = await agent.client.post("/v1/memories", json={"content": "same"}, headers=headers)
+        return response.status_code, response.headers.get("retry-after")
 
-    answers = await asyncio.gather(*(send() for _ in range(10)))
-    assert {status for status, _ in answers} <= {201, 409}
-    assert all(after for status, after in answers if status == 409)
-    assert 201 in {status for status, _ in answers}
+    responses = await asyncio.gather(*(send() for _ in range(10)))
+    assert {status for status, _ in responses} <= {201, 409}
+    assert all(retry_after for status, retry_after in responses if status == 409)
+    assert 201 in {status for status, _ in responses}
     assert await sql(gateway, "SELECT reinforcement_count FROM memory") == [(1,)]
 
 
-async def test_nothing_is_pending_without_a_model(agent: Agent, gateway: Gateway) -> None:
-    """IX4."""
-    entry = await agent.save("plain")
+async def test_nothing_is_pending_without_models(agent: Agent, gateway: Gateway) -> None:
+    """IX4: without models, keyword search is complete and not degraded."""
+    memory = await agent.save("plain")
     await gateway.resources.index_writer.close()
     status = await agent.request("GET", "/v1/status")
     assert {name: status["pending"][name] for name in ("enrichment", "embedding", "index")} == {
@@ -273,6 +281,6 @@ async def test_nothing_is_pending_without_a_model(agent: Agent, gateway: Gateway
         "embedding": 0,
         "index": 0,
     }
-    answer = await agent.search("plain")
-    assert (answer["stages"], answer["degraded"]) == (["bm25"], [])
-    assert entry["state"] == "final"
+    response = await agent.search("plain")
+    assert (response["stages"], response["degraded"]) == (["bm25"], [])
+    assert memory["state"] == "final"
