@@ -1,7 +1,7 @@
-"""Real Valkey servers for working memory: one alone, and one that is a cluster of one.
+"""Valkey servers for working memory: a single server, and a cluster with one node.
 
-A cluster of one owns all slots, yet refuses every script that touches two: what passes there runs on
-Redis Cluster.
+The node of the cluster owns all slots, but refuses every script whose keys are in two slots. A test that
+passes there shows that the scripts run on Redis Cluster.
 """
 
 import socket
@@ -43,41 +43,43 @@ class Server:
 
     @property
     def url(self) -> str:
-        """The address to connect to."""
+        """Return the URL to connect to."""
         return f"redis://127.0.0.1:{self.port}/0"
 
     def start(self) -> None:
-        """Start it and wait until it answers."""
-        where = ["--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.folder)]
-        keep = ["--appendonly", "yes", "--save", "", "--logfile", "server.log"]
-        self.process = subprocess.Popen([str(get_binary_path()), *where, *keep, *self.options])
+        """Start the process and wait until it replies."""
+        address_options = ["--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.folder)]
+        storage_options = ["--appendonly", "yes", "--save", "", "--logfile", "server.log"]
+        self.process = subprocess.Popen(
+            [str(get_binary_path()), *address_options, *storage_options, *self.options]
+        )
         self.wait_for(lambda client: bool(client.ping()))
 
     def kill(self) -> None:
-        """End it at once, as a crash would."""
+        """Kill the process, as a crash would."""
         assert self.process is not None
         self.process.kill()
         self.process.wait(10)
 
     def wait_for(self, condition: Condition) -> None:
-        """Wait until a condition on its client holds, for ten seconds at most."""
+        """Wait until the condition is true for a client; fail after ten seconds."""
         deadline = time.monotonic() + 10
         with redis.Redis(port=self.port, decode_responses=True, protocol=2) as client:
-            while not _holds(condition, client):
+            while not _is_met(condition, client):
                 assert time.monotonic() < deadline, (self.folder / "server.log").read_text()
                 time.sleep(0.02)
 
 
-def _holds(condition: Condition, client: redis.Redis) -> bool:
+def _is_met(condition: Condition, client: redis.Redis) -> bool:
     try:
         return condition(client)
     except redis.RedisError:
         return False
 
 
-@pytest.fixture(scope="session", params=["alone", "cluster"])
+@pytest.fixture(scope="session", params=["single", "cluster"])
 def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Yield the address of a server that all tests share."""
+    """Yield the URL of a server that all tests share."""
     cluster = ("--cluster-enabled", "yes", "--cluster-port", str(_free_port()))
     server = Server(tmp_path_factory.mktemp("working"), cluster if request.param == "cluster" else ())
     server.start()
@@ -90,14 +92,14 @@ def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 
 @pytest_asyncio.fixture
 async def working_memory(url: str) -> AsyncIterator[WorkingMemory]:
-    """Yield an empty working memory: that of a new tenant."""
+    """Yield the empty working memory of a new tenant."""
     async with _client(url) as client:
         yield WorkingMemory(client, config.load(redis_url=url, prefix="testing"), uuid.uuid4().hex)
 
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Server]:
-    """Yield a server for one test."""
+    """Yield a server that only one test uses."""
     server = Server(tmp_path)
     server.start()
     yield server
@@ -105,8 +107,8 @@ def server(tmp_path: Path) -> Iterator[Server]:
 
 
 @pytest_asyncio.fixture
-async def lone_working_memory(server: Server) -> AsyncIterator[WorkingMemory]:
-    """Yield a working memory on the server that `crash` kills."""
+async def working_memory_to_crash(server: Server) -> AsyncIterator[WorkingMemory]:
+    """Yield the working memory of a tenant on the server that `crash` kills."""
     async with _client(server.url) as client:
         yield WorkingMemory(client, config.load(redis_url=server.url, prefix="testing"), "t")
 
@@ -115,7 +117,7 @@ async def lone_working_memory(server: Server) -> AsyncIterator[WorkingMemory]:
 def crash(server: Server) -> Callable[[], None]:
     """Return a function that kills the server and starts it again with its files.
 
-    Only what is in the append-only file survives, so the function first waits until that is written.
+    The function first waits until the append-only file is on disk, because nothing else survives.
     """
 
     def crash() -> None:
@@ -128,6 +130,6 @@ def crash(server: Server) -> Callable[[], None]:
 
 
 def _client(url: str) -> redis.asyncio.Redis:
-    # One retry on a new connection: after a restart every pooled connection is a dead one.
+    # One retry on a new connection, because a restart closes every pooled connection.
     retry = Retry(NoBackoff(), 1, supported_errors=(redis.ConnectionError,))
     return redis.asyncio.from_url(url, decode_responses=True, socket_timeout=5, retry=retry)

@@ -1,4 +1,4 @@
-"""What working memory keeps, and which errors it raises, when its server dies."""
+"""Working memory when its server crashes, is full or cannot be reached."""
 
 from collections.abc import Callable
 
@@ -13,57 +13,61 @@ from shared.memory.working.queries import WorkingMemory
 pytestmark = pytest.mark.asyncio
 
 
-async def test_a_crashed_server_comes_back_with_the_remaining_time(
-    lone_working_memory: WorkingMemory, crash: Callable[[], None]
+async def test_entries_and_their_remaining_time_survive_a_crash(
+    working_memory_to_crash: WorkingMemory, crash: Callable[[], None]
 ) -> None:
-    written = await working_queries.put(
-        lone_working_memory, "session/abc/Doc", "x" * 20_000, category="c", tags=["t"]
+    written_entry = await working_queries.put(
+        working_memory_to_crash, "session/abc/Doc", "x" * 20_000, category="c", tags=["t"]
     )
-    await working_queries.put(lone_working_memory, "session/abc/short", "x", ttl_seconds=0.001)
+    await working_queries.put(working_memory_to_crash, "session/abc/short", "x", ttl_seconds=0.001)
     crash()
-    (listing,) = await working_queries.list_entries(lone_working_memory)
-    entry = await working_queries.get(lone_working_memory, "session/abc/doc", full=True)
-    assert (entry.stored_at, entry.expires_at) == (written.stored_at, written.expires_at)
-    assert listing.remaining < written.remaining == 1200
+    (listing,) = await working_queries.list_entries(working_memory_to_crash)
+    entry = await working_queries.get(working_memory_to_crash, "session/abc/doc", full=True)
+    assert (entry.stored_at, entry.expires_at) == (written_entry.stored_at, written_entry.expires_at)
+    assert listing.remaining < written_entry.remaining == 1200
     assert (entry.key, entry.value, entry.category, entry.tags) == (
         "session/abc/Doc",
         "x" * 20_000,
         "c",
         ("t",),
     )
-    names = [name async for name in lone_working_memory.redis.scan_iter("testing:working:*")]
-    assert len(names) == 5
-    for name in names:
-        assert 0 < await lone_working_memory.redis.pttl(name) <= 1_260_000
+    redis_keys = [
+        redis_key async for redis_key in working_memory_to_crash.redis.scan_iter("testing:working:*")
+    ]
+    assert len(redis_keys) == 5
+    for redis_key in redis_keys:
+        assert 0 < await working_memory_to_crash.redis.pttl(redis_key) <= 1_260_000
 
 
 async def test_a_full_namespace_is_still_full_after_a_crash(
-    lone_working_memory: WorkingMemory, crash: Callable[[], None]
+    working_memory_to_crash: WorkingMemory, crash: Callable[[], None]
 ) -> None:
     for number in range(50):
-        await working_queries.put(lone_working_memory, f"session/abc/{number}", "x")
+        await working_queries.put(working_memory_to_crash, f"session/abc/{number}", "x")
     crash()
     with pytest.raises(errors.LimitReached):
-        await working_queries.put(lone_working_memory, "session/abc/new", "x")
-    await working_queries.put(lone_working_memory, "session/abc/7", "y")
+        await working_queries.put(working_memory_to_crash, "session/abc/new", "x")
+    await working_queries.put(working_memory_to_crash, "session/abc/7", "y")
 
 
-async def test_a_server_out_of_memory_refuses_whole_writes_and_goes_on_reading(
-    lone_working_memory: WorkingMemory,
+async def test_a_server_out_of_memory_refuses_writes_and_still_reads_and_deletes(
+    working_memory_to_crash: WorkingMemory,
 ) -> None:
-    await working_queries.put(lone_working_memory, "a/b/old", "x")
-    await lone_working_memory.redis.config_set("maxmemory", "1")
+    await working_queries.put(working_memory_to_crash, "a/b/old", "x")
+    await working_memory_to_crash.redis.config_set("maxmemory", "1")
     with pytest.raises(redis.RedisError):
-        await working_queries.put(lone_working_memory, "a/b/new", "x")
-    assert [listing.key for listing in await working_queries.list_entries(lone_working_memory)] == ["a/b/old"]
-    assert (await working_queries.get(lone_working_memory, "a/b/old")).value == "x"
-    assert await working_queries.delete(lone_working_memory, "a/b/old")
-    assert await working_queries.list_entries(lone_working_memory) == []
+        await working_queries.put(working_memory_to_crash, "a/b/new", "x")
+    assert [listing.key for listing in await working_queries.list_entries(working_memory_to_crash)] == [
+        "a/b/old"
+    ]
+    assert (await working_queries.get(working_memory_to_crash, "a/b/old")).value == "x"
+    assert await working_queries.delete(working_memory_to_crash, "a/b/old")
+    assert await working_queries.list_entries(working_memory_to_crash) == []
 
 
-async def test_an_unavailable_redis_raises_its_own_error() -> None:
+async def test_an_unreachable_server_raises_a_connection_error() -> None:
     url = "redis://127.0.0.1:1/0"
     async with redis.asyncio.from_url(url, decode_responses=True) as client:
-        away = WorkingMemory(client, config.load(redis_url=url), "t")
+        working_memory = WorkingMemory(client, config.load(redis_url=url), "t")
         with pytest.raises(redis.ConnectionError):
-            await working_queries.list_entries(away)
+            await working_queries.list_entries(working_memory)
