@@ -1,4 +1,4 @@
-"""Real stores, started once, and tenants of one's own for long-term memory."""
+"""Databases that are started once, and fixtures for an empty tenant in them."""
 
 import asyncio
 import os
@@ -30,80 +30,82 @@ ROOT = Path(__file__).parents[3]
 
 @pytest.fixture(scope="session")
 def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[config.Settings]:
-    """Return settings that name running stores with schema and index."""
-    folder = tmp_path_factory.mktemp("stores")
+    """Yield settings with the URLs of running databases that have their schema and index."""
+    folder = tmp_path_factory.mktemp("databases")
     postgres = Postgres(folder / "postgres", durable=False)
     redis, qdrant = Redis(folder / "redis"), Qdrant(folder / "qdrant")
     try:
         urls = {"postgres_url": postgres.start(), "redis_url": redis.start(), "qdrant_url": qdrant.start()}
         _migrate(urls["postgres_url"])
-        stack = config.load(data_dir=folder, prefix="longterm", **urls)
-        asyncio.run(_prepare(stack))
-        yield stack
+        loaded_settings = config.load(data_dir=folder, prefix="longterm", **urls)
+        asyncio.run(_prepare(loaded_settings))
+        yield loaded_settings
     finally:
-        for store in (qdrant, redis, postgres):
-            store.stop()
+        for database in (qdrant, redis, postgres):
+            database.stop()
 
 
 def _migrate(url: str) -> None:
     command = [sys.executable, "-m", "alembic", "upgrade", "head"]
     environment = os.environ | {"LOCI_POSTGRES_URL": url}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    migration = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
+    assert migration.returncode == 0, migration.stderr
 
 
 async def _prepare(settings: config.Settings) -> None:
-    async with open_resources(settings) as opened:
-        await rebuild_index.prepare_index(opened)
+    async with open_resources(settings) as resources:
+        await rebuild_index.prepare_index(resources)
 
 
 @dataclass(frozen=True)
 class TenantStack:
-    """A tenant of its own, as an import sees it."""
+    """A tenant with the imports and exports of its memories."""
 
     resources: Resources
     tenant: str
 
     @property
     def caller(self) -> Caller:
-        """A key that may do anything in the tenant."""
+        """Return a caller with every right in the tenant."""
         return Caller("importer", self.tenant, frozenset({"read", "write", "admin"}))
 
     def scope(self, agent: str = "a", user: str | None = None) -> Scope:
         """Return a scope of the tenant."""
         return Scope(self.tenant, agent, user)
 
-    async def lines(self, scope: Scope | None = None) -> list[bytes]:
-        """Export a scope."""
+    async def export_lines(self, scope: Scope | None = None) -> list[bytes]:
+        """Export a scope and return its lines."""
         return [line async for line in transfer.export(self.resources, scope or self.scope())]
 
-    async def entries(self, scope: Scope | None = None) -> list[dict[str, Any]]:
-        """Export a scope and read it."""
-        return [orjson.loads(line) for line in await self.lines(scope)]
+    async def export_memories(self, scope: Scope | None = None) -> list[dict[str, Any]]:
+        """Export a scope and return its lines as parsed JSON."""
+        return [orjson.loads(line) for line in await self.export_lines(scope)]
 
-    async def import_entries(
-        self, *entries: bytes | dict[str, Any], scope: Scope | None = None, restore: bool = False
+    async def import_lines(
+        self, *lines: bytes | dict[str, Any], scope: Scope | None = None, restore: bool = False
     ) -> dict[str, Any]:
-        """Import lines, given as objects or as they are."""
-        raw = [entry if isinstance(entry, bytes) else orjson.dumps(entry) + b"\n" for entry in entries]
+        """Import lines, which are bytes or objects; return the report."""
+        chunks = [line if isinstance(line, bytes) else orjson.dumps(line) + b"\n" for line in lines]
         target_scope = scope or self.scope()
         return await transfer.import_stream(
-            self.resources, target_scope, "importer", _each(raw), restore=restore
+            self.resources, target_scope, "importer", _stream(chunks), restore=restore
         )
 
     async def import_path(self, path: Path) -> dict[str, Any]:
-        """Import what lies at a path."""
+        """Import the file or folder at a path; return the report."""
         return await transfer.import_path(self.resources, self.caller, self.scope(), path, restore=False)
 
 
-async def _each(chunks: list[bytes]) -> AsyncIterator[bytes]:
+async def _stream(chunks: list[bytes]) -> AsyncIterator[bytes]:
     for chunk in chunks:
         yield chunk
 
 
 @asynccontextmanager
 async def new_stack(resources: Resources) -> AsyncIterator[TenantStack]:
-    """Make an empty tenant."""
+    """Create an empty tenant and yield it."""
     tenant = uuid.uuid4().hex
     async with resources.postgres.for_tenant(tenant) as connection:
         await auth_queries.add_tenant(connection, tenant)
@@ -112,21 +114,21 @@ async def new_stack(resources: Resources) -> AsyncIterator[TenantStack]:
 
 @pytest_asyncio.fixture
 async def resources(settings: config.Settings) -> AsyncIterator[Resources]:
-    """Open the stores."""
-    async with open_resources(settings) as opened:
-        yield opened
+    """Open and yield the clients of the databases."""
+    async with open_resources(settings) as resources:
+        yield resources
 
 
 @pytest_asyncio.fixture
 async def stack(resources: Resources) -> AsyncIterator[TenantStack]:
-    """Make an empty tenant where no model enriches."""
+    """Create an empty tenant without a language model and yield it."""
     async with new_stack(resources) as stack:
         yield stack
 
 
 @pytest_asyncio.fixture
-async def enriching(settings: config.Settings) -> AsyncIterator[TenantStack]:
-    """Make an empty tenant where a model is configured; nobody calls it."""
-    with_model = settings.model_copy(update={"llm_base_url": "http://127.0.0.1:9", "llm_model": "m"})
-    async with open_resources(with_model) as opened, new_stack(opened) as stack:
+async def stack_with_model(settings: config.Settings) -> AsyncIterator[TenantStack]:
+    """Create an empty tenant with a language model, which is never called, and yield it."""
+    model_settings = settings.model_copy(update={"llm_base_url": "http://127.0.0.1:9", "llm_model": "m"})
+    async with open_resources(model_settings) as resources, new_stack(resources) as stack:
         yield stack

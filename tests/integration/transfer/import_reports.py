@@ -1,4 +1,4 @@
-"""Entries as tests tell them, and what the stores say of them afterwards."""
+"""Sample memories for imports, and queries for what the databases contain after an import."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from tests.integration.transfer.conftest import TenantStack
 
 ADA = "00000000ada0"
 BOB = "00000000b0b0"
-THEN = "2024-05-06T07:08:09.123456Z"
+EARLIER = "2024-05-06T07:08:09.123456Z"
 LATER = "2025-05-06T07:08:09.654321Z"
 FULL: dict[str, Any] = {
     "id": ADA,
@@ -26,9 +26,9 @@ FULL: dict[str, Any] = {
     "importance": 0.1,
     "state": "failed",
     "failure_reason": "the model refused",
-    "occurred_at": THEN,
+    "occurred_at": EARLIER,
     "sources": [{"session_id": "s/1", "seq": 7, "speaker": "Ada", "role": "user"}],
-    "created_at": THEN,
+    "created_at": EARLIER,
     "updated_at": LATER,
     "last_seen_at": LATER,
     "reinforcement_count": 5,
@@ -50,47 +50,48 @@ ARCHIVED = FULL | {
 }
 
 
-def minimal_line(entry_id: str, content: str, **fields: Any) -> dict[str, Any]:
-    """Return a line with the least that one must say."""
-    return {"id": entry_id, "content": content} | fields
+def minimal_line(memory_id: str, content: str, **fields: Any) -> dict[str, Any]:
+    """Return an import line with the required fields and `fields`."""
+    return {"id": memory_id, "content": content} | fields
 
 
-async def search_ids(stack: TenantStack, query: str, scope: Scope | None = None) -> list[str]:
-    """Return the ids that a search of the index finds."""
+async def search_memory_ids(stack: TenantStack, query: str, scope: Scope | None = None) -> list[str]:
+    """Return the ids of the memories that a keyword search of the index finds."""
     results = await memory_search.search(
         stack.resources, scope or stack.scope(), query, MemoryFilters(), SearchOptions(strategy="bm25")
     )
     assert results.degraded == []
-    return [item.memory.id for item in results.results]
+    return [result.memory.id for result in results.results]
 
 
-async def list_actions(stack: TenantStack, entry_id: str) -> list[str]:
-    """Return what happened to an entry."""
+async def list_actions(stack: TenantStack, memory_id: str) -> list[str]:
+    """Return the actions in the history of a memory."""
     async with stack.resources.postgres.for_tenant(stack.tenant) as connection:
-        return [note["action"] for note in await history.list_for_memory(connection, stack.tenant, entry_id)]
+        changes = await history.list_for_memory(connection, stack.tenant, memory_id)
+        return [change["action"] for change in changes]
 
 
-async def versions(stack: TenantStack) -> dict[str, tuple[int, int]]:
-    """Return (version, content version) of every entry."""
+async def read_versions(stack: TenantStack) -> dict[str, tuple[int, int]]:
+    """Return (version, content version) of every memory by its id."""
     async with stack.resources.postgres.for_tenant(stack.tenant) as connection:
         rows = await connection.execute(text("SELECT id, version, content_version FROM memory"))
         return {row.id: (row.version, row.content_version) for row in rows}
 
 
-async def pending_enrichments(stack: TenantStack) -> set[str]:
-    """Return the entries that wait for enrichment."""
+async def list_pending_enrichments(stack: TenantStack) -> set[str]:
+    """Return the ids of the memories with an enrichment job."""
     async with stack.resources.postgres.for_tenant(stack.tenant) as connection:
         rows = await connection.execute(text("SELECT record_id FROM job WHERE pipeline = 'enrichment'"))
         return {row.record_id for row in rows}
 
 
 async def save_memory(stack: TenantStack, content: str, scope: Scope | None = None) -> dict[str, Any]:
-    """Save as an agent does."""
+    """Save a memory as an agent does, and return it."""
     return await save.save(
         stack.resources, scope or stack.scope(), "agent", MemoryDraft(content=content).validated()
     )
 
 
-def line_of(item: dict[str, Any]) -> bytes:
-    """Return an entry as a line."""
-    return orjson.dumps(item) + b"\n"
+def encode_line(memory: dict[str, Any]) -> bytes:
+    """Return a memory as one line of NDJSON."""
+    return orjson.dumps(memory) + b"\n"

@@ -1,4 +1,4 @@
-"""Export files of earlier development versions are imported unchanged."""
+"""Export files of earlier development versions can still be imported."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from tests.integration.transfer.import_reports import ARCHIVED, FULL
 FILE = Path(__file__).parent / "files" / "export_of_earlier_development_version.ndjson"
 
 
-async def test_a_file_with_the_field_failure_is_imported_with_every_field(stack: TenantStack) -> None:
-    report = await stack.import_entries(FILE.read_bytes())
+async def test_a_file_with_the_earlier_field_failure_is_imported_with_every_field(stack: TenantStack) -> None:
+    report = await stack.import_lines(FILE.read_bytes())
     assert (report["created"], report["malformed"]) == (2, [])
-    assert await stack.entries() == [FULL, ARCHIVED]
+    assert await stack.export_memories() == [FULL, ARCHIVED]

@@ -1,4 +1,4 @@
-"""Taking a scope's memory out and in: nothing is lost, doubled or reinforced."""
+"""Export and import of one scope: no memory is lost, duplicated or reinforced."""
 
 import asyncio
 from typing import Any
@@ -16,79 +16,85 @@ from tests.integration.transfer.import_reports import (
     ADA,
     ARCHIVED,
     BOB,
+    EARLIER,
     FULL,
     LATER,
-    THEN,
-    line_of,
+    encode_line,
     list_actions,
     minimal_line,
+    read_versions,
     save_memory,
-    search_ids,
-    versions,
+    search_memory_ids,
 )
 
 
 class TestExport:
-    async def test_every_field_goes_out_as_it_came_in(self, stack: TenantStack) -> None:
-        report = await stack.import_entries(FULL, ARCHIVED)
+    async def test_every_field_is_exported_as_it_was_imported(self, stack: TenantStack) -> None:
+        report = await stack.import_lines(FULL, ARCHIVED)
         assert report["created"] == 2
-        assert await stack.entries() == [FULL, ARCHIVED]
+        assert await stack.export_memories() == [FULL, ARCHIVED]
 
-    async def test_it_holds_exactly_the_scope_that_is_named(self, stack: TenantStack) -> None:
-        await stack.import_entries(minimal_line(ADA, "common"))
-        await stack.import_entries(minimal_line(BOB, "Bob's"), scope=stack.scope(user="bob"))
-        await stack.import_entries(minimal_line("0000000000cc", "another agent's"), scope=stack.scope("b"))
-        assert [item["content"] for item in await stack.entries()] == ["common"]
-        assert [item["content"] for item in await stack.entries(stack.scope(user="bob"))] == ["Bob's"]
+    async def test_an_export_contains_exactly_the_requested_scope(self, stack: TenantStack) -> None:
+        await stack.import_lines(minimal_line(ADA, "common"))
+        await stack.import_lines(minimal_line(BOB, "Bob's"), scope=stack.scope(user="bob"))
+        await stack.import_lines(minimal_line("0000000000cc", "another agent's"), scope=stack.scope("b"))
+        assert [memory["content"] for memory in await stack.export_memories()] == ["common"]
+        assert [memory["content"] for memory in await stack.export_memories(stack.scope(user="bob"))] == [
+            "Bob's"
+        ]
 
-    async def test_more_than_a_page_comes_whole_and_in_order(
+    async def test_an_export_of_several_pages_is_complete_and_in_order(
         self, stack: TenantStack, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(transfer, "_PAGE", 3)
-        await stack.import_entries(*(minimal_line(f"{number:012x}", f"fact {number}") for number in range(7)))
-        assert [item["id"] for item in await stack.entries()] == [f"{number:012x}" for number in range(7)]
+        await stack.import_lines(*(minimal_line(f"{number:012x}", f"fact {number}") for number in range(7)))
+        assert [memory["id"] for memory in await stack.export_memories()] == [
+            f"{number:012x}" for number in range(7)
+        ]
 
-    async def test_a_slow_reader_holds_no_transaction_open(self, stack: TenantStack) -> None:
-        await stack.import_entries(FULL, ARCHIVED)
+    async def test_a_slow_reader_does_not_keep_a_transaction_open(self, stack: TenantStack) -> None:
+        await stack.import_lines(FULL, ARCHIVED)
         lines = transfer.export(stack.resources, stack.scope())
         await anext(lines)
-        # Beginning a generation waits for every open transaction of a tenant.
+        # An exclusive transaction waits for every open transaction of a tenant.
         async with asyncio.timeout(5), stack.resources.postgres.across_tenants(exclusive=True):
             pass
-        assert [item async for item in lines] != []
+        assert [line async for line in lines] != []
 
     async def test_an_empty_scope_is_an_empty_export(self, stack: TenantStack) -> None:
-        assert await stack.lines() == []
+        assert await stack.export_lines() == []
 
 
 class TestById:
-    async def test_an_import_repeated_changes_nothing(self, stack: TenantStack) -> None:
-        await stack.import_entries(FULL, ARCHIVED)
-        before, numbers = await stack.lines(), await versions(stack)
-        report = await stack.import_entries(FULL, ARCHIVED)
+    async def test_a_repeated_import_changes_nothing(self, stack: TenantStack) -> None:
+        await stack.import_lines(FULL, ARCHIVED)
+        lines_before, versions_before = await stack.export_lines(), await read_versions(stack)
+        report = await stack.import_lines(FULL, ARCHIVED)
         assert (report["created"], report["updated"], report["skipped"]) == (0, 0, 2)
-        assert await stack.lines() == before
-        assert await versions(stack) == numbers
+        assert await stack.export_lines() == lines_before
+        assert await read_versions(stack) == versions_before
         assert await list_actions(stack, ADA) == ["imported"]
 
-    async def test_what_differs_is_updated_and_never_reinforced(self, stack: TenantStack) -> None:
-        await stack.import_entries(FULL)
-        report = await stack.import_entries(FULL | {"importance": 0.9, "reinforcement_count": 2})
+    async def test_a_different_line_updates_the_memory_and_never_reinforces_it(
+        self, stack: TenantStack
+    ) -> None:
+        await stack.import_lines(FULL)
+        report = await stack.import_lines(FULL | {"importance": 0.9, "reinforcement_count": 2})
         assert (report["created"], report["updated"], report["skipped"]) == (0, 1, 0)
-        assert await stack.entries() == [FULL | {"importance": 0.9, "reinforcement_count": 2}]
-        assert await versions(stack) == {ADA: (1, 1)}
+        assert await stack.export_memories() == [FULL | {"importance": 0.9, "reinforcement_count": 2}]
+        assert await read_versions(stack) == {ADA: (1, 1)}
         assert await list_actions(stack, ADA) == ["imported", "updated"]
 
-    async def test_what_a_line_does_not_name_stays(self, stack: TenantStack) -> None:
-        await stack.import_entries(FULL)
-        report = await stack.import_entries({"id": ADA, "content": FULL["content"], "category": None})
-        (now,) = await stack.entries()
+    async def test_fields_that_a_line_does_not_have_are_kept(self, stack: TenantStack) -> None:
+        await stack.import_lines(FULL)
+        report = await stack.import_lines({"id": ADA, "content": FULL["content"], "category": None})
+        (memory,) = await stack.export_memories()
         assert report["updated"] == 1
-        assert now["updated_at"] > LATER
-        assert now == FULL | {"category": None, "updated_at": now["updated_at"]}
+        assert memory["updated_at"] > LATER
+        assert memory == FULL | {"category": None, "updated_at": memory["updated_at"]}
 
     @pytest.mark.parametrize(
-        ("changed", "numbers"),
+        ("changed_fields", "expected_versions"),
         [
             ({"content": "Ada flies now."}, (2, 2)),
             ({"category": "general"}, (2, 2)),
@@ -97,57 +103,57 @@ class TestById:
             ({"occurred_at": LATER}, (2, 1)),
             ({"created_at": LATER}, (2, 1)),
             ({"state": "archived", "archived_at": LATER}, (2, 1)),
-            ({"last_seen_at": THEN}, (1, 1)),
+            ({"last_seen_at": EARLIER}, (1, 1)),
             ({"sources": []}, (1, 1)),
         ],
     )
-    async def test_only_what_searches_see_makes_a_new_version(
-        self, stack: TenantStack, changed: dict[str, Any], numbers: tuple[int, int]
+    async def test_only_changes_of_indexed_fields_make_a_new_version(
+        self, stack: TenantStack, changed_fields: dict[str, Any], expected_versions: tuple[int, int]
     ) -> None:
-        await stack.import_entries(FULL)
-        await stack.import_entries(FULL | changed)
-        assert await versions(stack) == {ADA: numbers}
-        assert await stack.entries() == [FULL | changed]
+        await stack.import_lines(FULL)
+        await stack.import_lines(FULL | changed_fields)
+        assert await read_versions(stack) == {ADA: expected_versions}
+        assert await stack.export_memories() == [FULL | changed_fields]
 
-    async def test_an_id_on_two_lines_ends_as_the_last_line_says(self, stack: TenantStack) -> None:
-        report = await stack.import_entries(minimal_line(ADA, "first"), minimal_line(ADA.upper(), "last"))
+    async def test_the_last_of_two_lines_with_the_same_id_wins(self, stack: TenantStack) -> None:
+        report = await stack.import_lines(minimal_line(ADA, "first"), minimal_line(ADA.upper(), "last"))
         assert (report["created"], report["updated"]) == (1, 1)
-        assert [item["content"] for item in await stack.entries()] == ["last"]
+        assert [memory["content"] for memory in await stack.export_memories()] == ["last"]
 
 
 class TestSearchability:
-    async def test_an_import_is_found_when_it_answers(self, stack: TenantStack) -> None:
-        await stack.import_entries(FULL, minimal_line("0000000000cc", "Bob likes boats."))
-        assert await search_ids(stack, "trains") == [ADA]
-        assert await search_ids(stack, "boats") == ["0000000000cc"]
+    async def test_imported_memories_are_found_when_the_import_returns(self, stack: TenantStack) -> None:
+        await stack.import_lines(FULL, minimal_line("0000000000cc", "Bob likes boats."))
+        assert await search_memory_ids(stack, "trains") == [ADA]
+        assert await search_memory_ids(stack, "boats") == ["0000000000cc"]
 
-    async def test_an_update_is_found_by_its_new_words_only(self, stack: TenantStack) -> None:
-        await stack.import_entries(minimal_line(ADA, "Ada likes trains."))
-        await stack.import_entries(minimal_line(ADA, "Ada likes boats."))
-        assert await search_ids(stack, "boats") == [ADA]
-        assert await search_ids(stack, "trains") == []
+    async def test_an_updated_memory_is_found_by_its_new_words_only(self, stack: TenantStack) -> None:
+        await stack.import_lines(minimal_line(ADA, "Ada likes trains."))
+        await stack.import_lines(minimal_line(ADA, "Ada likes boats."))
+        assert await search_memory_ids(stack, "boats") == [ADA]
+        assert await search_memory_ids(stack, "trains") == []
 
-    async def test_what_an_import_archives_is_found_no_more(self, stack: TenantStack) -> None:
-        await stack.import_entries(minimal_line(ADA, "Ada likes trains."))
-        await stack.import_entries(
-            minimal_line(ADA, "Ada likes trains.", state="archived", archived_at=LATER)
-        )
-        assert await search_ids(stack, "trains") == []
+    async def test_a_memory_that_an_import_archives_is_no_longer_found(self, stack: TenantStack) -> None:
+        await stack.import_lines(minimal_line(ADA, "Ada likes trains."))
+        await stack.import_lines(minimal_line(ADA, "Ada likes trains.", state="archived", archived_at=LATER))
+        assert await search_memory_ids(stack, "trains") == []
 
-    async def test_with_the_index_away_it_is_stored_and_left_to_a_worker(
+    async def test_without_the_index_memories_are_stored_and_their_index_jobs_stay_due(
         self, settings: config.Settings
     ) -> None:
-        away = settings.model_copy(update={"qdrant_url": "http://127.0.0.1:9"})
-        async with open_resources(away) as resources, new_stack(resources) as stack:
-            assert (await stack.import_entries(FULL))["created"] == 1
+        settings_without_index = settings.model_copy(update={"qdrant_url": "http://127.0.0.1:9"})
+        async with open_resources(settings_without_index) as resources, new_stack(resources) as stack:
+            assert (await stack.import_lines(FULL))["created"] == 1
             async with resources.postgres.for_tenant(stack.tenant) as connection:
-                due = await connection.execute(text("SELECT record_id FROM job WHERE stage = 'index'"))
-                assert [row.record_id for row in due] == [ADA]
+                jobs = await connection.execute(text("SELECT record_id FROM job WHERE stage = 'index'"))
+                assert [job.record_id for job in jobs] == [ADA]
 
 
 class TestMalformed:
-    async def test_it_is_named_by_line_and_rule_and_the_rest_is_imported(self, stack: TenantStack) -> None:
-        report = await stack.import_entries(
+    async def test_malformed_lines_are_reported_by_number_and_rule_and_the_others_are_imported(
+        self, stack: TenantStack
+    ) -> None:
+        report = await stack.import_lines(
             b"\xef\xbb\xbf" + orjson.dumps(minimal_line(ADA, "one")) + b"\r\n",
             b"\n{broken\n[]\n",
             minimal_line(BOB, " "),
@@ -155,60 +161,64 @@ class TestMalformed:
             minimal_line("0000000000dd", "last"),
         )
         assert report["created"] == 2
-        assert [item["line"] for item in report["malformed"]] == [3, 4, 5, 6]
-        rules = [item["rule"].partition(":")[0] for item in report["malformed"]]
+        assert [problem["line"] for problem in report["malformed"]] == [3, 4, 5, 6]
+        rules = [problem["rule"].partition(":")[0] for problem in report["malformed"]]
         assert rules == ["line", "line", "content", "category"]
 
-    async def test_lines_may_be_cut_anywhere(self, stack: TenantStack) -> None:
-        whole = line_of(FULL) + line_of(ARCHIVED).rstrip(b"\n")
-        report = await stack.import_entries(*(whole[i : i + 7] for i in range(0, len(whole), 7)))
+    async def test_upload_chunks_may_begin_anywhere_in_a_line(self, stack: TenantStack) -> None:
+        upload_bytes = encode_line(FULL) + encode_line(ARCHIVED).rstrip(b"\n")
+        report = await stack.import_lines(*(upload_bytes[i : i + 7] for i in range(0, len(upload_bytes), 7)))
         assert report["created"] == 2
-        assert await stack.entries() == [FULL, ARCHIVED]
+        assert await stack.export_memories() == [FULL, ARCHIVED]
 
 
 class TestLimits:
-    async def test_over_a_limit_nothing_is_stored(
+    async def test_an_import_over_a_limit_stores_nothing(
         self, stack: TenantStack, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(upload, "MAX_BYTES", 1000)
         with pytest.raises(errors.TooLarge, match="1000 bytes"):
-            await stack.import_entries(minimal_line(ADA, "one"), minimal_line(BOB, "x" * 1000))
-        assert await stack.entries() == []
+            await stack.import_lines(minimal_line(ADA, "one"), minimal_line(BOB, "x" * 1000))
+        assert await stack.export_memories() == []
 
-    async def test_the_greatest_entry_there_can_be_fits_a_line(self, stack: TenantStack) -> None:
+    async def test_the_largest_possible_memory_fits_into_a_line(self, stack: TenantStack) -> None:
         pairs = {f"{number:02}" + "\U0001f600" * 62: "\U0001f600" * 1024 for number in range(64)}
-        greatest = minimal_line(ADA, "\x01" * 15_999 + "x", metadata=pairs)
-        assert (await stack.import_entries(greatest))["created"] == 1
-        exported = await stack.lines()
-        assert len(exported[0]) < ndjson.MAX_BYTES
-        async with new_stack(stack.resources) as other:
-            assert (await other.import_entries(*exported, scope=other.scope()))["created"] == 1
+        largest = minimal_line(ADA, "\x01" * 15_999 + "x", metadata=pairs)
+        assert (await stack.import_lines(largest))["created"] == 1
+        exported_lines = await stack.export_lines()
+        assert len(exported_lines[0]) < ndjson.MAX_BYTES
+        async with new_stack(stack.resources) as other_stack:
+            assert (await other_stack.import_lines(*exported_lines, scope=other_stack.scope()))[
+                "created"
+            ] == 1
 
 
 class TestRaces:
-    async def test_two_imports_at_once_store_everything_once(self, stack: TenantStack) -> None:
+    async def test_concurrent_imports_store_every_memory_once(self, stack: TenantStack) -> None:
         lines = [minimal_line(f"{number:012x}", f"fact {number}") for number in range(300)]
-        reports = await asyncio.gather(*(stack.import_entries(*lines) for _ in range(4)))
-        assert sum(item["created"] for item in reports) == 300
-        assert sum(item["skipped"] for item in reports) == 900
-        assert len(await stack.entries()) == 300
+        reports = await asyncio.gather(*(stack.import_lines(*lines) for _ in range(4)))
+        assert sum(report["created"] for report in reports) == 300
+        assert sum(report["skipped"] for report in reports) == 900
+        assert len(await stack.export_memories()) == 300
 
-    async def test_saves_meanwhile_neither_break_it_nor_are_doubled(self, stack: TenantStack) -> None:
+    async def test_concurrent_saves_neither_fail_the_import_nor_are_duplicated(
+        self, stack: TenantStack
+    ) -> None:
         lines = [minimal_line(f"{number:012x}", f"fact {number}") for number in range(200)]
         saves = (save_memory(stack, f"fact {number}") for number in range(0, 200, 5))
-        report, *_ = await asyncio.gather(stack.import_entries(*lines), *saves)
-        contents = [item["content"] for item in await stack.entries()]
+        report, *_ = await asyncio.gather(stack.import_lines(*lines), *saves)
+        contents = [memory["content"] for memory in await stack.export_memories()]
         assert len(contents) == len(set(contents)) == 200
         assert report["created"] + len(report["duplicates"]) == 200
 
 
-class TestReach:
-    async def test_history_tells_who_imported(self, stack: TenantStack) -> None:
-        await stack.import_entries(FULL)
+class TestHistory:
+    async def test_the_history_names_the_actor_of_an_import(self, stack: TenantStack) -> None:
+        await stack.import_lines(FULL)
         await update.update(stack.resources, stack.caller, ADA, {"importance": 0.7})
         async with stack.resources.postgres.for_tenant(stack.tenant) as connection:
-            notes = await history.list_for_memory(connection, stack.tenant, ADA)
-        assert [(note["actor"], note["action"]) for note in notes] == [
+            changes = await history.list_for_memory(connection, stack.tenant, ADA)
+        assert [(change["actor"], change["action"]) for change in changes] == [
             ("importer", "imported"),
             ("importer", "updated"),
         ]

@@ -50,7 +50,7 @@ async def test_a_full_namespace_is_still_full_after_a_crash(
     await working_queries.put(working_memory_to_crash, "session/abc/7", "y")
 
 
-async def test_a_server_out_of_memory_refuses_writes_and_still_reads_and_deletes(
+async def test_a_server_out_of_memory_refuses_writes_as_a_whole_and_still_reads(
     working_memory_to_crash: WorkingMemory,
 ) -> None:
     await working_queries.put(working_memory_to_crash, "a/b/old", "x")

@@ -64,7 +64,7 @@ async def test_keys_are_compared_without_case_and_shown_as_first_written(
     working_memory: WorkingMemory,
 ) -> None:
     await working_queries.put(working_memory, "Session/ABC/Emails", "old")
-    overwritten_entry = await working_queries.put(working_memory, "session/abc/emails", "new")
+    overwriting_entry = await working_queries.put(working_memory, "session/abc/emails", "new")
     assert overwriting_entry.key == "Session/ABC/Emails"
     assert (await working_queries.get(working_memory, "SESSION/abc/EMAILS")).value == "new"
     assert await _keys(working_memory, "session/abc") == ["Session/ABC/Emails"]
@@ -315,7 +315,7 @@ async def test_a_tenant_never_reads_or_clears_entries_of_another(working_memory:
     assert await _keys(second) == ["a/b"]
 
 
-async def test_every_redis_key_expires_with_the_last_entry_in_it(working_memory: WorkingMemory) -> None:
+async def test_redis_keys_expire_with_their_last_entry(working_memory: WorkingMemory) -> None:
     await working_queries.put(working_memory, "a/b/one", "x", ttl_seconds=100)
     await working_queries.put(working_memory, "a/b/two", "x", ttl_seconds=300)
     redis_keys = await _redis_keys(working_memory, ":a/b*")
