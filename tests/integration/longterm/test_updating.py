@@ -32,8 +32,10 @@ async def delete(agent: Agent, memory_id: str) -> dict[str, Any]:
 
 
 async def archive(gateway: Gateway, memory: dict[str, Any], *successors: str) -> None:
-    statement = "UPDATE memory SET state = 'archived', archived_at = now(), superseded_by = :successors WHERE id = :id"
-    await sql(gateway, statement, successors=list(successors), id=memory["id"])
+    statement = (
+        "UPDATE memory SET state = 'archived', archived_at = now(), superseded_by = :ids WHERE id = :id"
+    )
+    await sql(gateway, statement, ids=list(successors), id=memory["id"])
 
 
 async def derive(gateway: Gateway, memory: dict[str, Any], *parents: dict[str, Any]) -> None:

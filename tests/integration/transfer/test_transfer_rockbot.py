@@ -1,4 +1,4 @@
-"""Import of a RockBot agent's memory folder and turn log; files and lines that cannot be read are reported."""
+"""Import of the memory folder and turn log of a RockBot agent; what cannot be read is reported."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Any memories can be exported_lines, imported into another tenant and exported_lines again unchanged."""
+"""Any memories can be exported, imported into another tenant and exported again unchanged."""
 
 import asyncio
 from datetime import UTC, datetime
