@@ -134,8 +134,8 @@ async def test_created_ranges_are_inclusive_to_the_microsecond(agent: Agent) -> 
         assert names((await agent.search(query, **inclusive_range))["results"]) == {"1", "2", "3"}
         single_moment = {"created_after": created_times[2], "created_before": created_times[2]}
         assert names((await agent.search(query, **single_moment))["results"]) == {"2"}
-    listed = await agent.request("GET", "/v1/memories", params={"created_after": created_times[4]})
-    assert names(listed["results"]) == {"4"}
+    first_page = await agent.request("GET", "/v1/memories", params={"created_after": created_times[4]})
+    assert names(first_page["results"]) == {"4"}
 
 
 async def test_a_search_returns_twenty_results_unless_a_limit_is_set(agent: Agent) -> None:

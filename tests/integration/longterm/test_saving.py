@@ -93,12 +93,12 @@ async def test_an_id_that_is_in_use_is_replaced_by_another(
 async def test_a_save_is_found_by_the_next_request(agent: Agent) -> None:
     """IX3: the keyword point is written before the response."""
     for n in range(10):
-        saved = await agent.save(f"the answer is number{n}")
-        assert (await agent.search(f"number{n}"))["results"][0]["id"] == saved["id"]
+        memory = await agent.save(f"the answer is number{n}")
+        assert (await agent.search(f"number{n}"))["results"][0]["id"] == memory["id"]
 
 
 @pytest.mark.parametrize(
-    "repeated", ["Ada likes trains.", "  ada  LIKES\n\ttrains.\u00a0", "ADA LIKES TRAINS."]
+    "variant", ["Ada likes trains.", "  ada  LIKES\n\ttrains.\u00a0", "ADA LIKES TRAINS."]
 )
 async def test_a_text_that_differs_in_case_and_spaces_only_reinforces(agent: Agent, variant: str) -> None:
     first = await agent.save("Ada likes trains.", tags=["a", "b"], importance=0.4)
@@ -248,8 +248,8 @@ async def test_an_idempotent_replay_returns_the_same_response_and_never_reinforc
     headers, body = {"idempotency-key": "k"}, {"content": "once"}
     status = HTTPStatus.CREATED
     first = await agent.request("POST", "/v1/memories", json=body, headers=headers, status=status)
-    replayed = await agent.request("POST", "/v1/memories", json=body, headers=headers, status=status)
-    assert replayed == first
+    second = await agent.request("POST", "/v1/memories", json=body, headers=headers, status=status)
+    assert second == first
     assert (await agent.memory(first["id"]))["reinforcement_count"] == 1
     other_body = {"content": "other"}
     await agent.request("POST", "/v1/memories", json=other_body, headers=headers, status=HTTPStatus.CONFLICT)

@@ -117,13 +117,13 @@ async def test_a_refused_update_changes_nothing(agent: Agent) -> None:
 
 async def test_an_update_to_the_content_of_another_memory_is_a_conflict_that_names_it(agent: Agent) -> None:
     """LT9: neither memory is changed."""
-    existing, changing = await agent.save("already said"), await agent.save("something else")
-    other = await agent.save("something else", user_id="u")
-    problem = await update(agent, changing, content="ALREADY  said", status=HTTPStatus.CONFLICT)
+    existing, changing = await agent.save("existing text"), await agent.save("another text")
+    other = await agent.save("another text", user_id="u")
+    problem = await update(agent, changing, content="EXISTING  text", status=HTTPStatus.CONFLICT)
     assert existing["id"] in problem["detail"]
     assert (await agent.memory(existing["id"]))["reinforcement_count"] == 1
-    assert (await update(agent, other, content="already said"))["content"] == "already said"
-    assert (await update(agent, changing, content="Something ELSE"))["content"] == "Something ELSE"
+    assert (await update(agent, other, content="existing text"))["content"] == "existing text"
+    assert (await update(agent, changing, content="Another TEXT"))["content"] == "Another TEXT"
 
 
 async def test_an_archived_memory_can_be_read_but_not_updated(agent: Agent, gateway: Gateway) -> None:

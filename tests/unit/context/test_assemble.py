@@ -37,7 +37,7 @@ def drawn_inputs(draw: st.DrawFn) -> ContextInputs:
         turns.insert(draw(st.integers(0, count)), builders.turn(99, "in short", Role.SUMMARY))
     earlier_recall = st.tuples(st.integers(1, 2), st.integers(0, 6))
     results = [builders.result(memory_id, content_version=draw(st.integers(1, 2))) for memory_id in draw(ids)]
-    recalled = [result for result in results if result.memory.id in FACTS]
+    memories = [result for result in results if result.memory.id in FACTS]
     episodes = [result for result in results if result.memory.id in EPISODES]
     other_blocks = [
         builders.block(kind, *draw(st.lists(st.text("ab", min_size=1, max_size=20), min_size=1, max_size=3)))
@@ -46,7 +46,7 @@ def drawn_inputs(draw: st.DrawFn) -> ContextInputs:
     ]
     recalled_before = draw(st.dictionaries(st.sampled_from(IDS), earlier_recall))
     return builders.context_inputs(
-        turns, recalled, other_blocks, recalled_before=recalled_before, episodes=episodes
+        turns, memories, other_blocks, recalled_before=recalled_before, episodes=episodes
     )
 
 
@@ -90,14 +90,16 @@ def test_cx1_messages_are_in_the_documented_order(inputs: ContextInputs, system:
     turns = [turn.content for turn in inputs.turns if turn.role is not Role.SUMMARY]
     summaries = [f"{blocks.SUMMARY}\nin short"] if len(turns) < len(inputs.turns) else []
     shown_blocks = [blocks.text(block) for block in built.blocks]
-    replayed = contents[
+    replayed_texts = contents[
         len([system] if system else []) + len(summaries) : len(contents) - len(shown_blocks) - 1
     ]
-    assert contents[: len(contents) - len(shown_blocks) - 1 - len(replayed)] == [
+    assert contents[: len(contents) - len(shown_blocks) - 1 - len(replayed_texts)] == [
         *([system] if system else []),
         *summaries,
     ]
-    assert [text for text in replayed if not text.startswith((blocks.RECALLED, blocks.EPISODES))] == turns
+    assert [
+        text for text in replayed_texts if not text.startswith((blocks.RECALLED, blocks.EPISODES))
+    ] == turns
     assert contents[-len(shown_blocks) - 1 :] == [*shown_blocks, MESSAGE]
     assert built.messages[-1] == {"role": "user", "content": MESSAGE}
     kinds = [block.kind for block in built.blocks]
@@ -116,7 +118,7 @@ def test_a_replayed_block_is_right_before_its_turn() -> None:
 
 @given(drawn_inputs())
 def test_only_episodes_are_under_the_header_of_episodes(inputs: ContextInputs) -> None:
-    """DR12: this holds for new memories and for those replayed with their turn."""
+    """DR12: this holds for new memories and for those replayed_texts with their turn."""
     for message in assemble.assemble(inputs, request_for()).messages:
         shown_ids = [memory_id for memory_id in IDS if count_lines([message], memory_id)]
         if shown_ids:

@@ -115,8 +115,8 @@ def test_memories_cannot_forge_a_header_or_the_lines_of_other_memories(contents:
         recalled_lines = [
             RecalledLine(id=line.record_id, line=line.text, is_episode=is_episode) for line in block.lines
         ]
-        [replayed] = blocks.replayed_texts(recalled_lines)
-        assert_only_own_lines(replayed, header, starts)
+        [replayed_text] = blocks.replayed_texts(recalled_lines)
+        assert_only_own_lines(replayed_text, header, starts)
 
 
 @given(hostile_texts, hostile_texts)
