@@ -2,15 +2,10 @@
 
 from collections.abc import Sequence
 
-from sqlalchemy import func, select
-from sqlalchemy.ext.asyncio import AsyncConnection
-
-from shared.conversation.turns.table import turn
+from shared.conversation.turns import queries as turn_queries
 from shared.dreams.runs import start
 from shared.dreams.runs.dream_run import Run
-from shared.foundation.scope import Scope
 from shared.foundation.stages import DREAM_START, ReasonCode
-from shared.infra.postgres import exact_scope, seconds
 from shared.jobs import dream_schedule
 from shared.jobs import queries as job_queries
 from shared.jobs.job import Job
@@ -38,7 +33,7 @@ async def _start_or_reschedule(resources: Resources, job: Job) -> Run | None:
     settings = resources.settings
     scope = dream_schedule.scope_from_record_id(job.tenant, job.record_id)
     async with resources.postgres.for_tenant(job.tenant) as connection:
-        if await _is_active(connection, scope, settings.dream_quiet_period):
+        if await turn_queries.has_turn_within(connection, scope, settings.dream_quiet_period):
             await job_queries.reschedule(
                 connection,
                 job,
@@ -54,12 +49,3 @@ async def _start_or_reschedule(resources: Resources, job: Job) -> Run | None:
         if run is None:  # a run that was started on demand has not ended: this one is due after it
             await dream_schedule.schedule_dream(connection, settings, scope)
         return run
-
-
-async def _is_active(connection: AsyncConnection, scope: Scope, quiet_seconds: float) -> bool:
-    """Tell whether exactly this scope has a turn within the quiet period."""
-    is_recent = turn.c.received_at > func.now() - seconds(quiet_seconds)
-    return (
-        await connection.scalar(select(turn.c.seq).where(exact_scope(turn, scope), is_recent).limit(1))
-        is not None
-    )

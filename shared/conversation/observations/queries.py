@@ -101,6 +101,12 @@ async def versions(connection: AsyncConnection, tenant: str, record_ids: Sequenc
     return dict.fromkeys(rows, index_document.VERSION)
 
 
+async def count(connection: AsyncConnection, tenant: str) -> int:
+    """Return the number of a tenant's observations."""
+    statement = select(func.count()).select_from(observation).where(tenant_filter(observation, tenant))
+    return int(await connection.scalar(statement) or 0)
+
+
 async def page_versions(connection: AsyncConnection, tenant: str, after: str, limit: int) -> dict[str, int]:
     """Return one page of a tenant's observations, ordered by id, as id → index version."""
     where = (tenant_filter(observation, tenant), observation.c.id > after)

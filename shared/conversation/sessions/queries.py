@@ -20,8 +20,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.conversation.sessions.session import Session
 from shared.conversation.sessions.table import session as session_table
-from shared.foundation.scope import Caller
-from shared.infra.postgres import keyset_after, seconds, tenant_filter
+from shared.foundation.scope import Caller, Scope
+from shared.infra.postgres import exact_scope, keyset_after, seconds, tenant_filter
 from shared.platform.spend import money
 from shared.platform.spend.charge import Charge
 
@@ -182,6 +182,26 @@ async def list_of_user(connection: AsyncConnection, tenant: str, user_id: str) -
     where = (tenant_filter(session_table, tenant), session_table.c.user_id == user_id)
     statement = select(session_table.c.id, session_table.c.namespace).where(*where)
     return [(row.id, row.namespace) for row in await connection.execute(statement)]
+
+
+async def list_idle(
+    connection: AsyncConnection,
+    scope: Scope,
+    idle_seconds: float,
+    limit: int,
+    *conditions: ColumnElement[bool],
+) -> list[str]:
+    """Return the ids of exactly this scope's sessions that are idle and meet the conditions, longest first.
+
+    A session is idle if it has more than one turn, and none within the last `idle_seconds`.
+    """
+    is_idle = (
+        session_table.c.last_turn_at < func.now() - seconds(idle_seconds),
+        session_table.c.last_seq > 1,
+    )
+    where = (exact_scope(session_table, scope), *is_idle, *conditions)
+    statement = select(session_table.c.id).where(*where).order_by(session_table.c.last_turn_at)
+    return list((await connection.scalars(statement.limit(limit))).all())
 
 
 async def add_to_session(

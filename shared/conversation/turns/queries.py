@@ -3,8 +3,8 @@
 Functions take the caller's transaction and never commit.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import timedelta
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
 import orjson
@@ -17,7 +17,7 @@ from shared.conversation.sessions.session import Session
 from shared.conversation.turns.table import READ_COLUMNS, recalled_memory, turn
 from shared.conversation.turns.turn import Turn, TurnDraft, record_id_of, turn_key_of
 from shared.foundation.scope import Scope
-from shared.infra.postgres import is_any_turn_of, tenant_filter, visible_scope
+from shared.infra.postgres import exact_scope, is_any_turn_of, seconds, tenant_filter, visible_scope
 from shared.search.text import indexed_text, tsvector
 
 VERSION = 1
@@ -81,6 +81,23 @@ async def list_by_keys(
     """Return the turns with these (session_id, seq) keys that the scope sees, in no particular order."""
     has_key = is_any_turn_of(turn.c.session_id, turn.c.seq, turn_keys)
     return await select_turns(connection, select(*READ_COLUMNS).where(visible(scope), has_key, *conditions))
+
+
+async def list_created_at(
+    connection: AsyncConnection, session: Session, times: Collection[datetime | None]
+) -> list[Turn]:
+    """Return the turns of a session that were created at any of these times, in no particular order."""
+    in_session = (tenant_filter(turn, session.tenant), turn.c.session_id == session.id)
+    return await select_turns(
+        connection, select(*READ_COLUMNS).where(*in_session, turn.c.created_at.in_(times))
+    )
+
+
+async def has_turn_within(connection: AsyncConnection, scope: Scope, age_seconds: float) -> bool:
+    """Return whether exactly this scope received a turn within the last `age_seconds`."""
+    is_recent = turn.c.received_at > func.now() - seconds(age_seconds)
+    statement = select(turn.c.seq).where(exact_scope(turn, scope), is_recent).limit(1)
+    return await connection.scalar(statement) is not None
 
 
 async def select_turns(connection: AsyncConnection, statement: Select[Any]) -> list[Turn]:
@@ -184,6 +201,12 @@ async def versions(connection: AsyncConnection, tenant: str, record_ids: Sequenc
     where = (tenant_filter(turn, tenant), _has_record_id(record_ids))
     rows = await connection.execute(select(turn.c.session_id, turn.c.seq).where(*where))
     return {record_id_of(row.session_id, row.seq): VERSION for row in rows}
+
+
+async def count(connection: AsyncConnection, tenant: str) -> int:
+    """Return the number of a tenant's turns."""
+    statement = select(func.count()).select_from(turn).where(tenant_filter(turn, tenant))
+    return int(await connection.scalar(statement) or 0)
 
 
 async def page_keys(

@@ -2,20 +2,15 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 
-from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.conversation.observations import queries as observation_queries
-from shared.conversation.observations.table import observation as observation_table
 from shared.conversation.turns import queries as turn_queries
-from shared.conversation.turns.table import turn as turn_table
 from shared.conversation.turns.turn import record_id_of
 from shared.foundation.stages import RecordKind
 from shared.infra import redis as redis_client
-from shared.infra.postgres import tenant_filter
 from shared.jobs import index_jobs
 from shared.memory.longterm import maintenance_queries
-from shared.memory.longterm.table import memory as longterm_table
 from shared.memory.working import index_document as working_document
 from shared.memory.working import queries as working_queries
 from shared.memory.working.queries import WorkingMemory
@@ -23,10 +18,10 @@ from shared.platform.auth import queries as auth_queries
 from shared.platform.resources import Resources
 
 _PAGE_SIZE = 1000
-_TABLES = {
-    RecordKind.MEMORY: longterm_table,
-    RecordKind.TURN: turn_table,
-    RecordKind.OBSERVATION: observation_table,
+_COUNT: dict[RecordKind, Callable[[AsyncConnection, str], Awaitable[int]]] = {
+    RecordKind.MEMORY: maintenance_queries.count,
+    RecordKind.TURN: turn_queries.count,
+    RecordKind.OBSERVATION: observation_queries.count,
 }
 PageVersions = Callable[[AsyncConnection, str, str, int], Awaitable[dict[str, int]]]
 _READ_PAGE: dict[RecordKind, PageVersions] = {
@@ -56,10 +51,8 @@ async def count(resources: Resources, kind: RecordKind, tenant: str) -> int:
     if kind is RecordKind.WORKING:
         with redis_client.failures_as_unavailable():
             return len(await working_queries.list_entries(_working_memory(resources, tenant)))
-    table = _TABLES[kind]
     async with resources.postgres.for_tenant(tenant) as connection:
-        statement = select(func.count()).select_from(table).where(tenant_filter(table, tenant))
-        return int(await connection.scalar(statement) or 0)
+        return await _COUNT[kind](connection, tenant)
 
 
 async def versions(resources: Resources, kind: RecordKind, tenant: str) -> AsyncIterator[dict[str, int]]:

@@ -17,18 +17,15 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.conversation.sessions.open import get_session, open_session
 from shared.conversation.sessions.session import Session
 from shared.conversation.turns import append
 from shared.conversation.turns import queries as turn_queries
-from shared.conversation.turns.table import turn
 from shared.conversation.turns.turn import Turn, TurnDraft
 from shared.foundation import errors, validation
 from shared.foundation.scope import Caller, Scope
-from shared.infra.postgres import tenant_filter
 from shared.lifecycle.transfer import rockbot
 from shared.lifecycle.transfer.rockbot import ImportedTurn
 from shared.platform.resources import Resources
@@ -111,9 +108,8 @@ async def _select_missing(
 ) -> list[TurnDraft]:
     """Return the turns that a locked session lacks, each once."""
     times = {draft.created_at for draft in drafts}
-    in_session = (tenant_filter(turn, session.tenant), turn.c.session_id == session.id)
-    statement = select(turn).where(*in_session, turn.c.created_at.in_(times))
-    existing = {_identity(stored) for stored in await turn_queries.select_turns(connection, statement)}
+    stored_turns = await turn_queries.list_created_at(connection, session, times)
+    existing = {_identity(stored) for stored in stored_turns}
     by_identity = {_identity(draft): draft for draft in drafts}
     return [draft for identity, draft in by_identity.items() if identity not in existing]
 

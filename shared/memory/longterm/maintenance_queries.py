@@ -41,6 +41,12 @@ async def versions(connection: AsyncConnection, tenant: str, record_ids: Sequenc
     return {row.id: row.version for row in rows}
 
 
+async def count(connection: AsyncConnection, tenant: str) -> int:
+    """Return the number of a tenant's memories, archived ones included."""
+    statement = select(func.count()).select_from(memory).where(tenant_filter(memory, tenant))
+    return int(await connection.scalar(statement) or 0)
+
+
 async def all_versions(connection: AsyncConnection, tenant: str, after: str, limit: int) -> dict[str, int]:
     """Return a page of the tenant's memories whose id follows `after`, as id → current version."""
     follows = (tenant_filter(memory, tenant), memory.c.id > after)
