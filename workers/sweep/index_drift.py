@@ -9,14 +9,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from shared.conversation.observations import queries as observation_queries
-from shared.conversation.turns import queries as turn_queries
 from shared.foundation.stages import RecordKind
 from shared.infra.qdrant import CollectionNotFound
 from shared.jobs import index_jobs
-from shared.lifecycle.reindex.backfill import count as record_count
-from shared.lifecycle.reindex.backfill import versions as record_versions
-from shared.memory.longterm import maintenance_queries
+from shared.lifecycle.kinds import KINDS
 from shared.platform.auth import queries as auth_queries
 from shared.platform.resources import Resources
 from shared.search.index import collections, generations, points
@@ -25,11 +21,6 @@ from shared.search.index.generations import Generation
 _PAGE_SIZE = 1000
 _MAX_PAGES = 10
 Point = tuple[str, str, str, int]  # point id, tenant, record id, version
-_VERSIONS = {
-    RecordKind.MEMORY: maintenance_queries.versions,
-    RecordKind.TURN: turn_queries.versions,
-    RecordKind.OBSERVATION: observation_queries.versions,
-}
 # Where the last sweep of this process stopped, by generation. A new process begins with the first page.
 _offsets: dict[int, Any] = {}
 
@@ -89,9 +80,8 @@ async def _find_orphans(resources: Resources, kind: RecordKind, page: Sequence[P
     orphans: list[str] = []
     for tenant in {tenant for _, tenant, _, _ in page}:
         tenant_points = [point for point in page if point[1] == tenant]
-        async with resources.postgres.for_tenant(tenant) as connection:
-            record_ids = [record_id for _, _, record_id, _ in tenant_points]
-            versions = await _VERSIONS[kind](connection, tenant, record_ids)
+        record_ids = [record_id for _, _, record_id, _ in tenant_points]
+        versions = await KINDS[kind].versions(resources, tenant, record_ids)
         orphans += [
             point_id
             for point_id, _, record_id, version in tenant_points
@@ -109,7 +99,7 @@ async def _lacks_points(resources: Resources, generation: Generation) -> bool:
         tenants = await auth_queries.list_tenants(connection)
     total = 0
     for tenant in tenants:
-        total += await record_count(resources, generation.kind, tenant)
+        total += await KINDS[generation.kind].count(resources, tenant)
     return await collections.count(resources.qdrant, generation.collection) < total
 
 
@@ -118,7 +108,7 @@ async def _enqueue_missing(resources: Resources, generation: Generation) -> int:
         tenants = await auth_queries.list_tenants(connection)
     missing_count = 0
     for tenant in tenants:
-        async for versions in record_versions(resources, generation.kind, tenant):
+        async for versions in KINDS[generation.kind].pages(resources, tenant):
             missing_count += await _enqueue_missing_of_page(resources, generation, tenant, versions)
     return missing_count
 

@@ -209,14 +209,17 @@ async def count(connection: AsyncConnection, tenant: str) -> int:
     return int(await connection.scalar(statement) or 0)
 
 
-async def page_keys(
-    connection: AsyncConnection, tenant: str, after: tuple[str, int], limit: int
-) -> list[tuple[str, int]]:
-    """Return one page of a tenant's turns, ordered by (session_id, seq), which are also the result."""
+async def page_versions(connection: AsyncConnection, tenant: str, after: str, limit: int) -> dict[str, int]:
+    """Return one page of a tenant's turns, ordered by (session_id, seq), as record id → index version.
+
+    `after` is the last record id of the previous page, or empty for the first page.
+    """
     turn_key = tuple_(turn.c.session_id, turn.c.seq)
-    statement = select(turn.c.session_id, turn.c.seq).where(tenant_filter(turn, tenant), turn_key > after)
+    last_key = turn_key_of(after) if after else ("", 0)
+    statement = select(turn.c.session_id, turn.c.seq).where(tenant_filter(turn, tenant), turn_key > last_key)
     ordered = statement.order_by(turn.c.session_id, turn.c.seq).limit(limit)
-    return [(row.session_id, row.seq) for row in await connection.execute(ordered)]
+    rows = await connection.execute(ordered)
+    return {record_id_of(row.session_id, row.seq): VERSION for row in rows}
 
 
 async def delete_expired(connection: AsyncConnection, tenant: str, age: timedelta, limit: int) -> list[str]:

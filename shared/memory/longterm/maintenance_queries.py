@@ -47,8 +47,8 @@ async def count(connection: AsyncConnection, tenant: str) -> int:
     return int(await connection.scalar(statement) or 0)
 
 
-async def all_versions(connection: AsyncConnection, tenant: str, after: str, limit: int) -> dict[str, int]:
-    """Return a page of the tenant's memories whose id follows `after`, as id → current version."""
+async def page_versions(connection: AsyncConnection, tenant: str, after: str, limit: int) -> dict[str, int]:
+    """Return one page of a tenant's memories, ordered by id, as id → current version."""
     follows = (tenant_filter(memory, tenant), memory.c.id > after)
     statement = select(memory.c.id, memory.c.version).where(*follows).order_by(memory.c.id).limit(limit)
     return {row.id: row.version for row in await connection.execute(statement)}

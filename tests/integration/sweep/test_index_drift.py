@@ -2,8 +2,11 @@
 
 from collections.abc import Callable
 
+import pytest
+
 from shared.foundation import config
 from shared.foundation.stages import RecordKind
+from shared.lifecycle import kinds
 from shared.search.index import collections, points
 from tests.conftest import running_gateway
 from tests.integration.sweep.stack import TestStack
@@ -33,6 +36,28 @@ async def test_points_without_a_record_or_of_other_versions_are_deleted_and_righ
     assert await stack.points(RecordKind.TURN) == {(f"{session}#1", 1)}
     assert (await stack.repairs())["orphan_points"] == 6
     assert (await stack.sweep()).orphan_points == 0
+
+
+async def test_every_kind_pages_counts_and_loads_the_same_records(
+    stack: TestStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kinds, "_PAGE_SIZE", 2)
+    session = await stack.open_session()
+    for n in range(5):
+        await stack.save(f"fact {n}")
+        await stack.add_turn(session, f"turn {n}")
+        await stack.put_working(f"session/s/{n}", f"value {n}")
+        body = {"kind": "fact", "content": f"observation {n}"}
+        response = await stack.client.post(f"/v1/sessions/{session}/observations", json=body)
+        assert response.status_code == 201, response.text
+    for kind in kinds.KINDS.values():
+        pages = [page async for page in kind.pages(stack.resources, stack.tenant)]
+        versions = {record_id: version for page in pages for record_id, version in page.items()}
+        documents = await kind.load_documents(stack.resources, stack.tenant, list(versions))
+        assert sum(map(len, pages)) == len(versions) == 5
+        assert await kind.count(stack.resources, stack.tenant) == 5
+        assert await kind.versions(stack.resources, stack.tenant, list(versions)) == versions
+        assert {document.record_id: document.version for document in documents} == versions
 
 
 async def test_points_of_expired_working_entries_are_deleted(stack: TestStack) -> None:
