@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from services.commands import entry_point
+from services.commands import run_as_command
 from services.commands.dreams_group import dreams
 from services.commands.keys_group import keys
 from services.commands.options import Agent, Tenant, User
@@ -21,7 +21,7 @@ app.add_typer(dreams, name="dreams")
 
 
 @app.command()
-@entry_point
+@run_as_command
 def up() -> None:
     """Run all of Loci on this machine until Ctrl-C."""
     from services.local.stack import Stack
@@ -31,7 +31,7 @@ def up() -> None:
 
 
 @app.command()
-@entry_point
+@run_as_command
 def demo(
     conversation: Annotated[
         Path | None,
@@ -45,7 +45,7 @@ def demo(
 
 
 @app.command()
-@entry_point
+@run_as_command
 def serve() -> None:
     """Run the gateway, which serves the HTTP API."""
     from services.commands.run import gateway
@@ -54,7 +54,7 @@ def serve() -> None:
 
 
 @app.command()
-@entry_point
+@run_as_command
 def work(
     queues: Annotated[
         str, typer.Option("--queues", help="Comma-separated queues; all by default.")
@@ -70,7 +70,7 @@ def work(
 
 
 @app.command()
-@entry_point
+@run_as_command
 def beat() -> None:
     """Run Celery beat, which publishes the periodic tasks."""
     from services.commands.run import beat
@@ -79,7 +79,7 @@ def beat() -> None:
 
 
 @app.command()
-@entry_point
+@run_as_command
 def flower() -> None:
     """Run Flower, the web interface of the workers. It asks for a password."""
     from services.commands.run import flower
@@ -88,7 +88,7 @@ def flower() -> None:
 
 
 @app.command()
-@entry_point
+@run_as_command
 def migrate(
     wait: Annotated[
         float, typer.Option("--wait", min=0, help="Wait up to this many seconds for Postgres.")
@@ -104,7 +104,7 @@ def migrate(
 
 
 @app.command(name="wait-for-schema")
-@entry_point
+@run_as_command
 def wait_for_schema(
     timeout: Annotated[float, typer.Option("--timeout", min=0, help="Wait at most this many seconds.")] = 300,
 ) -> None:
@@ -115,7 +115,7 @@ def wait_for_schema(
 
 
 @app.command()
-@entry_point
+@run_as_command
 def alive(
     max_age: Annotated[
         float, typer.Option("--max-age", min=0, help="Maximum age of a heartbeat in seconds.")
@@ -128,7 +128,7 @@ def alive(
 
 
 @app.command()
-@entry_point
+@run_as_command
 def reindex(
     kind: Annotated[
         str | None, typer.Option("--kind", help="memory, turn, working or observation; all by default.")
@@ -142,7 +142,7 @@ def reindex(
 
 
 @app.command()
-@entry_point
+@run_as_command
 def doctor() -> None:
     """Check what is configured, what answers, which models are in use, and how many jobs are pending."""
     from services.commands.doctor import run_checks
@@ -151,7 +151,7 @@ def doctor() -> None:
 
 
 @app.command()
-@entry_point
+@run_as_command
 def settings(
     markdown: Annotated[  # noqa: FBT002
         bool, typer.Option("--markdown", help="Print docs/CONFIGURATION.md instead of the values in force.")
@@ -167,7 +167,7 @@ def settings(
 
 
 @app.command()
-@entry_point
+@run_as_command
 def export(
     tenant: Tenant = "default",
     agent: Agent = None,
@@ -183,7 +183,7 @@ def export(
 
 
 @app.command(name="import")
-@entry_point
+@run_as_command
 def import_(
     path: Annotated[
         Path,
@@ -201,7 +201,7 @@ def import_(
 
 
 @app.command(name="serve-embeddings")
-@entry_point
+@run_as_command
 def serve_embeddings(
     port: Annotated[
         int, typer.Option("--port", min=0, max=65535, help="The port to listen on; 0 picks a free one.")
@@ -215,7 +215,7 @@ def serve_embeddings(
 
 
 @app.command()
-@entry_point
+@run_as_command
 def spend(
     tenant: Tenant = "default",
     by: Annotated[

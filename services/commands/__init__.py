@@ -11,7 +11,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def entry_point(command: Callable[P, R]) -> Callable[P, R]:
+def run_as_command(command: Callable[P, R]) -> Callable[P, R]:
     """Print an error of Loci as one line and exit with 1. Other errors keep their stack trace."""
 
     @wraps(command)

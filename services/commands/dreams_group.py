@@ -5,14 +5,14 @@ from typing import Annotated
 
 import typer
 
-from services.commands import entry_point
+from services.commands import run_as_command
 from services.commands.options import Agent, Tenant, User
 
 dreams = typer.Typer(no_args_is_help=True, help="Start, follow, show and undo dream runs.")
 
 
 @dreams.command("list")
-@entry_point
+@run_as_command
 def list_dreams(tenant: Tenant = "default", agent: Agent = None, user: User = None) -> None:
     """List dream runs, newest first."""
     from services.commands.dreams import show_all
@@ -21,7 +21,7 @@ def list_dreams(tenant: Tenant = "default", agent: Agent = None, user: User = No
 
 
 @dreams.command("run")
-@entry_point
+@run_as_command
 def run_dream(
     tenant: Tenant = "default",
     agent: Agent = None,
@@ -35,7 +35,7 @@ def run_dream(
 
 
 @dreams.command("show")
-@entry_point
+@run_as_command
 def show_dream(run_id: str, tenant: Tenant = "default") -> None:
     """Show what a run read, proposed, rejected and changed."""
     from services.commands.dreams import show
@@ -44,7 +44,7 @@ def show_dream(run_id: str, tenant: Tenant = "default") -> None:
 
 
 @dreams.command("undo")
-@entry_point
+@run_as_command
 def undo_dream(run_id: str, tenant: Tenant = "default") -> None:
     """Undo a run and print what could not be undone."""
     from services.commands.dreams import undo
@@ -53,7 +53,7 @@ def undo_dream(run_id: str, tenant: Tenant = "default") -> None:
 
 
 @dreams.command("evaluate")
-@entry_point
+@run_as_command
 def evaluate_dreams(
     endpoint: Annotated[str, typer.Option("--endpoint", help="An OpenAI-compatible base URL.")],
     model: Annotated[str, typer.Option("--model", help="The name of the model at the endpoint.")] = "default",

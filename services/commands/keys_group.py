@@ -4,13 +4,13 @@ from typing import Annotated
 
 import typer
 
-from services.commands import entry_point
+from services.commands import run_as_command
 
 keys = typer.Typer(no_args_is_help=True, help="Create, list and revoke API keys.")
 
 
 @keys.command("create")
-@entry_point
+@run_as_command
 def create_key(
     tenant: Annotated[str, typer.Option("--tenant", help="The tenant. Its first key creates it.")],
     agent: Annotated[str | None, typer.Option("--agent", help="Limit the key to an agent.")] = None,
@@ -32,7 +32,7 @@ def create_key(
 
 
 @keys.command("list")
-@entry_point
+@run_as_command
 def list_keys(
     tenant: Annotated[str | None, typer.Option("--tenant", help="Only the keys of this tenant.")] = None,
 ) -> None:
@@ -43,7 +43,7 @@ def list_keys(
 
 
 @keys.command("revoke")
-@entry_point
+@run_as_command
 def revoke_key(key_id: Annotated[str, typer.Argument(help="The id of a key, or the key itself.")]) -> None:
     """Revoke a key. The next request with it is refused."""
     from services.commands.keys import revoke
@@ -52,7 +52,7 @@ def revoke_key(key_id: Annotated[str, typer.Argument(help="The id of a key, or t
 
 
 @keys.command("ensure-dev", hidden=True)
-@entry_point
+@run_as_command
 def ensure_dev_key() -> None:
     """Write a development key to the data directory, unless the one there is valid."""
     from services.commands.keys import ensure_dev

@@ -105,7 +105,7 @@ def _assemble(inputs: ContextInputs, shortened: list[str], request: Request) -> 
         blocks=new_blocks,
         new_memories=new_memories,
         lines=tuple(_to_line(result.memory) for result in new_memories),
-        withheld=[result.memory.id for result in inputs.found if result.memory.id not in new_ids],
+        withheld=[result.memory.id for result in inputs.results if result.memory.id not in new_ids],
         tokens=tokens.of_messages(messages),
         shortened=shortened,
     )

@@ -169,9 +169,9 @@ def _to_response(
 def _explain(inputs: ContextInputs, context: BuiltContext, started: float) -> JsonObject:
     total_ms = round((time.perf_counter() - started) * 1000, 2)
     return {
-        "scores": {result.memory.id: result.scored.scores for result in inputs.found},
+        "scores": {result.memory.id: result.scored.scores for result in inputs.results},
         "withheld": context.withheld,
         "shortened": context.shortened,
-        "timings_ms": inputs.timings | {"total": total_ms},
+        "timings_ms": inputs.timings_ms | {"total": total_ms},
         "token_rule": "one per four bytes of UTF-8, four per message",
     }

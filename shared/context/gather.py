@@ -65,7 +65,7 @@ async def _timed(inputs: ContextInputs, stage: str, reading: Awaitable[T]) -> T 
         inputs.degraded.append({"qdrant": "index"}.get(error.dependency, error.dependency))
         return None
     finally:
-        inputs.timings[stage] = round((time.perf_counter() - started) * 1000, 2)
+        inputs.timings_ms[stage] = round((time.perf_counter() - started) * 1000, 2)
 
 
 async def _recall(

@@ -76,10 +76,10 @@ class ContextInputs:
     first_turn: bool = False
     stages: list[str] = field(default_factory=list)
     degraded: list[str] = field(default_factory=list)
-    timings: dict[str, float] = field(default_factory=dict)
+    timings_ms: dict[str, float] = field(default_factory=dict)
 
     @property
-    def found(self) -> list[MemoryResult]:
+    def results(self) -> list[MemoryResult]:
         """Every memory that the message recalled, the episodes last."""
         return [*self.recalled, *self.episodes]
 

@@ -47,7 +47,7 @@ async def _with_derived(connection: AsyncConnection, memory: Memory) -> list[Mem
     """Return a memory and those that were derived, in one or more steps, from nothing else."""
     by_id = {memory.id: memory}
     while True:
-        derived = await memory_queries.derived_only_from(connection, memory.tenant, list(by_id))
+        derived = await memory_queries.list_derived_only_from(connection, memory.tenant, list(by_id))
         new_memories = [candidate for candidate in derived if candidate.id not in by_id]
         if not new_memories:
             return list(by_id.values())

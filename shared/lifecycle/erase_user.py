@@ -107,7 +107,9 @@ async def _lock_memories(
     """
     memories: list[Memory] = []
     while True:
-        locked_memories = await maintenance_queries.lock_of_user(connection, tenant, user_id, session_ids)
+        locked_memories = await maintenance_queries.lock_user_memories(
+            connection, tenant, user_id, session_ids
+        )
         if len(locked_memories) <= len(memories):
             return locked_memories
         memories = locked_memories

@@ -153,7 +153,7 @@ async def _load_observations(
 KINDS: dict[RecordKind, SearchableKind] = {
     RecordKind.MEMORY: PostgresKind(
         _load_memories,
-        memory_maintenance_queries.versions,
+        memory_maintenance_queries.get_versions,
         memory_maintenance_queries.page_versions,
         memory_maintenance_queries.count,
     ),

@@ -44,7 +44,7 @@ PASSES: dict[DreamPass, RunPass] = {
     DreamPass.EXTRACT_EPISODES: episodes.run,
 }
 _READS_TURNS = {DreamPass.MINE_ANTI_PATTERNS, DreamPass.INFER_PREFERENCES, DreamPass.EXTRACT_EPISODES}
-events = structlog.get_logger()
+log = structlog.get_logger()
 
 
 async def run_pass(resources: Resources, tenant: str, run_id: str, name: DreamPass) -> str:
@@ -124,7 +124,7 @@ async def _end_pass(context: PassContext, state: PassState, reason: str | None, 
     index_documents = [memory_document.document(memory) for memory in changed_memories]
     await resources.index_writer.write_through(index_documents, index_jobs)
     dispatch_next_pass(resources, advanced_run)
-    events.info("pass_ended", run=run.id, dream_pass=context.name, state=state, reason=reason)
+    log.info("pass_ended", run=run.id, dream_pass=context.name, state=state, reason=reason)
     return state if reason is None else f"{state}: {reason}"
 
 
@@ -133,7 +133,7 @@ async def _apply_outcome(
 ) -> list[Memory]:
     """Apply the outcome unless the run is dry, and save it with the pass. Return the changed memories."""
     run, name = context.run, context.name
-    applied_changes = apply.Applied()
+    applied_changes = apply.AppliedChanges()
     if not run.dry_run:
         applied_changes = await apply.apply(connection, run, name, outcome)
         await apply.record_progress(connection, run, name, outcome, applied_changes)
@@ -160,7 +160,7 @@ async def _count_pass(
     context: PassContext,
     state: PassState,
     outcome: Outcome,
-    applied_changes: apply.Applied,
+    applied_changes: apply.AppliedChanges,
 ) -> None:
     """Add the pass to the fleet counters of dreams."""
     rejections = Counter(rejection["code"] for rejection in [*outcome.rejections, *applied_changes.skipped])

@@ -96,7 +96,7 @@ async def list_signals(  # noqa: PLR0913
     filters = {name: value for name, value in parameters.items() if value is not None}
     after = responses.decode_cursor(cursor)
     async with resources.postgres.for_tenant(caller.tenant) as connection:
-        rows = await feedback_queries.page(connection, caller, filters, days, limit + 1, after)
+        rows = await feedback_queries.list_page(connection, caller, filters, days, limit + 1, after)
     return responses.page_response(
         rows, limit, lambda row: row.model_dump(mode="json"), lambda row: (row.created_at, row.id)
     )

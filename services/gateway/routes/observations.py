@@ -96,7 +96,7 @@ async def list_observations(
     after = responses.decode_cursor(cursor)
     async with resources.postgres.for_tenant(caller.tenant) as connection:
         session = await get_session(connection, caller, session_id, resources.settings.window_ttl)
-        rows = await observation_queries.page(connection, session, limit + 1, after, kind)
+        rows = await observation_queries.list_page(connection, session, limit + 1, after, kind)
     return responses.page_response(
         rows, limit, lambda row: row.model_dump(mode="json"), lambda row: (row.created_at, row.id)
     )

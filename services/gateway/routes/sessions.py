@@ -110,7 +110,7 @@ async def list_sessions(
     filters = {name: value for name, value in parameters.items() if value is not None}
     after, window_ttl = responses.decode_cursor(cursor), resources.settings.window_ttl
     async with resources.postgres.for_tenant(caller.tenant) as connection:
-        rows = await session_queries.page(connection, caller, window_ttl, limit + 1, after, filters)
+        rows = await session_queries.list_page(connection, caller, window_ttl, limit + 1, after, filters)
     return responses.page_response(
         rows, limit, lambda row: row.model_dump(mode="json"), lambda row: (row.created_at, row.id)
     )

@@ -51,7 +51,7 @@ class UsageBody(ApiModel):
     model: str
     usage: dict[str, Any]
 
-    def reported(self) -> ReportedUsage:
+    def reported_usage(self) -> ReportedUsage:
         """Return the usage to record. Raise errors.Invalid if it breaks a rule."""
         return parse_reported_usage(self.usage_id, self.model, self.usage)
 
@@ -80,7 +80,9 @@ async def report_usage(
     idempotency_key: IdempotencyKeyDep,
 ) -> JsonResponse:
     """Add a usage to the totals of a session. A repeated `usage_id` adds nothing."""
-    totals = await session_usage.report_usage(resources, caller, session_id, body.reported(), idempotency_key)
+    totals = await session_usage.report_usage(
+        resources, caller, session_id, body.reported_usage(), idempotency_key
+    )
     return JsonResponse(totals, HTTPStatus.CREATED)
 
 

@@ -62,7 +62,7 @@ async def list_entries(
     working_memory = WorkingMemory(resources.redis, resources.settings, caller.tenant)
     with redis_client.failures_as_unavailable():
         entries = await working_queries.list_entries(working_memory, path)
-    namespaces = await access.visible(resources.postgres, caller, [entry.key for entry in entries])
+    namespaces = await access.visible_namespaces(resources.postgres, caller, [entry.key for entry in entries])
     results = [
         entry.model_dump(mode="json") for entry in entries if keys.namespace_of(entry.key) in namespaces
     ]

@@ -68,7 +68,9 @@ async def _insert(
     return [FeedbackSignal.from_row(row) for row in (await connection.execute(statement)).mappings()]
 
 
-async def newest(connection: AsyncConnection, scope: Scope, days: float, limit: int) -> list[FeedbackSignal]:
+async def list_newest(
+    connection: AsyncConnection, scope: Scope, days: float, limit: int
+) -> list[FeedbackSignal]:
     """Return signals of the last `days` days of exactly this scope, newest first."""
     where = (exact_scope(feedback_signal, scope), _is_newer_than(days))
     return await _select_newest(connection, where, limit)
@@ -78,7 +80,7 @@ def _is_newer_than(days: float) -> ColumnElement[bool]:
     return feedback_signal.c.created_at >= func.now() - timedelta(days=days)
 
 
-async def page(
+async def list_page(
     connection: AsyncConnection,
     caller: Caller,
     filters: Mapping[str, str],

@@ -66,4 +66,4 @@ async def recent(
     connection: AsyncConnection, scope: Scope, *, days: float = DEFAULT_DAYS, limit: int = DEFAULT_LIMIT
 ) -> list[FeedbackSignal]:
     """Return the newest `limit` signals of the last `days` days of exactly this scope, newest first."""
-    return await queries.newest(connection, scope, days, limit)
+    return await queries.list_newest(connection, scope, days, limit)

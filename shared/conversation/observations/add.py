@@ -53,7 +53,7 @@ async def add_observation(
 async def _insert(
     connection: AsyncConnection, session: Session, draft: ObservationDraft
 ) -> tuple[Observation, list[Job]]:
-    observation = await queries.insert_rows(connection, session, draft)
+    observation = await queries.insert_observation(connection, session, draft)
     await session_queries.renew_expiry(connection, session)
     versions = {observation.id: index_document.VERSION}
     jobs = await index_jobs.enqueue_index_jobs(

@@ -17,7 +17,9 @@ from shared.infra.postgres import is_any_of, keyset_after, tenant_filter, visibl
 from shared.search.text import indexed_text, tsvector
 
 
-async def insert_rows(connection: AsyncConnection, session: Session, draft: ObservationDraft) -> Observation:
+async def insert_observation(
+    connection: AsyncConnection, session: Session, draft: ObservationDraft
+) -> Observation:
     """Insert an observation of a locked session and return it."""
     terms = literal(tsvector.terms_of(index_document.keyword_text(draft)), ARRAY(Text))
     values = {
@@ -33,7 +35,7 @@ async def insert_rows(connection: AsyncConnection, session: Session, draft: Obse
     return Observation.from_row((await connection.execute(statement)).mappings().one())
 
 
-async def page(
+async def list_page(
     connection: AsyncConnection,
     session: Session,
     limit: int,

@@ -101,7 +101,7 @@ async def _insert_or_get(
     row = values | {"store_types": values["store_types"] or await _default_store_types(connection, values)}
     if values["ttl_seconds"] is not None:
         row["expires_at"] = func.now() + seconds(values["ttl_seconds"])
-    await queries.insert_rows(connection, row)
+    await queries.insert_session(connection, row)
     session = await queries.get(connection, caller, values["id"], idle_after)
     if session is None and await queries.is_expired(connection, values["tenant"], values["id"]):
         detail = f"session '{values['id']}' is over and about to be deleted"

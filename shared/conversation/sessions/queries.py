@@ -45,7 +45,7 @@ def session_is_live(table: Table) -> ColumnElement[bool]:
     return ~exists().where(*is_session_of_row, session_table.c.expires_at <= func.now())
 
 
-async def insert_rows(connection: AsyncConnection, values: dict[str, Any]) -> bool:
+async def insert_session(connection: AsyncConnection, values: dict[str, Any]) -> bool:
     """Insert a session unless its id exists; return whether it was inserted."""
     statement = insert(session_table).values(values).on_conflict_do_nothing().returning(session_table.c.id)
     return (await connection.scalar(statement)) is not None
@@ -80,7 +80,7 @@ async def is_expired(connection: AsyncConnection, tenant: str, session_id: str) 
     return await connection.scalar(select(session_table.c.id).where(*where)) is not None
 
 
-async def page(
+async def list_page(
     connection: AsyncConnection,
     caller: Caller,
     idle_after: float,
@@ -204,7 +204,7 @@ async def list_idle(
     return list((await connection.scalars(statement.limit(limit))).all())
 
 
-async def add_to_session(
+async def add_charges(
     connection: AsyncConnection, tenant: str, session_id: str, charges: Sequence[Charge]
 ) -> None:
     """Add charges to the totals of their session, whose row the transaction has locked."""

@@ -73,7 +73,7 @@ async def record_usage(
         return []
     await charge_queries.lock_ledger(connection, session.tenant)
     usage_ids = [usage.usage_id or "" for usage in usages]
-    existing_charges = await charge_queries.of_session(connection, session.tenant, session.id, usage_ids)
+    existing_charges = await charge_queries.list_of_session(connection, session.tenant, session.id, usage_ids)
     new_usages = {usage.usage_id: usage for usage in usages if usage.usage_id not in existing_charges}
     models = {usage.model for usage in new_usages.values()}
     rates = await prices.effective_prices(connection, settings, session.tenant, models)
@@ -82,7 +82,7 @@ async def record_usage(
     charges = existing_charges | {charge.usage_id or "": charge for charge in new_charges}
     _check_same_numbers(usages, charges)
     if new_charges:
-        await queries.add_to_session(connection, session.tenant, session.id, new_charges)
+        await queries.add_charges(connection, session.tenant, session.id, new_charges)
         changes = [budget_updates.change_for_new_charge(charge) for charge in new_charges]
         await budget_updates.apply_changes(connection, settings, session.tenant, changes)
     return [charges[usage_id] for usage_id in usage_ids]

@@ -155,21 +155,23 @@ def with_read_turns(
 
 
 def count_by_key(
-    counted: Mapping[str, Sequence[Evidence]], occurrences: Iterable[Occurrence]
+    evidence_by_key: Mapping[str, Sequence[Evidence]], occurrences: Iterable[Occurrence]
 ) -> list[PreferenceCount]:
     """Add new occurrences to the evidence that was counted before. Return a count per key that they have."""
     new_by_key: dict[str, list[Occurrence]] = {}
     for occurrence in occurrences:
         new_by_key.setdefault(normalize(occurrence.key), []).append(occurrence)
-    before = {normalize(key): evidence for key, evidence in counted.items()}
+    before = {normalize(key): evidence for key, evidence in evidence_by_key.items()}
     return [_count_key(key, before.get(key, ()), new) for key, new in new_by_key.items()]
 
 
 def newly_due(
-    counted: Mapping[str, Sequence[Evidence]], occurrences: Iterable[Occurrence]
+    evidence_by_key: Mapping[str, Sequence[Evidence]], occurrences: Iterable[Occurrence]
 ) -> list[PreferenceCount]:
     """Return the keys that reach their threshold with the new occurrences and had not reached it before."""
-    return [count for count in count_by_key(counted, occurrences) if count.is_due and not count.was_due]
+    return [
+        count for count in count_by_key(evidence_by_key, occurrences) if count.is_due and not count.was_due
+    ]
 
 
 def _count_key(key: str, before: Sequence[Evidence], new: Sequence[Occurrence]) -> PreferenceCount:

@@ -25,7 +25,7 @@ ACTOR = "dream"
 
 
 @dataclass(slots=True)
-class Applied:
+class AppliedChanges:
     """The effect of a pass: memories to index again, the diff, and the items that were skipped."""
 
     changed_memories: dict[str, Memory] = field(default_factory=dict)
@@ -38,9 +38,9 @@ class Applied:
         return dict(Counter(change["action"] for change in self.diff))
 
 
-async def apply(connection: AsyncConnection, run: Run, name: DreamPass, outcome: Outcome) -> Applied:
+async def apply(connection: AsyncConnection, run: Run, name: DreamPass, outcome: Outcome) -> AppliedChanges:
     """Apply the outcome of a pass. The caller's transaction applies all of it or nothing."""
-    applied_changes = Applied()
+    applied_changes = AppliedChanges()
     locked_memories = await _lock_sources(connection, run, outcome)
     deleted_texts = await _find_deleted_texts(connection, run, outcome.creations)
     for creation in outcome.creations:
@@ -96,7 +96,7 @@ async def _create_memory(
     name: DreamPass,
     creation: NewMemory,
     locked_memories: dict[str, Memory],
-    applied_changes: Applied,
+    applied_changes: AppliedChanges,
 ) -> None:
     # The sources are archived first: the new text may equal the text of one of them.
     archived_pairs = await _archive(connection, run, creation.sources, "merged", locked_memories)
@@ -124,7 +124,7 @@ async def _archive_removed(
     name: DreamPass,
     removal: ArchiveRequest,
     locked_memories: dict[str, Memory],
-    applied_changes: Applied,
+    applied_changes: AppliedChanges,
 ) -> None:
     pairs = await _archive(connection, run, [removal.memory], removal.reason, locked_memories)
     for before, after in pairs:
@@ -173,7 +173,7 @@ def _change_row(
 
 
 async def record_progress(
-    connection: AsyncConnection, run: Run, name: DreamPass, outcome: Outcome, applied_changes: Applied
+    connection: AsyncConnection, run: Run, name: DreamPass, outcome: Outcome, applied_changes: AppliedChanges
 ) -> None:
     """Save which turns the pass read, which memories it reviewed, and what it counted and evaluated."""
     await unread_turns.mark_read(connection, run.scope, name, outcome.turns)
@@ -183,7 +183,7 @@ async def record_progress(
         await feedback_queries.insert_for_session_id(connection, run.tenant, session_id, draft)
 
 
-def _reviewed_versions(outcome: Outcome, applied_changes: Applied) -> dict[str, int]:
+def _reviewed_versions(outcome: Outcome, applied_changes: AppliedChanges) -> dict[str, int]:
     """Return the versions that a later consolidation can skip: of unchanged and of written memories."""
     if not outcome.reviewed:
         return {}

@@ -118,7 +118,7 @@ async def _reason_to_keep(
         return "it was changed since"
     if kept_ids & set(change["successors"]):
         return "what it was merged into was changed since and stays"
-    fingerprint = await scope_queries.fingerprint_of(connection, memory)
+    fingerprint = await scope_queries.get_fingerprint(connection, memory)
     duplicate_id = await memory_queries.find_duplicate(connection, memory.scope, fingerprint, memory.id)
     return None if duplicate_id is None else f"memory '{duplicate_id}' says this already"
 

@@ -43,21 +43,19 @@ class Snapshot:
     scope: Scope
     memories: Mapping[str, Memory]
     scope_size: int
-    pruned_already: int = 0
+    pruned_count: int = 0
 
     @property
     def prune_quota(self) -> int:
         """The number of memories that this run may still prune."""
-        return max(0, self.scope_size // PRUNE_ONE_IN - self.pruned_already)
+        return max(0, self.scope_size // PRUNE_ONE_IN - self.pruned_count)
 
     def remaining_after(self, checked_plan: "CheckedPlan") -> "Snapshot":
         """Return what can still be offered once the accepted part of a plan counts as applied."""
         remaining = {
             id_: memory for id_, memory in self.memories.items() if id_ not in checked_plan.archived_ids
         }
-        return replace(
-            self, memories=remaining, pruned_already=self.pruned_already + len(checked_plan.prunes)
-        )
+        return replace(self, memories=remaining, pruned_count=self.pruned_count + len(checked_plan.prunes))
 
 
 @dataclass(frozen=True, slots=True)

@@ -137,7 +137,7 @@ def _merge_importance(proposed: float | None, sources: Sequence[Memory]) -> floa
 
 def row_from_merge(fields: MergedFields) -> dict[str, Any]:
     """Return the row of a memory that replaces its sources."""
-    return new_rows.row_of(
+    return new_rows.row_with_columns(
         new_record_id(),
         content=fields.content,
         fingerprint=fingerprint(fields.content, fields.occurred_at),

@@ -124,7 +124,7 @@ async def promote_ready(resources: Resources) -> list[Generation]:
 
 async def _promote_if_complete(resources: Resources, candidate: Generation) -> bool:
     async with resources.postgres.across_tenants() as connection:
-        live = await generations.live(connection, candidate.kind)
+        live = await generations.get_live(connection, candidate.kind)
         if live is not None and await generations.count_missing(connection, candidate, live):
             return False
     if not await collections.exists(resources.qdrant, candidate.collection):
@@ -146,7 +146,7 @@ async def _promote_if_complete(resources: Resources, candidate: Generation) -> b
 
 async def _drop_retired(resources: Resources) -> None:
     async with resources.postgres.across_tenants() as connection:
-        retired_generations = await generations.retired(connection, RETIRE_AFTER)
+        retired_generations = await generations.list_retired(connection, RETIRE_AFTER)
     for generation in retired_generations:
         await collections.drop_collection(resources.qdrant, generation.collection)
         async with resources.postgres.across_tenants() as connection:

@@ -53,7 +53,7 @@ class MemoryFolder:
 
     folder: Path
     files: list[str] = field(default_factory=list)
-    refused: list[dict[str, str]] = field(default_factory=list)
+    unreadable: list[dict[str, str]] = field(default_factory=list)
 
     def __iter__(self) -> Iterator[bytes]:
         root = self.folder.resolve()
@@ -62,13 +62,13 @@ class MemoryFolder:
             try:
                 raw = _read(file, root)
             except errors.Invalid as error:
-                self.refused.append({"file": name, "rule": str(error)})
+                self.unreadable.append({"file": name, "rule": str(error)})
                 continue
             self.files.append(name)
             yield _to_line(raw, file.relative_to(self.folder))
 
 
-def read_tree(folder: Path) -> MemoryFolder:
+def memory_folder(folder: Path) -> MemoryFolder:
     """Return the memories of a folder as lines for `transfer.import_lines`, sorted by path."""
     return MemoryFolder(folder)
 

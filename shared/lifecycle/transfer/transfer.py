@@ -52,7 +52,7 @@ async def import_stream(
     With `restore`, memories that were deleted on purpose are imported too. Raises errors.TooLarge, with
     nothing stored, for more than 32 MiB, 100 000 lines, or 1 MiB in one line.
     """
-    with tempfile.SpooledTemporaryFile(upload.IN_MEMORY) as spool:
+    with tempfile.SpooledTemporaryFile(upload.MAX_IN_MEMORY_BYTES) as spool:
         await upload.receive_upload(chunks, spool)
         return (await import_lines(resources, scope, actor, spool, restore=restore)).as_json()
 
@@ -128,9 +128,9 @@ async def import_path(
 async def _import_folder(
     resources: Resources, scope: Scope, actor: str, folder: Path, *, restore: bool
 ) -> dict[str, Any]:
-    memory_folder = rockbot.read_tree(folder)
+    memory_folder = rockbot.memory_folder(folder)
     report = await import_lines(resources, scope, actor, memory_folder, restore=restore)
     malformed = [
         {"file": memory_folder.files[item["line"] - 1], "rule": item["rule"]} for item in report.malformed
     ]
-    return report.as_json() | {"malformed": [*memory_folder.refused, *malformed]}
+    return report.as_json() | {"malformed": [*memory_folder.unreadable, *malformed]}

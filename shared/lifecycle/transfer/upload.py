@@ -14,7 +14,7 @@ from shared.lifecycle.transfer import ndjson
 MAX_BYTES = 32 * 1024 * 1024
 # An exported line has more than 400 bytes, so no export reaches this limit before MAX_BYTES.
 MAX_LINES = 100_000
-IN_MEMORY = 1024 * 1024
+MAX_IN_MEMORY_BYTES = 1024 * 1024
 
 
 async def receive_upload(chunks: AsyncIterator[bytes], spool: IO[bytes]) -> None:

@@ -12,7 +12,7 @@ from shared.memory.longterm.queries import select_memories
 from shared.memory.longterm.table import memory
 
 
-async def lock_of_user(
+async def lock_user_memories(
     connection: AsyncConnection, tenant: str, user_id: str, session_ids: Sequence[str]
 ) -> list[Memory]:
     """Return a user's memories and those with a source in these sessions, locked until the transaction ends.
@@ -34,7 +34,7 @@ async def list_archived_before(
     return list((await connection.scalars(select(memory.c.id).where(*is_old).limit(limit))).all())
 
 
-async def versions(connection: AsyncConnection, tenant: str, record_ids: Sequence[str]) -> dict[str, int]:
+async def get_versions(connection: AsyncConnection, tenant: str, record_ids: Sequence[str]) -> dict[str, int]:
     """Return the current version of each of these memories that exists, by id."""
     has_id = (tenant_filter(memory, tenant), memory.c.id.in_(record_ids))
     rows = await connection.execute(select(memory.c.id, memory.c.version).where(*has_id))

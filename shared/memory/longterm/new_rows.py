@@ -33,7 +33,7 @@ def row_from_learned_draft(draft: MemoryDraft, session_ids: Iterable[str] = ()) 
     return row_from_draft(draft, sources=sources)
 
 
-def row_of(
+def row_with_columns(
     memory_id: str, *, content: str, fingerprint: bytes, indexed_text: str, state: str, **columns: Any
 ) -> dict[str, Any]:
     """Return the row of a new memory whose derived columns the caller has computed."""

@@ -224,7 +224,9 @@ _UNLINK = text(
 ).bindparams(bindparam("ids", type_=ARRAY(Text)))
 
 
-async def derived_only_from(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> list[Memory]:
+async def list_derived_only_from(
+    connection: AsyncConnection, tenant: str, ids: Sequence[str]
+) -> list[Memory]:
     """Return the memories that were derived from some of these, and from no others."""
     only_from_ids = memory.c.derived_from.contained_by(list(ids))
     is_derived = func.cardinality(memory.c.derived_from) > 0

@@ -71,7 +71,7 @@ async def list_page(connection: AsyncConnection, scope: Scope, after: str, limit
     return await queries.select_memories(connection, statement)
 
 
-async def fingerprint_of(connection: AsyncConnection, memory: Memory) -> bytes:
+async def get_fingerprint(connection: AsyncConnection, memory: Memory) -> bytes:
     """Return the stored fingerprint of a memory."""
     is_memory = (tenant_filter(memory_table, memory.tenant), memory_table.c.id == memory.id)
     return bytes((await connection.scalars(select(memory_table.c.fingerprint).where(*is_memory))).one())

@@ -32,7 +32,7 @@ def bound_namespace(caller: Caller, requested: str | None) -> str | None:
 
 async def require_visible(postgres: Postgres, caller: Caller, path: str) -> None:
     """Raise errors.NotFound for a path in a namespace that the key may not see."""
-    if not await visible(postgres, caller, [path]):
+    if not await visible_namespaces(postgres, caller, [path]):
         raise errors.NotFound(f"working memory holds no live entry '{path}'")
 
 
@@ -47,7 +47,7 @@ async def require_clearable(postgres: Postgres, caller: Caller, prefix: str) -> 
     await require_visible(postgres, caller, prefix)
 
 
-async def visible(postgres: Postgres, caller: Caller, paths: Iterable[str]) -> set[str]:
+async def visible_namespaces(postgres: Postgres, caller: Caller, paths: Iterable[str]) -> set[str]:
     """Return the namespaces of these paths that the key may see."""
     namespaces = sorted({keys.namespace_of(keys.parse_view(path).base) for path in paths})
     if not namespaces or (caller.agent_id is None and caller.user_id is None):

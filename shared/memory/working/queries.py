@@ -58,7 +58,7 @@ async def put(
     Raises errors.Invalid for bad input, and errors.LimitReached for a new key when its namespace already
     holds as many live entries as it may.
     """
-    path, ttl_ms, details = check(
+    path, ttl_ms, details = check_entry(
         working_memory, key, value, ttl_seconds=ttl_seconds, category=category, tags=tags
     )
     stored_at, expires_at, stored_key = await _write(working_memory, path, value, ttl_ms, details)
@@ -66,7 +66,7 @@ async def put(
     return large_values.with_outline(entry, working_memory.settings.working_chunk_size)
 
 
-def check(
+def check_entry(
     working_memory: WorkingMemory,
     key: str,
     value: str,
@@ -168,7 +168,7 @@ async def clear(working_memory: WorkingMemory, prefix: str) -> int:
     return sum(await _run(working_memory, calls))
 
 
-async def entries(working_memory: WorkingMemory, prefix: str = "") -> AsyncIterator[WorkingEntry]:
+async def iterate_entries(working_memory: WorkingMemory, prefix: str = "") -> AsyncIterator[WorkingEntry]:
     """Yield the live entries at and below a prefix with whole values, for a search without the index.
 
     Only a few namespaces are in memory at a time, because a value may have a megabyte.

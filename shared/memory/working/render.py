@@ -15,17 +15,17 @@ def inventory_line(listing: WorkingEntryInfo) -> str:
     return f"- {listing.key}: {', '.join(parts)}"
 
 
-LENGTH = 120
+MAX_PREVIEW_LENGTH = 120
 # Enough of a value to fill a preview, however it is spaced; values may be a megabyte.
-_MAX_PREVIEWED_CHARS = 20 * LENGTH
+_MAX_PREVIEWED_CHARS = 20 * MAX_PREVIEW_LENGTH
 
 
 def preview(value: str) -> str:
     """Return at most 120 characters on one line; a cut ends in `…`."""
     start = value.lstrip()
     text = " ".join(start[:_MAX_PREVIEWED_CHARS].split())
-    if len(text) > LENGTH:
-        return text[: LENGTH - 1].rstrip() + "…"
+    if len(text) > MAX_PREVIEW_LENGTH:
+        return text[: MAX_PREVIEW_LENGTH - 1].rstrip() + "…"
     return text
 
 

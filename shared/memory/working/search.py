@@ -102,7 +102,7 @@ async def _select_visible(
 
     This comes before the limit is applied, or entries of others would use it up.
     """
-    namespaces = await access.visible(resources.postgres, caller, [entry.key for entry in entries])
+    namespaces = await access.visible_namespaces(resources.postgres, caller, [entry.key for entry in entries])
     return [entry for entry in entries if keys.namespace_of(entry.key) in namespaces]
 
 
@@ -116,7 +116,7 @@ async def _list_newest(
 
 async def _list_matching(working_memory: WorkingMemory, filters: WorkingFilters) -> list[WorkingEntry]:
     with redis_client.failures_as_unavailable():
-        entries = queries.entries(working_memory, filters.prefix)
+        entries = queries.iterate_entries(working_memory, filters.prefix)
         return [entry async for entry in entries if filters.match(entry)]
 
 

@@ -33,7 +33,7 @@ async def put(
     Raises errors.Invalid for bad input, and errors.LimitReached if its namespace is full.
     """
     working_memory = WorkingMemory(resources.redis, resources.settings, tenant)
-    queries.check(working_memory, path, value, ttl_seconds=ttl_seconds, category=category, tags=tags)
+    queries.check_entry(working_memory, path, value, ttl_seconds=ttl_seconds, category=category, tags=tags)
     jobs = await _enqueue_index_jobs(resources, tenant, [path])
     with redis_client.failures_as_unavailable():
         entry = await queries.put(

@@ -9,11 +9,11 @@ from sqlalchemy import RowMapping
 
 from shared.foundation import errors, validation
 
-MAX_PUBLIC_KEY = 16_000
-MAX_DOCUMENT = 64_000
-MAX_TEXT = 64_000
-MAX_NAME = 128
-MAX_FILE = 1024 * 1024
+MAX_PUBLIC_KEY_LENGTH = 16_000
+MAX_DOCUMENT_LENGTH = 64_000
+MAX_TEXT_LENGTH = 64_000
+MAX_NAME_LENGTH = 128
+MAX_FILE_BYTES = 1024 * 1024
 MAX_CONTENT_TYPE = 255
 
 
@@ -56,8 +56,8 @@ class IdentityProof:
             missing_field = "public_key" if public_key is None else "document"
             rule = "must be given: an identity is made of public_key and document"
             raise errors.Invalid(missing_field, rule)
-        validation.check_text(public_key, "public_key", MAX_PUBLIC_KEY)
-        validation.check_text(document, "document", MAX_DOCUMENT)
+        validation.check_text(public_key, "public_key", MAX_PUBLIC_KEY_LENGTH)
+        validation.check_text(document, "document", MAX_DOCUMENT_LENGTH)
         return cls(public_key, document)
 
 
@@ -74,7 +74,7 @@ class TextDraft(BaseModel):
 
         Raise errors.Invalid if a field breaks its rule; `prefix` is written before the field's name.
         """
-        validation.check_text(self.content, f"{prefix}content", MAX_TEXT)
+        validation.check_text(self.content, f"{prefix}content", MAX_TEXT_LENGTH)
         validation.check_metadata(self.metadata, f"{prefix}metadata")
         return self
 
@@ -119,7 +119,7 @@ def check_name(name: str) -> str:
 
     Empty, '.' and '..' segments are refused because HTTP clients remove them from a URL.
     """
-    validation.check_text(name, "name", MAX_NAME)
+    validation.check_text(name, "name", MAX_NAME_LENGTH)
     if not name.isprintable() or not {"", ".", ".."}.isdisjoint(name.split("/")):
         raise errors.Invalid("name", "must be printable, without empty, '.' or '..' segments")
     return name

@@ -3,7 +3,7 @@
 from shared.foundation import errors
 from shared.foundation.scope import Caller
 from shared.platform.agents import queries
-from shared.platform.agents.agent import MAX_FILE, AgentFile, check_content_type, check_name
+from shared.platform.agents.agent import MAX_FILE_BYTES, AgentFile, check_content_type, check_name
 from shared.platform.agents.profile import agent_scope
 from shared.platform.resources import Resources
 
@@ -15,8 +15,8 @@ async def put(
     scope = agent_scope(caller, agent_id)
     check_name(name)
     check_content_type(content_type)
-    if len(content) > MAX_FILE:
-        raise errors.TooLarge("body", f"must be at most {MAX_FILE} bytes")
+    if len(content) > MAX_FILE_BYTES:
+        raise errors.TooLarge("body", f"must be at most {MAX_FILE_BYTES} bytes")
     async with resources.postgres.for_tenant(scope.tenant) as connection:
         profile = await queries.lock(connection, scope.tenant, scope.agent_id)
         return await queries.put_file(connection, profile, name, content, content_type)

@@ -164,11 +164,11 @@ def _by_tenant(reservations: Sequence[Reservation]) -> dict[str, list[Reservatio
     return groups
 
 
-def split_usage(reported_usage: Usage | None, weights: Sequence[int]) -> list[Usage | None]:
+def split_usage(total_usage: Usage | None, weights: Sequence[int]) -> list[Usage | None]:
     """Split the usage of one call in proportion to weights; the shares add up to it exactly."""
-    if reported_usage is None or len(weights) == 1:
-        return [reported_usage] * len(weights)
-    counts = (reported_usage.input, reported_usage.output, reported_usage.cached)
+    if total_usage is None or len(weights) == 1:
+        return [total_usage] * len(weights)
+    counts = (total_usage.input, total_usage.output, total_usage.cached)
     shares = [_split_number(number, weights) for number in counts]
     return [Usage(*share) for share in zip(*shares, strict=True)]
 

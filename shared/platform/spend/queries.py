@@ -35,7 +35,7 @@ async def add(connection: AsyncConnection, rows: Sequence[Mapping[str, Any]]) ->
     return [by_id[row["id"]] for row in rows]
 
 
-async def of_session(
+async def list_of_session(
     connection: AsyncConnection, tenant: str, session_id: str, usage_ids: Collection[str]
 ) -> dict[str, Charge]:
     """Return a session's charges with these usage ids, by usage id."""

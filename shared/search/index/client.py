@@ -97,7 +97,7 @@ class SearchIndex:
         if cached and time.monotonic() - cached[0] < _LIVE_CACHE_SECONDS:
             return cached[1]
         async with self._postgres.across_tenants() as connection:
-            generation = await generations.live(connection, kind)
+            generation = await generations.get_live(connection, kind)
         if generation is None:
             raise errors.Unavailable("index", f"no generation for {kind} yet")
         self._live[kind] = (time.monotonic(), generation)

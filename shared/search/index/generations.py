@@ -51,7 +51,7 @@ def _from_row(row: Any) -> Generation:
     return Generation(kind=RecordKind(row["kind"]), **fields)
 
 
-async def live(connection: AsyncConnection, kind: RecordKind) -> Generation | None:
+async def get_live(connection: AsyncConnection, kind: RecordKind) -> Generation | None:
     """Return the generation that is read, or None."""
     live_generations = [g for g in await list_generations(connection, kind) if g.state == "live"]
     return live_generations[0] if live_generations else None
@@ -64,7 +64,7 @@ async def create(
 
     The caller must hold the lock of the generations exclusively, so that no save is in progress.
     """
-    state = "building" if await live(connection, kind) else "live"
+    state = "building" if await get_live(connection, kind) else "live"
     values = {
         "kind": kind,
         "collection": f"{kind}-new",
@@ -106,7 +106,7 @@ async def promote(connection: AsyncConnection, candidate: Generation, others: Se
     await connection.execute(update(generation).where(generation.c.id == candidate.id).values(state="live"))
 
 
-async def retired(connection: AsyncConnection, older_than: timedelta) -> list[Generation]:
+async def list_retired(connection: AsyncConnection, older_than: timedelta) -> list[Generation]:
     """Return the generations that were retired more than `older_than` ago, so that nobody reads them now."""
     is_unread = generation.c.retired_at < func.now() - older_than
     rows = await connection.execute(select(generation).where(generation.c.state == "retiring", is_unread))

@@ -203,10 +203,12 @@ async def test_entries_of_a_prefix_are_read_with_values_from_every_namespace(
     for number in range(20):
         await working_queries.put(working_memory, f"session/{number}/x", str(number))
     await working_queries.put(working_memory, "patrol/1/x", "p")
-    values = [entry.value async for entry in working_queries.entries(working_memory, "session")]
+    values = [entry.value async for entry in working_queries.iterate_entries(working_memory, "session")]
     assert sorted(values, key=int) == [str(number) for number in range(20)]
-    assert [entry.value async for entry in working_queries.entries(working_memory, "session/1")] == ["1"]
-    assert len([entry async for entry in working_queries.entries(working_memory)]) == 21
+    assert [entry.value async for entry in working_queries.iterate_entries(working_memory, "session/1")] == [
+        "1"
+    ]
+    assert len([entry async for entry in working_queries.iterate_entries(working_memory)]) == 21
 
 
 async def test_inventories_list_each_prefix_without_values(working_memory: WorkingMemory) -> None:

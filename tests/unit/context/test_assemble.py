@@ -66,15 +66,15 @@ def test_every_recalled_memory_is_in_the_messages_once_and_is_new_or_withheld(
 ) -> None:
     built = assemble.assemble(inputs, request_for())
     new_ids = [result.memory.id for result in built.new_memories]
-    assert sorted([*new_ids, *built.withheld]) == sorted(result.memory.id for result in inputs.found)
-    assert all(count_lines(built.messages, result.memory.id) == 1 for result in inputs.found)
+    assert sorted([*new_ids, *built.withheld]) == sorted(result.memory.id for result in inputs.results)
+    assert all(count_lines(built.messages, result.memory.id) == 1 for result in inputs.results)
     assert [line.id for line in built.lines] == new_ids
 
 
 @given(drawn_inputs())
 def test_a_withheld_memory_is_replayed_in_the_version_that_was_recalled(inputs: ContextInputs) -> None:
     withheld = assemble.assemble(inputs, request_for()).withheld
-    versions = {result.memory.id: result.memory.content_version for result in inputs.found}
+    versions = {result.memory.id: result.memory.content_version for result in inputs.results}
     seqs = {turn.seq for turn in inputs.turns if turn.role is not Role.SUMMARY}
     assert all(
         inputs.recalled_before[memory_id][0] == versions[memory_id]

@@ -287,5 +287,5 @@ def test_the_remaining_snapshot_lacks_archived_memories_and_counts_pruned_ones()
     before = snapshot(*memories, pruned_already=1)
     remaining = before.remaining_after(check(plan(replacement(GREEN, 0, 1), *deletions(2)), before))
     assert remaining.memories.keys() == {memory_id(number) for number in range(3, 20)}
-    assert (before.prune_quota, remaining.pruned_already, remaining.prune_quota) == (3, 2, 2)
+    assert (before.prune_quota, remaining.pruned_count, remaining.prune_quota) == (3, 2, 2)
     assert (remaining.scope, remaining.scope_size) == (before.scope, before.scope_size)

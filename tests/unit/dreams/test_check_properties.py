@@ -167,7 +167,7 @@ def test_only_offered_and_proposed_memories_are_archived_and_each_once(dream: tu
         assert merge.fields.derived_from == merge.source_ids
     ephemeral_ids = {deletion.id for deletion in proposed.deletions if deletion.reason == "ephemeral"}
     assert {prune.id for prune in checked.prunes} <= ephemeral_ids
-    assert len(checked.prunes) <= max(0, offered.scope_size // 5 - offered.pruned_already)
+    assert len(checked.prunes) <= max(0, offered.scope_size // 5 - offered.pruned_count)
 
 
 @settings(max_examples=100, deadline=None)

@@ -160,10 +160,10 @@ def test_a_mark_is_parsed() -> None:
         ({"key": None}, "key", "mira-wants-short-answers"),
         ({"key": "?!"}, "key", "mira-wants-short-answers"),
         ({"quote": 5}, "quote", None),
-        ({"level": "Very irritated"}, "sighting", evidence(VERY, 7)),
-        ({"level": "mildly-frustrated"}, "sighting", evidence(MILD, 7)),
-        ({"seqs": [7, "8", True, 9]}, "sighting", evidence(CASUAL, 7, 9)),
-        ({"seqs": None, "seq": 3}, "sighting", evidence(CASUAL, 3)),
+        ({"level": "Very irritated"}, "evidence", evidence(VERY, 7)),
+        ({"level": "mildly-frustrated"}, "evidence", evidence(MILD, 7)),
+        ({"seqs": [7, "8", True, 9]}, "evidence", evidence(CASUAL, 7, 9)),
+        ({"seqs": None, "seq": 3}, "evidence", evidence(CASUAL, 3)),
     ],
 )
 def test_unusual_values_of_a_model_are_cleaned(change: dict[str, Any], field: str, value: Any) -> None:
