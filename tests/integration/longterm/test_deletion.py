@@ -137,8 +137,8 @@ async def plant_users(agent: Agent) -> dict[str, str]:
             scope = {"agent_id": name, "user_id": user}
             await agent.save(f"{marker} memory of {name}", **scope, tags=[marker], category=f"birds/{marker}")
             session = await agent.session(**scope)
-            await agent.append_turn(session, f"{marker} message to {name}")
-            await agent.context(session, f"{marker} question to {name}", idempotency_key=session)
+            await agent.append_turn(session, f"{marker} said to {name}")
+            await agent.context(session, f"{marker} asked {name}", idempotency_key=session)
             await agent.put(f"session/{session}/note", f"{marker} note")
             ids[f"{user} {name}"] = session
     source = {"session_id": ids["ada a"], "seq": 1}

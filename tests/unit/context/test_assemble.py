@@ -118,7 +118,7 @@ def test_a_replayed_block_is_right_before_its_turn() -> None:
 
 @given(drawn_inputs())
 def test_only_episodes_are_under_the_header_of_episodes(inputs: ContextInputs) -> None:
-    """DR12: this holds for new memories and for those replayed_texts with their turn."""
+    """DR12: this holds for new memories and for those replayed with their turn."""
     for message in assemble.assemble(inputs, request_for()).messages:
         shown_ids = [memory_id for memory_id in IDS if count_lines([message], memory_id)]
         if shown_ids:
