@@ -154,7 +154,7 @@ async def test_a_query_without_words_finds_nothing_and_is_not_an_error(
 
 
 async def test_adjacent_words_rank_above_the_same_words_apart(agent: Agent, without_index: Agent) -> None:
-    """LT6: word pairs are indexed, too."""
+    """LT6: pairs of neighbouring words of the query count, too."""
     apart = await agent.save("The red team met a giant panda")
     together = await agent.save("The giant met a red panda team")
     for searcher in (agent, without_index):
