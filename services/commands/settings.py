@@ -87,5 +87,5 @@ def _range(info: FieldInfo) -> str:
         if getattr(rule, name, None) is not None
     ]
     choices = [f"`{choice}`" for choice in get_args(info.annotation) if isinstance(choice, str)]
-    allowed = ", ".join(limits) or ", ".join(choices)
-    return f" ({allowed})" if allowed else ""
+    allowed_values = ", ".join(limits) or ", ".join(choices)
+    return f" ({allowed_values})" if allowed_values else ""

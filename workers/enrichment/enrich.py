@@ -142,8 +142,10 @@ async def _without_deleted(
     """Return the drafts without those that a caller has deleted: a model must not bring them back."""
     if not drafts:
         return []
-    deleted = await tombstones.find_deleted(connection, raw_memory.scope, [draft.content for draft in drafts])
-    return [draft for draft in drafts if draft.content not in deleted]
+    deleted_texts = await tombstones.find_deleted(
+        connection, raw_memory.scope, [draft.content for draft in drafts]
+    )
+    return [draft for draft in drafts if draft.content not in deleted_texts]
 
 
 async def _replace(

@@ -123,15 +123,15 @@ async def _enqueue_missing_of_page(
     existing_ids = await points.existing_ids(
         resources.qdrant, generation.collection, list(record_id_by_point)
     )
-    missing = {
+    missing_versions = {
         record_id: versions[record_id]
         for point, record_id in record_id_by_point.items()
         if point not in existing_ids
     }
-    if not missing:
+    if not missing_versions:
         return 0
     async with resources.postgres.for_tenant(tenant) as connection:
         jobs = await index_jobs.enqueue_index_jobs(
-            connection, tenant, generation.kind, missing, generation=generation.id
+            connection, tenant, generation.kind, missing_versions, generation=generation.id
         )
     return len(jobs)

@@ -59,9 +59,9 @@ def find(folder: Path | None) -> Model:
 
 def read(folder: Path, name: str) -> Model:
     """Read and check the folder's configuration; raise Misconfigured if the model cannot be served."""
-    missing = [file for file in _REQUIRED_FILES if not (folder / file).is_file()]
-    if missing:
-        raise errors.Misconfigured(f"{folder} holds no model: {', '.join(missing)} missing")
+    missing_files = [file for file in _REQUIRED_FILES if not (folder / file).is_file()]
+    if missing_files:
+        raise errors.Misconfigured(f"{folder} holds no model: {', '.join(missing_files)} missing")
     config = _json(folder / "config.json")
     _check(folder, config)
     sentence = _json(folder / "sentence_bert_config.json")

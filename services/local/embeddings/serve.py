@@ -40,8 +40,8 @@ def run(port: int, model: Path | None, host: str = "127.0.0.1") -> None:
 
 
 def _require_extra() -> None:
-    missing = [package for package in _EXTRA if find_spec(package) is None]
-    if missing:
+    missing_packages = [package for package in _EXTRA if find_spec(package) is None]
+    if missing_packages:
         raise errors.Misconfigured(
-            f"{', '.join(missing)} not installed: run `pip install 'loci[local-embeddings]'`"
+            f"{', '.join(missing_packages)} not installed: run `pip install 'loci[local-embeddings]'`"
         )

@@ -209,15 +209,15 @@ async def add_charges(
 ) -> None:
     """Add charges to the totals of their session, whose row the transaction has locked."""
     costs = [charge.cost_usd for charge in charges if charge.cost_usd is not None]
-    stored = session_table.c
-    previous_cost = func.coalesce(stored.total_cost_usd, 0)
+    totals = session_table.c
+    previous_cost = func.coalesce(totals.total_cost_usd, 0)
     columns = {
-        "total_input_tokens": stored.total_input_tokens + sum(charge.input_tokens for charge in charges),
-        "total_output_tokens": stored.total_output_tokens + sum(charge.output_tokens for charge in charges),
-        "total_cached_tokens": stored.total_cached_tokens + sum(charge.cached_tokens for charge in charges),
-        "total_cost_usd": previous_cost + money.total(costs) if costs else stored.total_cost_usd,
-        "unpriced_charges": stored.unpriced_charges + len(charges) - len(costs),
-        "spend_updated_at": func.now() if charges else stored.spend_updated_at,
+        "total_input_tokens": totals.total_input_tokens + sum(charge.input_tokens for charge in charges),
+        "total_output_tokens": totals.total_output_tokens + sum(charge.output_tokens for charge in charges),
+        "total_cached_tokens": totals.total_cached_tokens + sum(charge.cached_tokens for charge in charges),
+        "total_cost_usd": previous_cost + money.total(costs) if costs else totals.total_cost_usd,
+        "unpriced_charges": totals.unpriced_charges + len(charges) - len(costs),
+        "spend_updated_at": func.now() if charges else totals.spend_updated_at,
     }
     where = (tenant_filter(session_table, tenant), session_table.c.id == session_id)
     await connection.execute(update(session_table).where(*where).values(columns))

@@ -37,13 +37,13 @@ async def undo(resources: Resources, caller: Caller, run_id: str) -> dict[str, A
         changes = await queries.list_changes(connection, caller.tenant, run_id)
         removed_ids, kept_creations, jobs = await _remove_created(connection, caller, changes)
         kept_ids = {item["entry_id"] for item in kept_creations}
-        restored, kept_archived = await _restore_archived(connection, caller, changes, kept_ids)
-        jobs += await save.enqueue_jobs(connection, caller.tenant, restored)
+        restored_memories, kept_archived = await _restore_archived(connection, caller, changes, kept_ids)
+        jobs += await save.enqueue_jobs(connection, caller.tenant, restored_memories)
         await queries.end_run(connection, run, RunState.UNDONE)
     await resources.index_writer.write_through(
-        [memory_document.document(memory) for memory in restored], jobs
+        [memory_document.document(memory) for memory in restored_memories], jobs
     )
-    restored_ids = [memory.id for memory in restored]
+    restored_ids = [memory.id for memory in restored_memories]
     kept_items = [*kept_creations, *kept_archived]
     return {"id": run_id, "restored": restored_ids, "removed": removed_ids, "kept": kept_items}
 
@@ -131,6 +131,6 @@ async def _restore(connection: AsyncConnection, caller: Caller, memory: Memory, 
         "superseded_by": [],
         "version": memory.version + 1,
     }
-    restored = await memory_queries.update_columns(connection, caller.tenant, memory.id, values)
-    await history.add(connection, caller.key_id, "restored", [restored], "a dream was undone")
-    return restored
+    restored_memory = await memory_queries.update_columns(connection, caller.tenant, memory.id, values)
+    await history.add(connection, caller.key_id, "restored", [restored_memory], "a dream was undone")
+    return restored_memory

@@ -106,8 +106,8 @@ def _merge_tags(proposed: Iterable[str], sources: Sequence[Memory], *, are_infer
     proposed_tags = labels.sanitize_tags(proposed)
     # These two tags change how a memory is treated: only the sources can pass them on, not the model.
     new_tags = [tag for tag in proposed_tags if tag not in {*source_tags, ANTI_PATTERN_TAG, INFERRED}]
-    allowed = {*source_tags, *new_tags[: max(0, validation.MAX_TAGS - len(source_tags))]}
-    tags = tuple(dict.fromkeys([*(tag for tag in proposed_tags if tag in allowed), *source_tags]))
+    allowed_tags = {*source_tags, *new_tags[: max(0, validation.MAX_TAGS - len(source_tags))]}
+    tags = tuple(dict.fromkeys([*(tag for tag in proposed_tags if tag in allowed_tags), *source_tags]))
     return tags if are_inferred else tuple(tag for tag in tags if tag != INFERRED)
 
 

@@ -62,8 +62,8 @@ async def _commit(
         await scope_queries.insert_memories(connection, executed_plan.created)
         await history.add(connection, actor, "imported", executed_plan.created)
         if restore:
-            stored = [*executed_plan.created, *(after for _, after in executed_plan.updated)]
-            await tombstones.remove(connection, scope, [memory.content for memory in stored])
+            stored_memories = [*executed_plan.created, *(after for _, after in executed_plan.updated)]
+            await tombstones.remove(connection, scope, [memory.content for memory in stored_memories])
         await job_queries.cancel(
             connection, scope.tenant, RecordKind.MEMORY, executed_plan.no_longer_pending, Pipeline.ENRICHMENT
         )

@@ -79,11 +79,11 @@ async def _append_missing(progress: _TurnImport, log_id: str, drafts: Sequence[T
     session_id, idle_after = progress.sessions[log_id], resources.settings.window_ttl
     async with resources.postgres.for_tenant(caller.tenant) as connection:
         session = await get_session(connection, caller, session_id, idle_after, lock=True)
-        missing = await _select_missing(connection, session, drafts)
-        turns, jobs = await append.insert_turns(connection, session, missing)
+        missing_drafts = await _select_missing(connection, session, drafts)
+        turns, jobs = await append.insert_turns(connection, session, missing_drafts)
     await append.cache_and_index(resources, session, turns, jobs)
-    progress.created += len(missing)
-    progress.skipped += len(drafts) - len(missing)
+    progress.created += len(missing_drafts)
+    progress.skipped += len(drafts) - len(missing_drafts)
 
 
 async def _open_session(resources: Resources, caller: Caller, scope: Scope, log_id: str) -> str:
@@ -108,10 +108,14 @@ async def _select_missing(
 ) -> list[TurnDraft]:
     """Return the turns that a locked session lacks, each once."""
     times = {draft.created_at for draft in drafts}
-    stored_turns = await turn_queries.list_created_at(connection, session, times)
-    existing = {_identity(stored) for stored in stored_turns}
+    in_session = (tenant_filter(turn, session.tenant), turn.c.session_id == session.id)
+    statement = select(turn).where(*in_session, turn.c.created_at.in_(times))
+    existing_identities = {
+        _identity(turn_in_session)
+        for turn_in_session in await turn_queries.select_turns(connection, statement)
+    }
     by_identity = {_identity(draft): draft for draft in drafts}
-    return [draft for identity, draft in by_identity.items() if identity not in existing]
+    return [draft for identity, draft in by_identity.items() if identity not in existing_identities]
 
 
 def _identity(turn_: Turn | TurnDraft) -> tuple[str, str, datetime | None]:

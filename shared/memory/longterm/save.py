@@ -152,13 +152,13 @@ async def _save_scope(
     if new_groups:
         rows = [_merged_row(group, can_enrich=can_enrich) for group in new_groups]
         tags = {row["fingerprint"]: row["tags"] for row in rows}
-        upserted = await queries.upsert(connection, scope, rows)
-        for row in upserted:
+        upserted_rows = await queries.upsert(connection, scope, rows)
+        for row in upserted_rows:
             new_tags = tags["\\x" + bytes(row["fingerprint"]).hex()]
             stored_memories[bytes(row["fingerprint"])] = await _add_new_tags(connection, row, new_tags)
-        created = [Memory.from_row(row) for row in upserted if row["inserted"]]
-        reinforced = [Memory.from_row(row) for row in upserted if not row["inserted"]]
-        await history.add(connection, actor, "created", created)
+        created_memories = [Memory.from_row(row) for row in upserted_rows if row["inserted"]]
+        reinforced = [Memory.from_row(row) for row in upserted_rows if not row["inserted"]]
+        await history.add(connection, actor, "created", created_memories)
         await history.add(connection, actor, "reinforced", reinforced)
     return stored_memories
 

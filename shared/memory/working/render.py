@@ -15,9 +15,9 @@ def inventory_line(listing: WorkingEntryInfo) -> str:
     return f"- {listing.key}: {', '.join(parts)}"
 
 
-MAX_PREVIEW_LENGTH = 120
-# Enough of a value to fill a preview, however it is spaced; values may be a megabyte.
-_MAX_PREVIEWED_CHARS = 20 * MAX_PREVIEW_LENGTH
+LENGTH = 120
+# This part of a value fills a preview even if it has much white space. A value may have a megabyte.
+_MAX_PREVIEWED_CHARS = 20 * LENGTH
 
 
 def preview(value: str) -> str:

@@ -58,10 +58,10 @@ async def delete_budget(
     caller.require_unbound(_WHOLE_TENANT)
     budget.check_scope(scope, caller.tenant)
     async with resources.postgres.for_tenant(caller.tenant) as connection:
-        deleted = await budget_queries.remove(connection, caller.tenant, scope, period)
+        deleted_budgets = await budget_queries.remove(connection, caller.tenant, scope, period)
         due_jobs = await _run_delayed_embeddings_now(connection, caller.tenant)
     resources.publisher.wake(EMBED, due_jobs)
-    return deleted
+    return deleted_budgets
 
 
 async def _run_delayed_embeddings_now(connection: AsyncConnection, tenant: str) -> int:

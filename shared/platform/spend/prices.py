@@ -64,9 +64,9 @@ async def effective_prices(
     """Return the prices of these models, by model. A model without a price is missing."""
     names = set(models)
     rows = await queries.prices(connection, tenant, names)
-    listed = listed_prices(settings)
+    listed_rates = listed_prices(settings)
     tenant_prices = {row["model"]: _from_row(row) for row in rows}
-    return {name: listed[name] for name in names if name in listed} | tenant_prices
+    return {name: listed_rates[name] for name in names if name in listed_rates} | tenant_prices
 
 
 async def all_prices(connection: AsyncConnection, settings: Settings, tenant: str) -> dict[str, Rates]:

@@ -93,9 +93,9 @@ class SearchIndex:
         A retired generation is still written for longer than that. Raises errors.Unavailable if there is
         no generation yet.
         """
-        cached = self._live.get(kind)
-        if cached and time.monotonic() - cached[0] < _LIVE_CACHE_SECONDS:
-            return cached[1]
+        cached_generation = self._live.get(kind)
+        if cached_generation and time.monotonic() - cached_generation[0] < _LIVE_CACHE_SECONDS:
+            return cached_generation[1]
         async with self._postgres.across_tenants() as connection:
             generation = await generations.get_live(connection, kind)
         if generation is None:

@@ -111,13 +111,13 @@ async def remove_ids(qdrant: Qdrant, collection: str, ids: Sequence[str]) -> Non
 
 async def remove_expired(qdrant: Qdrant, collection: str, now: datetime) -> int:
     """Delete the points of records that expired before `now`; return their number."""
-    expired = models.Filter(
+    is_expired = models.Filter(
         must=[models.FieldCondition(key="expires_at", range=models.DatetimeRange(lt=now))]
     )
     async with qdrant.call_guard(timeout=BULK_TIMEOUT_SECONDS):
-        count = (await qdrant.client.count(collection, count_filter=expired, exact=True)).count
+        count = (await qdrant.client.count(collection, count_filter=is_expired, exact=True)).count
         if count:
-            await qdrant.client.delete(collection, models.FilterSelector(filter=expired), wait=True)
+            await qdrant.client.delete(collection, models.FilterSelector(filter=is_expired), wait=True)
     return count
 
 
