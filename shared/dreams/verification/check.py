@@ -37,7 +37,7 @@ PRUNE_ONE_IN = 5
 class Snapshot:
     """What a plan was made from: the offered memories by id, of a scope with `scope_size` live ones.
 
-    `pruned_already` counts the memories that earlier batches of the same run pruned.
+    `pruned_count` counts the memories that earlier batches of the same run pruned.
     """
 
     scope: Scope

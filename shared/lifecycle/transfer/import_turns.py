@@ -108,12 +108,8 @@ async def _select_missing(
 ) -> list[TurnDraft]:
     """Return the turns that a locked session lacks, each once."""
     times = {draft.created_at for draft in drafts}
-    in_session = (tenant_filter(turn, session.tenant), turn.c.session_id == session.id)
-    statement = select(turn).where(*in_session, turn.c.created_at.in_(times))
-    existing_identities = {
-        _identity(turn_in_session)
-        for turn_in_session in await turn_queries.select_turns(connection, statement)
-    }
+    stored_turns = await turn_queries.list_created_at(connection, session, times)
+    existing_identities = {_identity(stored_turn) for stored_turn in stored_turns}
     by_identity = {_identity(draft): draft for draft in drafts}
     return [draft for identity, draft in by_identity.items() if identity not in existing_identities]
 

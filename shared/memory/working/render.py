@@ -15,9 +15,9 @@ def inventory_line(listing: WorkingEntryInfo) -> str:
     return f"- {listing.key}: {', '.join(parts)}"
 
 
-LENGTH = 120
+MAX_PREVIEW_LENGTH = 120
 # This part of a value fills a preview even if it has much white space. A value may have a megabyte.
-_MAX_PREVIEWED_CHARS = 20 * LENGTH
+_MAX_PREVIEWED_CHARS = 20 * MAX_PREVIEW_LENGTH
 
 
 def preview(value: str) -> str:
