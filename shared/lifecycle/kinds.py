@@ -10,7 +10,6 @@ from typing import Protocol
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from shared.conversation.observations import index_document as observation_document
 from shared.conversation.observations import queries as observation_queries
 from shared.conversation.turns import index_document as turn_document
 from shared.conversation.turns import queries as turn_queries
@@ -18,7 +17,6 @@ from shared.foundation.stages import RecordKind
 from shared.infra import redis as redis_client
 from shared.memory.longterm import index_document as memory_document
 from shared.memory.longterm import maintenance_queries as memory_maintenance_queries
-from shared.memory.longterm import queries as memory_queries
 from shared.memory.working import index_document as working_document
 from shared.memory.working import queries as working_queries
 from shared.memory.working.queries import WorkingMemory
@@ -136,23 +134,9 @@ def _versions(infos: Sequence[WorkingEntryInfo]) -> dict[str, int]:
     return {working_document.record_id_of(info.key): working_document.version(info) for info in infos}
 
 
-async def _load_memories(
-    connection: AsyncConnection, tenant: str, record_ids: Sequence[str]
-) -> list[IndexDocument]:
-    memories = await memory_queries.read(connection, tenant, record_ids)
-    return [memory_document.document(memory) for memory in memories]
-
-
-async def _load_observations(
-    connection: AsyncConnection, tenant: str, record_ids: Sequence[str]
-) -> list[IndexDocument]:
-    observations = await observation_queries.list_by_ids(connection, tenant, record_ids)
-    return [observation_document.document(observation) for observation in observations]
-
-
 KINDS: dict[RecordKind, SearchableKind] = {
     RecordKind.MEMORY: PostgresKind(
-        _load_memories,
+        memory_document.load_documents,
         memory_maintenance_queries.get_versions,
         memory_maintenance_queries.page_versions,
         memory_maintenance_queries.count,
@@ -162,7 +146,7 @@ KINDS: dict[RecordKind, SearchableKind] = {
     ),
     RecordKind.WORKING: WorkingKind(),
     RecordKind.OBSERVATION: PostgresKind(
-        _load_observations,
+        observation_queries.load_documents,
         observation_queries.versions,
         observation_queries.page_versions,
         observation_queries.count,

@@ -1,6 +1,5 @@
 """Add observations to a session. They are durable and found by keyword at once; embeddings follow later."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -16,7 +15,6 @@ from shared.jobs import index_jobs
 from shared.jobs.job import Job
 from shared.platform.idempotency.idempotent import IdempotencyKey, idempotent
 from shared.platform.resources import Resources
-from shared.search.index.points import IndexDocument
 from shared.search.index.writer import WRITE_THROUGH_SECONDS
 
 
@@ -43,7 +41,7 @@ async def add_observation(
             await request.store(response, record_ids=[session_id], user_id=session.user_id)
     if request.stored is not None:
         await resources.index_writer.write_through_unindexed(
-            caller.tenant, RecordKind.OBSERVATION, [request.stored["id"]], _load_documents
+            caller.tenant, RecordKind.OBSERVATION, [request.stored["id"]], queries.load_documents
         )
         return dict(request.stored)
     await resources.index_writer.write_through([index_document.document(observation)], jobs)
@@ -60,10 +58,3 @@ async def _insert(
         connection, session.tenant, RecordKind.OBSERVATION, versions, delay=WRITE_THROUGH_SECONDS
     )
     return observation, jobs
-
-
-async def _load_documents(
-    connection: AsyncConnection, tenant: str, record_ids: Sequence[str]
-) -> list[IndexDocument]:
-    observations = await queries.list_by_ids(connection, tenant, record_ids)
-    return [index_document.document(observation) for observation in observations]

@@ -14,6 +14,7 @@ from shared.conversation.sessions import queries as session_queries
 from shared.conversation.sessions.session import Session
 from shared.foundation.scope import Scope
 from shared.infra.postgres import is_any_of, keyset_after, tenant_filter, visible_scope
+from shared.search.index.points import IndexDocument
 from shared.search.text import indexed_text, tsvector
 
 
@@ -65,6 +66,14 @@ async def list_by_ids(
     where = (tenant_filter(observation, tenant), is_any_of(observation.c.id, ids))
     rows = await connection.execute(select(*READ_COLUMNS).where(*where, *conditions))
     return [Observation.from_row(row) for row in rows.mappings()]
+
+
+async def load_documents(
+    connection: AsyncConnection, tenant: str, record_ids: Sequence[str]
+) -> list[IndexDocument]:
+    """Return the index documents of a tenant's observations, by record id."""
+    observations = await list_by_ids(connection, tenant, record_ids)
+    return [index_document.document(observation) for observation in observations]
 
 
 async def list_matching(

@@ -1,9 +1,12 @@
 """A memory as the index sees it: its keyword text, its embedding text and its filters."""
 
+from collections.abc import Sequence
+
 from sqlalchemy import RowMapping
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation.stages import RecordKind
-from shared.memory.longterm import decay
+from shared.memory.longterm import decay, queries
 from shared.memory.longterm.memory import Memory, MemoryDraft
 from shared.search.index.filters import NO_USER, metadata_pair, path_prefixes, to_payload_time
 from shared.search.index.points import IndexDocument
@@ -34,6 +37,13 @@ def document(memory: Memory) -> IndexDocument:
         embedding_text,
         filters,
     )
+
+
+async def load_documents(
+    connection: AsyncConnection, tenant: str, record_ids: Sequence[str]
+) -> list[IndexDocument]:
+    """Return the index documents of a tenant's memories, by record id."""
+    return [document(memory) for memory in await queries.read(connection, tenant, record_ids)]
 
 
 def _category_prefixes(category: str | None) -> list[str]:

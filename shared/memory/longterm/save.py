@@ -19,7 +19,6 @@ from shared.memory.longterm.fingerprint import fingerprint
 from shared.memory.longterm.memory import Memory, MemoryDraft
 from shared.platform.idempotency.idempotent import IdempotencyKey, idempotent
 from shared.platform.resources import Resources
-from shared.search.index.points import IndexDocument
 from shared.search.index.writer import WRITE_THROUGH_SECONDS
 
 SaveItem = tuple[Scope, MemoryDraft]
@@ -54,19 +53,15 @@ async def save_all(
         commit_result = await commit()
     if commit_result.is_repeated:
         ids = [result["id"] for result in commit_result.response if "id" in result]
-        await resources.index_writer.write_through_unindexed(tenant, RecordKind.MEMORY, ids, _load_documents)
+        await resources.index_writer.write_through_unindexed(
+            tenant, RecordKind.MEMORY, ids, index_document.load_documents
+        )
         return commit_result.response
     documents = [index_document.document(memory) for memory in commit_result.changed_memories]
     await resources.index_writer.write_through(documents, commit_result.jobs)
     if any(memory.state is MemoryState.PENDING for memory in commit_result.changed_memories):
         resources.publisher.wake(stages.ENRICH, len(commit_result.changed_memories))
     return commit_result.response
-
-
-async def _load_documents(
-    connection: AsyncConnection, tenant: str, ids: Sequence[str]
-) -> list[IndexDocument]:
-    return [index_document.document(memory) for memory in await queries.read(connection, tenant, ids)]
 
 
 class _CommitResult(NamedTuple):
