@@ -19,10 +19,9 @@ from shared.foundation.stages import MemoryState
 from shared.lifecycle.transfer.ndjson import MemoryLine
 from shared.memory.longterm import index_document as memory_document
 from shared.memory.longterm.fingerprint import fingerprint, normalize
-from shared.memory.longterm.memory import Memory
+from shared.memory.longterm.memory import RECALLED_LINE_FIELDS, Memory
 
 _ENRICHMENT_FIELDS = {"state", "failure_reason", "superseded_by", "archived_at", "archive_reason"}
-_SHOWN_IN_RECALL = ("content", "category")
 _NOT_NULL = ("created_at", "last_seen_at")
 
 
@@ -113,7 +112,7 @@ def _fingerprint(memory: Memory) -> bytes:
 
 
 def _with_versions(before: Memory, after: Memory) -> Memory:
-    is_line_changed = any(getattr(before, name) != getattr(after, name) for name in _SHOWN_IN_RECALL)
+    is_line_changed = any(getattr(before, name) != getattr(after, name) for name in RECALLED_LINE_FIELDS)
     return after.model_copy(
         update={
             "version": before.version + (memory_document.document(before) != memory_document.document(after)),

@@ -12,6 +12,8 @@ from shared.foundation.stages import MemoryState
 from shared.memory.longterm import decay
 
 MAX_CONTENT = 16_000
+RECALLED_LINE_FIELDS = frozenset({"content", "category"})
+"""The fields that the line of a recalled memory shows. A change of one is a new content version."""
 
 
 class Source(BaseModel):

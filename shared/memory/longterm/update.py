@@ -10,11 +10,10 @@ from shared.foundation import errors, stages
 from shared.foundation.scope import Caller
 from shared.foundation.stages import MemoryState
 from shared.memory.longterm import history, index_document, new_rows, queries, save
-from shared.memory.longterm.memory import Memory, MemoryDraft
+from shared.memory.longterm.memory import RECALLED_LINE_FIELDS, Memory, MemoryDraft
 from shared.platform.resources import Resources
 
 _SEARCHABLE = {"content", "category", "tags", "metadata", "occurred_at"}
-_SHOWN_IN_RECALL = {"content", "category"}
 
 
 async def update(resources: Resources, caller: Caller, memory_id: str, changes: Mapping[str, Any]) -> Memory:
@@ -60,6 +59,6 @@ def _changed_columns(before: Memory, changes: Mapping[str, Any]) -> dict[str, An
         "fingerprint": derived["fingerprint"],
         "search_terms": func.array_to_tsvector(derived["search_terms"]),
         "version": before.version + bool(_SEARCHABLE & set(changes)),
-        "content_version": before.content_version + bool(_SHOWN_IN_RECALL & set(changes)),
+        "content_version": before.content_version + bool(RECALLED_LINE_FIELDS & set(changes)),
         "updated_at": func.now(),
     }
