@@ -69,9 +69,13 @@ class Up:
 
     def children(self) -> dict[str, int]:
         """Return the process ids by name, from the process records."""
-        records = [*self.data.glob("run/*.json"), *self.data.glob("*/process.json")]
-        names = {path: path.stem if path.parent.name == "run" else path.parent.name for path in records}
-        return {name: json.loads(path.read_text())["pid"] for path, name in names.items()}
+        pids = {}
+        for path in [*self.data.glob("run/*.json"), *self.data.glob("*/process.json")]:
+            with suppress(FileNotFoundError):  # a program of the start that has ended since it was listed
+                pids[path.stem if path.parent.name == "run" else path.parent.name] = json.loads(
+                    path.read_text()
+                )["pid"]
+        return pids
 
     def end(self) -> tuple[int, str]:
         """Wait for its end; return the exit code and the unread rest of stdout."""
