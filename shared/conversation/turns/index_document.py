@@ -24,10 +24,21 @@ def document(scope: Scope, turn: Turn) -> IndexDocument:
         "session_id": turn.session_id,
         "created_at": to_payload_time(turn.created_at),
     }
-    keyword_text = indexed_text.keyword_text(turn.content, speaker=turn.speaker)
     embedding_text = indexed_text.embedding_text(turn.content, speaker=turn.speaker)
-    kind = RecordKind.TURN
-    return IndexDocument(scope.tenant, kind, turn.record_id, VERSION, keyword_text, embedding_text, filters)
+    return IndexDocument(
+        scope.tenant,
+        RecordKind.TURN,
+        turn.record_id,
+        VERSION,
+        keyword_text(turn),
+        embedding_text,
+        filters,
+    )
+
+
+def keyword_text(turn: Turn) -> str:
+    """Return the text of a turn that keyword search matches."""
+    return indexed_text.keyword_text(turn.content, speaker=turn.speaker)
 
 
 def document_from_row(row: Mapping[str, Any]) -> IndexDocument:
@@ -46,7 +57,7 @@ def candidate(turn: Turn, keyword: float | None = None, cosine: float | None = N
     """Return a turn as a candidate for ranking."""
     return Candidate(
         id=turn.record_id,
-        text=indexed_text.keyword_text(turn.content, speaker=turn.speaker),
+        text=keyword_text(turn),
         keyword=keyword,
         cosine=cosine,
         at=turn.created_at,

@@ -83,6 +83,18 @@ async def list_by_keys(
     return await select_turns(connection, select(*READ_COLUMNS).where(visible(scope), has_key, *conditions))
 
 
+async def list_matching(
+    connection: AsyncConnection, terms: Sequence[str], limit: int, *conditions: ColumnElement[bool]
+) -> list[Turn]:
+    """Return turns that contain any of the terms and meet the conditions, best match first."""
+    if not terms:
+        return []
+    matches, rank = tsvector.matches_any(turn.c.search_terms, terms)
+    statement = select(*READ_COLUMNS).where(*conditions, matches)
+    best_first = statement.order_by(rank.desc(), turn.c.created_at.desc()).limit(limit)
+    return await select_turns(connection, best_first)
+
+
 async def list_created_at(
     connection: AsyncConnection, session: Session, times: Collection[datetime | None]
 ) -> list[Turn]:
@@ -101,7 +113,7 @@ async def has_turn_within(connection: AsyncConnection, scope: Scope, age_seconds
 
 
 async def select_turns(connection: AsyncConnection, statement: Select[Any]) -> list[Turn]:
-    """Run a select on `turn` that another module of this package built."""
+    """Run a select on `turn` that another file of statements built."""
     return [Turn.from_row(row) for row in (await connection.execute(statement)).mappings()]
 
 

@@ -1,31 +1,29 @@
 """Search turns across sessions. The neighbour turns of the best hits are ranked and returned too."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, select
+from sqlalchemy import ColumnElement
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.conversation.turns import index_document, queries
-from shared.conversation.turns.table import READ_COLUMNS
 from shared.conversation.turns.table import turn as turn_table
 from shared.conversation.turns.turn import Turn, turn_key_of
-from shared.foundation import errors, validation
+from shared.foundation import validation
 from shared.foundation.scope import Scope
 from shared.foundation.stages import RecordKind
 from shared.platform.resources import Resources
 from shared.search.index import filters
-from shared.search.index.client import IndexHits
+from shared.search.index.client import Hit, IndexQuery
+from shared.search.index.fallback import RowHits, RowSource, search_or_fallback
 from shared.search.index.filters import Condition, field_equals
 from shared.search.ranking import neighbours
 from shared.search.ranking import rank as ranking
 from shared.search.ranking.candidate import Candidate, ScoredCandidate
-from shared.search.text import bm25, tsvector
-from shared.search.text.tokenizer import tokenize_query
+from shared.search.search_results import SearchResults
 
-_FALLBACK_ROWS = 500
 TurnKey = tuple[str, int]
 
 
@@ -70,34 +68,39 @@ class TurnFilters:
         return conditions
 
 
-@dataclass(frozen=True, slots=True)
-class TurnResults:
-    """Turns, best first, with the search stages that ran and the parts that were unavailable."""
-
-    results: list[tuple[Turn, ScoredCandidate]] = field(default_factory=list)
-    stages: list[str] = field(default_factory=list)
-    degraded: list[str] = field(default_factory=list)
-
-
 async def search(
     resources: Resources, scope: Scope, query: str, criteria: TurnFilters, limit: int
-) -> TurnResults:
+) -> SearchResults[tuple[Turn, ScoredCandidate]]:
     """Return the turns that match a query, best first.
 
     Without the index, the search terms in Postgres are used. Raises errors.Unavailable if Postgres is
     unavailable.
     """
-    try:
-        index_hits = await resources.search_index.search(
-            scope.tenant, RecordKind.TURN, query, criteria.to_qdrant(scope)
-        )
-    except errors.Unavailable as error:
-        if error.dependency == "postgres":
-            raise
-        return await _search_rows(resources, scope, query, criteria, limit)
-    hits = {turn_key_of(hit.record_id): (hit.keyword, hit.cosine) for hit in index_hits.hits}
+
+    async def read_rows(terms: Sequence[str], max_rows: int) -> list[Turn]:
+        async with resources.postgres.for_tenant(scope.tenant) as connection:
+            return await queries.list_matching(connection, terms, max_rows, *criteria.to_sql(scope))
+
+    index_query = IndexQuery(scope.tenant, RecordKind.TURN, query, criteria.to_qdrant(scope))
+    source = RowSource("postgres", read_rows, index_document.keyword_text)
+    found = await search_or_fallback(resources.search_index, index_query, source)
+    if isinstance(found, RowHits):
+        turns = _by_key([turn for turn, _ in found.rows])
+        scores = {(turn.session_id, turn.seq): (score, None) for turn, score in found.rows}
+        ranked = _rank(query, turns, scores, list(turns))
+    else:
+        ranked, turns = await _rank_hits(resources, scope, query, criteria, found.hits)
+    results = [(turns[turn_key_of(scored.id)], scored) for scored in ranked[:limit]]
+    return SearchResults(results, found.stages, found.degraded)
+
+
+async def _rank_hits(
+    resources: Resources, scope: Scope, query: str, criteria: TurnFilters, index_hits: Sequence[Hit]
+) -> tuple[list[ScoredCandidate], dict[TurnKey, Turn]]:
+    """Read the turns of the hits and the neighbours of the best ones; return the ranking and the turns."""
+    hits = {turn_key_of(hit.record_id): (hit.keyword, hit.cosine) for hit in index_hits}
     if not hits:
-        return TurnResults([], index_hits.stages, index_hits.degraded)
+        return [], {}
     async with resources.postgres.for_tenant(scope.tenant) as connection:
         turns = _by_key(await queries.list_by_keys(connection, scope, hits, criteria.to_sql(scope)))
         ranked = _rank(query, turns, hits, list(turns))
@@ -105,7 +108,7 @@ async def search(
     if neighbour_turns:
         keys = _keys_to_rank(turns, neighbour_turns, criteria)
         ranked = _rank(query, turns | neighbour_turns, hits, keys)
-    return _results(ranked[:limit], turns | neighbour_turns, index_hits)
+    return ranked, turns | neighbour_turns
 
 
 def _by_key(turns: Sequence[Turn]) -> dict[TurnKey, Turn]:
@@ -144,34 +147,3 @@ def _rank(
         return index_document.candidate(turns[turn_key], keyword, cosine)
 
     return ranking.rank(query, [to_candidate(turn_key) for turn_key in turn_keys], now=datetime.now(UTC))
-
-
-def _results(
-    ranked: Sequence[ScoredCandidate], turns: dict[TurnKey, Turn], index_hits: IndexHits
-) -> TurnResults:
-    results = [(turns[turn_key_of(scored.id)], scored) for scored in ranked]
-    return TurnResults(results, index_hits.stages, index_hits.degraded)
-
-
-async def _search_rows(
-    resources: Resources, scope: Scope, query: str, criteria: TurnFilters, limit: int
-) -> TurnResults:
-    degraded = ["index"] if resources.embedder is None else ["index", "dense"]
-    terms = tokenize_query(query)
-    if not terms:
-        return TurnResults([], ["postgres"], degraded)
-    matches, rank = tsvector.matches_any(turn_table.c.search_terms, terms)
-    statement = (
-        select(*READ_COLUMNS)
-        .where(*criteria.to_sql(scope), matches)
-        .order_by(rank.desc(), turn_table.c.created_at.desc())
-        .limit(_FALLBACK_ROWS)
-    )
-    async with resources.postgres.for_tenant(scope.tenant) as connection:
-        turns = await queries.select_turns(connection, statement)
-    candidates = [index_document.candidate(turn) for turn in turns]
-    scores = bm25.score_texts(query, [candidate.text for candidate in candidates])
-    hits = {(turn.session_id, turn.seq): (score, None) for turn, score in zip(turns, scores, strict=True)}
-    by_key = _by_key(turns)
-    ranked = _rank(query, by_key, hits, list(by_key))[:limit]
-    return _results(ranked, by_key, IndexHits([], ["postgres"], degraded))

@@ -57,12 +57,17 @@ def keywords(memory: Memory | MemoryDraft) -> str:
     return indexed_text.keyword_text(memory.content, category=memory.category, tags=memory.tags)
 
 
+def keywords_of_row(row: RowMapping) -> str:
+    """Return the keyword text of a row of `memory`."""
+    return indexed_text.keyword_text(row["content"], category=row["category"], tags=row["tags"])
+
+
 def candidate(row: RowMapping, keyword: float | None, cosine: float | None) -> Candidate:
     """Return the ranking candidate of a row of `memory`, with the scores of its hit."""
     source = row["sources"][0] if row["sources"] else {}
     return Candidate(
         id=row["id"],
-        text=indexed_text.keyword_text(row["content"], category=row["category"], tags=row["tags"]),
+        text=keywords_of_row(row),
         keyword=keyword,
         cosine=cosine,
         importance=decay.effective_importance(row["importance"], row["last_seen_at"]),

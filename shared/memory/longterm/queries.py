@@ -150,13 +150,44 @@ async def lock(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> 
 
 
 async def select_memories(connection: AsyncConnection, statement: Select[Any]) -> list[Memory]:
-    """Run a select on `memory` that another file of this capability built."""
+    """Run a select on `memory` that another file of statements built."""
     return [Memory.from_row(row) for row in (await connection.execute(statement)).mappings()]
 
 
 async def select_rows(connection: AsyncConnection, *conditions: ColumnElement[bool]) -> list[RowMapping]:
     """Return rows with `READ_COLUMNS`. A search ranks a hundred rows and makes a Memory of only a few."""
     return list((await connection.execute(select(*READ_COLUMNS).where(*conditions))).mappings())
+
+
+async def list_matching(
+    connection: AsyncConnection, terms: Sequence[str], limit: int, *conditions: ColumnElement[bool]
+) -> list[RowMapping]:
+    """Return rows that contain any of the terms and meet the conditions, best match first."""
+    if not terms:
+        return []
+    matches, rank = tsvector.matches_any(memory.c.search_terms, terms)
+    statement = select(*READ_COLUMNS).where(*conditions, matches)
+    best_first = statement.order_by(rank.desc(), memory.c.last_seen_at.desc()).limit(limit)
+    return list((await connection.execute(best_first)).mappings())
+
+
+async def list_newest(
+    connection: AsyncConnection,
+    limit: int,
+    after: tuple[datetime, str] | None,
+    *conditions: ColumnElement[bool],
+) -> list[Memory]:
+    """Return memories that meet the conditions, the last seen first.
+
+    `after` is the (last seen, id) of the last memory of the previous page.
+    """
+    statement = select(*READ_COLUMNS).where(*conditions)
+    if after is not None:
+        last_seen_at, memory_id = after
+        position = ((memory.c.last_seen_at, last_seen_at, True), (memory.c.id, memory_id, False))
+        statement = statement.where(keyset_after(*position))
+    newest_first = (memory.c.last_seen_at.desc(), memory.c.id)
+    return await select_memories(connection, statement.order_by(*newest_first).limit(limit))
 
 
 async def update_columns(
@@ -232,8 +263,3 @@ async def list_derived_only_from(
     is_derived = func.cardinality(memory.c.derived_from) > 0
     statement = select(memory).where(tenant_filter(memory, tenant), is_derived, only_from_ids)
     return await select_memories(connection, statement)
-
-
-def cursor_after(last_seen_at: datetime, memory_id: str) -> ColumnElement[bool]:
-    """Return the condition of the memories that follow a position when the last seen come first."""
-    return keyset_after((memory.c.last_seen_at, last_seen_at, True), (memory.c.id, memory_id, False))

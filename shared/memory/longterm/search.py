@@ -1,10 +1,10 @@
 """Search memories: the index finds hits, Postgres has their current rows, pure functions rank them."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from sqlalchemy import ColumnElement, RowMapping, select
+from sqlalchemy import ColumnElement, RowMapping
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation import errors
@@ -15,17 +15,15 @@ from shared.infra.postgres import is_any_of, is_any_turn_of
 from shared.memory.longterm import index_document, queries
 from shared.memory.longterm.filters import MemoryFilters, anti_patterns
 from shared.memory.longterm.memory import Memory
-from shared.memory.longterm.table import READ_COLUMNS
 from shared.memory.longterm.table import memory as memory_table
 from shared.platform.resources import Resources
-from shared.search.index.client import IndexHits
+from shared.search.index.client import Hit, IndexQuery
+from shared.search.index.fallback import RowHits, RowSource, search_or_fallback
 from shared.search.ranking import neighbours
 from shared.search.ranking import rank as ranking
 from shared.search.ranking.candidate import Candidate, ScoredCandidate
-from shared.search.text import bm25, tsvector
-from shared.search.text.tokenizer import tokenize_query
+from shared.search.search_results import SearchResults
 
-_FALLBACK_ROWS = 500
 RowCandidate = tuple[RowMapping, Candidate]
 """A row of `memory`, and its ranking candidate."""
 
@@ -41,15 +39,6 @@ class MemoryResult:
     def unscored(cls, memory: Memory) -> "MemoryResult":
         """Return a memory that no query ranked, with score 0."""
         return cls(memory, ScoredCandidate(memory.id, 0.0))
-
-
-@dataclass(frozen=True, slots=True)
-class Results:
-    """Results, best first, with the stages that ran and the dependencies that were missing."""
-
-    results: list[MemoryResult] = field(default_factory=list)
-    stages: list[str] = field(default_factory=list)
-    degraded: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,32 +58,40 @@ class SearchOptions:
 
 async def search(
     resources: Resources, scope: Scope, query: str, filters: MemoryFilters, options: SearchOptions
-) -> Results:
+) -> SearchResults[MemoryResult]:
     """Return the memories that match a query, best first.
 
     While the index is unavailable, the search terms of the rows are searched, and `degraded` says so.
     Raises errors.Invalid for an unknown strategy, and errors.Unavailable only while Postgres is.
     """
+
+    async def read_rows(terms: Sequence[str], max_rows: int) -> list[RowMapping]:
+        async with resources.postgres.for_tenant(scope.tenant) as connection:
+            return await queries.list_matching(connection, terms, max_rows, *filters.to_sql(scope))
+
+    index_query = _index_query(scope, query, filters, options)
+    source = RowSource("postgres", read_rows, index_document.keywords_of_row)
+    found = await search_or_fallback(resources.search_index, index_query, source)
+    if isinstance(found, RowHits):
+        candidates = [(row, index_document.candidate(row, score, None)) for row, score in found.rows]
+        results = _best_results(_rank(query, candidates, options), candidates, options)
+    else:
+        results = await _rank_hits(resources, scope, query, filters, options, found.hits)
+    return SearchResults(results, found.stages, found.degraded)
+
+
+def _index_query(scope: Scope, query: str, filters: MemoryFilters, options: SearchOptions) -> IndexQuery:
+    """Return what the index is asked. Raises errors.Invalid for an unknown strategy."""
     if options.strategy not in ranking.STRATEGIES:
         raise errors.Invalid("strategy", f"must be one of {', '.join(ranking.STRATEGIES)}")
-    reserved = [anti_patterns()] if options.reserve_anti_pattern else []
-    try:
-        hits = await resources.search_index.search(
-            scope.tenant,
-            RecordKind.MEMORY,
-            query,
-            filters.to_qdrant(scope),
-            reserved,
-            embed_query_as_is=options.strategy == "mean",
-        )
-    except errors.Unavailable as error:
-        if error.dependency == "postgres":
-            raise
-        return await _search_postgres(resources, scope, query, filters, options)
-    if not hits.hits:
-        return Results([], hits.stages, hits.degraded)
-    results = await _rank_hits(resources, scope, query, filters, options, hits)
-    return Results(results, hits.stages, hits.degraded)
+    return IndexQuery(
+        scope.tenant,
+        RecordKind.MEMORY,
+        query,
+        filters.to_qdrant(scope),
+        reserve=[anti_patterns()] if options.reserve_anti_pattern else [],
+        embed_as_is=options.strategy == "mean",
+    )
 
 
 async def _rank_hits(
@@ -103,12 +100,14 @@ async def _rank_hits(
     query: str,
     filters: MemoryFilters,
     options: SearchOptions,
-    hits: IndexHits,
+    hits: Sequence[Hit],
 ) -> list[MemoryResult]:
     """Read the current rows of the hits and the neighbours of the best ones, and rank them."""
+    if not hits:
+        return []
     visible = filters.to_sql(scope)
     async with resources.postgres.for_tenant(scope.tenant) as connection:
-        is_hit = is_any_of(memory_table.c.id, [hit.record_id for hit in hits.hits])
+        is_hit = is_any_of(memory_table.c.id, [hit.record_id for hit in hits])
         candidates = _current_candidates(hits, await queries.select_rows(connection, *visible, is_hit))
         ranked = _rank(query, candidates, options)
         if options.strategy == ranking.DEFAULT_STRATEGY:
@@ -126,9 +125,9 @@ def _rank(
     return ranking.rank(query, candidates, options.strategy, options.min_similarity, datetime.now(UTC))
 
 
-def _current_candidates(hits: IndexHits, rows: Sequence[RowMapping]) -> list[RowCandidate]:
+def _current_candidates(hits: Sequence[Hit], rows: Sequence[RowMapping]) -> list[RowCandidate]:
     """Return the rows whose current version was hit. A hit of an older version proves nothing."""
-    by_version = {(hit.record_id, hit.version): hit for hit in hits.hits}
+    by_version = {(hit.record_id, hit.version): hit for hit in hits}
     rows_with_hits = ((row, by_version.get((row["id"], row["version"]))) for row in rows)
     return [
         (row, index_document.candidate(row, hit.keyword, hit.cosine)) for row, hit in rows_with_hits if hit
@@ -171,36 +170,6 @@ def _episode_ids(rows: Iterable[RowMapping]) -> set[str]:
     return {row["id"] for row in rows if is_below(EPISODES, row["category"])}
 
 
-async def _search_postgres(
-    resources: Resources, scope: Scope, query: str, filters: MemoryFilters, options: SearchOptions
-) -> Results:
-    """Search without the index: score the rows that contain any term of the query."""
-    async with resources.postgres.for_tenant(scope.tenant) as connection:
-        rows = await _rows_with_any_term(connection, scope, query, filters)
-    candidates = [index_document.candidate(row, None, None) for row in rows]
-    scores = bm25.score_texts(query, [candidate.text for candidate in candidates])
-    scored = [replace(candidate, keyword=score) for candidate, score in zip(candidates, scores, strict=True)]
-    row_candidates = list(zip(rows, scored, strict=True))
-    results = _best_results(_rank(query, row_candidates, options), row_candidates, options)
-    return Results(results, ["postgres"], ["index"] if resources.embedder is None else ["index", "dense"])
-
-
-async def _rows_with_any_term(
-    connection: AsyncConnection, scope: Scope, query: str, filters: MemoryFilters
-) -> list[RowMapping]:
-    terms = tokenize_query(query)
-    if not terms:
-        return []
-    matches, rank = tsvector.matches_any(memory_table.c.search_terms, terms)
-    statement = (
-        select(*READ_COLUMNS)
-        .where(*filters.to_sql(scope), matches)
-        .order_by(rank.desc(), memory_table.c.last_seen_at.desc())
-        .limit(_FALLBACK_ROWS)
-    )
-    return list((await connection.execute(statement)).mappings())
-
-
 async def list_newest(
     resources: Resources,
     scope: Scope,
@@ -209,9 +178,5 @@ async def list_newest(
     after: tuple[datetime, str] | None = None,
 ) -> list[Memory]:
     """Return memories without a query, the last seen first, from the position (last seen, id) `after` on."""
-    statement = select(*READ_COLUMNS).where(*filters.to_sql(scope))
-    if after is not None:
-        statement = statement.where(queries.cursor_after(*after))
-    statement = statement.order_by(memory_table.c.last_seen_at.desc(), memory_table.c.id).limit(limit)
     async with resources.postgres.for_tenant(scope.tenant) as connection:
-        return await queries.select_memories(connection, statement)
+        return await queries.list_newest(connection, limit, after, *filters.to_sql(scope))

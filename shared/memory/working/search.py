@@ -1,10 +1,10 @@
 """Search working memory: the index finds hits, Redis has the current entries, pure functions rank them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from shared.foundation import errors, validation
+from shared.foundation import validation
 from shared.foundation.scope import Caller
 from shared.foundation.stages import RecordKind
 from shared.infra import redis as redis_client
@@ -13,11 +13,15 @@ from shared.memory.working.queries import WorkingMemory
 from shared.memory.working.working_entry import WorkingEntry
 from shared.platform.resources import Resources
 from shared.search.index import filters as index_filters
-from shared.search.index.client import IndexHits
+from shared.search.index.client import Hit, IndexQuery
+from shared.search.index.fallback import RowHits, RowSource, search_or_fallback
 from shared.search.index.filters import Condition, field_equals
 from shared.search.ranking import rank as ranking
 from shared.search.ranking.candidate import Candidate
-from shared.search.text import bm25
+from shared.search.search_results import SearchResults
+
+WorkingResult = tuple[WorkingEntry, float]
+"""An entry with its score."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,18 +54,9 @@ class WorkingFilters:
         return is_in_category and set(self.tags) <= set(entry.tags) and keys.is_within(entry.key, self.prefix)
 
 
-@dataclass(frozen=True, slots=True)
-class WorkingResults:
-    """Entries with their scores, best first, with the stages that ran and what was missing."""
-
-    results: list[tuple[WorkingEntry, float]] = field(default_factory=list)
-    stages: list[str] = field(default_factory=list)
-    degraded: list[str] = field(default_factory=list)
-
-
 async def search(
     resources: Resources, caller: Caller, query: str | None, filters: WorkingFilters, limit: int
-) -> WorkingResults:
+) -> SearchResults[WorkingResult]:
     """Return the entries that match and that the key may see, best first; without a query the newest.
 
     While the index is unavailable, all entries are scored in process, and `degraded` says so.
@@ -70,15 +65,34 @@ async def search(
     working_memory = WorkingMemory(resources.redis, resources.settings, caller.tenant)
     if not query:
         return await _list_newest(resources, caller, working_memory, filters, limit)
-    try:
-        hits = await resources.search_index.search(
-            caller.tenant, RecordKind.WORKING, query, filters.to_qdrant()
-        )
-    except errors.Unavailable as error:
-        if error.dependency == "postgres":
-            raise
-        return await _search_in_process(resources, caller, working_memory, query, filters, limit)
-    hits_by_id = {hit.record_id: hit for hit in hits.hits}
+
+    async def read_entries(_terms: Sequence[str], _max_rows: int) -> list[WorkingEntry]:
+        # Redis cannot match terms, and namespaces are small.
+        return await _select_visible(resources, caller, await _list_matching(working_memory, filters))
+
+    index_query = IndexQuery(caller.tenant, RecordKind.WORKING, query, filters.to_qdrant())
+    source = RowSource("working", read_entries, index_document.keywords)
+    found = await search_or_fallback(resources.search_index, index_query, source)
+    if isinstance(found, RowHits):
+        entries = {
+            entry.key: (entry, index_document.candidate(entry, score, None)) for entry, score in found.rows
+        }
+    else:
+        entries = await _read_hits(resources, caller, working_memory, filters, found.hits)
+    ranked = ranking.rank(query, [candidate for _, candidate in entries.values()], now=datetime.now(UTC))
+    results = [(entries[scored.id][0], scored.score) for scored in ranked[:limit]]
+    return SearchResults(results, found.stages, found.degraded)
+
+
+async def _read_hits(
+    resources: Resources,
+    caller: Caller,
+    working_memory: WorkingMemory,
+    filters: WorkingFilters,
+    hits: Sequence[Hit],
+) -> dict[str, tuple[WorkingEntry, Candidate]]:
+    """Read the entries of the hits that are still current and that the key may see, by key."""
+    hits_by_id = {hit.record_id: hit for hit in hits}
     with redis_client.failures_as_unavailable():
         entries = await queries.read_many(working_memory, hits_by_id)
     current_hits = [
@@ -88,11 +102,13 @@ async def search(
     ]
     hits_by_key = {entry.key: hit for entry, hit in current_hits}
     visible = await _select_visible(resources, caller, [entry for entry, _ in current_hits])
-    candidates = [
-        index_document.candidate(entry, hits_by_key[entry.key].keyword, hits_by_key[entry.key].cosine)
+    return {
+        entry.key: (
+            entry,
+            index_document.candidate(entry, hits_by_key[entry.key].keyword, hits_by_key[entry.key].cosine),
+        )
         for entry in visible
-    ]
-    return _rank(query, candidates, visible, limit, hits)
+    }
 
 
 async def _select_visible(
@@ -108,39 +124,13 @@ async def _select_visible(
 
 async def _list_newest(
     resources: Resources, caller: Caller, working_memory: WorkingMemory, filters: WorkingFilters, limit: int
-) -> WorkingResults:
+) -> SearchResults[WorkingResult]:
     entries = await _select_visible(resources, caller, await _list_matching(working_memory, filters))
     newest = sorted(entries, key=lambda entry: entry.stored_at, reverse=True)[:limit]
-    return WorkingResults([(entry, 0.0) for entry in newest], ["newest"])
+    return SearchResults([(entry, 0.0) for entry in newest], ["newest"])
 
 
 async def _list_matching(working_memory: WorkingMemory, filters: WorkingFilters) -> list[WorkingEntry]:
     with redis_client.failures_as_unavailable():
         entries = queries.iterate_entries(working_memory, filters.prefix)
         return [entry async for entry in entries if filters.match(entry)]
-
-
-async def _search_in_process(
-    resources: Resources,
-    caller: Caller,
-    working_memory: WorkingMemory,
-    query: str,
-    filters: WorkingFilters,
-    limit: int,
-) -> WorkingResults:
-    entries = await _select_visible(resources, caller, await _list_matching(working_memory, filters))
-    scores = bm25.score_texts(query, [index_document.keywords(entry) for entry in entries])
-    candidates = [
-        index_document.candidate(entry, score, None) for entry, score in zip(entries, scores, strict=True)
-    ]
-    degraded = ["index"] if resources.embedder is None else ["index", "dense"]
-    return _rank(query, candidates, entries, limit, IndexHits([], ["working"], degraded))
-
-
-def _rank(
-    query: str, candidates: Sequence[Candidate], entries: Sequence[WorkingEntry], limit: int, hits: IndexHits
-) -> WorkingResults:
-    by_key = {entry.key: entry for entry in entries}
-    ranked = ranking.rank(query, candidates, now=datetime.now(UTC))[:limit]
-    results = [(by_key[scored.id], scored.score) for scored in ranked]
-    return WorkingResults(results, hits.stages, hits.degraded)

@@ -27,6 +27,22 @@ _LIVE_CACHE_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
+class IndexQuery:
+    """What is searched: the records of one kind and tenant that meet the conditions.
+
+    With `reserve`, the best RESERVED_HITS that also meet these conditions are among the hits, even if many
+    others are better. `embed_as_is` embeds only the text itself, not also its content words.
+    """
+
+    tenant: str
+    kind: RecordKind
+    text: str
+    conditions: Sequence[models.Condition]
+    reserve: Sequence[models.Condition] = ()
+    embed_as_is: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Hit:
     """A record that a channel found: its id, the indexed version and the raw scores."""
 
@@ -57,34 +73,22 @@ class SearchIndex:
         self._candidates = candidates
         self._live: dict[RecordKind, tuple[float, Generation]] = {}
 
-    async def search(
-        self,
-        tenant: str,
-        kind: RecordKind,
-        query: str,
-        conditions: Sequence[models.Condition],
-        reserve: Sequence[models.Condition] = (),
-        *,
-        embed_query_as_is: bool = False,
-    ) -> IndexHits:
-        """Return hits among a tenant's records that meet the conditions, up to a limit per channel.
+    async def search(self, query: IndexQuery) -> IndexHits:
+        """Return the hits of a query, up to a limit per channel.
 
-        With `reserve`, the best RESERVED_HITS that also meet these conditions are among the hits, even if
-        many others are better. `embed_query_as_is` embeds only the query itself, not also its content
-        words. Raises errors.Unavailable if the index cannot be searched; the caller has a fallback.
+        Raises errors.Unavailable if the index cannot be searched; `search_or_fallback` then searches rows.
         """
         result = IndexHits()
-        texts = [query] if embed_query_as_is else indexed_text.query_embedding_texts(query)
-        generation, vector = await asyncio.gather(self.live(kind), self._embed_query(texts, result))
+        texts = [query.text] if query.embed_as_is else indexed_text.query_embedding_texts(query.text)
+        generation, vector = await asyncio.gather(self.live(query.kind), self._embed_query(texts, result))
         if vector is not None and not self._fits(generation, vector):
             # The live generation has vectors of another model: that of the configured one is still building.
             vector = None
             result.degraded.append("dense")
-        request = _SearchRequest(query, vector, filters.tenant_condition(tenant), conditions, reserve)
         try:
-            await self._query(result, generation, request)
+            await self._query(result, generation, query, vector)
         except CollectionNotFound:
-            await self._query_current_generation(result, kind, request)
+            await self._query_current_generation(result, query, vector)
         return result
 
     async def live(self, kind: RecordKind) -> Generation:
@@ -116,20 +120,22 @@ class SearchIndex:
         return self.embedder is not None and generation.is_embedded_by(self.embedder.model, len(vector))
 
     async def _query_current_generation(
-        self, result: IndexHits, kind: RecordKind, request: "_SearchRequest"
+        self, result: IndexHits, query: IndexQuery, vector: Vector | None
     ) -> None:
         """Query again, because the cached generation was dropped in the meantime."""
-        self._live.pop(kind, None)
-        generation = await self.live(kind)
+        self._live.pop(query.kind, None)
+        generation = await self.live(query.kind)
         try:
-            await self._query(result, generation, request)
+            await self._query(result, generation, query, vector)
         except CollectionNotFound as error:
             raise errors.Unavailable("qdrant", str(error)) from error
 
-    async def _query(self, result: IndexHits, generation: Generation, request: "_SearchRequest") -> None:
-        channels = {"bm25": _keyword_vector(request.query), "dense": request.vector}
+    async def _query(
+        self, result: IndexHits, generation: Generation, query: IndexQuery, vector: Vector | None
+    ) -> None:
+        channels = {"bm25": _keyword_vector(query.text), "dense": vector}
         vectors = {stage: vector for stage, vector in channels.items() if vector is not None}
-        requests = self._build_requests(vectors, request)
+        requests = self._build_requests(vectors, query)
         if requests:
             async with self.qdrant.call_guard():
                 points = await self.qdrant.query_batch(
@@ -140,27 +146,19 @@ class SearchIndex:
         result.stages = list(vectors)
 
     def _build_requests(
-        self, vectors: Mapping[str, Vector | models.SparseVector], request: "_SearchRequest"
+        self, vectors: Mapping[str, Vector | models.SparseVector], query: IndexQuery
     ) -> list[tuple[str, models.QueryRequest]]:
-        corpus = models.IdfCorpusParams(corpus=models.Filter(must=request.tenant))
-        limits = [(models.Filter(must=[*request.tenant, *request.conditions]), self._candidates)]
-        if request.reserve:
-            reserved = [*request.tenant, *request.conditions, *request.reserve]
+        tenant = filters.tenant_condition(query.tenant)
+        corpus = models.IdfCorpusParams(corpus=models.Filter(must=tenant))
+        limits = [(models.Filter(must=[*tenant, *query.conditions]), self._candidates)]
+        if query.reserve:
+            reserved = [*tenant, *query.conditions, *query.reserve]
             limits.append((models.Filter(must=reserved), RESERVED_HITS))
         return [
             (stage, _request(stage, vector, point_filter, limit, corpus if stage == "bm25" else None))
             for point_filter, limit in limits
             for stage, vector in vectors.items()
         ]
-
-
-@dataclass(frozen=True, slots=True)
-class _SearchRequest:
-    query: str
-    vector: Vector | None
-    tenant: list[models.Condition]
-    conditions: Sequence[models.Condition]
-    reserve: Sequence[models.Condition]
 
 
 def _keyword_vector(query: str) -> models.SparseVector | None:
