@@ -21,7 +21,7 @@ from shared.lifecycle.transfer.ndjson import MemoryLine
 from shared.memory.longterm import history, save, scope_queries, tombstones
 from shared.memory.longterm import index_document as memory_document
 from shared.memory.longterm import queries as memory_queries
-from shared.memory.longterm.fingerprint import fingerprint
+from shared.memory.longterm.fingerprint import fingerprint_of
 from shared.platform.resources import Resources
 
 _MAX_ATTEMPTS = 5
@@ -86,7 +86,7 @@ async def _load_state(
         ids=ids,
         memories={memory.id: memory for memory in memories},
         ids_by_fingerprint=await scope_queries.ids_by_fingerprint(
-            connection, scope, [fingerprint(line.content, line.occurred_at) for line in lines]
+            connection, scope, [fingerprint_of(line) for line in lines]
         ),
         deleted_contents=frozenset(
             () if restore else await tombstones.find_deleted(connection, scope, contents)

@@ -18,7 +18,7 @@ from shared.foundation.scope import Scope
 from shared.foundation.stages import MemoryState
 from shared.lifecycle.transfer.ndjson import MemoryLine
 from shared.memory.longterm import index_document as memory_document
-from shared.memory.longterm.fingerprint import fingerprint, normalize
+from shared.memory.longterm.fingerprint import fingerprint_of, normalize
 from shared.memory.longterm.memory import RECALLED_LINE_FIELDS, Memory
 
 _ENRICHMENT_FIELDS = {"state", "failure_reason", "superseded_by", "archived_at", "archive_reason"}
@@ -92,7 +92,7 @@ def _has_content(before: Memory | None, content: str) -> bool:
 
 
 def _find_duplicate(ids_by_fingerprint: Mapping[bytes, str], after: Memory) -> str | None:
-    duplicate_id = None if after.archived_at else ids_by_fingerprint.get(_fingerprint(after))
+    duplicate_id = None if after.archived_at else ids_by_fingerprint.get(fingerprint_of(after))
     return duplicate_id if duplicate_id != after.id else None
 
 
@@ -104,11 +104,7 @@ def _add_to_plan(
     else:
         new_plan.updated.append((before, _with_versions(before, after)))
     if after.archived_at is None:
-        ids_by_fingerprint[_fingerprint(after)] = after.id
-
-
-def _fingerprint(memory: Memory) -> bytes:
-    return fingerprint(memory.content, memory.occurred_at)
+        ids_by_fingerprint[fingerprint_of(after)] = after.id
 
 
 def _with_versions(before: Memory, after: Memory) -> Memory:

@@ -6,7 +6,7 @@ from typing import Any
 from shared.foundation.ids import new_record_id
 from shared.foundation.stages import MemoryState
 from shared.memory.longterm import index_document
-from shared.memory.longterm.fingerprint import fingerprint
+from shared.memory.longterm.fingerprint import fingerprint_of
 from shared.memory.longterm.memory import Memory, MemoryDraft, Source
 from shared.search.text import tsvector
 
@@ -47,7 +47,7 @@ def derived_columns(memory: Memory | MemoryDraft) -> dict[str, Any]:
     `fingerprint` is bytes. `search_terms` is a list of terms, not yet a tsvector.
     """
     return {
-        "fingerprint": fingerprint(memory.content, memory.occurred_at),
+        "fingerprint": fingerprint_of(memory),
         "search_terms": tsvector.terms_of(index_document.keywords(memory)),
     }
 

@@ -15,7 +15,7 @@ from shared.jobs import dream_schedule, index_jobs
 from shared.jobs import queries as job_queries
 from shared.jobs.job import Job
 from shared.memory.longterm import history, index_document, new_rows, queries, tombstones
-from shared.memory.longterm.fingerprint import fingerprint
+from shared.memory.longterm.fingerprint import fingerprint_of
 from shared.memory.longterm.memory import Memory, MemoryDraft
 from shared.platform.idempotency.idempotent import IdempotencyKey, idempotent
 from shared.platform.resources import Resources
@@ -102,7 +102,7 @@ async def _commit(
         ]
         jobs = await enqueue_jobs(connection, tenant, changed_memories)
         saved_memories = [
-            by_scope[scope][_fingerprint(draft)][0].model_dump(mode="json") for scope, draft in items
+            by_scope[scope][fingerprint_of(draft)][0].model_dump(mode="json") for scope, draft in items
         ]
         response = batch_results.merge_results(saved_memories, rejected)
         memory_ids = sorted({memory["id"] for memory in saved_memories})
@@ -168,14 +168,10 @@ async def _add_new_tags(
     return (tagged_memory, True) if tagged_memory else (Memory.from_row(row), False)
 
 
-def _fingerprint(draft: MemoryDraft) -> bytes:
-    return fingerprint(draft.content, draft.occurred_at)
-
-
 def _group_by_fingerprint(drafts: Iterable[MemoryDraft]) -> dict[bytes, list[MemoryDraft]]:
     groups: dict[bytes, list[MemoryDraft]] = {}
     for draft in drafts:
-        groups.setdefault(_fingerprint(draft), []).append(draft)
+        groups.setdefault(fingerprint_of(draft), []).append(draft)
     return groups
 
 
