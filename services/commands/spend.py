@@ -12,7 +12,7 @@ from services.commands.resources import with_resources
 from shared.foundation import validation
 from shared.foundation.scope import Caller
 from shared.platform.resources import Resources
-from shared.platform.spend import budget_admin, money, report
+from shared.platform.spend import budget_admin, money, report, report_queries
 from shared.platform.spend.budget import Budget
 from shared.platform.spend.report import Criteria, Row
 
@@ -67,7 +67,7 @@ def print_report(groups: Sequence[str], rows: Sequence[Row], budgets: Sequence[B
 def _sums_table(groups: Sequence[str], rows: Sequence[Row]) -> Table:
     sums = (_column(name.replace("_", " "), "right") for name in _SUM_COLUMNS)
     table = Table(*map(_column, groups), *sums)
-    columns = [*(report.GROUPS[name].key or name for name in groups), *_SUM_COLUMNS]
+    columns = [*(report_queries.GROUPS[name].key or name for name in groups), *_SUM_COLUMNS]
     for row in rows:
         table.add_row(*(_format_cell(row[name]) for name in columns))
     return table

@@ -13,6 +13,7 @@ promoting a generation takes it exclusively, so that no save misses one of two g
 import hashlib
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
+from datetime import datetime
 from typing import Any
 
 import asyncpg
@@ -121,6 +122,11 @@ def keyset_after(*keys: tuple[ColumnElement[Any], Any, bool]) -> ColumnElement[b
 def seconds(number: float) -> Function[Any]:
     """Return an SQL interval of this many seconds."""
     return func.make_interval(0, 0, 0, 0, 0, 0, number)
+
+
+async def transaction_time(connection: AsyncConnection) -> datetime:
+    """Return when the transaction began, by the clock of the database: the time that its rows get."""
+    return (await connection.execute(select(func.now()))).scalar_one()
 
 
 def advisory_lock_key(*names: str) -> int:

@@ -6,7 +6,7 @@ A record has one index job per generation. Functions use the caller's transactio
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from sqlalchemy import bindparam, select, text
+from sqlalchemy import bindparam, delete, select, text
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.types import BigInteger, Text
@@ -137,3 +137,25 @@ async def find_unindexed(
         .where(job_table.c.lease_token.is_(None), job_table.c.dead_at.is_(None))
     )
     return [Job.from_row(row) for row in rows.mappings()]
+
+
+_COUNT_MISSING = text(
+    """
+    SELECT count(*) FROM job w
+    WHERE w.generation = :candidate AND w.pipeline = 'index' AND w.dead_at IS NULL
+      AND (w.backfill OR (w.stage = 'index' AND NOT EXISTS (
+            SELECT FROM job o WHERE o.tenant = w.tenant AND o.kind = w.kind AND o.record_id = w.record_id
+              AND o.pipeline = 'index' AND o.generation = :live AND o.stage = 'index')))
+    """
+)
+
+
+async def count_missing(connection: AsyncConnection, candidate_id: int, live_id: int) -> int:
+    """Return the number of records that the live generation has and the candidate does not have yet."""
+    values = {"candidate": candidate_id, "live": live_id}
+    return int(await connection.scalar(_COUNT_MISSING, values) or 0)
+
+
+async def delete_of_generation(connection: AsyncConnection, generation_id: int) -> None:
+    """Delete every job of a generation, of all tenants, dead ones too."""
+    await connection.execute(delete(job_table).where(job_table.c.generation == generation_id))

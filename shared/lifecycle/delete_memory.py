@@ -17,7 +17,7 @@ from shared.foundation.stages import Pipeline, RecordKind
 from shared.jobs import index_jobs
 from shared.jobs import queries as job_queries
 from shared.jobs.job import Job
-from shared.memory.longterm import history, tombstones
+from shared.memory.longterm import history_queries, tombstones
 from shared.memory.longterm import index_document as memory_document
 from shared.memory.longterm import queries as memory_queries
 from shared.memory.longterm.memory import Memory
@@ -66,7 +66,7 @@ async def delete_rows(
         return [], []
     embedding_texts = [memory_document.document(memory).embedding_text for memory in memories]
     await memory_queries.remove(connection, tenant, ids)
-    await history.erase(connection, tenant, ids)
+    await history_queries.erase(connection, tenant, ids)
     await idempotency_queries.erase_responses(connection, tenant, ids)
     await embedding_cache.delete_cached(connection, tenant, embedding_texts)
     session_ids = await turn_queries.delete_recalled_lines(connection, tenant, ids)

@@ -20,7 +20,7 @@ from shared.foundation.stages import RecordKind
 from shared.infra import redis as redis_client
 from shared.jobs.job import Job
 from shared.lifecycle import delete_memory, delete_session
-from shared.memory.longterm import history, maintenance_queries
+from shared.memory.longterm import history_queries, maintenance_queries
 from shared.memory.longterm.memory import Memory
 from shared.memory.working import write
 from shared.platform.idempotency import queries as idempotency_queries
@@ -74,7 +74,7 @@ async def _erase_rows(connection: AsyncConnection, tenant: str, user_id: str) ->
     sessions = await session_queries.list_of_user(connection, tenant, user_id)
     session_ids = [session_id for session_id, _ in sessions]
     memories = await _lock_memories(connection, tenant, user_id, session_ids)
-    history_count = await history.count(connection, tenant, [memory.id for memory in memories])
+    history_count = await history_queries.count(connection, tenant, [memory.id for memory in memories])
     memory_jobs, windows = await delete_memory.delete_rows(connection, tenant, memories)
     signal_count = await feedback_queries.count(connection, tenant, session_ids)
     session_jobs = await delete_session.delete_rows(connection, tenant, session_ids)

@@ -3,7 +3,7 @@
 from shared.conversation.turns.turn import Turn
 from shared.dreams.passes import episodes
 from shared.dreams.passes.episodes import Episode, EpisodeUpdate
-from shared.dreams.runs import unread_turns
+from shared.dreams.runs import unread_turn_queries, unread_turns
 from shared.dreams.runs.outcome import NewMemory, Outcome, PassSkipped
 from shared.dreams.verification import merge
 from shared.dreams.verification.plan import Replacement
@@ -47,7 +47,7 @@ async def _load_inputs(context: PassContext) -> tuple[list[Turn], list[Memory]]:
     """Return the unread turns and the existing episodes."""
     scope, limit = context.run.scope, context.resources.settings.dream_max_turns
     async with context.resources.postgres.for_tenant(scope.tenant) as connection:
-        turns = await unread_turns.list_unread(connection, scope, context.name, limit)
+        turns = await unread_turn_queries.list_unread(connection, scope, context.name, limit)
         memories = await scope_queries.list_scope(connection, scope) if turns else []
     existing = [memory for memory in memories if is_below(EPISODES, memory.category)]
     return turns, existing[:_MAX_SHOWN_EPISODES]

@@ -7,7 +7,7 @@ from shared.conversation.feedback import report as feedback_report
 from shared.conversation.turns.turn import Turn
 from shared.dreams.passes import preferences
 from shared.dreams.passes.preferences import Evidence, Occurrence, PreferenceCount
-from shared.dreams.runs import progress_queries, unread_turns
+from shared.dreams.runs import progress_queries, unread_turn_queries, unread_turns
 from shared.dreams.runs.outcome import NewMemory, Outcome, PassSkipped
 from shared.dreams.verification import similarity
 from shared.foundation.categories import PREFERENCES, is_below
@@ -54,7 +54,9 @@ async def run(context: PassContext) -> Outcome:
 async def _load_inputs(context: PassContext) -> _Inputs:
     settings, scope = context.resources.settings, context.run.scope
     async with context.resources.postgres.for_tenant(scope.tenant) as connection:
-        turns = await unread_turns.list_unread(connection, scope, context.name, settings.dream_max_turns)
+        turns = await unread_turn_queries.list_unread(
+            connection, scope, context.name, settings.dream_max_turns
+        )
         memories = await scope_queries.list_scope(connection, scope)
         counted = await progress_queries.list_evidence(connection, scope)
         signals = await feedback_report.recent(

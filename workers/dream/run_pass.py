@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 import structlog
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from shared.dreams.runs import apply, unread_turns
+from shared.dreams.runs import apply, unread_turn_queries
 from shared.dreams.runs import queries as dream_queries
 from shared.dreams.runs.dream_run import PassState, Run, RunState
 from shared.dreams.runs.outcome import Outcome, PassSkipped
@@ -105,7 +105,7 @@ async def _failure_outcome(context: PassContext) -> Outcome:
         return Outcome()
     limit = context.resources.settings.dream_max_turns
     async with context.resources.postgres.for_tenant(context.run.tenant) as connection:
-        turns = await unread_turns.list_unread(connection, context.run.scope, context.name, limit)
+        turns = await unread_turn_queries.list_unread(connection, context.run.scope, context.name, limit)
     return Outcome(turns=[(turn.session_id, turn.seq) for turn in turns])
 
 

@@ -14,7 +14,7 @@ from shared.foundation.stages import RecordKind
 from shared.jobs import index_jobs
 from shared.lifecycle import delete_memory as delete_memory_everywhere
 from shared.lifecycle.delete_session import delete_rows, drop_cached_state
-from shared.memory.longterm import history, maintenance_queries
+from shared.memory.longterm import history_queries, maintenance_queries
 from shared.memory.longterm import queries as memory_queries
 from shared.memory.working import write
 from shared.platform.idempotency import queries as idempotency_queries
@@ -92,5 +92,5 @@ async def delete_old_rows(resources: Resources, tenant: str) -> dict[str, int]:
         }
         if settings.retention_history_days is not None:
             history_age = timedelta(days=settings.retention_history_days)
-            deleted_counts["history"] = await history.expire(connection, tenant, history_age)
+            deleted_counts["history"] = await history_queries.expire(connection, tenant, history_age)
     return deleted_counts

@@ -29,7 +29,7 @@ from services.gateway.search_response import SearchResponse, search_response
 from shared.foundation import errors
 from shared.foundation.stages import MemoryState
 from shared.lifecycle import delete_memory as delete_memory_everywhere
-from shared.memory.longterm import history, save, scope_queries, update
+from shared.memory.longterm import history_queries, save, scope_queries, update
 from shared.memory.longterm import queries as memory_queries
 from shared.memory.longterm import search as memory_search
 from shared.memory.longterm.filters import MemoryFilters
@@ -137,7 +137,7 @@ async def get_history(resources: ResourcesDep, caller: ReadCaller, memory_id: st
     """Read what happened to a memory, oldest first."""
     await _get_visible_memory(resources, caller, memory_id)
     async with resources.postgres.for_tenant(caller.tenant) as connection:
-        changes = await history.list_for_memory(connection, caller.tenant, memory_id)
+        changes = await history_queries.list_for_memory(connection, caller.tenant, memory_id)
     return JsonResponse({"results": changes, "next_cursor": None})
 
 

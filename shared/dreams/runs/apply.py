@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.conversation.feedback import queries as feedback_queries
-from shared.dreams.runs import progress_queries, queries, unread_turns
+from shared.dreams.runs import progress_queries, queries, unread_turn_queries
 from shared.dreams.runs.dream_run import Run
 from shared.dreams.runs.outcome import ArchiveRequest, NewMemory, Outcome
 from shared.foundation.stages import DreamPass
@@ -176,7 +176,7 @@ async def record_progress(
     connection: AsyncConnection, run: Run, name: DreamPass, outcome: Outcome, applied_changes: AppliedChanges
 ) -> None:
     """Save which turns the pass read, which memories it reviewed, and what it counted and evaluated."""
-    await unread_turns.mark_read(connection, run.scope, name, outcome.turns)
+    await unread_turn_queries.mark_read(connection, run.scope, name, outcome.turns)
     await progress_queries.save_reviewed(connection, run.tenant, _reviewed_versions(outcome, applied_changes))
     await progress_queries.save_occurrences(connection, run, outcome.occurrences, outcome.inferred_keys)
     for session_id, draft in outcome.signals:

@@ -1,63 +1,9 @@
-"""The turns of exactly one scope that a pass has not read yet.
-
-A pass marks each turn that it read, and not a position up to which it has read. Turns are committed out
-of order, so a turn that arrives while the model is asked would lie before that position and stay unread.
-"""
+"""The turns that a pass has not read yet, as prompt text."""
 
 from collections.abc import Sequence
 
-from sqlalchemy import ColumnElement, exists, literal, select
-from sqlalchemy.dialects.postgresql import insert
-from sqlalchemy.ext.asyncio import AsyncConnection
-
-from shared.conversation.turns import queries as turn_queries
-from shared.conversation.turns.table import turn as turn_table
 from shared.conversation.turns.turn import Turn
-from shared.dreams.runs.table import dream_read_turn
 from shared.foundation.prompt_safety import single_line
-from shared.foundation.scope import Scope
-from shared.foundation.stages import DreamPass
-from shared.infra.postgres import exact_scope, is_any_turn_of, tenant_filter
-
-
-async def list_unread(connection: AsyncConnection, scope: Scope, name: DreamPass, limit: int) -> list[Turn]:
-    """Return the `limit` oldest turns of the scope that a pass has not read, ordered by session and seq."""
-    statement = (
-        select(turn_table)
-        .where(exact_scope(turn_table, scope), ~_is_read_by(name))
-        .order_by(turn_table.c.received_at, turn_table.c.session_id, turn_table.c.seq)
-        .limit(limit)
-    )
-    turns = await turn_queries.select_turns(connection, statement)
-    return sorted(turns, key=lambda turn: (turn.session_id, turn.seq))
-
-
-def _is_read_by(name: DreamPass) -> ColumnElement[bool]:
-    return exists(
-        select(dream_read_turn.c.seq).where(
-            dream_read_turn.c.tenant == turn_table.c.tenant,
-            dream_read_turn.c.session_id == turn_table.c.session_id,
-            dream_read_turn.c.seq == turn_table.c.seq,
-            dream_read_turn.c["pass"] == name,
-        )
-    )
-
-
-async def mark_read(
-    connection: AsyncConnection, scope: Scope, name: DreamPass, turn_keys: Sequence[tuple[str, int]]
-) -> None:
-    """Mark turns, given as (session id, seq), as read by a pass. A turn that was deleted is left out."""
-    if not turn_keys:
-        return
-    where = (
-        tenant_filter(turn_table, scope.tenant),
-        is_any_turn_of(turn_table.c.session_id, turn_table.c.seq, turn_keys),
-    )
-    rows = select(turn_table.c.tenant, literal(name.value), turn_table.c.session_id, turn_table.c.seq).where(
-        *where
-    )
-    columns = ["tenant", "pass", "session_id", "seq"]
-    await connection.execute(insert(dream_read_turn).from_select(columns, rows).on_conflict_do_nothing())
 
 
 def render_turns(turns: Sequence[Turn]) -> str:

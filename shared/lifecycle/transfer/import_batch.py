@@ -6,13 +6,13 @@ fingerprint, or another import an id. Then a unique index is violated, and the b
 
 from collections.abc import Sequence
 
-from sqlalchemy import func, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation import errors, stages
 from shared.foundation.scope import Scope
 from shared.foundation.stages import MemoryState, Pipeline, RecordKind
+from shared.infra.postgres import transaction_time
 from shared.jobs import queries as job_queries
 from shared.jobs.job import Job
 from shared.lifecycle.transfer import id_mapping
@@ -81,7 +81,7 @@ async def _load_state(
     contents = [line.content for line in lines]
     return ImportState(
         scope=scope,
-        now=(await connection.execute(select(func.now()))).scalar_one(),
+        now=await transaction_time(connection),
         can_enrich=can_enrich,
         ids=ids,
         memories={memory.id: memory for memory in memories},

@@ -1,15 +1,12 @@
 """The history of memories: who did what, when and why. Deleting a memory deletes its history."""
 
 from collections.abc import Sequence
-from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import delete, func, insert, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from shared.infra.postgres import tenant_filter
+from shared.memory.longterm import history_queries
 from shared.memory.longterm.memory import Memory
-from shared.memory.longterm.table import memory_history
 
 _RECORDED_FIELDS = {"content", "category", "tags", "metadata", "importance", "occurred_at", "state"}
 
@@ -23,14 +20,13 @@ async def add(
 ) -> None:
     """Add the same action to the history of several memories, with their present content."""
     rows = [_row(actor, action, memory, reason) | {"after": _fields(memory)} for memory in memories]
-    if rows:
-        await connection.execute(insert(memory_history), rows)
+    await history_queries.insert_items(connection, rows)
 
 
 async def add_update(connection: AsyncConnection, actor: str, before: Memory, after: Memory) -> None:
     """Add an update to a memory's history, with its fields before and after."""
-    values = _row(actor, "updated", after, None) | {"before": _fields(before), "after": _fields(after)}
-    await connection.execute(insert(memory_history).values(values))
+    row = _row(actor, "updated", after, None) | {"before": _fields(before), "after": _fields(after)}
+    await history_queries.insert_items(connection, [row])
 
 
 def _row(actor: str, action: str, memory: Memory, reason: str | None) -> dict[str, Any]:
@@ -45,30 +41,3 @@ def _row(actor: str, action: str, memory: Memory, reason: str | None) -> dict[st
 
 def _fields(memory: Memory) -> dict[str, Any]:
     return memory.model_dump(mode="json", include=_RECORDED_FIELDS)
-
-
-async def list_for_memory(connection: AsyncConnection, tenant: str, memory_id: str) -> list[dict[str, Any]]:
-    """Return a memory's history, oldest first."""
-    names = ("created_at", "actor", "action", "reason", "before", "after")
-    columns = [memory_history.c[name] for name in names]
-    of_memory = (tenant_filter(memory_history, tenant), memory_history.c.memory_id == memory_id)
-    rows = await connection.execute(select(*columns).where(*of_memory).order_by(memory_history.c.id))
-    return [dict(zip(names, row, strict=True)) for row in rows]
-
-
-async def erase(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> int:
-    """Delete the history of these memories, and return the number of deleted items."""
-    of_memories = (tenant_filter(memory_history, tenant), memory_history.c.memory_id.in_(ids))
-    return (await connection.execute(delete(memory_history).where(*of_memories))).rowcount
-
-
-async def expire(connection: AsyncConnection, tenant: str, age: timedelta) -> int:
-    """Delete history items older than `age`, and return how many."""
-    is_old = (tenant_filter(memory_history, tenant), memory_history.c.created_at < func.now() - age)
-    return (await connection.execute(delete(memory_history).where(*is_old))).rowcount
-
-
-async def count(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> int:
-    """Count the history items of these memories."""
-    of_memories = (tenant_filter(memory_history, tenant), memory_history.c.memory_id.in_(ids))
-    return int(await connection.scalar(select(func.count()).where(*of_memories)) or 0)

@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import delete, func, insert, select, text, update
+from sqlalchemy import delete, func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation.stages import RecordKind
+from shared.jobs import index_jobs
 from shared.search.index.table import index_generation as generation
 
 
@@ -82,21 +83,9 @@ async def create(
     return _from_row(row.mappings().one())
 
 
-_COUNT_MISSING = text(
-    """
-    SELECT count(*) FROM job w
-    WHERE w.generation = :candidate AND w.pipeline = 'index' AND w.dead_at IS NULL
-      AND (w.backfill OR (w.stage = 'index' AND NOT EXISTS (
-            SELECT FROM job o WHERE o.tenant = w.tenant AND o.kind = w.kind AND o.record_id = w.record_id
-              AND o.pipeline = 'index' AND o.generation = :live AND o.stage = 'index')))
-    """
-)
-
-
 async def count_missing(connection: AsyncConnection, candidate: Generation, current: Generation) -> int:
     """Return the number of records that search would no longer find if `candidate` were promoted now."""
-    values = {"candidate": candidate.id, "live": current.id}
-    return int(await connection.scalar(_COUNT_MISSING, values) or 0)
+    return await index_jobs.count_missing(connection, candidate.id, current.id)
 
 
 async def promote(connection: AsyncConnection, candidate: Generation, others: Sequence[Generation]) -> None:
@@ -115,5 +104,5 @@ async def list_retired(connection: AsyncConnection, older_than: timedelta) -> li
 
 async def delete_generation(connection: AsyncConnection, dropped: Generation) -> None:
     """Delete a generation whose collection was dropped, and its jobs."""
-    await connection.execute(text("DELETE FROM job WHERE generation = :id"), {"id": dropped.id})
+    await index_jobs.delete_of_generation(connection, dropped.id)
     await connection.execute(delete(generation).where(generation.c.id == dropped.id))

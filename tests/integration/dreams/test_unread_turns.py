@@ -4,7 +4,7 @@ import asyncio
 import json
 from typing import Any
 
-from shared.dreams.runs import unread_turns
+from shared.dreams.runs import unread_turn_queries
 from shared.foundation.scope import Scope
 from shared.foundation.stages import DreamPass
 from tests.conftest import Gateway
@@ -31,7 +31,7 @@ async def _say(model_gateway: Gateway, session: str, *contents: str) -> None:
 async def _list_unread(model_gateway: Gateway, name: DreamPass) -> list[str]:
     scope = Scope(model_gateway.tenant)
     async with model_gateway.resources.postgres.for_tenant(model_gateway.tenant) as connection:
-        return [turn.content for turn in await unread_turns.list_unread(connection, scope, name, 1000)]
+        return [turn.content for turn in await unread_turn_queries.list_unread(connection, scope, name, 1000)]
 
 
 async def test_turns_that_arrive_while_a_pass_asks_the_model_stay_unread(

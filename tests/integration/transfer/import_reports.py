@@ -6,7 +6,7 @@ import orjson
 from sqlalchemy import text
 
 from shared.foundation.scope import Scope
-from shared.memory.longterm import history, save
+from shared.memory.longterm import history_queries, save
 from shared.memory.longterm import search as memory_search
 from shared.memory.longterm.filters import MemoryFilters
 from shared.memory.longterm.memory import MemoryDraft
@@ -67,7 +67,7 @@ async def search_memory_ids(stack: TenantStack, query: str, scope: Scope | None 
 async def list_actions(stack: TenantStack, memory_id: str) -> list[str]:
     """Return the actions in the history of a memory."""
     async with stack.resources.postgres.for_tenant(stack.tenant) as connection:
-        changes = await history.list_for_memory(connection, stack.tenant, memory_id)
+        changes = await history_queries.list_for_memory(connection, stack.tenant, memory_id)
         return [change["action"] for change in changes]
 
 

@@ -9,7 +9,7 @@ from sqlalchemy import text
 
 from shared.foundation import config, errors
 from shared.lifecycle.transfer import ndjson, transfer, upload
-from shared.memory.longterm import history, update
+from shared.memory.longterm import history_queries, update
 from shared.platform.resources import open_resources
 from tests.integration.transfer.conftest import TenantStack, new_stack
 from tests.integration.transfer.import_reports import (
@@ -217,7 +217,7 @@ class TestHistory:
         await stack.import_lines(FULL)
         await update.update(stack.resources, stack.caller, ADA, {"importance": 0.7})
         async with stack.resources.postgres.for_tenant(stack.tenant) as connection:
-            changes = await history.list_for_memory(connection, stack.tenant, ADA)
+            changes = await history_queries.list_for_memory(connection, stack.tenant, ADA)
         assert [(change["actor"], change["action"]) for change in changes] == [
             ("importer", "imported"),
             ("importer", "updated"),

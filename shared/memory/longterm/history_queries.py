@@ -1,0 +1,44 @@
+"""Every statement on the history of memories. Functions use the caller's transaction and never commit."""
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+from sqlalchemy import delete, func, insert, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from shared.infra.postgres import tenant_filter
+from shared.memory.longterm.table import memory_history
+
+
+async def insert_items(connection: AsyncConnection, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Insert history items, which have the same columns."""
+    if rows:
+        await connection.execute(insert(memory_history), rows)
+
+
+async def list_for_memory(connection: AsyncConnection, tenant: str, memory_id: str) -> list[dict[str, Any]]:
+    """Return a memory's history, oldest first."""
+    names = ("created_at", "actor", "action", "reason", "before", "after")
+    columns = [memory_history.c[name] for name in names]
+    of_memory = (tenant_filter(memory_history, tenant), memory_history.c.memory_id == memory_id)
+    rows = await connection.execute(select(*columns).where(*of_memory).order_by(memory_history.c.id))
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+async def erase(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> int:
+    """Delete the history of these memories, and return the number of deleted items."""
+    of_memories = (tenant_filter(memory_history, tenant), memory_history.c.memory_id.in_(ids))
+    return (await connection.execute(delete(memory_history).where(*of_memories))).rowcount
+
+
+async def expire(connection: AsyncConnection, tenant: str, age: timedelta) -> int:
+    """Delete history items older than `age`, and return how many."""
+    is_old = (tenant_filter(memory_history, tenant), memory_history.c.created_at < func.now() - age)
+    return (await connection.execute(delete(memory_history).where(*is_old))).rowcount
+
+
+async def count(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> int:
+    """Count the history items of these memories."""
+    of_memories = (tenant_filter(memory_history, tenant), memory_history.c.memory_id.in_(ids))
+    return int(await connection.scalar(select(func.count()).where(*of_memories)) or 0)
