@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import Gateway
+from tests.conftest import Gateway, running_gateway
 from tests.journey.agent import Agent, Json
 
 CONTENT = "It was the lantern by the harbour."
@@ -95,3 +95,24 @@ async def test_neighbour_turns_of_a_hit_are_found_even_if_they_share_no_word_wit
     }
     assert all(result["scores"]["near"] > 0 for result in results[1:])
     assert all(result["scores"]["keyword"] == 0 for result in results[1:])
+
+
+async def test_without_the_index_turns_are_found_by_their_words_in_postgres(
+    agent: Agent, gateway: Gateway
+) -> None:
+    sessions = [await agent.session() for _ in range(2)]
+    for session in sessions:
+        await add_turn(agent, session, "Where is the red lantern?")
+        await add_turn(agent, session, "Behind the shed is a lantern.", speaker="Ben")
+        await add_turn(agent, session, "Thanks.")
+    settings = gateway.resources.settings.model_copy(update={"qdrant_url": "http://127.0.0.1:1"})
+    async with running_gateway(settings, gateway.tenant) as served:
+        without_index = Agent(served.client, served.tenant)
+        fields = {"query": "red lantern", "session_id": sessions[1], "explain": True}
+        response = await without_index.request("POST", "/v1/turns/search", json=fields)
+    assert [(result["session_id"], result["seq"]) for result in response["results"]] == [
+        (sessions[1], 1),
+        (sessions[1], 2),
+    ]
+    assert response["results"][0]["scores"]["keyword"] == 1
+    assert (response["stages"], response["degraded"]) == (["postgres"], ["index"])
