@@ -125,7 +125,7 @@ def seconds(number: float) -> Function[Any]:
 
 
 async def transaction_time(connection: AsyncConnection) -> datetime:
-    """Return when the transaction began, by the clock of the database: the time that its rows get."""
+    """Return when the transaction began, as `now()` in its statements does: the time that its rows get."""
     return (await connection.execute(select(func.now()))).scalar_one()
 
 
