@@ -14,8 +14,9 @@ from types import FrameType
 import uvicorn
 from fastapi import FastAPI
 from starlette.datastructures import MutableHeaders
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
+from services.gateway.middleware import HttpMiddleware
 from shared.foundation.config import Settings
 
 # Longer than load balancers keep an idle connection. Otherwise they send into one that is being closed.
@@ -71,17 +72,10 @@ def is_draining(app: FastAPI) -> bool:
     return getattr(app.state, "draining", False)
 
 
-class DrainMiddleware:
+class DrainMiddleware(HttpMiddleware):
     """Close each connection with its response while the gateway drains."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: D102
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-
+    async def handle_request(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: D102
         async def send_and_close(message: Message) -> None:
             if message["type"] == "http.response.start" and is_draining(scope["app"]):
                 MutableHeaders(scope=message)["connection"] = "close"

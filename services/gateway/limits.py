@@ -7,9 +7,10 @@ would address another record than the one it names.
 from http import HTTPStatus
 from urllib.parse import unquote_to_bytes
 
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from services.gateway import errors as gateway_errors
+from services.gateway.middleware import HttpMiddleware
 from services.gateway.responses import JsonResponse
 from shared.foundation.errors import Violation
 
@@ -22,16 +23,10 @@ class _TooLarge(BaseException):
     """The body exceeded its limit while it was read."""
 
 
-class LimitMiddleware:
+class LimitMiddleware(HttpMiddleware):
     """Refuse bodies over the limit. Bytes are counted as they arrive, because headers may be wrong."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: D102
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
+    async def handle_request(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: D102
         violation = _address_violation(scope)
         if violation is not None:
             response = gateway_errors.problem_response(

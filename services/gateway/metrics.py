@@ -14,9 +14,10 @@ from prometheus_client import (
 )
 from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from services.gateway import fleet_metrics
+from services.gateway.middleware import HttpMiddleware
 from shared.foundation import errors
 from shared.jobs import backlog
 from shared.jobs import counters as fleet_counters
@@ -50,16 +51,10 @@ def count_degraded(missing_parts: Iterable[str]) -> None:
         _degraded.labels(missing).inc()
 
 
-class MetricsMiddleware:
+class MetricsMiddleware(HttpMiddleware):
     """Count and time every request under its route's template. Its path may hold keys and ids of callers."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: D102
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
+    async def handle_request(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: D102
         started, status = time.perf_counter(), "500"
 
         async def note_status(message: Message) -> None:

@@ -10,8 +10,9 @@ from uuid import uuid4
 
 import structlog
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
+from services.gateway.middleware import HttpMiddleware
 from shared.infra.telemetry import traces
 
 _REQUEST_ID = "x-request-id"
@@ -19,14 +20,11 @@ _PROBES = {"/healthz", "/readyz", "/metrics"}
 _VALID_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
-class TracingMiddleware:
+class TracingMiddleware(HttpMiddleware):
     """Bind the ids of each request to its logs, return the request id, and record one span."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: D102
-        if scope["type"] != "http" or scope["path"] in _PROBES:
+    async def handle_request(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: D102
+        if scope["path"] in _PROBES:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
