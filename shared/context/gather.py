@@ -118,7 +118,7 @@ async def _search_past_turns(
 
 async def _read_working_memory(resources: Resources, session: Session, message: str) -> list[Block | None]:
     shared_prefixes = ["patrol", "subagent"] if session.kind is SessionKind.SESSION else []
-    working_memory = WorkingMemory(resources.redis, resources.settings, session.tenant)
+    working_memory = WorkingMemory.from_resources(resources, session.tenant)
     with redis_client.failures_as_unavailable():
         infos = await working_queries.list_many_prefixes(
             working_memory, session.namespace, *shared_prefixes, include_views=True

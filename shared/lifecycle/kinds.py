@@ -102,13 +102,17 @@ class WorkingKind:
     ) -> list[IndexDocument]:
         """Read the entries with their whole values and return their index documents."""
         with redis_client.failures_as_unavailable():
-            entries = await working_queries.read_many(_working_memory(resources, tenant), record_ids)
+            entries = await working_queries.read_many(
+                WorkingMemory.from_resources(resources, tenant), record_ids
+            )
         return [working_document.document(tenant, entry) for entry in entries.values()]
 
     async def versions(self, resources: Resources, tenant: str, record_ids: Sequence[str]) -> dict[str, int]:
         """Return the current versions of the live entries."""
         with redis_client.failures_as_unavailable():
-            entries = await working_queries.read_many(_working_memory(resources, tenant), record_ids)
+            entries = await working_queries.read_many(
+                WorkingMemory.from_resources(resources, tenant), record_ids
+            )
         return _versions(list(entries.values()))
 
     async def pages(self, resources: Resources, tenant: str) -> AsyncIterator[dict[str, int]]:
@@ -121,13 +125,9 @@ class WorkingKind:
         return len(await _list_working(resources, tenant))
 
 
-def _working_memory(resources: Resources, tenant: str) -> WorkingMemory:
-    return WorkingMemory(resources.redis, resources.settings, tenant)
-
-
 async def _list_working(resources: Resources, tenant: str) -> list[WorkingEntryInfo]:
     with redis_client.failures_as_unavailable():
-        return await working_queries.list_entries(_working_memory(resources, tenant))
+        return await working_queries.list_entries(WorkingMemory.from_resources(resources, tenant))
 
 
 def _versions(infos: Sequence[WorkingEntryInfo]) -> dict[str, int]:

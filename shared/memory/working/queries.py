@@ -22,6 +22,7 @@ from shared.foundation import errors, validation
 from shared.foundation.config import Settings
 from shared.memory.working import codec, keys, large_values, scripts
 from shared.memory.working.working_entry import WorkingEntry, WorkingEntryInfo
+from shared.platform.resources import Resources
 
 MAX_TTL_SECONDS = 366 * 24 * 3600
 # A registered namespace must outlive its entries by more than a client waits for Redis.
@@ -41,6 +42,11 @@ class WorkingMemory:
 
     def __post_init__(self) -> None:
         validation.check_identifier(self.tenant, "tenant")
+
+    @classmethod
+    def from_resources(cls, resources: Resources, tenant: str) -> "WorkingMemory":
+        """Return a tenant's working memory in the Redis of this process."""
+        return cls(resources.redis, resources.settings, tenant)
 
 
 async def put(

@@ -62,7 +62,7 @@ async def search(
     While the index is unavailable, all entries are scored in process, and `degraded` says so.
     Raises errors.Unavailable while Redis or Postgres is.
     """
-    working_memory = WorkingMemory(resources.redis, resources.settings, caller.tenant)
+    working_memory = WorkingMemory.from_resources(resources, caller.tenant)
     if not query:
         return await _list_newest(resources, caller, working_memory, filters, limit)
 

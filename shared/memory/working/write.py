@@ -32,7 +32,7 @@ async def put(
 
     Raises errors.Invalid for bad input, and errors.LimitReached if its namespace is full.
     """
-    working_memory = WorkingMemory(resources.redis, resources.settings, tenant)
+    working_memory = WorkingMemory.from_resources(resources, tenant)
     queries.check_entry(working_memory, path, value, ttl_seconds=ttl_seconds, category=category, tags=tags)
     jobs = await _enqueue_index_jobs(resources, tenant, [path])
     with redis_client.failures_as_unavailable():
@@ -47,7 +47,7 @@ async def put(
 
 async def delete(resources: Resources, tenant: str, path: str) -> bool:
     """Delete an entry, and return whether there was a live one."""
-    working_memory = WorkingMemory(resources.redis, resources.settings, tenant)
+    working_memory = WorkingMemory.from_resources(resources, tenant)
     jobs = await _enqueue_index_jobs(resources, tenant, [keys.check_writable(path)])
     with redis_client.failures_as_unavailable():
         is_deleted = await queries.delete(working_memory, path)
@@ -57,7 +57,7 @@ async def delete(resources: Resources, tenant: str, path: str) -> bool:
 
 async def clear(resources: Resources, tenant: str, prefix: str) -> int:
     """Delete everything at and below a prefix, and return the number of deleted live entries."""
-    working_memory = WorkingMemory(resources.redis, resources.settings, tenant)
+    working_memory = WorkingMemory.from_resources(resources, tenant)
     keys.resolve_prefix(prefix, None, write=True)
     with redis_client.failures_as_unavailable():
         infos = await queries.list_entries(working_memory, prefix)
