@@ -1,5 +1,10 @@
-"""Request and response bodies of keys, which sessions, agents and scratch stores have alike."""
+"""Bodies of requests on keys, and their responses. Sessions, agents and scratch stores have keys alike.
 
+Functions that take `opened` open the state store themselves: for one transaction, which has committed when
+they return.
+"""
+
+from contextlib import AbstractAsyncContextManager
 from typing import Annotated, Any
 
 from fastapi import Path
@@ -9,6 +14,7 @@ from services.gateway.api_model import ApiModel, example
 from services.gateway.responses import JsonResponse
 from shared.conversation.state.protocol import StateStore
 from shared.conversation.state.types import KeyEntry, time_to_version, version_to_time
+from shared.conversation.values import json_codec
 from shared.foundation import errors
 
 Key = Annotated[str, Path(examples=["plan"])]
@@ -29,6 +35,37 @@ class KeyResponse(ApiModel):
     value: Any
     type: str
     updated_at: str
+
+
+Opened = AbstractAsyncContextManager[StateStore]
+
+
+async def list_keys(opened: Opened, limit: int, cursor: str | None) -> JsonResponse:
+    """Return a page of keys. Raise errors.Invalid for a cursor that no list has returned."""
+    async with opened as store:
+        return await page_of_keys(store, limit, cursor)
+
+
+async def set_key(opened: Opened, key: str, body: ValueBody) -> JsonResponse:
+    """Write a key and return it. Raise errors.Invalid for a value that can't be stored."""
+    value = json_codec.decode(body.value)
+    async with opened as store:
+        entry = await store.set_key(key, value)
+    return JsonResponse(entry.to_json())
+
+
+async def get_key(opened: Opened, key: str) -> JsonResponse:
+    """Return a key. Raise errors.NotFound if there is none."""
+    async with opened as store:
+        entry = await store.get_key(key)
+    return JsonResponse(require_key(entry, key).to_json())
+
+
+async def delete_key(opened: Opened, key: str) -> JsonResponse:
+    """Delete a key, and return whether there was one."""
+    async with opened as store:
+        is_deleted = await store.delete_key(key)
+    return JsonResponse({"key": key, "deleted": is_deleted})
 
 
 async def page_of_keys(store: StateStore, limit: int, cursor: str | None) -> JsonResponse:

@@ -40,7 +40,7 @@ async def build_context(
     async with resources.postgres.for_tenant(caller.tenant) as connection:
         stored_response = await find_stored(connection, caller.tenant, key)
         if stored_response is None:
-            session = await _get_session(resources, connection, caller, session_id)
+            session = await get_session(connection, resources.settings, caller, session_id)
             recalled_before = await _list_recalled(resources, connection, session)
     if stored_response is not None:
         return await _repeat(resources, caller.tenant, session_id, stored_response)
@@ -53,12 +53,6 @@ async def build_context(
         return await _repeat(resources, caller.tenant, session_id, recorded.response)
     await append.cache_and_index(resources, recorded.session, recorded.turns, recorded.jobs)
     return recorded.response
-
-
-async def _get_session(
-    resources: Resources, connection: AsyncConnection, caller: Caller, session_id: str, *, lock: bool = False
-) -> Session:
-    return await get_session(connection, caller, session_id, resources.settings.window_ttl, lock=lock)
 
 
 async def _list_recalled(
@@ -112,7 +106,7 @@ async def _record(
     ):
         if idempotent_request.stored is not None:
             return _Recorded(idempotent_request.stored, gathered_session, None, [])
-        session = await _get_session(resources, connection, caller, gathered_session.id, lock=True)
+        session = await get_session(connection, resources.settings, caller, gathered_session.id, lock=True)
         if session.last_seq != gathered_session.last_seq:
             await _reload_turns(resources, connection, session, inputs)
         context = assemble.assemble(inputs, request)

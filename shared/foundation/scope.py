@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from shared.foundation import errors
+from shared.foundation.optional_fields import without_none
 
 Right = Literal["read", "write", "admin"]
 DEFAULT_AGENT = "default"
@@ -45,8 +46,7 @@ class Caller:
     @property
     def bindings(self) -> dict[str, str]:
         """The values that the key is bound to, by field name."""
-        fields = {"agent_id": self.agent_id, "user_id": self.user_id, "namespace": self.namespace}
-        return {field: value for field, value in fields.items() if value is not None}
+        return without_none(agent_id=self.agent_id, user_id=self.user_id, namespace=self.namespace)
 
     def require_right(self, right: Right) -> None:
         """Raise errors.Forbidden unless the key has this right."""

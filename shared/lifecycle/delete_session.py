@@ -28,7 +28,7 @@ async def delete_session(resources: Resources, caller: Caller, session_id: str) 
     Raises errors.NotFound if the caller sees no such session.
     """
     async with resources.postgres.for_tenant(caller.tenant) as connection:
-        session = await get_session(connection, caller, session_id, resources.settings.window_ttl)
+        session = await get_session(connection, resources.settings, caller, session_id)
         jobs = await delete_rows(connection, caller.tenant, [session.id])
     await resources.index_writer.write_through([], jobs)
     await drop_cached_state(resources, caller.tenant, [session.id])

@@ -1,10 +1,13 @@
 """The import contracts in pyproject.toml are kept: packages import only those below them."""
 
+import ast
 import re
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
+
+from tests.architecture.tree import sources
 
 
 def test_every_import_contract_is_kept(repository: Path) -> None:
@@ -17,3 +20,25 @@ def test_every_import_contract_is_kept(repository: Path) -> None:
     summary = re.search(r"Contracts: (\d+) kept, 0 broken", result.stdout)
     assert summary is not None
     assert int(summary[1]) == len(contracts) > 0
+
+
+def test_no_route_may_import_a_module_of_statements_whatever_its_name(repository: Path) -> None:
+    """A contract can't name `*_queries`, because a wildcard stands for a whole name. So each is listed."""
+    contracts = tomllib.loads((repository / "pyproject.toml").read_text())["tool"]["importlinter"][
+        "contracts"
+    ]
+    [contract] = [item for item in contracts if item.get("source_modules") == ["services.gateway.routes"]]
+    names = {path.stem for path in sources(repository) if re.fullmatch(r"(.+_)?queries", path.stem)}
+    assert {f"shared.**.{name}" for name in names} | {"shared.infra"} == set(contract["forbidden_modules"])
+
+
+def test_no_route_opens_a_transaction_or_asks_a_database(repository: Path) -> None:
+    """Routes get the clients with the resources, so a contract on imports can't see their use."""
+    names = {"for_tenant", "across_tenants", "autocommit", "redis", "qdrant"}
+    uses = [
+        f"{path.name}:{node.lineno}"
+        for path in (repository / "services" / "gateway" / "routes").glob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Attribute) and node.attr in names
+    ]
+    assert not uses

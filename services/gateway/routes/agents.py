@@ -7,7 +7,7 @@ from fastapi import APIRouter, Path, Request
 from pydantic import Field
 from starlette.responses import Response
 
-from services.gateway import responses
+from services.gateway import responses, state_keys
 from services.gateway.api_model import ApiModel, example
 from services.gateway.dependencies import (
     Cursor,
@@ -19,10 +19,9 @@ from services.gateway.dependencies import (
 )
 from services.gateway.paths import AgentPathId
 from services.gateway.responses import JsonResponse
-from services.gateway.state_keys import Key, KeyResponse, ValueBody, page_of_keys, require_key
+from services.gateway.state_keys import Key, KeyResponse, ValueBody
 from shared.conversation.sessions.session import validate_store_types
 from shared.conversation.state.agent_keys import open_agent_keys
-from shared.conversation.values import json_codec
 from shared.platform.agents import files, profile, texts
 from shared.platform.agents.agent import Agent, AgentText, IdentityProof, TextDraft
 
@@ -87,8 +86,7 @@ async def list_keys(
     cursor: Cursor = None,
 ) -> JsonResponse:
     """List keys with their values, least recently written first. At the limit, the first is evicted."""
-    async with open_agent_keys(resources, caller, agent_id) as store:
-        return await page_of_keys(store, limit, cursor)
+    return await state_keys.list_keys(open_agent_keys(resources, caller, agent_id), limit, cursor)
 
 
 @router.put("/{agent_id:agent}/kv/{key:path}", response_model=KeyResponse)
@@ -96,10 +94,7 @@ async def set_key(
     resources: ResourcesDep, caller: WriteCaller, agent_id: AgentPathId, key: Key, body: ValueBody
 ) -> JsonResponse:
     """Write a key. At the limit, the key that was written least recently is evicted."""
-    value = json_codec.decode(body.value)
-    async with open_agent_keys(resources, caller, agent_id, write=True) as store:
-        entry = await store.set_key(key, value)
-    return JsonResponse(entry.to_json())
+    return await state_keys.set_key(open_agent_keys(resources, caller, agent_id, write=True), key, body)
 
 
 @router.get("/{agent_id:agent}/kv/{key:path}", response_model=KeyResponse)
@@ -107,8 +102,7 @@ async def get_key(
     resources: ResourcesDep, caller: ReadCaller, agent_id: AgentPathId, key: Key
 ) -> JsonResponse:
     """Read a key."""
-    async with open_agent_keys(resources, caller, agent_id) as store:
-        return JsonResponse(require_key(await store.get_key(key), key).to_json())
+    return await state_keys.get_key(open_agent_keys(resources, caller, agent_id), key)
 
 
 @router.delete("/{agent_id:agent}/kv/{key:path}")
@@ -116,9 +110,7 @@ async def delete_key(
     resources: ResourcesDep, caller: WriteCaller, agent_id: AgentPathId, key: Key
 ) -> JsonResponse:
     """Delete a key. If there is none, nothing changes and `deleted` is false."""
-    async with open_agent_keys(resources, caller, agent_id) as store:
-        is_deleted = await store.delete_key(key)
-    return JsonResponse({"key": key, "deleted": is_deleted})
+    return await state_keys.delete_key(open_agent_keys(resources, caller, agent_id), key)
 
 
 @router.post("/{agent_id:agent}/texts", status_code=HTTPStatus.CREATED, response_model=AgentText)

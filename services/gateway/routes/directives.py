@@ -8,8 +8,7 @@ from services.gateway import responses
 from services.gateway.api_model import ApiModel, example
 from services.gateway.dependencies import AdminCaller, Cursor, Limit, ReadCaller, ResourcesDep
 from services.gateway.responses import JsonResponse
-from shared.platform.directives import files, resolve
-from shared.platform.directives import queries as directive_queries
+from shared.platform.directives import read, resolve
 from shared.platform.directives.directive import Directive
 
 router = APIRouter(prefix="/v1/directives", tags=["directives"])
@@ -26,11 +25,7 @@ class DirectiveBody(ApiModel):
 @router.get("")
 async def list_directives(resources: ResourcesDep, caller: ReadCaller) -> JsonResponse:
     """List the effective directives, without their texts."""
-    async with resources.postgres.for_tenant(caller.tenant) as connection:
-        directives = [
-            await resolve.resolve(connection, resources.settings, caller.tenant, name)
-            for name in files.names()
-        ]
+    directives = await read.list_directives(resources, caller)
     results = [directive.model_dump(mode="json", exclude={"text"}) for directive in directives]
     return JsonResponse({"results": results, "next_cursor": None})
 
@@ -38,8 +33,7 @@ async def list_directives(resources: ResourcesDep, caller: ReadCaller) -> JsonRe
 @router.get("/{name}", response_model=Directive)
 async def get_directive(resources: ResourcesDep, caller: ReadCaller, name: str) -> JsonResponse:
     """Read the effective text of a directive and where it comes from."""
-    async with resources.postgres.for_tenant(caller.tenant) as connection:
-        directive = await resolve.resolve(connection, resources.settings, caller.tenant, name)
+    directive = await read.read_directive(resources, caller, name)
     return JsonResponse(directive.model_dump(mode="json"))
 
 
@@ -48,7 +42,7 @@ async def put_directive(
     resources: ResourcesDep, caller: AdminCaller, name: str, body: DirectiveBody
 ) -> JsonResponse:
     """Set the tenant's own text and return the effective directive. It applies to runs that start later."""
-    directive = await resolve.replace(resources.settings, resources.postgres, caller, name, body.text)
+    directive = await resolve.replace(resources, caller, name, body.text)
     return JsonResponse(directive.model_dump(mode="json"), HTTPStatus.OK)
 
 
@@ -57,10 +51,8 @@ async def list_versions(
     resources: ResourcesDep, caller: ReadCaller, name: str, limit: Limit = 20, cursor: Cursor = None
 ) -> JsonResponse:
     """List the versions that the tenant has set, newest first. A blank text restored the file."""
-    files.check_name(name)
     after = responses.decode_cursor(cursor)
-    async with resources.postgres.for_tenant(caller.tenant) as connection:
-        rows = await directive_queries.page(connection, caller.tenant, name, limit + 1, after)
+    rows = await read.list_versions(resources, caller, name, limit + 1, after)
     return responses.page_response(
         rows, limit, lambda row: row.model_dump(mode="json"), lambda row: (row.created_at, str(row.version))
     )

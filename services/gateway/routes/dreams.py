@@ -19,11 +19,10 @@ from services.gateway.dependencies import (
     WriteCaller,
 )
 from services.gateway.responses import JsonResponse
-from shared.dreams.runs import queries as dream_queries
-from shared.dreams.runs import start
+from shared.dreams.runs import read, start
 from shared.dreams.runs import undo as undo_run
 from shared.dreams.runs.dream_run import Run
-from shared.foundation import errors
+from shared.foundation.optional_fields import without_none
 from shared.foundation.stages import DreamPass
 
 router = APIRouter(prefix="/v1/dreams", tags=["dreams"])
@@ -63,12 +62,8 @@ async def list_dreams(
 ) -> JsonResponse:
     """List runs, newest first."""
     caller.scope(agent_id, user_id)
-    parameters = {"agent_id": agent_id, "user_id": user_id}
-    filters = {name: value for name, value in parameters.items() if value is not None}
-    async with resources.postgres.for_tenant(caller.tenant) as connection:
-        rows = await dream_queries.list_runs(
-            connection, caller, filters, limit + 1, responses.decode_cursor(cursor)
-        )
+    filters = without_none(agent_id=agent_id, user_id=user_id)
+    rows = await read.list_runs(resources, caller, filters, limit + 1, responses.decode_cursor(cursor))
     return responses.page_response(rows, limit, _to_summary, lambda row: (row.created_at, row.id))
 
 
@@ -79,15 +74,13 @@ def _to_summary(run: Run) -> dict[str, Any]:
 @router.get("/{run_id}", response_model=Run)
 async def get_dream(resources: ResourcesDep, caller: ReadCaller, run_id: str) -> JsonResponse:
     """Read a run: for each pass what it read, proposed, had rejected and changed."""
-    return JsonResponse((await _get_visible_run(resources, caller, run_id)).model_dump(mode="json"))
+    return JsonResponse((await read.read_run(resources, caller, run_id)).model_dump(mode="json"))
 
 
 @router.get("/{run_id}/diff")
 async def get_diff(resources: ResourcesDep, caller: ReadCaller, run_id: str) -> JsonResponse:
     """Read what a run changed, memory by memory."""
-    await _get_visible_run(resources, caller, run_id)
-    async with resources.postgres.for_tenant(caller.tenant) as connection:
-        changes = await dream_queries.list_changes(connection, caller.tenant, run_id)
+    changes = await read.read_changes(resources, caller, run_id)
     return JsonResponse({"results": changes, "next_cursor": None})
 
 
@@ -95,11 +88,3 @@ async def get_diff(resources: ResourcesDep, caller: ReadCaller, run_id: str) -> 
 async def undo_dream(resources: ResourcesDep, caller: WriteCaller, run_id: str) -> JsonResponse:
     """Undo a run, and return what could not be undone."""
     return JsonResponse(await undo_run.undo(resources, caller, run_id))
-
-
-async def _get_visible_run(resources: ResourcesDep, caller: ReadCaller, run_id: str) -> Run:
-    async with resources.postgres.for_tenant(caller.tenant) as connection:
-        run = await dream_queries.get(connection, caller.tenant, run_id)
-    if run is None or not caller.may_see(run.agent_id, run.user_id):
-        raise errors.NotFound(f"no dream run '{run_id}'")
-    return run

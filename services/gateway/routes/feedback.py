@@ -17,11 +17,11 @@ from services.gateway.dependencies import (
 )
 from services.gateway.paths import SessionId
 from services.gateway.responses import JsonResponse
-from shared.conversation.feedback import queries as feedback_queries
 from shared.conversation.feedback import report as feedback_report
 from shared.conversation.feedback.feedback_signal import FeedbackSignal, FeedbackSignalDraft, SignalType
 from shared.conversation.feedback.report import DEFAULT_DAYS
 from shared.foundation import validation
+from shared.foundation.optional_fields import without_none
 
 router = APIRouter(prefix="/v1", tags=["feedback"])
 _EXAMPLE = {"type": "UserThumbsDown", "summary": "The invoice went to the old address."}
@@ -92,11 +92,9 @@ async def list_signals(  # noqa: PLR0913
 ) -> JsonResponse:
     """List the feedback signals of the last `days` days, newest first."""
     caller.scope(agent_id, user_id)
-    parameters = {"session_id": session_id, "type": type, "agent_id": agent_id, "user_id": user_id}
-    filters = {name: value for name, value in parameters.items() if value is not None}
+    filters = without_none(session_id=session_id, type=type, agent_id=agent_id, user_id=user_id)
     after = responses.decode_cursor(cursor)
-    async with resources.postgres.for_tenant(caller.tenant) as connection:
-        rows = await feedback_queries.list_page(connection, caller, filters, days, limit + 1, after)
+    rows = await feedback_report.list_signals(resources, caller, filters, days, limit + 1, after)
     return responses.page_response(
         rows, limit, lambda row: row.model_dump(mode="json"), lambda row: (row.created_at, row.id)
     )

@@ -18,19 +18,13 @@ from services.gateway.dependencies import (
     ResourcesDep,
     WriteCaller,
 )
+from services.gateway.memory_models import BatchBody, MemoryBody, MemoryPatch, SearchBody
 from services.gateway.responses import JsonResponse
-from services.gateway.routes.memory_models import (
-    BatchBody,
-    MemoryBody,
-    MemoryPatch,
-    SearchBody,
-)
 from services.gateway.search_response import SearchResponse, search_response
 from shared.foundation import errors
 from shared.foundation.stages import MemoryState
 from shared.lifecycle import delete_memory as delete_memory_everywhere
-from shared.memory.longterm import history_queries, save, scope_queries, update
-from shared.memory.longterm import queries as memory_queries
+from shared.memory.longterm import read, save, update
 from shared.memory.longterm import search as memory_search
 from shared.memory.longterm.filters import MemoryFilters
 from shared.memory.longterm.memory import Memory
@@ -115,38 +109,26 @@ async def search_memories(resources: ResourcesDep, caller: ReadCaller, body: Sea
 @router.get("/categories")
 async def list_categories(resources: ResourcesDep, scope: ReadScope) -> JsonResponse:
     """List categories with counts. `total` includes the categories beneath."""
-    return JsonResponse(
-        {"results": await scope_queries.count_categories(resources, scope), "next_cursor": None}
-    )
+    return JsonResponse({"results": await read.list_categories(resources, scope), "next_cursor": None})
 
 
 @router.get("/tags")
 async def list_tags(resources: ResourcesDep, scope: ReadScope) -> JsonResponse:
     """List tags with counts."""
-    return JsonResponse({"results": await scope_queries.count_tags(resources, scope), "next_cursor": None})
+    return JsonResponse({"results": await read.list_tags(resources, scope), "next_cursor": None})
 
 
 @router.get("/{memory_id}", response_model=Memory)
 async def get_memory(resources: ResourcesDep, caller: ReadCaller, memory_id: str) -> JsonResponse:
     """Read one memory, archived or not."""
-    return JsonResponse((await _get_visible_memory(resources, caller, memory_id)).model_dump(mode="json"))
+    return JsonResponse((await read.read_memory(resources, caller, memory_id)).model_dump(mode="json"))
 
 
 @router.get("/{memory_id}/history")
 async def get_history(resources: ResourcesDep, caller: ReadCaller, memory_id: str) -> JsonResponse:
     """Read what happened to a memory, oldest first."""
-    await _get_visible_memory(resources, caller, memory_id)
-    async with resources.postgres.for_tenant(caller.tenant) as connection:
-        changes = await history_queries.list_for_memory(connection, caller.tenant, memory_id)
+    changes = await read.read_history(resources, caller, memory_id)
     return JsonResponse({"results": changes, "next_cursor": None})
-
-
-async def _get_visible_memory(resources: ResourcesDep, caller: ReadCaller, memory_id: str) -> Memory:
-    async with resources.postgres.for_tenant(caller.tenant) as connection:
-        memory = await memory_queries.get(connection, caller, memory_id)
-    if memory is None:
-        raise errors.NotFound(f"no memory '{memory_id}'")
-    return memory
 
 
 @router.patch("/{memory_id}", response_model=Memory)

@@ -20,12 +20,10 @@ from services.gateway.dependencies import (
 from services.gateway.paths import SessionId
 from services.gateway.responses import JsonResponse
 from services.gateway.search_response import SearchResponse, search_response
-from shared.conversation.observations import add
-from shared.conversation.observations import queries as observation_queries
+from shared.conversation.observations import add, read
 from shared.conversation.observations import search as observation_search
 from shared.conversation.observations.observation import Observation, ObservationDraft, ObservationKind
 from shared.conversation.observations.search import ObservationFilters
-from shared.conversation.sessions.open import get_session
 
 router = APIRouter(prefix="/v1", tags=["observations"])
 
@@ -94,9 +92,7 @@ async def list_observations(
 ) -> JsonResponse:
     """List the observations of a session, the newest first."""
     after = responses.decode_cursor(cursor)
-    async with resources.postgres.for_tenant(caller.tenant) as connection:
-        session = await get_session(connection, caller, session_id, resources.settings.window_ttl)
-        rows = await observation_queries.list_page(connection, session, limit + 1, after, kind)
+    rows = await read.list_observations(resources, caller, session_id, kind, limit + 1, after)
     return responses.page_response(
         rows, limit, lambda row: row.model_dump(mode="json"), lambda row: (row.created_at, row.id)
     )

@@ -1,9 +1,6 @@
 """Health, readiness, metrics and pending work."""
 
-import asyncio
-from collections.abc import Awaitable
 from http import HTTPStatus
-from typing import Any
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
@@ -12,9 +9,8 @@ from services.gateway import metrics
 from services.gateway.dependencies import ReadCaller, ResourcesDep
 from services.gateway.drain import is_draining
 from services.gateway.responses import JsonResponse
-from shared.foundation import errors
-from shared.infra import redis as redis_client
 from shared.jobs import status
+from shared.platform import probe
 
 router = APIRouter(tags=["operations"])
 
@@ -32,27 +28,11 @@ async def readyz(request: Request, resources: ResourcesDep) -> JsonResponse:
     Without Redis or Qdrant most requests still succeed. A gateway that has received a signal to stop
     is not ready, although it still serves.
     """
-    names = ("postgres", "redis", "qdrant")
-    probes = (resources.postgres.ping(), _ping_redis(resources), resources.qdrant.ping())
-    states = dict(zip(names, await asyncio.gather(*map(_probe_state, probes)), strict=True))
+    states = await probe.database_states(resources)
     state = "draining" if is_draining(request.app) else "ready" if states["postgres"] == "ok" else "not ready"
     is_ready = state == "ready"
     content = {"status": state, "stores": states}
     return JsonResponse(content, HTTPStatus.OK if is_ready else HTTPStatus.SERVICE_UNAVAILABLE)
-
-
-async def _ping_redis(resources: ResourcesDep) -> None:
-    with redis_client.failures_as_unavailable():
-        await resources.redis.ping()
-
-
-async def _probe_state(probe: Awaitable[Any]) -> str:
-    try:
-        async with asyncio.timeout(3):
-            await probe
-    except (errors.LociError, TimeoutError) as error:
-        return str(error) or "no answer in time"
-    return "ok"
 
 
 @router.get("/metrics", response_class=Response)

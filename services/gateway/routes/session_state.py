@@ -22,7 +22,6 @@ from services.gateway.state_keys import Key, KeyResponse, ValueBody
 from shared.conversation.sessions import files
 from shared.conversation.sessions.state import append_entry, open_state, read_working_memory_key
 from shared.conversation.state.types import TranscriptDraft
-from shared.conversation.values import json_codec
 from shared.foundation.roles import Role
 
 router = APIRouter(prefix="/v1/sessions/{session_id:session}", tags=["session state"])
@@ -59,8 +58,7 @@ async def list_keys(
     cursor: Cursor = None,
 ) -> JsonResponse:
     """List keys with their values, least recently written first. At the limit, the first is evicted."""
-    async with open_state(resources, caller, session_id) as store:
-        return await state_keys.page_of_keys(store, limit, cursor)
+    return await state_keys.list_keys(open_state(resources, caller, session_id), limit, cursor)
 
 
 @router.put("/kv/{key:path}", response_model=KeyResponse)
@@ -68,10 +66,7 @@ async def set_key(
     resources: ResourcesDep, caller: WriteCaller, session_id: SessionId, key: Key, body: ValueBody
 ) -> JsonResponse:
     """Write a key. At the limit, the key that was written least recently is evicted."""
-    value = json_codec.decode(body.value)
-    async with open_state(resources, caller, session_id, write=True) as store:
-        entry = await store.set_key(key, value)
-    return JsonResponse(entry.to_json())
+    return await state_keys.set_key(open_state(resources, caller, session_id, write=True), key, body)
 
 
 @router.get("/kv/{key:path}", response_model=KeyResponse)
@@ -79,8 +74,7 @@ async def get_key(
     resources: ResourcesDep, caller: ReadCaller, session_id: SessionId, key: Key
 ) -> JsonResponse:
     """Read a key."""
-    async with open_state(resources, caller, session_id) as store:
-        return JsonResponse(state_keys.require_key(await store.get_key(key), key).to_json())
+    return await state_keys.get_key(open_state(resources, caller, session_id), key)
 
 
 @router.delete("/kv/{key:path}")
@@ -88,8 +82,7 @@ async def delete_key(
     resources: ResourcesDep, caller: WriteCaller, session_id: SessionId, key: Key
 ) -> JsonResponse:
     """Delete a key. If there is none, nothing changes and `deleted` is false."""
-    async with open_state(resources, caller, session_id, write=True) as store:
-        return JsonResponse({"key": key, "deleted": await store.delete_key(key)})
+    return await state_keys.delete_key(open_state(resources, caller, session_id, write=True), key)
 
 
 @router.post("/transcript", status_code=HTTPStatus.CREATED)

@@ -21,9 +21,10 @@ from services.gateway.responses import JsonResponse
 from shared.context import build
 from shared.context.types import Request
 from shared.conversation.sessions import open as session_open
-from shared.conversation.sessions import queries as session_queries
+from shared.conversation.sessions import read
 from shared.conversation.sessions.session import Session, SessionKind
 from shared.foundation import validation
+from shared.foundation.optional_fields import without_none
 from shared.foundation.roles import MAX_TURN_CONTENT
 from shared.lifecycle import delete_session
 
@@ -106,11 +107,9 @@ async def list_sessions(
 ) -> JsonResponse:
     """List sessions, newest first."""
     caller.scope(agent_id, user_id)
-    parameters = {"agent_id": agent_id, "user_id": user_id, "kind": kind}
-    filters = {name: value for name, value in parameters.items() if value is not None}
-    after, window_ttl = responses.decode_cursor(cursor), resources.settings.window_ttl
-    async with resources.postgres.for_tenant(caller.tenant) as connection:
-        rows = await session_queries.list_page(connection, caller, window_ttl, limit + 1, after, filters)
+    filters = without_none(agent_id=agent_id, user_id=user_id, kind=kind)
+    after = responses.decode_cursor(cursor)
+    rows = await read.list_sessions(resources, caller, filters, limit + 1, after)
     return responses.page_response(
         rows, limit, lambda row: row.model_dump(mode="json"), lambda row: (row.created_at, row.id)
     )
@@ -133,10 +132,7 @@ async def build_context(
 @router.get("/{session_id:session}", response_model=Session)
 async def get_session(resources: ResourcesDep, caller: ReadCaller, session_id: SessionId) -> JsonResponse:
     """Read a session."""
-    async with resources.postgres.for_tenant(caller.tenant) as connection:
-        session = await session_open.get_session(
-            connection, caller, session_id, resources.settings.window_ttl
-        )
+    session = await read.read_session(resources, caller, session_id)
     return JsonResponse(session.model_dump(mode="json"))
 
 

@@ -21,6 +21,7 @@ from services.gateway.paths import SessionId
 from services.gateway.responses import JsonResponse
 from shared.conversation.sessions import usage as session_usage
 from shared.foundation import validation
+from shared.foundation.optional_fields import without_none
 from shared.platform.spend import budget_admin, report
 from shared.platform.spend.charge import ReportedUsage, parse_reported_usage
 from shared.platform.spend.prices import DECIMALS, MAX_PRICE, Rates
@@ -111,9 +112,9 @@ async def read_report(  # noqa: PLR0913
 ) -> Response:
     """Read the sums of what Loci itself spent and of the usage that agents reported."""
     caller.scope(agent_id, user_id)
-    parameters = {"agent_id": agent_id, "user_id": user_id, "session_id": session_id}
-    parameters |= {"purpose": purpose, "model": model}
-    filters = {name: value for name, value in parameters.items() if value is not None}
+    filters = without_none(
+        agent_id=agent_id, user_id=user_id, session_id=session_id, purpose=purpose, model=model
+    )
     since = since and validation.check_time(since, "since")
     until = until and validation.check_time(until, "until")
     groups = report.check_groups(group_by)

@@ -8,11 +8,8 @@ from pydantic import Field
 from services.gateway.api_model import ApiModel, Count, Seconds, example
 from services.gateway.dependencies import ReadCaller, ResourcesDep, WriteCaller
 from services.gateway.responses import JsonResponse
-from shared.infra import redis as redis_client
-from shared.memory.working import access, keys, render, write
-from shared.memory.working import queries as working_queries
+from shared.memory.working import access, entries, keys, render
 from shared.memory.working import search as working_search
-from shared.memory.working.queries import WorkingMemory
 from shared.memory.working.search import WorkingFilters
 from shared.memory.working.working_entry import WorkingEntry
 
@@ -59,14 +56,8 @@ async def list_entries(
 ) -> JsonResponse:
     """List entries under a prefix, without their values."""
     path = keys.resolve_prefix(prefix, access.bound_namespace(caller, namespace))
-    working_memory = WorkingMemory(resources.redis, resources.settings, caller.tenant)
-    with redis_client.failures_as_unavailable():
-        entries = await working_queries.list_entries(working_memory, path)
-    namespaces = await access.visible_namespaces(resources.postgres, caller, [entry.key for entry in entries])
-    results = [
-        entry.model_dump(mode="json") for entry in entries if keys.namespace_of(entry.key) in namespaces
-    ]
-    return JsonResponse({"results": results, "next_cursor": None})
+    infos = await entries.list_entries(resources, caller, path)
+    return JsonResponse({"results": [info.model_dump(mode="json") for info in infos], "next_cursor": None})
 
 
 @router.delete("")
@@ -75,8 +66,7 @@ async def clear_entries(
 ) -> JsonResponse:
     """Delete all entries at and beneath a prefix."""
     path = keys.resolve_prefix(prefix, access.bound_namespace(caller, namespace), write=True)
-    await access.require_clearable(resources.postgres, caller, path)
-    return JsonResponse({"prefix": path, "deleted": await write.clear(resources, caller.tenant, path)})
+    return JsonResponse({"prefix": path, "deleted": await entries.clear(resources, caller, path)})
 
 
 @router.post("/search")
@@ -105,9 +95,8 @@ async def put_entry(
 ) -> JsonResponse:
     """Write an entry. Overwriting one restarts its time to live and does not count against the limit."""
     path = keys.resolve(key, access.bound_namespace(caller, namespace), write=True)
-    await access.require_visible(resources.postgres, caller, path)
     fields: dict[str, Any] = {"ttl_seconds": body.ttl_seconds, "category": body.category, "tags": body.tags}
-    entry = await write.put(resources, caller.tenant, path, body.value, **fields)
+    entry = await entries.put(resources, caller, path, body.value, **fields)
     return JsonResponse(entry.model_dump(mode="json"))
 
 
@@ -121,11 +110,7 @@ async def get_entry(
 ) -> JsonResponse:
     """Read an entry, the outline of a large one, or one chunk of it."""
     path = keys.resolve(key, access.bound_namespace(caller, namespace))
-    await access.require_visible(resources.postgres, caller, path)
-    with redis_client.failures_as_unavailable():
-        entry = await working_queries.get(
-            WorkingMemory(resources.redis, resources.settings, caller.tenant), path, full=full
-        )
+    entry = await entries.get(resources, caller, path, full=full)
     return JsonResponse(entry.model_dump(mode="json"))
 
 
@@ -135,5 +120,4 @@ async def delete_entry(
 ) -> JsonResponse:
     """Delete an entry with its chunks. If there is none, nothing changes and `deleted` is false."""
     path = keys.resolve(key, access.bound_namespace(caller, namespace), write=True)
-    await access.require_visible(resources.postgres, caller, path)
-    return JsonResponse({"key": path, "deleted": await write.delete(resources, caller.tenant, path)})
+    return JsonResponse({"key": path, "deleted": await entries.delete(resources, caller, path)})

@@ -5,7 +5,8 @@ the agent's sessions without a user, or the sessions of one user. Dreams learn b
 correction that belonged to two scopes would be learnt twice.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -36,18 +37,33 @@ async def report(
 
     Raises errors.NotFound if there is no such session that the caller may see.
     """
-    idle_after = resources.settings.window_ttl
     async with (
         resources.postgres.for_tenant(caller.tenant) as connection,
         idempotent(connection, caller.tenant, key) as request,
     ):
         if request.stored is not None:
             return dict(request.stored)
-        session = await get_session(connection, caller, session_id, idle_after)
+        session = await get_session(connection, resources.settings, caller, session_id)
         [signal] = await queries.insert_rows(connection, session, [draft])
         response = signal.model_dump(mode="json")
         await request.store(response, record_ids=[session_id], user_id=session.user_id)
     return response
+
+
+async def list_signals(
+    resources: Resources,
+    caller: Caller,
+    filters: Mapping[str, str],
+    days: int,
+    limit: int,
+    after: tuple[datetime, str] | None,
+) -> list[FeedbackSignal]:
+    """Return signals of the last `days` days that the caller may see, newest first.
+
+    `filters` are column values. `after` is the (created_at, id) of the last signal of the previous page.
+    """
+    async with resources.postgres.for_tenant(caller.tenant) as connection:
+        return await queries.list_page(connection, caller, filters, days, limit, after)
 
 
 async def note_corrections(connection: AsyncConnection, session: Session, contents: Sequence[str]) -> None:

@@ -34,8 +34,7 @@ async def add_observation(
         idempotent(connection, caller.tenant, key) as request,
     ):
         if request.stored is None:
-            idle_after = resources.settings.window_ttl
-            session = await get_session(connection, caller, session_id, idle_after, lock=True)
+            session = await get_session(connection, resources.settings, caller, session_id, lock=True)
             observation, jobs = await _insert(connection, session, draft)
             response = observation.model_dump(mode="json")
             await request.store(response, record_ids=[session_id], user_id=session.user_id)

@@ -9,6 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from shared.conversation.sessions import queries
 from shared.conversation.sessions.session import Session, SessionKind, namespace_of, validate_store_types
 from shared.foundation import errors, validation
+from shared.foundation.config import Settings
 from shared.foundation.scope import Caller, Scope
 from shared.infra.postgres import seconds
 from shared.platform.agents import queries as agent_queries
@@ -78,7 +79,7 @@ async def open_session(  # noqa: PLR0913
     ):
         if request.stored is not None:
             return dict(request.stored)
-        session = await _insert_or_get(connection, caller, values, resources.settings.window_ttl)
+        session = await _insert_or_get(connection, caller, values, resources.settings)
         response = session.model_dump(mode="json")
         await request.store(response, user_id=scope.user_id)
     return response
@@ -96,13 +97,13 @@ def _validated_id(session_id: str | None) -> str:
 
 
 async def _insert_or_get(
-    connection: AsyncConnection, caller: Caller, values: dict[str, Any], idle_after: float
+    connection: AsyncConnection, caller: Caller, values: dict[str, Any], settings: Settings
 ) -> Session:
     row = values | {"store_types": values["store_types"] or await _default_store_types(connection, values)}
     if values["ttl_seconds"] is not None:
         row["expires_at"] = func.now() + seconds(values["ttl_seconds"])
     await queries.insert_session(connection, row)
-    session = await queries.get(connection, caller, values["id"], idle_after)
+    session = await queries.get(connection, caller, values["id"], settings.window_ttl)
     if session is None and await queries.is_expired(connection, values["tenant"], values["id"]):
         detail = f"session '{values['id']}' is over and about to be deleted"
         raise errors.Busy(detail, _RETRY_AFTER_SECONDS)
@@ -119,14 +120,13 @@ async def _default_store_types(connection: AsyncConnection, values: dict[str, An
 
 
 async def get_session(
-    connection: AsyncConnection, caller: Caller, session_id: str, idle_after: float, *, lock: bool = False
+    connection: AsyncConnection, settings: Settings, caller: Caller, session_id: str, *, lock: bool = False
 ) -> Session:
     """Return a session; raise errors.NotFound if there is none that the caller may see.
 
-    `idle_after` is in seconds: after that time without a turn, the session's `window_expired` is
-    True. `lock` locks the session's row until the transaction ends.
+    `lock` locks the session's row until the transaction ends.
     """
-    session = await queries.get(connection, caller, session_id, idle_after, lock=lock)
+    session = await queries.get(connection, caller, session_id, settings.window_ttl, lock=lock)
     if session is None:
         raise errors.NotFound(f"session not found: {session_id}")
     return session

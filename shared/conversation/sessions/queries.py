@@ -1,6 +1,6 @@
 """Every statement on sessions. Functions take the caller's transaction and never commit."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -86,7 +86,7 @@ async def list_page(
     idle_after: float,
     limit: int,
     after: tuple[datetime, str] | None,
-    filters: dict[str, str],
+    filters: Mapping[str, str],
 ) -> list[Session]:
     """Return sessions that the caller may see, newest first.
 
@@ -94,7 +94,7 @@ async def list_page(
     values.
     """
     conditions = [tenant_filter(session_table, caller.tenant), _is_live()]
-    columns = filters | caller.binding_filter
+    columns = {**filters, **caller.binding_filter}
     conditions += [session_table.c[name] == value for name, value in columns.items()]
     if after is not None:
         created_at, session_id = after

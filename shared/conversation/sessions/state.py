@@ -40,8 +40,7 @@ async def open_state(
 async def _get_session(
     resources: Resources, connection: AsyncConnection, caller: Caller, session_id: str, *, write: bool
 ) -> Session:
-    idle_after = resources.settings.window_ttl
-    session = await get_session(connection, caller, session_id, idle_after, lock=write)
+    session = await get_session(connection, resources.settings, caller, session_id, lock=write)
     if write:
         await queries.renew_expiry(connection, session)
     return session

@@ -53,12 +53,11 @@ async def report_usage(
     ):
         # A repeated request is processed too: its usage id prevents a second charge, and the
         # response shows the current totals.
-        idle_after = resources.settings.window_ttl
-        session = await get_session(connection, caller, session_id, idle_after, lock=True)
+        session = await get_session(connection, resources.settings, caller, session_id, lock=True)
         [charge] = await record_usage(connection, resources.settings, session, [usage])
         if request.stored is None:
             await request.store({"usage_id": charge.usage_id}, user_id=session.user_id)
-        updated_session = await get_session(connection, caller, session_id, idle_after)
+        updated_session = await get_session(connection, resources.settings, caller, session_id)
     return {**(totals_to_json(updated_session.spend) or {}), "charge": charge.to_json()}
 
 
@@ -114,7 +113,7 @@ def _check_same_numbers(usages: Sequence[ReportedUsage], charges: Mapping[str, C
 async def session_totals(resources: Resources, caller: Caller, session_id: str) -> dict[str, Any]:
     """Return a session's totals as JSON; all are zero before the first charge."""
     async with resources.postgres.for_tenant(caller.tenant) as connection:
-        session = await get_session(connection, caller, session_id, resources.settings.window_ttl)
+        session = await get_session(connection, resources.settings, caller, session_id)
     return totals_to_json(session.spend or EMPTY_TOTALS) or {}
 
 

@@ -49,8 +49,7 @@ async def append(
         idempotent(connection, caller.tenant, key) as request,
     ):
         if request.stored is None:
-            idle_after = resources.settings.window_ttl
-            session = await get_session(connection, caller, session_id, idle_after, lock=True)
+            session = await get_session(connection, resources.settings, caller, session_id, lock=True)
             turns, jobs = await insert_turns(connection, session, drafts)
             await notify_dreams(connection, resources.settings, session, turns)
             usages = _reported_usages(turns, drafts)

@@ -32,7 +32,7 @@ async def read_window(resources: Resources, caller: Caller, session_id: str, cou
     """
     settings = resources.settings
     async with resources.postgres.for_tenant(caller.tenant) as connection:
-        session = await get_session(connection, caller, session_id, settings.window_ttl)
+        session = await get_session(connection, settings, caller, session_id)
     count = min(count, settings.window_max_turns)
     try:
         cached_turns = await read_cache(resources, session.tenant, session.id, count)

@@ -76,9 +76,9 @@ async def _append_missing(progress: _TurnImport, log_id: str, drafts: Sequence[T
     resources, caller = progress.resources, progress.caller
     if log_id not in progress.sessions:
         progress.sessions[log_id] = await _open_session(resources, caller, progress.scope, log_id)
-    session_id, idle_after = progress.sessions[log_id], resources.settings.window_ttl
+    session_id = progress.sessions[log_id]
     async with resources.postgres.for_tenant(caller.tenant) as connection:
-        session = await get_session(connection, caller, session_id, idle_after, lock=True)
+        session = await get_session(connection, resources.settings, caller, session_id, lock=True)
         missing_drafts = await _select_missing(connection, session, drafts)
         turns, jobs = await append.insert_turns(connection, session, missing_drafts)
     await append.cache_and_index(resources, session, turns, jobs)

@@ -17,13 +17,12 @@ from shared.memory.longterm import new_rows, queries
 from shared.memory.longterm.filters import MemoryFilters
 from shared.memory.longterm.memory import Memory
 from shared.memory.longterm.table import memory as memory_table
-from shared.platform.resources import Resources
 
 MAX_MEMORIES = 20_000
 """How many memories a dream pass loads at most."""
 
 
-async def count_categories(resources: Resources, scope: Scope) -> list[dict[str, Any]]:
+async def count_categories(connection: AsyncConnection, scope: Scope) -> list[dict[str, Any]]:
     """Return {category, count, total}, sorted by category. `total` includes the categories below it.
 
     Every step of a path is listed, so the rows form a complete tree.
@@ -33,8 +32,7 @@ async def count_categories(resources: Resources, scope: Scope) -> list[dict[str,
         .where(*MemoryFilters().to_sql(scope), memory_table.c.category.is_not(None))
         .group_by(memory_table.c.category)
     )
-    async with resources.postgres.for_tenant(scope.tenant) as connection:
-        counts = {row.category: row.memories for row in await connection.execute(statement)}
+    counts = {row.category: row.memories for row in await connection.execute(statement)}
     totals: dict[str, int] = {}
     for category, count in counts.items():
         parts = category.split("/")
@@ -46,14 +44,13 @@ async def count_categories(resources: Resources, scope: Scope) -> list[dict[str,
     ]
 
 
-async def count_tags(resources: Resources, scope: Scope) -> list[dict[str, Any]]:
+async def count_tags(connection: AsyncConnection, scope: Scope) -> list[dict[str, Any]]:
     """Return {tag, count}, sorted by tag."""
     tags = (
         select(func.unnest(memory_table.c.tags).label("tag")).where(*MemoryFilters().to_sql(scope)).subquery()
     )
     statement = select(tags.c.tag, func.count().label("memories")).group_by(tags.c.tag).order_by(tags.c.tag)
-    async with resources.postgres.for_tenant(scope.tenant) as connection:
-        return [{"tag": row.tag, "count": row.memories} for row in await connection.execute(statement)]
+    return [{"tag": row.tag, "count": row.memories} for row in await connection.execute(statement)]
 
 
 async def list_scope(connection: AsyncConnection, scope: Scope, limit: int = MAX_MEMORIES) -> list[Memory]:

@@ -5,10 +5,10 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from shared.foundation import validation
 from shared.foundation.config import Settings
 from shared.foundation.scope import Caller
-from shared.infra.postgres import Postgres
 from shared.platform.directives import files, queries
 from shared.platform.directives.directive import MAX_TEXT, Directive
 from shared.platform.directives.files import read_file
+from shared.platform.resources import Resources
 
 
 async def resolve(connection: AsyncConnection, settings: Settings, tenant: str, name: str) -> Directive:
@@ -18,7 +18,7 @@ async def resolve(connection: AsyncConnection, settings: Settings, tenant: str, 
     return from_file if newest_version is None or newest_version.is_blank else newest_version.as_directive()
 
 
-async def replace(settings: Settings, postgres: Postgres, caller: Caller, name: str, text: str) -> Directive:
+async def replace(resources: Resources, caller: Caller, name: str, text: str) -> Directive:
     """Set a tenant's own text, at most 100 000 characters, and return the directive that applies now.
 
     A blank text removes the tenant's own, so that the file applies again. A text that is set already
@@ -28,10 +28,10 @@ async def replace(settings: Settings, postgres: Postgres, caller: Caller, name: 
     caller.require_unbound("directives are the whole tenant's")
     files.check_name(name)
     new_text = validation.check_text(text, "text", MAX_TEXT, allow_blank=True).strip()
-    async with postgres.for_tenant(caller.tenant) as connection:
+    async with resources.postgres.for_tenant(caller.tenant) as connection:
         await queries.lock(connection, caller.tenant, name)
         newest_version = await queries.newest(connection, caller.tenant, name)
         if new_text != (newest_version.text if newest_version else ""):
             version = newest_version.version + 1 if newest_version else 1
             await queries.add(connection, caller.tenant, name, version, new_text, caller.key_id)
-        return await resolve(connection, settings, caller.tenant, name)
+        return await resolve(connection, resources.settings, caller.tenant, name)

@@ -38,7 +38,7 @@ async def _open_session(gateway: Gateway) -> AsyncIterator[tuple[AsyncConnection
     await gateway.client.post("/v1/sessions", json=body)
     caller = Caller("k", gateway.tenant, frozenset({"write"}))
     async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        yield connection, await get_session(connection, caller, "s", 3600)
+        yield connection, await get_session(connection, gateway.resources.settings, caller, "s")
 
 
 async def _signals(gateway: Gateway) -> list[FeedbackSignal]:

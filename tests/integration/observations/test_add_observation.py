@@ -177,10 +177,11 @@ async def test_lt13_an_observation_that_is_written_during_an_erasure_is_erased_t
     gateway: Gateway, agent: Agent
 ) -> None:
     """The erasure waits for the writer and reads the observations afterwards."""
-    session, postgres = await agent.session(user_id="ada"), gateway.resources.postgres
+    session = await agent.session(user_id="ada")
+    postgres, settings = gateway.resources.postgres, gateway.resources.settings
     caller = Caller("a writer", gateway.tenant, frozenset({"write"}))
     async with postgres.for_tenant(gateway.tenant) as writer:
-        locked_session = await get_session(writer, caller, session, 60, lock=True)
+        locked_session = await get_session(writer, settings, caller, session, lock=True)
         draft = ObservationDraft(kind=ObservationKind.FACT, content=random_word())
         await observation_queries.insert_observation(writer, locked_session, draft)
         writer_pid = await writer.scalar(text("SELECT pg_backend_pid()"))

@@ -1,0 +1,47 @@
+"""Read dream runs and their changes, as far as the caller may see them."""
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from shared.dreams.runs import queries
+from shared.dreams.runs.dream_run import Run
+from shared.foundation import errors
+from shared.foundation.scope import Caller
+from shared.platform.resources import Resources
+
+
+async def list_runs(
+    resources: Resources,
+    caller: Caller,
+    filters: dict[str, str],
+    limit: int,
+    after: tuple[datetime, str] | None = None,
+) -> list[Run]:
+    """Return runs, newest first, without their passes.
+
+    `filters` are column values. `after` is the (created_at, id) of the last run of the previous page.
+    """
+    async with resources.postgres.for_tenant(caller.tenant) as connection:
+        return await queries.list_runs(connection, caller, filters, limit, after)
+
+
+async def read_run(resources: Resources, caller: Caller, run_id: str) -> Run:
+    """Return a run with its passes. Raise errors.NotFound if there is none that the caller may see."""
+    async with resources.postgres.for_tenant(caller.tenant) as connection:
+        return await _get_visible(connection, caller, run_id)
+
+
+async def read_changes(resources: Resources, caller: Caller, run_id: str) -> list[dict[str, Any]]:
+    """Return what a run changed, in order. Raise errors.NotFound as `read_run` does."""
+    async with resources.postgres.for_tenant(caller.tenant) as connection:
+        await _get_visible(connection, caller, run_id)
+        return await queries.list_changes(connection, caller.tenant, run_id)
+
+
+async def _get_visible(connection: AsyncConnection, caller: Caller, run_id: str) -> Run:
+    run = await queries.get(connection, caller.tenant, run_id)
+    if run is None or not caller.may_see(run.agent_id, run.user_id):
+        raise errors.NotFound(f"no dream run '{run_id}'")
+    return run

@@ -1,0 +1,70 @@
+"""Read, write and delete working-memory entries on behalf of a caller.
+
+Every path is a full one. An entry in a namespace that the caller's key may not see counts as missing.
+"""
+
+from collections.abc import Iterable
+
+from shared.foundation.scope import Caller
+from shared.infra import redis as redis_client
+from shared.memory.working import access, keys, queries, write
+from shared.memory.working.queries import WorkingMemory
+from shared.memory.working.working_entry import WorkingEntry, WorkingEntryInfo
+from shared.platform.resources import Resources
+
+
+async def list_entries(resources: Resources, caller: Caller, prefix: str) -> list[WorkingEntryInfo]:
+    """Return the entries at and below a prefix that the key may see, sorted by key, without values."""
+    with redis_client.failures_as_unavailable():
+        entries = await queries.list_entries(WorkingMemory.from_resources(resources, caller.tenant), prefix)
+    namespaces = await access.visible_namespaces(resources.postgres, caller, [entry.key for entry in entries])
+    return [entry for entry in entries if keys.namespace_of(entry.key) in namespaces]
+
+
+async def get(resources: Resources, caller: Caller, path: str, *, full: bool = False) -> WorkingEntry:
+    """Return a live entry, or a part of a large one, whose value is its outline unless `full`.
+
+    Raises errors.NotFound if there is no such entry or part that the key may see.
+    """
+    await access.require_visible(resources.postgres, caller, path)
+    with redis_client.failures_as_unavailable():
+        return await queries.get(WorkingMemory.from_resources(resources, caller.tenant), path, full=full)
+
+
+async def put(
+    resources: Resources,
+    caller: Caller,
+    path: str,
+    value: str,
+    *,
+    ttl_seconds: float | None = None,
+    category: str | None = None,
+    tags: Iterable[str] = (),
+) -> WorkingEntry:
+    """Write an entry and return it.
+
+    Raises errors.NotFound in a namespace that the key may not see, errors.Invalid for bad input, and
+    errors.LimitReached if the namespace is full.
+    """
+    await access.require_visible(resources.postgres, caller, path)
+    return await write.put(
+        resources, caller.tenant, path, value, ttl_seconds=ttl_seconds, category=category, tags=tags
+    )
+
+
+async def delete(resources: Resources, caller: Caller, path: str) -> bool:
+    """Delete an entry and return whether there was a live one.
+
+    Raises errors.NotFound in a namespace that the key may not see.
+    """
+    await access.require_visible(resources.postgres, caller, path)
+    return await write.delete(resources, caller.tenant, path)
+
+
+async def clear(resources: Resources, caller: Caller, prefix: str) -> int:
+    """Delete everything at and below a prefix, and return the number of deleted live entries.
+
+    Raises errors.NotFound as `delete` does, and errors.Forbidden if a bound key clears several namespaces.
+    """
+    await access.require_clearable(resources.postgres, caller, prefix)
+    return await write.clear(resources, caller.tenant, prefix)
