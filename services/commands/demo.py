@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.panel import Panel
 from rich.text import Text
 
+from services.commands.gateway_reply import require_success
 from services.local import ports
 from services.local.stack import Running, Stack
 from shared.foundation import config, errors
@@ -81,7 +82,7 @@ def _group_by_session(turns: list[Json]) -> dict[str, list[Json]]:
 
 
 def _open_session(client: httpx.Client, identity: Json) -> str:
-    return str(_require_success(client.post("/v1/sessions", json=identity))["id"])
+    return str(require_success(client.post("/v1/sessions", json=identity))["id"])
 
 
 def _append_turns(client: httpx.Client, session_id: str, turns: list[Json]) -> None:
@@ -94,7 +95,7 @@ def _append_turns(client: httpx.Client, session_id: str, turns: list[Json]) -> N
         }
         for turn in turns
     ]
-    _require_success(client.post(f"/v1/sessions/{session_id}/turns/batch", json={"turns": bodies}))
+    require_success(client.post(f"/v1/sessions/{session_id}/turns/batch", json={"turns": bodies}))
     console.print(f"  {turns[0]['time'][:10]}  a session of {len(turns)} turns")
 
 
@@ -122,7 +123,7 @@ def _source_fields(turn: Json, session_ids: dict[str, str]) -> Json:
 def _save_memories(client: httpx.Client, identity: Json, memories: list[Json]) -> None:
     for start in range(0, len(memories), 500):
         batch = [memory | identity for memory in memories[start : start + 500]]
-        _require_success(client.post("/v1/memories/batch", json={"memories": batch}))
+        require_success(client.post("/v1/memories/batch", json={"memories": batch}))
     console.print(f"  the agent saved {len(memories)} memories")
 
 
@@ -134,7 +135,7 @@ def _write_working_memory(client: httpx.Client, session_id: str, entries: list[J
                 f"# {heading}\n\n{'(details) ' * 400}" for heading in entry["value_from_headings"]
             )
         parameters = {} if "/" in entry["key"] else {"namespace": f"session/{session_id}"}
-        _require_success(client.put(f"/v1/working/{entry['key']}", json=body, params=parameters))
+        require_success(client.put(f"/v1/working/{entry['key']}", json=body, params=parameters))
     if entries:
         console.print(f"  {len(entries)} entries are in working memory: its own, a patrol's and a subagent's")
 
@@ -142,15 +143,8 @@ def _write_working_memory(client: httpx.Client, session_id: str, entries: list[J
 def _build_context(client: httpx.Client, session_id: str, message: str) -> tuple[Json, float]:
     body = {"message": message, "system": _SYSTEM, "explain": True}
     started = time.perf_counter()
-    context = _require_success(client.post(f"/v1/sessions/{session_id}/context", json=body))
+    context = require_success(client.post(f"/v1/sessions/{session_id}/context", json=body))
     return context, (time.perf_counter() - started) * 1000
-
-
-def _require_success(response: httpx.Response) -> Json:
-    if response.is_error:
-        raise errors.Conflict(f"the gateway answered {response.status_code}: {response.text[:300]}")
-    content: Json = response.json()
-    return content
 
 
 def _print_context(context: Json, elapsed_ms: float) -> None:

@@ -13,6 +13,7 @@ from pydantic import SecretStr
 from rich.console import Console
 
 from services.commands.dream_score import Score, score
+from services.commands.gateway_reply import require_success
 from services.local import ports
 from services.local.stack import Running, Stack
 from shared.foundation import config, errors
@@ -81,7 +82,7 @@ def _identity(scope: Json, user: str | None) -> dict[str, str]:
 def _import_memories(client: httpx.Client, scope: Json, user: str | None) -> None:
     """Import a user's memories under their own ids."""
     lines = [json.dumps(memory) for memory in scope["entries"] if memory["user_id"] == user]
-    report = _parse(
+    report = require_success(
         client.post("/v1/memories/import", content="\n".join(lines), params=_identity(scope, user))
     )
     if report["created"] != len(lines):
@@ -92,23 +93,23 @@ def _report_sessions(client: httpx.Client, scope: Json) -> None:
     """Report the conversations and the feedback. The gateway detects the users' corrections."""
     for session in scope["sessions"]:
         body = {"id": session["session_id"], **_identity(scope, session["user_id"])}
-        _parse(client.post("/v1/sessions", json=body))
+        require_success(client.post("/v1/sessions", json=body))
         path = f"/v1/sessions/{session['session_id']}/turns/batch"
-        _parse(client.post(path, json={"turns": session["turns"]}))
+        require_success(client.post(path, json={"turns": session["turns"]}))
     for signal in scope["feedback"]:
-        _parse(client.post("/v1/feedback", json=signal))
+        require_success(client.post("/v1/feedback", json=signal))
 
 
 def _run_dream(client: httpx.Client, scope: Json, user: str | None) -> None:
     """Start a run over a user's scope, wait until it has ended, and print a line for each pass."""
     body = {**_identity(scope, user), "passes": _PASSES}
-    run = _parse(client.post("/v1/dreams", json=body))
+    run = require_success(client.post("/v1/dreams", json=body))
     deadline = time.monotonic() + _RUN_TIMEOUT_SECONDS
     while run["state"] == "running":
         if time.monotonic() > deadline:
             raise errors.Unavailable("dream", f"the run over the scope of '{user}' has not ended")
         time.sleep(_POLL_SECONDS)
-        run = _parse(client.get(f"/v1/dreams/{run['id']}"))
+        run = require_success(client.get(f"/v1/dreams/{run['id']}"))
     for pass_ in run["passes"]:
         changes = ", ".join(f"{count} {action}" for action, count in pass_["applied"].items())
         rejections = f", {len(pass_['rejections'])} refused" if pass_["rejections"] else ""
@@ -122,13 +123,6 @@ def _export_memories(client: httpx.Client, scope: Json, users: list[str | None])
         response = client.get("/v1/memories/export", params=_identity(scope, user))
         memories += [json.loads(line) for line in response.text.splitlines()]
     return memories
-
-
-def _parse(response: httpx.Response) -> Json:
-    if response.is_error:
-        raise errors.Conflict(f"the gateway answered {response.status_code}: {response.text[:300]}")
-    payload: Json = response.json()
-    return payload
 
 
 def _print_score(result: Score) -> None:

@@ -8,24 +8,22 @@ import orjson
 from rich.console import Console
 from rich.table import Table
 
-from services.commands.resources import with_resources
-from shared.dreams.runs import queries as dream_queries
-from shared.dreams.runs import start
+from services.commands.resources import ACTOR, command_line_caller, with_resources
+from shared.dreams.runs import read, start
 from shared.dreams.runs import undo as undo_run
 from shared.dreams.runs.dream_run import Pass, PassState, Run, RunState
-from shared.foundation import errors
-from shared.foundation.scope import DEFAULT_AGENT, Caller, Scope
+from shared.foundation.optional_fields import without_none
+from shared.foundation.scope import DEFAULT_AGENT, Scope
 from shared.platform.resources import Resources
 
 _POLL_SECONDS = 0.3
 _MAX_LISTED_RUNS = 50
-_ACTOR = "command-line"
 
 
 def show_all(tenant: str, agent: str | None, user: str | None) -> None:
     """Print a table of the newest runs, of an agent or user if one is given."""
-    filters = {name: value for name, value in (("agent_id", agent), ("user_id", user)) if value is not None}
-    runs = with_resources(lambda resources: _list_runs(resources, tenant, filters))
+    caller, filters = command_line_caller(tenant), without_none(agent_id=agent, user_id=user)
+    runs = with_resources(lambda resources: read.list_runs(resources, caller, filters, _MAX_LISTED_RUNS))
     table = Table("run", "agent", "user", "state", "started", "ended", "by")
     for run in runs:
         started = f"{run.created_at:%Y-%m-%d %H:%M:%S}"
@@ -35,15 +33,6 @@ def show_all(tenant: str, agent: str | None, user: str | None) -> None:
     Console().print(table)
 
 
-async def _list_runs(resources: Resources, tenant: str, filters: dict[str, str]) -> list[Run]:
-    async with resources.postgres.for_tenant(tenant) as connection:
-        return await dream_queries.list_runs(connection, _caller(tenant), filters, _MAX_LISTED_RUNS, None)
-
-
-def _caller(tenant: str) -> Caller:
-    return Caller(_ACTOR, tenant, frozenset({"read", "write", "admin"}))
-
-
 def follow(tenant: str, agent: str | None, user: str | None, *, dry_run: bool) -> None:
     """Start a run and print a line for each pass that ends. Workers must be running."""
     scope = Scope(tenant, agent or DEFAULT_AGENT, user)
@@ -51,11 +40,11 @@ def follow(tenant: str, agent: str | None, user: str | None, *, dry_run: bool) -
 
 
 async def _follow(resources: Resources, scope: Scope, *, dry_run: bool) -> None:
-    started_run = await start.start_on_demand(resources, scope, _ACTOR, (), dry_run=dry_run)
+    started_run = await start.start_on_demand(resources, scope, ACTOR, (), dry_run=dry_run)
     sys.stdout.write(f"run {started_run['id']}\n")
-    printed_names: set[str] = set()
+    caller, printed_names = command_line_caller(scope.tenant), set[str]()
     while True:
-        run = await _get_run(resources, scope.tenant, started_run["id"])
+        run = await read.read_run(resources, caller, started_run["id"])
         for pass_ in run.passes:
             if pass_.state is not PassState.WAITING and pass_.name not in printed_names:
                 printed_names.add(pass_.name)
@@ -64,14 +53,6 @@ async def _follow(resources: Resources, scope: Scope, *, dry_run: bool) -> None:
         if run.state is not RunState.RUNNING:
             return
         await asyncio.sleep(_POLL_SECONDS)
-
-
-async def _get_run(resources: Resources, tenant: str, run_id: str) -> Run:
-    async with resources.postgres.for_tenant(tenant) as connection:
-        run = await dream_queries.get(connection, tenant, run_id)
-    if run is None:
-        raise errors.NotFound(f"no dream run '{run_id}'")
-    return run
 
 
 def format_pass(pass_: Pass) -> str:
@@ -91,15 +72,17 @@ def show(tenant: str, run_id: str) -> None:
     _print_json(run.model_dump(mode="json") | {"diff": changes})
 
 
-async def _load_run(resources: Resources, tenant: str, run_id: str) -> tuple[Run, list[dict[str, object]]]:
-    run = await _get_run(resources, tenant, run_id)
-    async with resources.postgres.for_tenant(tenant) as connection:
-        return run, await dream_queries.list_changes(connection, tenant, run_id)
+async def _load_run(resources: Resources, tenant: str, run_id: str) -> tuple[Run, list[dict[str, Any]]]:
+    caller = command_line_caller(tenant)
+    run = await read.read_run(resources, caller, run_id)
+    return run, await read.read_changes(resources, caller, run_id)
 
 
 def undo(tenant: str, run_id: str) -> None:
     """Undo a run and print what was restored, deleted and kept, as JSON."""
-    _print_json(with_resources(lambda resources: undo_run.undo(resources, _caller(tenant), run_id)))
+    _print_json(
+        with_resources(lambda resources: undo_run.undo(resources, command_line_caller(tenant), run_id))
+    )
 
 
 def _print_json(payload: Any) -> None:

@@ -13,7 +13,6 @@ from shared.foundation import config, errors
 from shared.foundation.atomic_file import write_atomically
 from shared.infra.postgres import Postgres
 from shared.platform.auth import api_keys
-from shared.platform.auth import queries as auth_queries
 
 T = TypeVar("T")
 DEV_TENANT = "default"
@@ -35,7 +34,7 @@ def create(
 
 def show(tenant: str | None) -> None:
     """Print a table of keys, without their secrets."""
-    rows = _with_postgres(lambda postgres: _list_keys(postgres, tenant))
+    rows = _with_postgres(lambda postgres: api_keys.list_keys(postgres, tenant))
     table = Table("id", "tenant", "rights", "agent", "user", "namespace", "created", "ends", "revoked")
     for row in rows:
         table.add_row(*(_format_cell(row[name]) for name in _COLUMNS))
@@ -63,35 +62,13 @@ def _format_cell(value: Any) -> str:
     return ",".join(value) if isinstance(value, list) else str(value)
 
 
-async def _list_keys(postgres: Postgres, tenant: str | None) -> list[Any]:
-    keys: list[Any] = []
-    for name in [tenant] if tenant else await _list_tenants(postgres):
-        async with postgres.for_tenant(name) as connection:
-            keys += await auth_queries.list_keys(connection, name)
-    return keys
-
-
-async def _list_tenants(postgres: Postgres) -> list[str]:
-    async with postgres.across_tenants() as connection:
-        return await auth_queries.list_tenants(connection)
-
-
 def revoke(key: str) -> None:
     """Revoke a key, given its id or the key itself. Raise errors.NotFound if it is unknown or revoked."""
     parts = key.split("_", 2)
     key_id = parts[1] if key.startswith("loci_") and len(parts) > 1 else key
-    if not _with_postgres(lambda postgres: _revoke(postgres, key_id)):
+    if not _with_postgres(lambda postgres: api_keys.revoke(postgres, key_id)):
         raise errors.NotFound(f"no valid key '{key_id}'")
     sys.stderr.write(f"revoked {key_id}\n")
-
-
-async def _revoke(postgres: Postgres, key_id: str) -> bool:
-    async with postgres.across_tenants() as connection:
-        row = await auth_queries.find_key(connection, key_id)
-    if row is None:
-        return False
-    async with postgres.for_tenant(row["tenant"]) as connection:
-        return await auth_queries.revoke(connection, row["tenant"], key_id)
 
 
 def ensure_dev() -> None:

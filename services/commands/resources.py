@@ -1,14 +1,22 @@
-"""Open the resources for a command that asks the databases."""
+"""The resources of a command that asks the databases, and the caller that it acts as."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from shared.foundation import config
+from shared.foundation.scope import Caller
 from shared.infra.telemetry import logs
+from shared.platform.auth.api_keys import RIGHTS
 from shared.platform.resources import Resources, open_resources
 
 T = TypeVar("T")
+ACTOR = "command-line"
+
+
+def command_line_caller(tenant: str) -> Caller:
+    """Return the caller that commands act as: one with every right in a tenant."""
+    return Caller(ACTOR, tenant, frozenset(RIGHTS))
 
 
 def with_resources(use: Callable[[Resources], Awaitable[T]]) -> T:

@@ -8,9 +8,9 @@ from typing import Any
 from rich.console import Console, JustifyMethod
 from rich.table import Column, Table
 
-from services.commands.resources import with_resources
+from services.commands.resources import command_line_caller, with_resources
 from shared.foundation import validation
-from shared.foundation.scope import Caller
+from shared.foundation.optional_fields import without_none
 from shared.platform.resources import Resources
 from shared.platform.spend import budget_admin, money, report, report_queries
 from shared.platform.spend.budget import Budget
@@ -40,7 +40,7 @@ def show(
     """
     groups = report.check_groups(by)
     criteria = Criteria(
-        {name: value for name, value in parameters.items() if value is not None},
+        without_none(**parameters),
         since and validation.check_time(since, "since"),
         until and validation.check_time(until, "until"),
     )
@@ -51,7 +51,7 @@ def show(
 async def _read(
     resources: Resources, tenant: str, groups: Sequence[str], criteria: Criteria
 ) -> tuple[list[Row], list[Budget]]:
-    caller = Caller("command-line", tenant, frozenset({"read"}))
+    caller = command_line_caller(tenant)
     rows = await report.report(resources, caller, groups, criteria)
     return rows, await budget_admin.read_budgets(resources, caller)
 

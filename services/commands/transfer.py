@@ -6,10 +6,10 @@ from typing import Any, BinaryIO
 
 import orjson
 
-from services.commands.resources import with_resources
+from services.commands.resources import command_line_caller, with_resources
 from shared.foundation.scope import DEFAULT_AGENT, Caller, Scope
 from shared.lifecycle.transfer import transfer
-from shared.platform.auth import queries as auth_queries
+from shared.platform.auth import api_keys
 from shared.platform.resources import Resources
 
 
@@ -31,7 +31,7 @@ async def _write_lines(resources: Resources, scope: Scope, file: BinaryIO) -> No
 def import_memories(path: Path, tenant: str, agent: str | None, user: str | None, *, restore: bool) -> None:
     """Import a file or folder, and print the report as JSON. The tenant is created if it does not exist."""
     scope = Scope(tenant, agent or DEFAULT_AGENT, user)
-    caller = Caller("command-line", tenant, frozenset({"read", "write", "admin"}))
+    caller = command_line_caller(tenant)
     report = with_resources(lambda resources: _import(resources, caller, scope, path, restore=restore))
     sys.stdout.write(orjson.dumps(report, option=orjson.OPT_INDENT_2).decode() + "\n")
 
@@ -39,6 +39,5 @@ def import_memories(path: Path, tenant: str, agent: str | None, user: str | None
 async def _import(
     resources: Resources, caller: Caller, scope: Scope, path: Path, *, restore: bool
 ) -> dict[str, Any]:
-    async with resources.postgres.for_tenant(scope.tenant) as connection:
-        await auth_queries.add_tenant(connection, scope.tenant)
+    await api_keys.ensure_tenant(resources.postgres, scope.tenant)
     return await transfer.import_path(resources, caller, scope, path, restore=restore)

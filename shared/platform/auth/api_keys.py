@@ -1,4 +1,4 @@
-"""Issue API keys and authenticate them.
+"""Issue, authenticate, list and revoke API keys.
 
 A key has the form `loci_<id>_<secret>`. The id finds the row in one look-up; the secret is compared
 with its stored SHA-256 in constant time. Every invalid key gets the same error, so that the error
@@ -68,6 +68,36 @@ async def authenticate(postgres: Postgres, key: str) -> Caller:
         raise errors.Unauthenticated("the key is unknown, expired or revoked")
     rights = frozenset(cast("list[Right]", row["rights"]))
     return Caller(key_id, row["tenant"], rights, row["agent_id"], row["user_id"], row["namespace"])
+
+
+async def list_keys(postgres: Postgres, tenant: str | None) -> list[RowMapping]:
+    """Return the keys of a tenant, or of all tenants, oldest first within each, without their digests."""
+    keys: list[RowMapping] = []
+    for name in [tenant] if tenant else await _list_tenants(postgres):
+        async with postgres.for_tenant(name) as connection:
+            keys += await queries.list_keys(connection, name)
+    return keys
+
+
+async def _list_tenants(postgres: Postgres) -> list[str]:
+    async with postgres.across_tenants() as connection:
+        return await queries.list_tenants(connection)
+
+
+async def revoke(postgres: Postgres, key_id: str) -> bool:
+    """Revoke a key of any tenant from now on, and return whether there was a valid key to revoke."""
+    async with postgres.across_tenants() as connection:
+        row = await queries.find_key(connection, key_id)
+    if row is None:
+        return False
+    async with postgres.for_tenant(row["tenant"]) as connection:
+        return await queries.revoke(connection, row["tenant"], key_id)
+
+
+async def ensure_tenant(postgres: Postgres, tenant: str) -> None:
+    """Create a tenant unless it exists. It has no key yet, but the command line can import into it."""
+    async with postgres.for_tenant(tenant) as connection:
+        await queries.add_tenant(connection, tenant)
 
 
 def _parse_key(key: str) -> tuple[str, str]:
