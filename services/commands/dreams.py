@@ -4,10 +4,10 @@ import asyncio
 import sys
 from typing import Any
 
-import orjson
 from rich.console import Console
 from rich.table import Table
 
+from services.commands.output import print_json
 from services.commands.resources import ACTOR, command_line_caller, with_resources
 from shared.dreams.runs import read, start
 from shared.dreams.runs import undo as undo_run
@@ -42,7 +42,8 @@ def follow(tenant: str, agent: str | None, user: str | None, *, dry_run: bool) -
 async def _follow(resources: Resources, scope: Scope, *, dry_run: bool) -> None:
     started_run = await start.start_on_demand(resources, scope, ACTOR, (), dry_run=dry_run)
     sys.stdout.write(f"run {started_run['id']}\n")
-    caller, printed_names = command_line_caller(scope.tenant), set[str]()
+    caller = command_line_caller(scope.tenant)
+    printed_names: set[str] = set()
     while True:
         run = await read.read_run(resources, caller, started_run["id"])
         for pass_ in run.passes:
@@ -69,7 +70,7 @@ def format_pass(pass_: Pass) -> str:
 def show(tenant: str, run_id: str) -> None:
     """Print a run with its passes and its diff, as JSON."""
     run, changes = with_resources(lambda resources: _load_run(resources, tenant, run_id))
-    _print_json(run.model_dump(mode="json") | {"diff": changes})
+    print_json(run.model_dump(mode="json") | {"diff": changes})
 
 
 async def _load_run(resources: Resources, tenant: str, run_id: str) -> tuple[Run, list[dict[str, Any]]]:
@@ -80,10 +81,6 @@ async def _load_run(resources: Resources, tenant: str, run_id: str) -> tuple[Run
 
 def undo(tenant: str, run_id: str) -> None:
     """Undo a run and print what was restored, deleted and kept, as JSON."""
-    _print_json(
+    print_json(
         with_resources(lambda resources: undo_run.undo(resources, command_line_caller(tenant), run_id))
     )
-
-
-def _print_json(payload: Any) -> None:
-    sys.stdout.write(orjson.dumps(payload, option=orjson.OPT_INDENT_2).decode() + "\n")

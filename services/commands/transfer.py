@@ -4,8 +4,7 @@ import sys
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import orjson
-
+from services.commands.output import print_json
 from services.commands.resources import command_line_caller, with_resources
 from shared.foundation.scope import DEFAULT_AGENT, Caller, Scope
 from shared.lifecycle.transfer import transfer
@@ -33,7 +32,7 @@ def import_memories(path: Path, tenant: str, agent: str | None, user: str | None
     scope = Scope(tenant, agent or DEFAULT_AGENT, user)
     caller = command_line_caller(tenant)
     report = with_resources(lambda resources: _import(resources, caller, scope, path, restore=restore))
-    sys.stdout.write(orjson.dumps(report, option=orjson.OPT_INDENT_2).decode() + "\n")
+    print_json(report)
 
 
 async def _import(
