@@ -57,7 +57,7 @@ def _create_memory() -> None:
         Column("importance", Double, nullable=False, server_default=text("0.5")),
         Column("state", Text, nullable=False),
         Column("failure_reason", Text),
-        Column("version", Integer, nullable=False, server_default=text("1")),
+        Column("version", BigInteger, nullable=False, server_default=text("1")),
         Column("content_version", Integer, nullable=False, server_default=text("1")),
         Column("reinforcement_count", Integer, nullable=False, server_default=text("1")),
         Column("occurred_at", DateTime(timezone=True)),

@@ -128,6 +128,12 @@ def _create_turn() -> None:
         Column("recalled_lines", JSONB, nullable=False, server_default=text("'[]'")),
         Column("recalled_ids", ARRAY(Text), nullable=False, server_default=text("'{}'")),
         Column("search_terms", TSVECTOR, nullable=False),
+        Column(
+            "version",
+            BigInteger,
+            nullable=False,
+            server_default=text("(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"),
+        ),
         PrimaryKeyConstraint("tenant", "session_id", "seq"),
         _deleted_with_session(),
     )

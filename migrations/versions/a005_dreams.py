@@ -125,7 +125,7 @@ def _create_change() -> None:
         Column("pass", Text, nullable=False),
         Column("action", Text, nullable=False),
         Column("entry_id", Text, nullable=False),
-        Column("version", Integer, nullable=False),
+        Column("version", BigInteger, nullable=False),
         Column("reason", Text),
         Column("previous_state", Text),
         Column("successors", ARRAY(Text), nullable=False, server_default=text("'{}'")),
@@ -148,7 +148,7 @@ def _create_what_was_read() -> None:
         "dream_reviewed_memory",
         Column("tenant", Text, nullable=False),
         Column("memory_id", Text, nullable=False),
-        Column("version", Integer, nullable=False),
+        Column("version", BigInteger, nullable=False),
         PrimaryKeyConstraint("tenant", "memory_id"),
         ForeignKeyConstraint(["tenant", "memory_id"], ["memory.tenant", "memory.id"], ondelete="CASCADE"),
     )

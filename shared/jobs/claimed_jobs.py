@@ -16,7 +16,7 @@ from shared.jobs.job import Job
 
 
 def on_claimed_jobs(statement: str, *, stage: str | None = None) -> TextClause:
-    """Return a statement that can use the table expression `claimed`: (id, generation, age).
+    """Return a statement that can use the table expression `claimed`: (id, version, generation, age).
 
     `claimed` has the jobs whose claims are valid, locked; with `stage`, only those in that stage. `age` is
     the seconds since the record was saved, and NULL for a backfill. `statement` continues after the
@@ -26,7 +26,7 @@ def on_claimed_jobs(statement: str, *, stage: str | None = None) -> TextClause:
     return text(
         f"""
         WITH claimed AS (
-            SELECT w.id, w.generation, CASE WHEN NOT w.backfill
+            SELECT w.id, w.version, w.generation, CASE WHEN NOT w.backfill
                    THEN extract(epoch FROM clock_timestamp() - w.created_at)::float8 END AS age
             FROM job w
             JOIN unnest(:ids, :versions, :lease_tokens) AS c (id, version, lease_token)

@@ -49,7 +49,8 @@ _CONFIRM_INDEXED = on_claimed_jobs(
         DELETE FROM job USING claimed
         WHERE job.id = claimed.id AND claimed.id NOT IN (SELECT id FROM to_embed) RETURNING job.id
     )
-    SELECT (SELECT count(*) FROM moved) AS to_embed, array_agg(age) FILTER (WHERE age IS NOT NULL) AS ages
+    SELECT (SELECT count(*) FROM moved) AS to_embed, array_agg(age) FILTER (WHERE age IS NOT NULL) AS ages,
+           array_agg(id) AS ids, array_agg(version) AS versions
     FROM claimed
     """,
     stage="index",
@@ -69,11 +70,13 @@ class Confirmation(NamedTuple):
     """The result of confirming jobs.
 
     `to_embed` is the number of jobs that are in the stage `embed` now. `ages` are the seconds between
-    saving a record and finding it by keyword; backfills are left out.
+    saving a record and finding it by keyword; backfills are left out. `confirmed` names the jobs whose
+    claims were valid, as (id, version): a job that was enqueued again for a newer version keeps its id.
     """
 
     to_embed: int
     ages: list[float]
+    confirmed: set[tuple[int, int]]
 
 
 async def enqueue_index_jobs(
@@ -109,7 +112,21 @@ async def enqueue_index_jobs(
 async def confirm_indexed(connection: AsyncConnection, jobs: Sequence[Job]) -> Confirmation:
     """Move jobs past the stage `index` if their claims are still valid."""
     row = (await connection.execute(_CONFIRM_INDEXED, claim_parameters(jobs))).one()
-    return Confirmation(row.to_embed, row.ages or [])
+    return Confirmation(
+        row.to_embed, row.ages or [], set(zip(row.ids or [], row.versions or [], strict=True))
+    )
+
+
+async def enqueue_cleanup(connection: AsyncConnection, jobs: Sequence[Job]) -> None:
+    """Enqueue the records of jobs that were superseded while their points were written.
+
+    The point may have come after that of the newer version, whose writer could not delete it. A worker
+    reads the record as it is now and deletes what is older.
+    """
+    for job in jobs:
+        await enqueue_index_jobs(
+            connection, job.tenant, job.kind, {job.record_id: job.version + 1}, generation=job.generation
+        )
 
 
 async def confirm_embedded(connection: AsyncConnection, jobs: Sequence[Job]) -> list[float]:

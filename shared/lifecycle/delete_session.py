@@ -52,16 +52,17 @@ async def delete_rows(connection: AsyncConnection, tenant: str, session_ids: lis
     # The lock comes before all reads. Otherwise a writer could add a record after them, whose point would
     # stay in the index.
     await queries.lock(connection, tenant, session_ids)
-    turns = await turn_queries.embedding_texts(connection, tenant, session_ids)
+    turns = await turn_queries.list_indexed(connection, tenant, session_ids)
     observations = await observation_queries.embedding_texts(connection, tenant, session_ids)
-    await embedding_cache.delete_cached(connection, tenant, [*turns.values(), *observations.values()])
+    texts = [*(text for _, text in turns.values()), *observations.values()]
+    await embedding_cache.delete_cached(connection, tenant, texts)
     await idempotency_queries.erase_responses(connection, tenant, session_ids)
     await queries.remove(connection, tenant, session_ids)
     await charge_queries.detach_sessions(connection, tenant, session_ids)
     # Sorted by kind, as jobs are locked everywhere, so that two transactions can't deadlock.
     versions_by_kind = {
         RecordKind.OBSERVATION: dict.fromkeys(observations, observation_document.VERSION + 1),
-        RecordKind.TURN: dict.fromkeys(turns, turn_queries.VERSION + 1),
+        RecordKind.TURN: {record_id: version + 1 for record_id, (version, _) in turns.items()},
     }
     jobs: list[job.Job] = []
     for kind, versions in versions_by_kind.items():

@@ -131,7 +131,7 @@ async def _list_working(resources: Resources, tenant: str) -> list[WorkingEntryI
 
 
 def _versions(infos: Sequence[WorkingEntryInfo]) -> dict[str, int]:
-    return {working_document.record_id_of(info.key): working_document.version(info) for info in infos}
+    return {working_document.record_id_of(info.key): info.version for info in infos}
 
 
 KINDS: dict[RecordKind, SearchableKind] = {

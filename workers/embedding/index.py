@@ -4,7 +4,6 @@ New, changed, archived and deleted records are handled in the same way: the reco
 is now is written. So the number and the order of runs do not matter.
 """
 
-import asyncio
 from collections.abc import Sequence
 
 from shared.foundation import errors, stages
@@ -17,7 +16,6 @@ from shared.lifecycle.reindex import rebuild as rebuild_index
 from shared.platform.resources import Resources
 from shared.search.index import generations, points
 from shared.search.index.generations import Generation
-from shared.search.index.points import IndexDocument
 from workers.embedding import documents
 from workers.runtime import drain as job_drain
 
@@ -47,7 +45,7 @@ async def _index(resources: Resources, generation: Generation | None, jobs: list
         await job_drain.reschedule(resources, INDEX, jobs, error)
         return
     async with resources.postgres.across_tenants() as connection:
-        to_embed, ages = await index_jobs.confirm_indexed(connection, jobs)
+        to_embed, ages, _ = await index_jobs.confirm_indexed(connection, jobs)
     if to_embed:
         resources.publisher.wake(stages.EMBED, to_embed)
     await fleet_counters.observe_time_to_searchable(resources.postgres, "keyword", ages)
@@ -55,24 +53,11 @@ async def _index(resources: Resources, generation: Generation | None, jobs: list
 
 async def _write_points(resources: Resources, generation: Generation, jobs: list[Job]) -> None:
     documents_by_key = await documents.load_documents(resources, jobs)
-    pairs = [(job, documents_by_key.get((job.tenant, job.kind, job.record_id))) for job in jobs]
-    batch = [document for _, document in pairs if document is not None]
-    if batch:
+    if documents_by_key:
+        batch = list(documents_by_key.values())
         await points.upsert_points(resources.qdrant, generation.collection, batch, bulk=True)
-    # The first version of a record has no older points.
-    await asyncio.gather(
-        *(
-            _remove_old_points(resources, generation, job, document)
-            for job, document in pairs
-            if document is None or document.version > 1
-        )
-    )
-
-
-async def _remove_old_points(
-    resources: Resources, generation: Generation, job: Job, document: IndexDocument | None
-) -> None:
-    current = document.point_id if document else None
-    await points.remove(
-        resources.qdrant, generation.collection, job.tenant, job.record_id, except_version=current
-    )
+        await points.remove_older(resources.qdrant, generation.collection, batch)
+    deleted_jobs = [job for job in jobs if (job.tenant, job.kind, job.record_id) not in documents_by_key]
+    for tenant in {job.tenant for job in deleted_jobs}:
+        versions = {job.record_id: job.version for job in deleted_jobs if job.tenant == tenant}
+        await points.remove_deleted(resources.qdrant, generation.collection, tenant, versions)

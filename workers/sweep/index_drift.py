@@ -59,8 +59,6 @@ async def _active_generations(resources: Resources) -> list[Generation]:
 
 
 async def _remove_orphans(resources: Resources, generation: Generation) -> int:
-    if generation.kind is RecordKind.WORKING:
-        return 0  # these points expire by their own time to live
     orphan_count = 0
     for _ in range(_MAX_PAGES):
         offset = _offsets.get(generation.id)

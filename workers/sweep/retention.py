@@ -61,15 +61,15 @@ async def delete_old_turns(resources: Resources, tenant: str) -> int:
     if days is None:
         return 0
     async with resources.postgres.for_tenant(tenant) as connection:
-        record_ids = await turn_queries.delete_expired(connection, tenant, timedelta(days=days), _BATCH)
-        versions = dict.fromkeys(record_ids, turn_queries.VERSION + 1)
+        deleted = await turn_queries.delete_expired(connection, tenant, timedelta(days=days), _BATCH)
+        versions = {record_id: version + 1 for record_id, version in deleted.items()}
         jobs = (
             await index_jobs.enqueue_index_jobs(connection, tenant, RecordKind.TURN, versions)
-            if record_ids
+            if versions
             else []
         )
     await resources.index_writer.write_through([], jobs)
-    return len(record_ids)
+    return len(deleted)
 
 
 async def delete_old_rows(resources: Resources, tenant: str) -> dict[str, int]:

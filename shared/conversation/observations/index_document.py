@@ -31,9 +31,15 @@ def document(observation: Observation) -> IndexDocument:
         "created_at": to_payload_time(observation.at),
     }
     embedding_text = indexed_text.embedding_text(observation.content)
-    kind = RecordKind.OBSERVATION
     return IndexDocument(
-        observation.tenant, kind, observation.id, VERSION, keyword_text(observation), embedding_text, filters
+        observation.tenant,
+        RecordKind.OBSERVATION,
+        observation.id,
+        VERSION,
+        keyword_text(observation),
+        embedding_text,
+        filters,
+        may_replace=False,
     )
 
 

@@ -91,7 +91,7 @@ async def insert_turns(
         return [], []
     first_seq = await session_queries.reserve_seqs(connection, session, len(drafts))
     turns = await queries.insert_rows(connection, session, first_seq, drafts)
-    versions = {turn.record_id: queries.VERSION for turn in turns}
+    versions = {turn.record_id: turn.version for turn in turns}
     jobs = await index_jobs.enqueue_index_jobs(
         connection, session.tenant, RecordKind.TURN, versions, delay=WRITE_THROUGH_SECONDS
     )

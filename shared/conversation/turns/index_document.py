@@ -6,7 +6,6 @@ from typing import Any
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.conversation.turns import queries
-from shared.conversation.turns.queries import VERSION
 from shared.conversation.turns.turn import Turn
 from shared.foundation.scope import Scope
 from shared.foundation.stages import RecordKind
@@ -29,10 +28,11 @@ def document(scope: Scope, turn: Turn) -> IndexDocument:
         scope.tenant,
         RecordKind.TURN,
         turn.record_id,
-        VERSION,
+        turn.version,
         keyword_text(turn),
         embedding_text,
         filters,
+        may_replace=False,
     )
 
 

@@ -20,9 +20,6 @@ from shared.foundation.scope import Scope
 from shared.infra.postgres import exact_scope, is_any_turn_of, seconds, tenant_filter, visible_scope
 from shared.search.text import indexed_text, tsvector
 
-VERSION = 1
-"""A turn never changes, so its point has one version."""
-
 _INSERT = text(
     """
     INSERT INTO turn (tenant, session_id, seq, agent_id, user_id, role, speaker, content, created_at,
@@ -185,15 +182,18 @@ async def delete_recalled_lines(
     return sorted(session_ids)
 
 
-async def embedding_texts(
+async def list_indexed(
     connection: AsyncConnection, tenant: str, session_ids: Sequence[str]
-) -> dict[str, str]:
-    """Return the embedding text of every turn of these sessions, by record id."""
+) -> dict[str, tuple[int, str]]:
+    """Return (version, embedding text) of every turn of these sessions, by record id."""
     where = (tenant_filter(turn, tenant), turn.c.session_id.in_(session_ids))
-    columns = (turn.c.session_id, turn.c.seq, turn.c.content, turn.c.speaker)
+    columns = (turn.c.session_id, turn.c.seq, turn.c.version, turn.c.content, turn.c.speaker)
     rows = await connection.execute(select(*columns).where(*where))
     return {
-        record_id_of(row.session_id, row.seq): indexed_text.embedding_text(row.content, speaker=row.speaker)
+        record_id_of(row.session_id, row.seq): (
+            row.version,
+            indexed_text.embedding_text(row.content, speaker=row.speaker),
+        )
         for row in rows
     }
 
@@ -211,8 +211,8 @@ def _has_record_id(record_ids: Sequence[str]) -> ColumnElement[bool]:
 async def versions(connection: AsyncConnection, tenant: str, record_ids: Sequence[str]) -> dict[str, int]:
     """Return the index version of each of these turns that exists, by record id."""
     where = (tenant_filter(turn, tenant), _has_record_id(record_ids))
-    rows = await connection.execute(select(turn.c.session_id, turn.c.seq).where(*where))
-    return {record_id_of(row.session_id, row.seq): VERSION for row in rows}
+    rows = await connection.execute(select(turn.c.session_id, turn.c.seq, turn.c.version).where(*where))
+    return {record_id_of(row.session_id, row.seq): row.version for row in rows}
 
 
 async def count(connection: AsyncConnection, tenant: str) -> int:
@@ -228,22 +228,25 @@ async def page_versions(connection: AsyncConnection, tenant: str, after: str, li
     """
     turn_key = tuple_(turn.c.session_id, turn.c.seq)
     last_key = turn_key_of(after) if after else ("", 0)
-    statement = select(turn.c.session_id, turn.c.seq).where(tenant_filter(turn, tenant), turn_key > last_key)
+    follows = (tenant_filter(turn, tenant), turn_key > last_key)
+    statement = select(turn.c.session_id, turn.c.seq, turn.c.version).where(*follows)
     ordered = statement.order_by(turn.c.session_id, turn.c.seq).limit(limit)
     rows = await connection.execute(ordered)
-    return {record_id_of(row.session_id, row.seq): VERSION for row in rows}
+    return {record_id_of(row.session_id, row.seq): row.version for row in rows}
 
 
-async def delete_expired(connection: AsyncConnection, tenant: str, age: timedelta, limit: int) -> list[str]:
-    """Delete turns received longer ago than `age`; return their record ids."""
+async def delete_expired(
+    connection: AsyncConnection, tenant: str, age: timedelta, limit: int
+) -> dict[str, int]:
+    """Delete turns received longer ago than `age`; return their versions by record id."""
     old_turns = (
-        select(turn.c.session_id, turn.c.seq)
+        select(turn.c.session_id, turn.c.seq, turn.c.version)
         .where(tenant_filter(turn, tenant), turn.c.received_at < func.now() - age)
         .limit(limit)
         .with_for_update(skip_locked=True)
     )
-    turn_keys = [(row.session_id, row.seq) for row in await connection.execute(old_turns)]
-    if turn_keys:
-        has_key = tuple_(turn.c.session_id, turn.c.seq).in_(turn_keys)
+    rows = (await connection.execute(old_turns)).all()
+    if rows:
+        has_key = tuple_(turn.c.session_id, turn.c.seq).in_([(row.session_id, row.seq) for row in rows])
         await connection.execute(delete(turn).where(tenant_filter(turn, tenant), has_key))
-    return [record_id_of(*turn_key) for turn_key in turn_keys]
+    return {record_id_of(row.session_id, row.seq): row.version for row in rows}

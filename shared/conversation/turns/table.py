@@ -1,6 +1,7 @@
 """The tables of turns, of the lines recalled with them, and of the memories that a session has seen."""
 
 from sqlalchemy import (
+    BigInteger,
     Column,
     DateTime,
     ForeignKeyConstraint,
@@ -34,6 +35,14 @@ turn = Table(
     Column("recalled_lines", JSONB, nullable=False, server_default=text("'[]'")),
     Column("recalled_ids", ARRAY(Text), nullable=False, server_default=text("'{}'")),
     Column("search_terms", TSVECTOR, nullable=False),
+    # The version of the point in the index. A session can be created anew under the id of a deleted one, and
+    # its turns are numbered from 1 again: with the time as their version they are newer than deleted ones.
+    Column(
+        "version",
+        BigInteger,
+        nullable=False,
+        server_default=text("(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"),
+    ),
     PrimaryKeyConstraint("tenant", "session_id", "seq"),
     ForeignKeyConstraint(["tenant", "session_id"], ["session.tenant", "session.id"], ondelete="CASCADE"),
 )

@@ -64,6 +64,8 @@ class Turn(BaseModel):
     created_at: datetime
     metadata: dict[str, str]
     recalled_lines: list[RecalledLine] = Field(default_factory=list, exclude=True)
+    version: int = Field(default=0, exclude=True)
+    """The version of the turn's point in the index; 0 for a turn that was read from the window."""
 
     @classmethod
     def from_row(cls, row: RowMapping) -> "Turn":

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Integer, Text, bindparam, func, select, text, update
+from sqlalchemy import BigInteger, Text, bindparam, func, select, text, update
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -21,7 +21,7 @@ _SAVE_REVIEWED = text(
     JOIN memory m ON m.tenant = :tenant AND m.id = r.id
     ON CONFLICT (tenant, memory_id) DO UPDATE SET version = excluded.version
     """
-).bindparams(bindparam("ids", type_=ARRAY(Text)), bindparam("versions", type_=ARRAY(Integer)))
+).bindparams(bindparam("ids", type_=ARRAY(Text)), bindparam("versions", type_=ARRAY(BigInteger)))
 
 # The scope is read from the turn. A turn that was deleted meanwhile adds no row.
 _SAVE_OCCURRENCE = text(

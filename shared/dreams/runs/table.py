@@ -87,7 +87,7 @@ dream_change = Table(
     Column("action", Text, nullable=False),
     Column("entry_id", Text, nullable=False),
     # The version after the change. Undo leaves a memory alone that has another version by then.
-    Column("version", Integer, nullable=False),
+    Column("version", BigInteger, nullable=False),
     Column("reason", Text),
     Column("previous_state", Text),
     Column("successors", ARRAY(Text), nullable=False, server_default=text("'{}'")),
@@ -116,7 +116,7 @@ dream_reviewed_memory = Table(
     metadata,
     Column("tenant", Text, nullable=False),
     Column("memory_id", Text, nullable=False),
-    Column("version", Integer, nullable=False),
+    Column("version", BigInteger, nullable=False),
     PrimaryKeyConstraint("tenant", "memory_id"),
     ForeignKeyConstraint(["tenant", "memory_id"], ["memory.tenant", "memory.id"], ondelete="CASCADE"),
 )

@@ -136,7 +136,9 @@ def _new_memory(state: ImportState, line: MemoryLine) -> Memory:
     fields["last_seen_at"] = line.last_seen_at or fields["created_at"]
     scope = state.scope
     fields |= {"tenant": scope.tenant, "agent_id": scope.agent_id, "user_id": scope.user_id}
-    fields |= {"version": 1, "content_version": 1, "source": line.sources[0] if line.sources else None}
+    # Later than every version that a deleted memory of the same id had.
+    fields |= {"version": round(state.now.timestamp() * 1_000_000), "content_version": 1}
+    fields["source"] = line.sources[0] if line.sources else None
     return Memory.model_construct(**_without_lost_pending(state, fields))
 
 

@@ -36,6 +36,7 @@ def document(memory: Memory) -> IndexDocument:
         keywords(memory),
         embedding_text,
         filters,
+        may_replace=memory.version > 1,
     )
 
 

@@ -6,7 +6,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation import errors
 from shared.foundation.scope import Caller, Scope
-from shared.memory.longterm import history, queries, scope_queries
+from shared.memory.longterm import history_queries, queries, scope_queries
 from shared.memory.longterm.memory import Memory
 from shared.platform.resources import Resources
 
@@ -21,7 +21,7 @@ async def read_history(resources: Resources, caller: Caller, memory_id: str) -> 
     """Return what happened to a memory, oldest first. Raise errors.NotFound as `read_memory` does."""
     async with resources.postgres.for_tenant(caller.tenant) as connection:
         await _get_visible(connection, caller, memory_id)
-        return await history.list_for_memory(connection, caller.tenant, memory_id)
+        return await history_queries.list_for_memory(connection, caller.tenant, memory_id)
 
 
 async def _get_visible(connection: AsyncConnection, caller: Caller, memory_id: str) -> Memory:

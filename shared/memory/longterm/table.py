@@ -37,8 +37,9 @@ memory = Table(
     Column("importance", Double, nullable=False, server_default=text("0.5")),
     Column("state", Text, nullable=False),
     Column("failure_reason", Text),
-    # The version of the point in the index: every change of a searchable field is a new version.
-    Column("version", Integer, nullable=False, server_default=text("1")),
+    # The version of the point in the index: every change of a searchable field is a new version. An imported
+    # memory may have the id of a deleted one; it begins with the time in microseconds, above all that were.
+    Column("version", BigInteger, nullable=False, server_default=text("1")),
     # The version of a recalled line: changes with content and category, not with reinforcement.
     Column("content_version", Integer, nullable=False, server_default=text("1")),
     Column("reinforcement_count", Integer, nullable=False, server_default=text("1")),

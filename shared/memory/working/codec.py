@@ -1,9 +1,9 @@
 """The stored form of a working-memory entry in Redis, and how a row of the scripts becomes an entry.
 
-An entry is its value and one text of three lines: `stored_at` in milliseconds, the key as first
-written, and its details (category, tags, whether it is large) as JSON. The scripts read and write the
-first two lines, so that Redis sets the time and an overwritten key keeps its spelling. They never parse
-the JSON, because Lua's cjson cannot tell an empty list from an empty object.
+An entry is its value and one text of three lines: its version, which is the time when it was stored in
+microseconds, the key as first written, and its details (category, tags, whether it is large) as JSON. The
+scripts read and write the first two lines, so that Redis sets the time and an overwritten key keeps its
+spelling. They never parse the JSON, because Lua's cjson cannot tell an empty list from an empty object.
 """
 
 from collections.abc import Iterable, Sequence
@@ -42,15 +42,12 @@ def entry(row: Row) -> WorkingEntry:
 
 def _fields(row: Row) -> dict[str, Any]:
     remaining_ms, expires_at, text = row[:3]
-    stored_at, key, details = text.split("\n", 2)
+    version, key, details = text.split("\n", 2)
     return {
         "key": key,
-        "stored_at": _to_datetime(stored_at),
-        "expires_at": _to_datetime(expires_at),
+        "version": int(version),
+        "stored_at": _EPOCH + timedelta(milliseconds=int(version) // 1000),
+        "expires_at": _EPOCH + timedelta(milliseconds=int(expires_at)),
         "remaining": int(remaining_ms) / 1000,
         **orjson.loads(details),
     }
-
-
-def _to_datetime(milliseconds: str) -> datetime:
-    return _EPOCH + timedelta(milliseconds=int(milliseconds))

@@ -2,7 +2,7 @@
 
 from shared.foundation.stages import RecordKind
 from shared.memory.working import keys
-from shared.memory.working.working_entry import WorkingEntry, WorkingEntryInfo
+from shared.memory.working.working_entry import WorkingEntry
 from shared.search.index.filters import path_prefixes, to_payload_time
 from shared.search.index.points import IndexDocument
 from shared.search.ranking.candidate import Candidate
@@ -24,7 +24,7 @@ def document(tenant: str, entry: WorkingEntry) -> IndexDocument:
         tenant,
         RecordKind.WORKING,
         record_id_of(entry.key),
-        version(entry),
+        entry.version,
         keywords(entry),
         embedding_text,
         filters,
@@ -34,11 +34,6 @@ def document(tenant: str, entry: WorkingEntry) -> IndexDocument:
 def record_id_of(key: str) -> str:
     """Return the record id of an entry: its normalised key."""
     return keys.normalize_key(key)
-
-
-def version(entry: WorkingEntryInfo) -> int:
-    """Return the version of an entry: the time when it was stored, in milliseconds."""
-    return round(entry.stored_at.timestamp() * 1000)
 
 
 def keywords(entry: WorkingEntry) -> str:

@@ -67,8 +67,8 @@ async def put(
     path, ttl_ms, details = check_entry(
         working_memory, key, value, ttl_seconds=ttl_seconds, category=category, tags=tags
     )
-    stored_at, expires_at, stored_key = await _write(working_memory, path, value, ttl_ms, details)
-    entry = codec.entry([str(ttl_ms), expires_at, f"{stored_at}\n{stored_key}\n{details}", value])
+    version, expires_at, stored_key = await _write(working_memory, path, value, ttl_ms, details)
+    entry = codec.entry([str(ttl_ms), expires_at, f"{version}\n{stored_key}\n{details}", value])
     return large_values.with_outline(entry, working_memory.settings.working_chunk_size)
 
 
@@ -164,6 +164,12 @@ async def delete(working_memory: WorkingMemory, key: str) -> bool:
     names = _keys(working_memory, keys.namespace_of(path))
     (deleted,) = await _run(working_memory, [_ScriptCall(scripts.DELETE, names, (keys.normalize_key(path),))])
     return bool(deleted)
+
+
+async def read_clock(working_memory: WorkingMemory) -> int:
+    """Return the time of the Redis server in microseconds. Entries written later have higher versions."""
+    seconds, microseconds = await working_memory.redis.time()
+    return int(seconds) * 1_000_000 + int(microseconds)
 
 
 async def clear(working_memory: WorkingMemory, prefix: str) -> int:

@@ -1,10 +1,11 @@
 """The Lua scripts of working memory. One script is one operation, so every operation is atomic.
 
 A namespace consists of three Redis keys with one hash tag, so that every script runs on Redis Cluster:
-`expiry` (zset: normalised key -> when it expires, in ms), `meta` (hash: normalised key -> `stored_at` in
-ms, key as first written, details as JSON; one line each) and `values` (hash). The time is that of the
-Redis server, for writing and for reading. All three keys expire with the last entry, so that a namespace
-that is never read again leaves nothing behind.
+`expiry` (zset: normalised key -> when it expires, in ms), `meta` (hash: normalised key -> version, key as
+first written, details as JSON; one line each) and `values` (hash). The time is that of the Redis server, for
+writing and for reading. The version of an entry is the time when it was stored, in microseconds, and always
+higher than that of the entry which it overwrites. All three keys expire with the last entry, so that a
+namespace that is never read again leaves nothing behind.
 
 Scripts are sent as text (EVAL), not by digest. The server caches them either way, and after a restart a
 pipeline of digests would fail with NOSCRIPT.
@@ -13,7 +14,7 @@ pipeline of digests would fail with NOSCRIPT.
 _SERVER_TIME = """
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local function ms(number) return string.format('%.0f', number) end
+local function digits(number) return string.format('%.0f', number) end
 """
 
 # Must follow _SERVER_TIME. KEYS: expiry, meta, values.
@@ -27,28 +28,30 @@ end
 local function expire_with_last_entry()
   local latest = redis.call('ZRANGE', expiry, -1, -1, 'WITHSCORES')
   if latest[2] then
-    for _, key in ipairs(KEYS) do redis.call('PEXPIREAT', key, ms(latest[2])) end
+    for _, key in ipairs(KEYS) do redis.call('PEXPIREAT', key, digits(latest[2])) end
   end
 end
 """
 
 # ARGV: normalised key, key, value, time to live in ms, limit of live entries, details as JSON.
-# Returns {stored_at, expires_at, key as first written}, or nil if the limit allows no new key.
+# Returns {version, expires_at, key as first written}, or nil if the limit allows no new key.
 PUT = f"""{_SERVER_TIME}{_NAMESPACE}
 local field, key, value, ttl, limit, details = unpack(ARGV)
-for _, expired in ipairs(redis.call('ZRANGEBYSCORE', expiry, '-inf', ms(now))) do drop(expired) end
+for _, expired in ipairs(redis.call('ZRANGEBYSCORE', expiry, '-inf', digits(now))) do drop(expired) end
 local old = redis.call('HGET', meta, field)
 if old then
   key = string.match(old, '^[^\\n]*\\n([^\\n]*)')
 elseif redis.call('ZCARD', expiry) >= tonumber(limit) then
   return false
 end
+local old_version = tonumber(string.match(old or '0', '^%d+'))
+local version = digits(math.max(time[1] * 1000000 + time[2], old_version + 1))
 local expires_at = now + ttl
 redis.call('HSET', values, field, value)
-redis.call('HSET', meta, field, ms(now) .. '\\n' .. key .. '\\n' .. details)
-redis.call('ZADD', expiry, ms(expires_at), field)
+redis.call('HSET', meta, field, version .. '\\n' .. key .. '\\n' .. details)
+redis.call('ZADD', expiry, digits(expires_at), field)
 expire_with_last_entry()
-return {{ms(now), ms(expires_at), key}}
+return {{version, digits(expires_at), key}}
 """
 
 # KEYS: expiry, meta, and `values` to read values too. ARGV: normalised keys; none for all.
@@ -56,13 +59,13 @@ return {{ms(now), ms(expires_at), key}}
 READ = f"""{_SERVER_TIME}
 local fields = ARGV
 if #fields == 0 then
-  fields = redis.call('ZRANGEBYSCORE', KEYS[1], '(' .. ms(now), '+inf')
+  fields = redis.call('ZRANGEBYSCORE', KEYS[1], '(' .. digits(now), '+inf')
 end
 local live = {{}}
 for _, field in ipairs(fields) do
   local expires_at = tonumber(redis.call('ZSCORE', KEYS[1], field) or 0)
   if expires_at > now then
-    local entry, is_complete = {{ms(expires_at - now), ms(expires_at)}}, true
+    local entry, is_complete = {{digits(expires_at - now), digits(expires_at)}}, true
     for hash = 2, #KEYS do
       entry[hash + 1] = redis.call('HGET', KEYS[hash], field)
       is_complete = is_complete and entry[hash + 1]
@@ -100,14 +103,14 @@ return count
 # would hide an entry.
 REGISTER_NAMESPACE = f"""{_SERVER_TIME}
 local names, expiries = KEYS[1], KEYS[2]
-for _, expired in ipairs(redis.call('ZRANGEBYSCORE', expiries, '-inf', ms(now), 'LIMIT', 0, 100)) do
+for _, expired in ipairs(redis.call('ZRANGEBYSCORE', expiries, '-inf', digits(now), 'LIMIT', 0, 100)) do
   redis.call('ZREM', names, expired)
   redis.call('ZREM', expiries, expired)
 end
 redis.call('ZADD', names, 0, ARGV[1])
-redis.call('ZADD', expiries, 'GT', ms(now + ARGV[2]), ARGV[1])
+redis.call('ZADD', expiries, 'GT', digits(now + ARGV[2]), ARGV[1])
 local latest = redis.call('ZRANGE', expiries, -1, -1, 'WITHSCORES')
-for _, key in ipairs(KEYS) do redis.call('PEXPIREAT', key, ms(latest[2])) end
+for _, key in ipairs(KEYS) do redis.call('PEXPIREAT', key, digits(latest[2])) end
 """
 
 # KEYS as above. ARGV: first segment of the names, empty for all.

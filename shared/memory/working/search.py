@@ -98,7 +98,7 @@ async def _read_hits(
     current_hits = [
         (entry, hits_by_id[record_id])
         for record_id, entry in entries.items()
-        if index_document.version(entry) == hits_by_id[record_id].version and filters.match(entry)
+        if entry.version == hits_by_id[record_id].version and filters.match(entry)
     ]
     hits_by_key = {entry.key: hit for entry, hit in current_hits}
     visible = await _select_visible(resources, caller, [entry for entry, _ in current_hits])

@@ -1,9 +1,10 @@
 """A working-memory entry, with and without its value.
 
 Inventories and lists consist of `WorkingEntryInfo`, which has no field for the value, so that no
-inventory can contain one by mistake. Two fields are not part of responses. `remaining` is the seconds
-that were left when the entry was read, by the time of the Redis server, from which the reader's may
-differ. `large` says that the entry is read by parts (see `chunks.py`).
+inventory can contain one by mistake. Three fields are not part of responses. `version` is that of the
+entry's point in the index. `remaining` is the seconds that were left when the entry was read, by the time
+of the Redis server, from which the reader's may differ. `large` says that the entry is read by parts (see
+`chunks.py`).
 """
 
 from datetime import datetime
@@ -21,6 +22,7 @@ class WorkingEntryInfo(BaseModel):
     expires_at: datetime
     category: str | None = None
     tags: tuple[str, ...] = ()
+    version: int = Field(exclude=True)
     remaining: float = Field(exclude=True)
     large: bool = Field(default=False, exclude=True)
 

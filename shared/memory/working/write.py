@@ -4,7 +4,6 @@ The index jobs are committed before Redis is written. If this process dies befor
 written, a worker reads the entry from Redis as it is then, and makes the index agree.
 """
 
-import time
 from collections.abc import Iterable, Sequence
 
 from shared.foundation.stages import RecordKind
@@ -34,21 +33,24 @@ async def put(
     """
     working_memory = WorkingMemory.from_resources(resources, tenant)
     queries.check_entry(working_memory, path, value, ttl_seconds=ttl_seconds, category=category, tags=tags)
-    jobs = await _enqueue_index_jobs(resources, tenant, [path])
+    jobs = await _enqueue_index_jobs(resources, working_memory, [path])
     with redis_client.failures_as_unavailable():
         entry = await queries.put(
             working_memory, path, value, ttl_seconds=ttl_seconds, category=category, tags=tags
         )
     # The returned value of a large entry is its outline; the index needs the whole.
     whole_entry = entry.model_copy(update={"value": value})
-    await resources.index_writer.write_through([index_document.document(tenant, whole_entry)], jobs)
+    document = index_document.document(tenant, whole_entry)
+    if not await resources.index_writer.write_through([document], jobs):
+        # Another writer of the same key may have confirmed the job when its own point was written.
+        await _enqueue_index_jobs(resources, working_memory, [path])
     return entry
 
 
 async def delete(resources: Resources, tenant: str, path: str) -> bool:
     """Delete an entry, and return whether there was a live one."""
     working_memory = WorkingMemory.from_resources(resources, tenant)
-    jobs = await _enqueue_index_jobs(resources, tenant, [keys.check_writable(path)])
+    jobs = await _enqueue_index_jobs(resources, working_memory, [keys.check_writable(path)])
     with redis_client.failures_as_unavailable():
         is_deleted = await queries.delete(working_memory, path)
     await resources.index_writer.write_through([], jobs)
@@ -61,16 +63,19 @@ async def clear(resources: Resources, tenant: str, prefix: str) -> int:
     keys.resolve_prefix(prefix, None, write=True)
     with redis_client.failures_as_unavailable():
         infos = await queries.list_entries(working_memory, prefix)
-        await _enqueue_index_jobs(resources, tenant, [info.key for info in infos])
+        await _enqueue_index_jobs(resources, working_memory, [info.key for info in infos])
         return await queries.clear(working_memory, prefix)
 
 
-async def _enqueue_index_jobs(resources: Resources, tenant: str, paths: Sequence[str]) -> list[Job]:
-    # Redis sets the entry's version only when it is written. Until then, any number serves that no other
-    # write of the same key has.
-    version = time.time_ns() // 1000
+async def _enqueue_index_jobs(
+    resources: Resources, working_memory: WorkingMemory, paths: Sequence[str]
+) -> list[Job]:
+    # Redis sets the entry's version only when it is written. The time before that is lower, and it is higher
+    # than the version of every entry that the key had: a worker that finds no entry deletes those points.
+    with redis_client.failures_as_unavailable():
+        version = await queries.read_clock(working_memory)
     versions = {index_document.record_id_of(path): version for path in paths}
-    async with resources.postgres.for_tenant(tenant) as connection:
+    async with resources.postgres.for_tenant(working_memory.tenant) as connection:
         return await index_jobs.enqueue_index_jobs(
-            connection, tenant, RecordKind.WORKING, versions, delay=WRITE_THROUGH_SECONDS
+            connection, working_memory.tenant, RecordKind.WORKING, versions, delay=WRITE_THROUGH_SECONDS
         )

@@ -4,10 +4,14 @@ A point is one version of one record. Its id is derived from tenant, kind, recor
 write cannot overwrite a newer version. It only leaves a point that searches ignore, because they compare
 versions with the database, and that the sweep deletes. The process that saves a record writes the keyword
 part of its point. The vector is added to that point later; the point is never written again.
+
+Several processes may write one record at the same time, in any order. So nobody deletes "the others": a
+writer deletes the points of versions older than its own, a deletion those up to the deleted version. That
+works because a version is never used again, even if a record is deleted and created anew under its id.
 """
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -18,20 +22,23 @@ from qdrant_client.http.exceptions import UnexpectedResponse
 from shared.foundation.stages import RecordKind
 from shared.infra.embedder import Vector
 from shared.infra.qdrant import Qdrant, RequestRefused
-from shared.search.index.filters import field_equals, tenant_condition
+from shared.search.index.filters import tenant_condition
 from shared.search.text import bm25
 
 _NAMESPACE = uuid.UUID("6f1ff3ab-9dc4-4f0b-8cf7-0e3b5a7c1d10")
 DENSE, KEYWORDS = "dense", "bm25"
 BULK_TIMEOUT_SECONDS = 20.0
 """The timeout of calls over many points, which only workers make."""
+_RECORDS_PER_FILTER = 100
+_DELETED_PER_FILTER = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class IndexDocument:
     """A record as the index sees it: the text for keywords, the text that is embedded, and the filters.
 
-    `filters` is the payload that searches filter on, except for the tenant.
+    `filters` is the payload that searches filter on, except for the tenant. `may_replace` is false for a
+    version that can have no older ones, so that nothing is deleted when it is written.
     """
 
     tenant: str
@@ -41,6 +48,7 @@ class IndexDocument:
     keyword_text: str
     embedding_text: str
     filters: dict[str, Any] = field(default_factory=dict)
+    may_replace: bool = True
 
     @property
     def point_id(self) -> str:
@@ -89,18 +97,44 @@ async def add_vectors(
         raise RequestRefused(f"qdrant refused the vectors: status {error.status_code}") from error
 
 
-async def remove(
-    qdrant: Qdrant, collection: str, tenant: str, record_id: str, *, except_version: str | None = None
-) -> None:
-    """Delete the points of all versions of a record, except that with the point id `except_version`."""
-    must_not: list[models.Condition] = (
-        [models.HasIdCondition(has_id=[except_version])] if except_version else []
-    )
-    condition = models.Filter(
-        must=[*tenant_condition(tenant), field_equals("record_id", record_id)], must_not=must_not or None
-    )
+async def remove_older(qdrant: Qdrant, collection: str, documents: Sequence[IndexDocument]) -> None:
+    """Delete the points of versions that are older than these documents."""
+    by_tenant: dict[str, list[models.Condition]] = {}
+    for document in documents:
+        if document.may_replace:
+            condition = models.Filter(must=_older_versions([document.record_id], document.version))
+            by_tenant.setdefault(document.tenant, []).append(condition)
+    for tenant, conditions in by_tenant.items():
+        for start in range(0, len(conditions), _RECORDS_PER_FILTER):
+            some = conditions[start : start + _RECORDS_PER_FILTER]
+            await _remove_matching(
+                qdrant, collection, models.Filter(must=tenant_condition(tenant), should=some)
+            )
+
+
+async def remove_deleted(qdrant: Qdrant, collection: str, tenant: str, versions: Mapping[str, int]) -> None:
+    """Delete the points of deleted records, given as record id → first version that is not to be deleted.
+
+    Records are deleted together up to the highest of these versions. That spares a record that was
+    created anew under its id, because its versions are higher than all that existed before.
+    """
+    record_ids = list(versions)
+    for start in range(0, len(record_ids), _DELETED_PER_FILTER):
+        some = record_ids[start : start + _DELETED_PER_FILTER]
+        older = _older_versions(some, max(versions[record_id] for record_id in some))
+        await _remove_matching(qdrant, collection, models.Filter(must=[*tenant_condition(tenant), *older]))
+
+
+def _older_versions(record_ids: Sequence[str], version: int) -> list[models.Condition]:
+    return [
+        models.FieldCondition(key="record_id", match=models.MatchAny(any=list(record_ids))),
+        models.FieldCondition(key="version", range=models.Range(lt=version)),
+    ]
+
+
+async def _remove_matching(qdrant: Qdrant, collection: str, point_filter: models.Filter) -> None:
     async with qdrant.call_guard(timeout=BULK_TIMEOUT_SECONDS):
-        await qdrant.client.delete(collection, models.FilterSelector(filter=condition), wait=True)
+        await qdrant.client.delete(collection, models.FilterSelector(filter=point_filter), wait=True)
 
 
 async def remove_ids(qdrant: Qdrant, collection: str, ids: Sequence[str]) -> None:

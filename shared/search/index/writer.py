@@ -7,7 +7,7 @@ the same points. Only time is lost.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import structlog
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -46,8 +46,8 @@ class IndexWriter:
     async def write_through(self, documents: Sequence[IndexDocument], jobs: Sequence[Job]) -> bool:
         """Write the keyword points of a save; tell whether all were written.
 
-        `jobs` are the index jobs of the save, one per record and generation. The points of a record
-        without a document are deleted.
+        `jobs` are the index jobs of the save, one per record and generation. A record without a document is
+        deleted: its points are deleted whose versions are lower than that of its job.
         """
         by_id = {document.record_id: document for document in documents}
         by_generation: dict[int, list[Job]] = {}
@@ -75,7 +75,12 @@ class IndexWriter:
         if self._confirmation is not None:
             await self._confirmation
 
-    async def _write(self, generation_id: int, jobs: list[Job], by_id: dict[str, IndexDocument]) -> bool:
+    async def _write(
+        self,
+        generation_id: int,
+        jobs: list[Job],
+        by_id: Mapping[str, IndexDocument],
+    ) -> bool:
         try:
             generation = await self._find_generation(generation_id)
             await self._write_points(generation.collection, jobs, by_id)
@@ -86,17 +91,20 @@ class IndexWriter:
         self._confirm_soon(jobs)
         return True
 
-    async def _write_points(self, collection: str, jobs: list[Job], by_id: dict[str, IndexDocument]) -> None:
+    async def _write_points(
+        self,
+        collection: str,
+        jobs: list[Job],
+        by_id: Mapping[str, IndexDocument],
+    ) -> None:
         documents = [by_id[job.record_id] for job in jobs if job.record_id in by_id]
         if documents:
             await points.upsert_points(self._qdrant, collection, documents)
-        for document in documents:
-            if document.version > 1:
-                tenant, record_id, point_id = document.tenant, document.record_id, document.point_id
-                await points.remove(self._qdrant, collection, tenant, record_id, except_version=point_id)
-        for job in jobs:
-            if job.record_id not in by_id:
-                await points.remove(self._qdrant, collection, job.tenant, job.record_id)
+            await points.remove_older(self._qdrant, collection, documents)
+        deleted_jobs = [job for job in jobs if job.record_id not in by_id]
+        for tenant in {job.tenant for job in deleted_jobs}:
+            versions = {job.record_id: job.version for job in deleted_jobs if job.tenant == tenant}
+            await points.remove_deleted(self._qdrant, collection, tenant, versions)
 
     async def _find_generation(self, generation_id: int) -> Generation:
         if generation_id not in self._generations:
@@ -118,7 +126,9 @@ class IndexWriter:
             jobs, self._unconfirmed = self._unconfirmed, []
             try:
                 async with self._postgres.across_tenants() as connection:
-                    to_embed, ages = await index_jobs.confirm_indexed(connection, jobs)
+                    to_embed, ages, confirmed = await index_jobs.confirm_indexed(connection, jobs)
+                    superseded_jobs = [job for job in jobs if (job.id, job.version) not in confirmed]
+                    await index_jobs.enqueue_cleanup(connection, superseded_jobs)
             except errors.LociError as error:
                 log.warning("index_not_confirmed", jobs=len(jobs), reason=str(error))
                 return

@@ -120,7 +120,7 @@ async def test_an_outdated_lease_token_can_record_nothing(queue: JobQueue) -> No
         )
         await dead_jobs.mark_dead(connection, outdated_job, "late")
         await index_jobs.reset_to_index(connection, [outdated_job])
-        assert await index_jobs.confirm_indexed(connection, [outdated_job]) == (0, [])
+        assert await index_jobs.confirm_indexed(connection, [outdated_job]) == (0, [], set())
     assert await queue.only_row() == before
     assert await queue.complete(current_job) == {current_job.id}
     assert await queue.job_rows() == []

@@ -105,6 +105,10 @@ class TestStack:
         page = await points.scroll(self.resources.qdrant, collection, None, 1000)
         return {(record_id, version) for _, owner, record_id, version in page.points if owner == self.tenant}
 
+    async def record_ids(self, kind: RecordKind) -> set[str]:
+        """Return the record id of every point of the tenant of a kind."""
+        return {record_id for record_id, _ in await self.points(kind)}
+
     async def add_point(self, kind: RecordKind, record_id: str, version: int, **fields: Any) -> None:
         """Write a point directly, without a record."""
         tenant = fields.pop("tenant", self.tenant)
@@ -118,8 +122,8 @@ class TestStack:
     async def delete_points(self, kind: RecordKind, record_ids: Iterable[str]) -> None:
         """Delete points directly in Qdrant."""
         collection = (await self.live_generation(kind)).collection
-        for record_id in record_ids:
-            await points.remove(self.resources.qdrant, collection, self.tenant, record_id)
+        versions = dict.fromkeys(record_ids, 2**53)
+        await points.remove_deleted(self.resources.qdrant, collection, self.tenant, versions)
 
     async def sweep(self) -> Counts:
         """Sweep once, after the writer has finished."""

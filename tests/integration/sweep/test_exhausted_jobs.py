@@ -10,7 +10,6 @@ from structlog.testing import LogCapture
 from shared.foundation import config, stages
 from shared.foundation.stages import RecordKind
 from shared.jobs import backlog, dead_jobs, index_jobs
-from shared.search.index.points import remove
 from tests.conftest import Gateway, running_gateway
 from tests.integration.spend.conftest import metric
 from tests.integration.sweep.stack import TestStack
@@ -127,7 +126,7 @@ async def test_a_dead_job_is_left_alone_until_its_record_changes(stack: TestStac
         await index_jobs.enqueue_index_jobs(connection, stack.tenant, RecordKind.MEMORY, {memory_id: 1})
     await claim(stack, memory_id, "index", 2, lease=-1)
     await stack.sweep()
-    await remove(stack.resources.qdrant, (await stack.live_generation()).collection, stack.tenant, memory_id)
+    await stack.delete_points(RecordKind.MEMORY, [memory_id])
     counts = await stack.sweep()
     assert (counts.exhausted_jobs, counts.missing_points) == (0, 0)
     await stack.client.patch(f"/v1/memories/{memory_id}", json={"content": "edited killer"})

@@ -76,7 +76,7 @@ def block(kind: BlockKind, *texts: str) -> Block:
 
 def listing(key: str, **fields: Any) -> WorkingEntryInfo:
     """Return a working-memory entry without its value."""
-    return WorkingEntryInfo(key=key, stored_at=NOON, expires_at=NOON, remaining=272, **fields)
+    return WorkingEntryInfo(key=key, stored_at=NOON, expires_at=NOON, remaining=272, version=1, **fields)
 
 
 def context_inputs(

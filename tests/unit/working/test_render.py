@@ -34,7 +34,12 @@ def test_remaining_time_is_shown_in_its_two_largest_units(seconds: float, text: 
 
 
 def _entry_info(**fields: object) -> WorkingEntryInfo:
-    times = {"stored_at": STORED, "expires_at": STORED + timedelta(seconds=300), "remaining": 272.0}
+    times = {
+        "stored_at": STORED,
+        "expires_at": STORED + timedelta(seconds=300),
+        "remaining": 272.0,
+        "version": 1,
+    }
     return WorkingEntryInfo.model_validate({"key": "session/abc/emails", **times, **fields})
 
 
@@ -51,7 +56,7 @@ def test_an_inventory_line_leaves_out_missing_fields() -> None:
 
 
 def test_an_entry_is_serialised_with_its_published_fields_only() -> None:
-    entry = WorkingEntry(value="v", large=True, **_entry_info().model_dump(), remaining=1.0)
+    entry = WorkingEntry(value="v", large=True, **_entry_info().model_dump(), remaining=1.0, version=1)
     assert set(entry.model_dump()) == {"key", "value", "stored_at", "expires_at", "category", "tags"}
 
 
