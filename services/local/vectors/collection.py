@@ -3,6 +3,7 @@
 Calls never overlap, because the server runs on one thread, so there are no locks.
 """
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +25,15 @@ class Collection:
 
     @classmethod
     def create(cls, folder: Path, definition: dict[str, Any]) -> "Collection":
-        """Create an empty collection in a new folder."""
+        """Create an empty collection in a new folder. If the engine fails, the folder is removed."""
         folder.mkdir(parents=True)
-        with refused("body"):
-            return cls(edge.EdgeShard.create(str(folder), schema.engine_config(definition)), definition)
+        try:
+            with refused("body"):
+                return cls(edge.EdgeShard.create(str(folder), schema.engine_config(definition)), definition)
+        except BaseException:
+            # The next collection gets the same folder.
+            shutil.rmtree(folder)
+            raise
 
     @classmethod
     def load(cls, folder: Path, definition: dict[str, Any]) -> "Collection":

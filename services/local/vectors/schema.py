@@ -51,16 +51,16 @@ def _dense(value: Any, at: str) -> dict[str, Any]:
     supported = ("size", "distance", "on_disk", "hnsw_config")
     fields = shape.mapping(value, at, supported, required=("size", "distance"))
     shape.whole(fields["size"], f"{at}.size", least=1)
-    if fields["distance"] not in _DISTANCES:
-        shape.refuse(f"{at}.distance", f"must be one of {', '.join(_DISTANCES)}")
-    return {"size": fields["size"], "distance": fields["distance"]}
+    return {
+        "size": fields["size"],
+        "distance": shape.choice(fields["distance"], f"{at}.distance", _DISTANCES),
+    }
 
 
 def _sparse(value: Any, at: str) -> dict[str, Any]:
     fields = shape.mapping(value, at, ("modifier", "index"))
     shape.mapping(fields.get("index", {}), f"{at}.index", ("on_disk", "full_scan_threshold"))
-    if fields.get("modifier", "none") not in ("idf", "none"):
-        shape.refuse(f"{at}.modifier", "must be idf or none")
+    shape.choice(fields.get("modifier", "none"), f"{at}.modifier", ("idf", "none"))
     return {"modifier": fields["modifier"]} if "modifier" in fields else {}
 
 
@@ -94,9 +94,7 @@ def read_index(body: Any) -> Write:
         options: dict[str, Any] = {"type": field_schema}
     else:
         options = dict(shape.anything(field_schema, "field_schema"))
-    kind = options.pop("type", None)
-    if kind not in _INDEXES:
-        shape.refuse("field_schema", f"must be one of {', '.join(_INDEXES)}")
+    kind = shape.choice(options.pop("type", None), "field_schema", _INDEXES)
     params, supported = _INDEXES[kind]
     flags = shape.mapping(options, "field_schema", (*supported, *_INDEX_TUNING))
     options_set = {name: shape.flag(value, name) for name, value in flags.items() if name in supported}

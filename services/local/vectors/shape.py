@@ -43,6 +43,13 @@ def text(value: Any, at: str) -> str:
     return value if isinstance(value, str) else refuse(at, "must be a string")
 
 
+def choice(value: Any, at: str, options: Collection[str]) -> str:
+    """Return the string; raise Invalid unless it is one of the options."""
+    if not isinstance(value, str) or value not in options:
+        refuse(at, f"must be one of {', '.join(options)}")
+    return value
+
+
 def whole(value: Any, at: str, least: int = 0) -> int:
     """Return the whole number; raise Invalid for any other value or one below `least`."""
     if isinstance(value, bool) or not isinstance(value, int) or value < least:

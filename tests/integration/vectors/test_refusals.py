@@ -1,6 +1,7 @@
 """Invalid and unsupported requests are refused with a reason, never ignored."""
 
 from typing import Any
+from uuid import uuid4
 
 import httpx
 import pytest
@@ -43,6 +44,11 @@ INVALID_FOR_BOTH: dict[str, tuple[str, str, Any]] = {
         {"filter": {"must": [{"key": "at", "range": {"gt": "soon"}}]}},
     ),
     "an unknown kind of index": ("PUT", "/index", {"field_name": "n", "field_schema": "words"}),
+    "a list as the kind of an index": (
+        "PUT",
+        "/index",
+        {"field_name": "n", "field_schema": {"type": ["bool"]}},
+    ),
 }
 UNSUPPORTED_LOCALLY: dict[str, tuple[str, str, Any]] = {
     "an unknown key": ("POST", "/points/count", {"where": {}}),
@@ -77,6 +83,23 @@ async def test_an_invalid_request_is_refused_with_its_reason(
     response = await send(qdrant_url, method, f"/collections/{collection}{path}", body)
     assert response.status_code in (400, 422)
     assert response.json()["status"]["error"]
+
+
+@pytest.mark.parametrize("distance", ["Near", ["Cosine"], {"Cosine": 1}, 1])
+async def test_a_collection_with_an_unknown_distance_is_refused(local_url: str, distance: Any) -> None:
+    definition = {"vectors": {"dense": {"size": 8, "distance": distance}}}
+    response = await send(local_url, "PUT", f"/collections/c-{uuid4()}", definition)
+    assert response.status_code == 400
+    assert "vectors.dense.distance" in response.json()["status"]["error"]
+
+
+async def test_a_collection_that_the_engine_cannot_create_does_not_prevent_the_next(local_url: str) -> None:
+    params = {"size": 8, "distance": "Cosine"}
+    refused, created = [
+        await send(local_url, "PUT", f"/collections/c-{uuid4()}", {"vectors": {name: params}})
+        for name in ("no\0folder", "dense")
+    ]
+    assert (refused.status_code, created.status_code) == (500, 200)
 
 
 @pytest.mark.parametrize("case", UNSUPPORTED_LOCALLY)
