@@ -7,7 +7,6 @@ search for a word of its present content has to find it. Usage: python -m benchm
 import asyncio
 import os
 import subprocess
-import sys
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from typing import Annotated
@@ -16,6 +15,7 @@ import httpx
 import typer
 
 from benchmarks import local_stack, machine, table
+from services.local import programs
 from services.local.ports import pick_free_port
 from shared.foundation import config
 
@@ -88,8 +88,7 @@ async def _measure(urls: list[str], key: str, attempts: int) -> list[list[str]]:
 def _second_gateway(settings: config.Settings) -> Iterator[str]:
     port = pick_free_port()
     environment = {"LOCI_DATA_DIR": str(settings.data_dir), "LOCI_PORT": str(port)}
-    command = [sys.executable, "-m", "services.cli", "gateway", "serve"]
-    with subprocess.Popen(command, env={**os.environ, **environment}) as gateway:
+    with subprocess.Popen(programs.LOCI.gateway.argv, env={**os.environ, **environment}) as gateway:
         try:
             url = f"http://127.0.0.1:{port}"
             transport = httpx.HTTPTransport(retries=10)  # it waits longer after each refused connection
