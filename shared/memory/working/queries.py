@@ -166,7 +166,7 @@ async def delete(working_memory: WorkingMemory, key: str) -> bool:
     return bool(deleted)
 
 
-async def read_clock(working_memory: WorkingMemory) -> int:
+async def read_time(working_memory: WorkingMemory) -> int:
     """Return the time of the Redis server in microseconds. Entries written later have higher versions."""
     seconds, microseconds = await working_memory.redis.time()
     return int(seconds) * 1_000_000 + int(microseconds)

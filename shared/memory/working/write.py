@@ -73,7 +73,7 @@ async def _enqueue_index_jobs(
     # Redis sets the entry's version only when it is written. The time before that is lower, and it is higher
     # than the version of every entry that the key had: a worker that finds no entry deletes those points.
     with redis_client.failures_as_unavailable():
-        version = await queries.read_clock(working_memory)
+        version = await queries.read_time(working_memory)
     versions = {index_document.record_id_of(path): version for path in paths}
     async with resources.postgres.for_tenant(working_memory.tenant) as connection:
         return await index_jobs.enqueue_index_jobs(
