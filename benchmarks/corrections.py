@@ -55,7 +55,7 @@ def score_by_language(turns: Sequence[LabelledTurn]) -> dict[str, Score]:
 
 def detects(turn: LabelledTurn) -> bool:
     """Tell whether the detector takes a labelled turn for a correction."""
-    return is_correction(turn.text)
+    return is_correction(turn.text, turn.previous)
 
 
 def main(
