@@ -11,6 +11,7 @@ from sqlalchemy import (
     Column,
     Computed,
     DateTime,
+    Float,
     ForeignKeyConstraint,
     Integer,
     LargeBinary,
@@ -166,6 +167,8 @@ def _create_feedback_signal() -> None:
         Column("type", Text, nullable=False),
         Column("summary", Text, nullable=False),
         Column("detail", Text),
+        Column("likelihood", Float),
+        Column("previous", Text),
         # clock_timestamp() instead of now(), so that signals of one transaction keep their order.
         Column(
             "created_at", DateTime(timezone=True), nullable=False, server_default=text("clock_timestamp()")

@@ -2,6 +2,7 @@
 
 from datetime import datetime
 
+from shared.conversation.feedback import judge
 from shared.conversation.feedback import report as feedback_report
 from shared.conversation.feedback.feedback_signal import FeedbackSignal, SignalType
 from shared.conversation.turns import queries as turn_queries
@@ -23,6 +24,7 @@ _MAX_TURNS_PER_SESSION = 60
 
 async def run(context: PassContext) -> Outcome:
     """Ask the model about the sessions with corrections that were reported since this pass last ended."""
+    await judge.judge_doubtful(context.resources, context.run.scope, context.ask)
     corrections, existing, turns = await _load_inputs(context)
     if not corrections:
         raise PassSkipped("there are no corrections since the last run of this pass")

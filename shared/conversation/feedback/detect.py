@@ -46,9 +46,12 @@ DOUBTFUL_SCORE = 0.35
 
 # Refusals open a turn; in the middle of a longer account, the same words mean something else.
 _OPENING_SENTENCES = 2
+# A longer turn is no reply to the assistant's sentence: the turn before is not read for it.
+_MAX_REPLY = 1000
 _MAX_DENIAL_WORDS = 20
 _MAX_EXCLAMATION_WORDS = 6
 _CLAUSE_END = re.compile(r"[,;:、—\u2013]|\s-\s|\b(?:but|aber|mais|pero|ma|mas|maar|но)\b|但")
+_DIGIT = re.compile(r"\d")
 _PLEASE = re.compile(r"\b(?:please|bitte|por favor|s'il (?:te|vous) plait|per favore|alstublieft)\b")
 
 
@@ -57,9 +60,15 @@ def is_correction(text: str, previous: str | None = None) -> bool:
     return score(text, previous) >= COUNTED_SCORE
 
 
-def is_doubtful(likelihood: float) -> bool:
-    """Tell whether a score leaves room for doubt."""
-    return DOUBTFUL_SCORE <= likelihood < SURE_SCORE
+def needs_previous(text: str) -> bool:
+    """Tell whether the assistant's turn before can change the score of a user's turn."""
+    if len(text) > _MAX_REPLY:
+        return False
+    openings = [part.words for part in sentence.split(text)[:_OPENING_SENTENCES]]
+    patterns = (NEGATION, EXCESS, STALE, AFFIRMATION, _DIGIT)
+    return 0 < score(text) < SURE_SCORE or any(
+        pattern.search(words) for words in openings for pattern in patterns
+    )
 
 
 def score(text: str, previous: str | None = None) -> float:
@@ -70,7 +79,7 @@ def score(text: str, previous: str | None = None) -> float:
     sentences = sentence.split(text)
     if any(OWN_MISTAKE.search(part.words) for part in sentences):
         return 0
-    context = previous_turn.read(previous)
+    context = previous_turn.read(previous if len(text) <= _MAX_REPLY else None)
     openings = sentences[:_OPENING_SENTENCES]
     scores = [_fault_score(part, context) for part in sentences]
     scores += [
@@ -143,18 +152,25 @@ def _is_courteous(words: str) -> bool:
 
 def _denial_score(words: str, context: PreviousTurn) -> float:
     """Score a statement that denies something of which the assistant spoke."""
-    if context.form is Form.QUESTION or POLITE_REFUSAL.match(words) or HYPOTHETICAL.search(words):
+    is_polite = POLITE_REFUSAL.match(words) is not None and OWN_ANSWER.match(words) is None
+    if context.form is Form.QUESTION or is_polite or HYPOTHETICAL.search(words):
         return 0
-    shares_word = context.shares_word_with(words)
+    is_statement, shares_word = context.form is Form.STATEMENT, context.shares_word_with(words)
     if AFFIRMATION.match(words):
-        return 0.8 if context.form is Form.STATEMENT else 0.4
-    if EXCESS.search(words) and len(words.split()) <= _MAX_EXCLAMATION_WORDS:
-        return 0.8 if shares_word else 0.4
-    if len(words.split()) > _MAX_DENIAL_WORDS or not shares_word:
-        return 0
+        return 0.8 if is_statement else 0.4
+    number_of_words = len(words.split())
+    if EXCESS.search(words) and number_of_words <= _MAX_EXCLAMATION_WORDS:
+        return 0.8 if shares_word else 0.6 if is_statement else 0.4
+    return _shared_topic_score(words, context) if shares_word and number_of_words <= _MAX_DENIAL_WORDS else 0
+
+
+def _shared_topic_score(words: str, context: PreviousTurn) -> float:
+    """Score a sentence about what the assistant spoke of: a negation or another number contradicts it."""
     if OWN_LACK.match(words):
         return 0.4
-    return 0.8 if NEGATION.search(words) or STALE.search(words) else 0
+    if NEGATION.search(words) or STALE.search(words):
+        return 0.8
+    return 0.6 if FACT.search(words) and context.has_other_numbers(words) else 0
 
 
 _OPENING_RULES = (_refusal_score, _actually_score, _contrast_score, _denial_score)

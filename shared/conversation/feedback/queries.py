@@ -3,11 +3,17 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
-from sqlalchemy import ColumnElement, delete, exists, func, select
+from sqlalchemy import ColumnElement, delete, exists, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from shared.conversation.feedback.feedback_signal import FeedbackSignal, FeedbackSignalDraft, SignalType
+from shared.conversation.feedback.detect import COUNTED_SCORE
+from shared.conversation.feedback.feedback_signal import (
+    DoubtfulCorrection,
+    FeedbackSignal,
+    FeedbackSignalDraft,
+    SignalType,
+)
 from shared.conversation.feedback.table import feedback_signal
 from shared.conversation.sessions.session import Session
 from shared.conversation.sessions.table import session as session_table
@@ -106,9 +112,38 @@ async def list_page(
 async def _select_newest(
     connection: AsyncConnection, conditions: Sequence[ColumnElement[bool]], limit: int
 ) -> list[FeedbackSignal]:
+    likelihood = feedback_signal.c.likelihood
+    counts = or_(likelihood.is_(None), likelihood >= COUNTED_SCORE)
     newest_first = (feedback_signal.c.created_at.desc(), feedback_signal.c.id)
-    statement = select(feedback_signal).where(*conditions).order_by(*newest_first).limit(limit)
+    statement = select(feedback_signal).where(counts, *conditions).order_by(*newest_first).limit(limit)
     return [FeedbackSignal.from_row(row) for row in (await connection.execute(statement)).mappings()]
+
+
+async def list_doubtful(
+    connection: AsyncConnection, scope: Scope, days: float, limit: int
+) -> list[DoubtfulCorrection]:
+    """Return doubtful corrections of the last `days` days of exactly this scope, newest first."""
+    where = (
+        exact_scope(feedback_signal, scope),
+        _is_newer_than(days),
+        feedback_signal.c.likelihood.is_not(None),
+    )
+    columns = (feedback_signal.c.id, feedback_signal.c.detail, feedback_signal.c.previous)
+    statement = select(*columns).where(*where).order_by(feedback_signal.c.created_at.desc()).limit(limit)
+    rows = (await connection.execute(statement)).mappings()
+    return [DoubtfulCorrection.model_validate({**row}) for row in rows]
+
+
+async def settle_doubtful(
+    connection: AsyncConnection, tenant: str, confirmed_ids: Sequence[str], rejected_ids: Sequence[str]
+) -> None:
+    """Make doubtful corrections certain, and delete those that are none."""
+    is_doubtful = (tenant_filter(feedback_signal, tenant), feedback_signal.c.likelihood.is_not(None))
+    is_confirmed = feedback_signal.c.id.in_(confirmed_ids)
+    settled_values = {"likelihood": None, "previous": None}
+    await connection.execute(update(feedback_signal).where(*is_doubtful, is_confirmed).values(settled_values))
+    is_rejected = feedback_signal.c.id.in_(rejected_ids)
+    await connection.execute(delete(feedback_signal).where(*is_doubtful, is_rejected))
 
 
 def session_is_evaluated() -> ColumnElement[bool]:

@@ -1,6 +1,16 @@
 """The table of feedback signals. Deleting a session deletes its signals."""
 
-from sqlalchemy import Column, DateTime, ForeignKeyConstraint, Index, PrimaryKeyConstraint, Table, Text, func
+from sqlalchemy import (
+    Column,
+    DateTime,
+    Float,
+    ForeignKeyConstraint,
+    Index,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    func,
+)
 
 from shared.infra.postgres import metadata
 
@@ -15,6 +25,10 @@ feedback_signal = Table(
     Column("type", Text, nullable=False),
     Column("summary", Text, nullable=False),
     Column("detail", Text),
+    # How likely a doubtful correction is one, in 0..1, until a model has judged it; NULL: there is no doubt.
+    Column("likelihood", Float),
+    # The end of the assistant's turn before a doubtful correction, for the model that judges it.
+    Column("previous", Text),
     # The time of the statement and not of the transaction: signals of one batch of turns keep their order.
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),
     PrimaryKeyConstraint("tenant", "id"),

@@ -12,10 +12,12 @@ from sqlalchemy import ARRAY, ColumnElement, Select, Text, bindparam, delete, fu
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from shared.conversation.feedback.report import MAX_PREVIOUS
 from shared.conversation.sessions import queries as session_queries
 from shared.conversation.sessions.session import Session
 from shared.conversation.turns.table import READ_COLUMNS, recalled_memory, turn
 from shared.conversation.turns.turn import Turn, TurnDraft, record_id_of, turn_key_of
+from shared.foundation.roles import Role
 from shared.foundation.scope import Scope
 from shared.infra.postgres import exact_scope, is_any_turn_of, seconds, tenant_filter, visible_scope
 from shared.search.text import indexed_text, tsvector
@@ -67,6 +69,15 @@ async def list_last(connection: AsyncConnection, tenant: str, session_id: str, c
     where = (tenant_filter(turn, tenant), turn.c.session_id == session_id)
     statement = select(*READ_COLUMNS).where(*where).order_by(turn.c.seq.desc()).limit(count)
     return [Turn.from_row(row) for row in (await connection.execute(statement)).mappings()][::-1]
+
+
+async def assistant_text_before(connection: AsyncConnection, session: Session, seq: int) -> str | None:
+    """Return the end of the turn before this number, if it is the assistant's."""
+    where = (tenant_filter(turn, session.tenant), turn.c.session_id == session.id, turn.c.seq < seq)
+    statement = select(turn.c.role, func.right(turn.c.content, MAX_PREVIOUS).label("content"))
+    newest = statement.where(*where).order_by(turn.c.seq.desc()).limit(1)
+    row = (await connection.execute(newest)).one_or_none()
+    return str(row.content) if row is not None and row.role == Role.ASSISTANT else None
 
 
 async def list_by_keys(
