@@ -84,6 +84,11 @@ def test_an_answer_about_the_user_himself_is_no_correction_where_the_turn_before
         assert not detect.is_correction(text)
 
 
+def test_what_limits_an_answer_is_no_correction_where_the_turn_before_is_not_known() -> None:
+    for text in ("No, only the phone.", "Nein, nur ein Koffer.", "No, solo una maleta."):
+        assert not detect.is_correction(text)
+
+
 def test_a_user_who_corrects_himself_corrects_nobody_else() -> None:
     for text in (
         "Oops, my mistake: that's wrong.",
