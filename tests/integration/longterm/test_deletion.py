@@ -149,13 +149,6 @@ async def plant_users(agent: Agent) -> dict[str, str]:
     return ids | {"common": common_memory["id"], "other": other_memory["id"]}
 
 
-@pytest.fixture
-async def inspector(gateway: Gateway) -> AsyncIterator[state.StateInspector]:
-    """Yield an inspector that reads everything the databases contain."""
-    async with state.watching(gateway.resources.settings) as inspector:
-        yield inspector
-
-
 async def records_with(inspector: state.StateInspector, gateway: Gateway, marker: str) -> list[str]:
     await gateway.resources.index_writer.close()
     content_by_name = await inspector.tenant_state(gateway.tenant)
@@ -200,7 +193,7 @@ async def test_erasing_while_the_index_is_unavailable_reports_pending_and_delete
 ) -> None:
     await plant_users(agent)
     await gateway.resources.index_writer.close()
-    async with beside(gateway, qdrant_url=f"http://{unused_url}") as without_index:
+    async with beside(gateway, qdrant_url=unused_url) as without_index:
         receipt = await without_index.request("DELETE", "/v1/users/ada")
         assert receipt["stores"] == {"postgres": "done", "redis": "done", "qdrant": "pending"}
         assert await agent.search_contents("marker", agent_id="a", user_id="ada") == [], (

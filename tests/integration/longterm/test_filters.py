@@ -120,7 +120,7 @@ async def test_a_search_without_the_index_applies_the_same_filters(
     gateway_with_memories: Gateway, unused_url: str
 ) -> None:
     """IX4: Postgres is searched instead."""
-    async with beside(gateway_with_memories, qdrant_url=f"http://{unused_url}") as agent:
+    async with beside(gateway_with_memories, qdrant_url=unused_url) as agent:
         for filters, expected in FILTERS:
             response = await agent.search("word", limit=50, **filters)
             assert response["degraded"] == ["index"]

@@ -1,10 +1,7 @@
 """LT4: memories are read, updated and deleted, and each change is recorded in their history."""
 
-from collections.abc import AsyncIterator
 from http import HTTPStatus
 from typing import Any
-
-import pytest
 
 from tests import state
 from tests.conftest import Gateway
@@ -12,13 +9,6 @@ from tests.integration.longterm.test_saving import sql
 from tests.journey.agent import Agent
 
 UNKNOWN_ID = "000000000000"
-
-
-@pytest.fixture
-async def inspector(gateway: Gateway) -> AsyncIterator[state.StateInspector]:
-    """Yield an inspector that reads everything the databases contain."""
-    async with state.watching(gateway.resources.settings) as inspector:
-        yield inspector
 
 
 async def update(
