@@ -50,8 +50,9 @@ class PassContext:
     async def ask(self, directive: str, prompt_text: str) -> MeteredReply:
         """Ask the model with a directive. No transaction is open meanwhile.
 
-        Raises PassSkipped if no model is configured or the budget is used up, and errors.Unavailable and
-        errors.InvalidModelReply as the model's client does.
+        Raises PassSkipped if no model is configured or the budget is used up, errors.CutOffReply if the
+        answer ends before it is complete (so that what it covers is to be asked in smaller parts), and
+        errors.Unavailable and errors.InvalidModelReply as the model's client does.
         """
         settings, tenant = self.resources.settings, self.run.tenant
         model = self.resources.language_model

@@ -28,15 +28,13 @@ async def test_a_plan_is_applied_whatever_text_surrounds_it(
     assert (await consolidate(model_gateway))["applied"] == {"created": 1, "archived": 3}
 
 
-async def test_the_complete_items_of_a_truncated_plan_are_applied_and_nothing_is_lost(
-    model_gateway: Gateway, models: ModelServer
-) -> None:
-    """The merge comes last and is truncated: its sources stay, the deletion before it is applied."""
+async def test_nothing_of_a_truncated_plan_is_applied(model_gateway: Gateway, models: ModelServer) -> None:
+    """The merge comes last and is truncated: not even the whole deletion before it is applied."""
     ids = await save_memories(model_gateway)
     text = str(merge_reply(ids).text)
     models.chat_default = Truncated(text, keep=text.index("12 Rue Neuve"))
-    assert (await consolidate(model_gateway))["applied"] == {"archived": 1}
-    assert set(await live(model_gateway)) == {*ids} - {ids[2]}
+    assert (await consolidate(model_gateway))["applied"] == {}
+    assert set(await live(model_gateway)) == {*ids}
 
 
 @pytest.mark.parametrize(
