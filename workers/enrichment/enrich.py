@@ -22,7 +22,7 @@ from shared.memory.longterm.memory import Memory, MemoryDraft
 from shared.platform.directives import resolve
 from shared.platform.resources import Resources
 from workers.enrichment import prompt
-from workers.enrichment.rewrite import NoteRewriter
+from workers.enrichment.rewrite import NoteRewriter, UnfaithfulRewriting
 from workers.runtime import drain as job_drain
 from workers.runtime.concurrent_drain import ConcurrentDrain, ReleaseSlot
 from workers.runtime.drain import ClaimCounts
@@ -51,7 +51,7 @@ async def enrich(resources: Resources, job: Job, release_slot: ReleaseSlot) -> N
     rewriter = NoteRewriter(resources, model, raw_memory, prompt.system_prompt(directive.text))
     try:
         drafts = await rewriter.rewrite()
-    except errors.OverBudget as error:
+    except (errors.OverBudget, UnfaithfulRewriting) as error:
         await keep_as_written(resources, job, MemoryState.KEPT_RAW, str(error))
     except errors.Unavailable as error:
         await job_drain.reschedule(resources, ENRICH, [job], error)
