@@ -26,17 +26,19 @@ _SMALL_TALK = re.compile(
     r"|\w+ (?:things|points|notes|facts|items|updates|reminders)[^.:\n]{0,20}:)",
     re.IGNORECASE | re.MULTILINE,
 )
-_ASIDE = frozenset("fyi btw imo imho tldr lol ps nb iirc afaik fwiw".split())
+_ASIDE = frozenset({"fyi", "btw", "imo", "imho", "tldr", "lol", "ps", "nb", "iirc", "afaik", "fwiw"})
 # The number of an item of a list: at the start of a line or of a sentence, or in brackets.
 _LIST_NUMBER = re.compile(
     r"(?:^|(?<=[.!?:] ))[ \t]*\(?\d{1,2}[.)](?=\s+\S)|(?<=\s)\(?\d{1,2}\)(?=\s)", re.MULTILINE
 )
+_LAST_NUMBER = re.compile(r"\s\((\w{1,8})\)$")
 _STOP = re.compile(r"\b(?:please )?(?:stop|quit)(?= \w+ing\b)", re.IGNORECASE)
-# Words for the user, which a rewriting puts in the place of "I".
-_USER = frozenset(
-    "nutzer nutzers nutzerin benutzer benutzers benutzerin anwender anwenders utilisateur utilisatrice usuario"
-    " usuaria utente usuário gebruiker".split()
-)
+_USER_WORDS = """
+nutzer nutzers nutzerin benutzer benutzers benutzerin anwender anwenders utilisateur utilisatrice usuario
+usuaria utente usuário gebruiker
+"""
+_USER = frozenset(_USER_WORDS.split())
+"""Words for the user, which a rewriting puts in the place of "I"."""
 _BOTH = frozenset({"both", "pair", "couple", "beide", "beiden", "deux", "ambos", "ambas", "entrambi"})
 
 
@@ -46,20 +48,28 @@ def first_fault(contents: Sequence[str], note: str, raw_memory: Memory) -> Fault
     `note` is the whole content of the raw memory or a part of it. What the memories add may come from
     everything that the model was shown of the raw memory.
     """
-    rewriting = parse_text("\n".join(contents))
+    text = "\n".join(map(_without_number, contents))
+    rewriting = parse_text(text)
     note_days.add_names_of_days(rewriting, raw_memory)
     plain_note = _STOP.sub("do not", _SMALL_TALK.sub(" ", _LIST_NUMBER.sub(" ", note)))
     if lost_words := _lost_words(rewriting, plain_note):
         return _fault(RejectionCode.LOSES_SPECIFICS, "the rewriting lost", lost_words)
-    if denials := negation.changed_negations("\n".join(contents), [plain_note]):
+    if denials := negation.changed_negations(text, [plain_note]):
         return _fault(RejectionCode.CHANGES_NEGATION, "the rewriting changed what is denied", denials)
     if added_words := _added_words(rewriting, raw_memory):
         return _fault(RejectionCode.ADDS_SPECIFICS, "the rewriting invented", added_words)
     source = raw_memory.model_copy(update={"content": note, "occurred_at": None})
-    fault = fidelity.lost_content("\n".join(contents), [source]) if contents else None
+    fault = fidelity.lost_content(text, [source]) if contents else None
     if fault is not None and fault.code is RejectionCode.LOSES_GIST:
         return _fault(fault.code, "the rewriting hardly has a word of the note; it lost", fault.words)
     return None
+
+
+def _without_number(content: str) -> str:
+    """Return what the model wrote without the number that it gave it: "1. …", "… (two)"."""
+    match = _LAST_NUMBER.search(content)
+    is_number = match is not None and (match[1].isdecimal() or quantities.spelled(match[1].casefold()))
+    return _LIST_NUMBER.sub(" ", content[: match.start()] if match and is_number else content)
 
 
 def _fault(code: RejectionCode, detail: str, words: Sequence[str]) -> Fault:

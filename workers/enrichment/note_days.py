@@ -53,7 +53,7 @@ _NEAR_DAYS = 14
 
 
 def add_names_of_days(rewriting: ParsedText, raw_memory: Memory) -> None:
-    """Let a date in the rewriting stand for its weekday, its day and month, and its distance from the note."""
+    """Let a date in the rewriting stand for its weekday, its day and month, and its distance in days."""
     _add_other_names(rewriting)
     for day in map(date.fromisoformat, sorted(rewriting.days)):
         names = _WEEKDAY_NAMES[day.weekday()] | _MONTH_NAMES[day.month - 1]

@@ -1,4 +1,4 @@
-"""A part of a note, and how it is halved: at the border between two sentences that is nearest to its middle."""
+"""A part of a note and its halves: at the border between two sentences that is nearest to the middle."""
 
 import re
 from dataclasses import dataclass

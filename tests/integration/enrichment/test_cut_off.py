@@ -1,4 +1,4 @@
-"""MO1: a note whose rewriting is cut off is asked again in halves, and is replaced as a whole or not at all."""
+"""MO1: a note whose rewriting is cut off is asked again in halves, and replaced as a whole or not at all."""
 
 import json
 from typing import Any

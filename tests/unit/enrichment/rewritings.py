@@ -88,7 +88,7 @@ SENSIBLE: dict[str, tuple[str, list[str]]] = {
     "dual": ("Neither Kai nor Uwe can attend the offsite in Prague.", ["Kai cannot attend the offsite in Prague.", "Uwe cannot attend the offsite in Prague."]),
     "conditional": ("If the Grafana alert fires twice within 10 minutes, page Noor; otherwise ignore it.", ["If the Grafana alert fires twice within 10 minutes, Noor is paged; otherwise it is ignored."]),
     "hobby": ("Been learning the cello for half a year now, teacher is Mrs Ito.", ["The user has been learning the cello for half a year.", "The user's cello teacher is Mrs Ito."]),
-    "book": ("Just finished \"The Overstory\" by Richard Powers. Loved it!", ["The user finished and loved \"The Overstory\" by Richard Powers."]),
+    "book": ('Just finished "The Overstory" by Richard Powers. Loved it!', ['The user finished and loved "The Overstory" by Richard Powers.']),
     "german support": ("Der Kunde Brandt möchte die Rechnung per Post, nicht per E-Mail. Kundennummer 40071.", ["Der Kunde Brandt (Kundennummer 40071) möchte die Rechnung per Post und nicht per E-Mail."]),
     "german cooking": ("Meine Frau verträgt keine Laktose, also bitte immer Hafermilch.", ["Die Frau des Nutzers verträgt keine Laktose.", "Der Nutzer möchte immer Hafermilch."]),
     "french work": ("Je travaille chez Michelin à Clermont-Ferrand depuis 2015.", ["L'utilisateur travaille chez Michelin à Clermont-Ferrand depuis 2015."]),

@@ -2,11 +2,11 @@
 
 import pytest
 
+from shared.dreams.verification.fidelity import Fault
 from shared.dreams.verification.rejection import RejectionCode
 from tests.unit.context import builders
 from tests.unit.enrichment.rewritings import KIEL, SENSIBLE, WRONG
 from workers.enrichment import faithful
-from workers.enrichment.faithful import Fault
 
 
 def fault_of(note: str, contents: list[str], **fields: object) -> Fault | None:
@@ -57,3 +57,10 @@ def test_tomorrow_is_counted_from_the_day_that_the_note_is_about() -> None:
 def test_nothing_may_be_made_of_a_part_with_nothing_to_lose() -> None:
     assert fault_of("Hello there. How are you?", []) is None
     assert fault_of("Ada moved to Oslo.", []) is not None
+
+
+def test_a_number_of_the_memory_itself_is_not_invented() -> None:
+    note = "Ada keeps bees. Bo keeps goats."
+    assert fault_of(note, ["1. Ada keeps bees.", "2. Bo keeps goats."]) is None
+    assert fault_of(note, ["Ada keeps bees. (one)", "Bo keeps goats (two)"]) is None
+    assert fault_of(note, ["Ada keeps bees (hives)", "Bo keeps 2 goats"]) is not None
