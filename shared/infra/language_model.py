@@ -3,9 +3,13 @@
 from dataclasses import dataclass
 from typing import Any
 
+import structlog
+
 from shared.foundation import config, errors
+from shared.foundation.reply_schema import JsonSchema
 from shared.infra.model_endpoint import ModelEndpoint, usage_of
 
+log = structlog.get_logger()
 _CUT_OFF_REASONS = {"length", "max_tokens", "max_output_tokens", "model_length", "content_filter"}
 
 
@@ -24,9 +28,13 @@ class LanguageModel:
         self._endpoint = endpoint
         self.model = settings.llm_model or "default"
         self.max_tokens = settings.llm_max_tokens
+        self._refuses_schemas = False
 
-    async def complete(self, system: str, user: str) -> ModelReply:
+    async def complete(self, system: str, user: str, schema: JsonSchema | None = None) -> ModelReply:
         """Return the model's reply to a system and a user message.
+
+        `schema` is the shape of the reply. It is sent unless this endpoint has refused one since the process
+        started. A schema makes valid JSON, not true JSON: the reply is to be checked all the same.
 
         Workers call `shared.platform.spend.metered_calls` instead, which also records the cost. Raises
         errors.Unavailable if the endpoint cannot serve now, errors.CutOffReply if the reply ends before it
@@ -39,11 +47,29 @@ class LanguageModel:
             "temperature": 0,
             "messages": [{"role": "system", "content": system}, {"role": "user", "content": user}],
         }
+        if schema is None or self._refuses_schemas:
+            return await self._post(body)
+        try:
+            return await self._post(body | {"response_format": _response_format(schema)})
+        except errors.InvalidModelReply as error:
+            if not error.rejected_by_endpoint or isinstance(error, errors.CutOffReply):
+                raise
+        # Refused: for the schema, if the same request is answered without it.
+        reply = await self._post(body)
+        self._refuses_schemas = True
+        log.info("reply_schema_refused", model=self.model)
+        return reply
+
+    async def _post(self, body: dict[str, Any]) -> ModelReply:
         return _parse_reply(await self._endpoint.post("chat/completions", body), self.max_tokens)
 
     async def close(self) -> None:
         """Close the connections."""
         await self._endpoint.close()
+
+
+def _response_format(schema: JsonSchema) -> dict[str, Any]:
+    return {"type": "json_schema", "json_schema": {"name": "reply", "strict": True, "schema": schema}}
 
 
 def _parse_reply(response: Any, max_tokens: int) -> ModelReply:

@@ -4,6 +4,7 @@ import time
 from dataclasses import dataclass, field
 from decimal import Decimal
 
+from shared.dreams.passes import reply_schemas
 from shared.dreams.runs import queries as dream_queries
 from shared.dreams.runs.dream_run import Run
 from shared.dreams.runs.outcome import PassSkipped
@@ -65,7 +66,12 @@ class PassContext:
         payer = Payer(tenant, self.run.agent_id, self.run.user_id, self.name)
         try:
             reply = await metered_calls.complete(
-                self.resources, model, payer, resolved_directive.text, prompt_text
+                self.resources,
+                model,
+                payer,
+                resolved_directive.text,
+                prompt_text,
+                reply_schemas.BY_DIRECTIVE.get(directive),
             )
         except errors.OverBudget as error:
             raise PassSkipped(str(error)) from None

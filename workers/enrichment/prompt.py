@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 from shared.dreams.verification.fidelity import Fault
+from shared.foundation.reply_schema import NUMBER, TEXT, TEXT_OR_NULL, array_of, object_of
 from shared.memory.longterm.memory import Memory
 from workers.enrichment.note_part import NotePart
 
@@ -17,6 +18,11 @@ Answer `[]` when nothing in the note is worth keeping.
 `preceding`, where there is one, is the text before the note. It only tells who and what is meant in it.
 `fault_of_last_answer`, where there is one, tells what your last answer to this note lost, invented or denied
 otherwise. Write the whole answer anew without that fault, with those words as the note has them."""
+
+REPLY_SCHEMA = object_of(
+    memories=array_of(object_of(content=TEXT, category=TEXT_OR_NULL, tags=array_of(TEXT), importance=NUMBER))
+)
+"""The same format as an object, because endpoints take no schema of an array."""
 
 
 def system_prompt(directive: str) -> str:

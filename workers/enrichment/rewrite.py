@@ -95,5 +95,7 @@ class NoteRewriter:
         raw = self.raw_memory
         payer = Payer(raw.tenant, raw.agent_id, raw.user_id, Purpose.ENRICHMENT)
         user = prompt.user_prompt(raw, part, fault)
-        reply = await metered_calls.complete(self.resources, self.model, payer, self.system, user)
+        reply = await metered_calls.complete(
+            self.resources, self.model, payer, self.system, user, prompt.REPLY_SCHEMA
+        )
         return parse_reply.parse_drafts(reply.text, raw, self.system)

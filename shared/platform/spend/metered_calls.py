@@ -13,6 +13,7 @@ from decimal import Decimal
 from typing import Any
 
 from shared.foundation import errors
+from shared.foundation.reply_schema import JsonSchema
 from shared.infra.embedder import Embedder, Vector
 from shared.infra.language_model import LanguageModel
 from shared.platform.resources import Resources
@@ -38,10 +39,16 @@ class MeteredReply:
 
 
 async def complete(
-    resources: Resources, model: LanguageModel, payer: Payer, system: str, user: str
+    resources: Resources,
+    model: LanguageModel,
+    payer: Payer,
+    system: str,
+    user: str,
+    schema: JsonSchema | None = None,
 ) -> MeteredReply:
     """Call the chat model within the timeout of the settings, and book the cost.
 
+    `schema` is the shape of the reply, for endpoints that take one.
     Raise errors.OverBudget before the call, and errors.Unavailable or errors.InvalidModelReply as the
     model's client does.
     """
@@ -51,7 +58,7 @@ async def complete(
         raise reservation
     try:
         async with asyncio.timeout(resources.settings.llm_timeout):
-            reply = await model.complete(system, user)
+            reply = await model.complete(system, user, schema)
     except TimeoutError:
         await _settle_call(resources, [reservation], None)
         raise errors.Unavailable("language model", "no answer in time") from None

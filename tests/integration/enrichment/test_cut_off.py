@@ -128,12 +128,12 @@ async def test_a_note_that_changes_between_the_parts_is_not_replaced(
     rewrite_count = 0
     complete = enricher.resources.language_model.complete  # type: ignore[union-attr]
 
-    async def change_meanwhile(system: str, user: str) -> Any:
+    async def change_meanwhile(*question: Any) -> Any:
         nonlocal rewrite_count
         rewrite_count += 1
         if rewrite_count == 3:
             await enricher.client.patch(f"/v1/memories/{memory_id}", json={"content": "Something else."})
-        return await complete(system, user)
+        return await complete(*question)
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(enricher.resources.language_model, "complete", change_meanwhile)
