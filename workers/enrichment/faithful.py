@@ -9,7 +9,7 @@ date (`note_days`), and a word at the start of a sentence may go unless it looks
 import re
 from collections.abc import Sequence
 
-from shared.dreams.verification import fidelity, negation, quantities
+from shared.dreams.verification import negation, quantities
 from shared.dreams.verification.fidelity import Fault
 from shared.dreams.verification.rejection import RejectionCode
 from shared.dreams.verification.specifics import Kind, ParsedText, Specific
@@ -58,10 +58,6 @@ def first_fault(contents: Sequence[str], note: str, raw_memory: Memory) -> Fault
         return _fault(RejectionCode.CHANGES_NEGATION, "the rewriting changed what is denied", denials)
     if added_words := _added_words(rewriting, raw_memory):
         return _fault(RejectionCode.ADDS_SPECIFICS, "the rewriting invented", added_words)
-    source = raw_memory.model_copy(update={"content": note, "occurred_at": None})
-    fault = fidelity.lost_content(text, [source]) if contents else None
-    if fault is not None and fault.code is RejectionCode.LOSES_GIST:
-        return _fault(fault.code, "the rewriting hardly has a word of the note; it lost", fault.words)
     return None
 
 

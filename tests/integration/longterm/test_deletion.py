@@ -122,7 +122,7 @@ async def test_an_enrichment_is_dropped_if_its_raw_memory_was_deleted_meanwhile(
         await delete(agent, raw["id"])
         return reply
 
-    model.complete = delete_after_reply  # type: ignore[method-assign]
+    model.complete = delete_after_reply  # type: ignore[assignment]
     await run_due_jobs(model_gateway)
     assert len(models.chat_calls) == 1
     assert await live_contents(model_gateway) == set()
