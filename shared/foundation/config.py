@@ -70,6 +70,9 @@ class Settings(BaseSettings):
     """The most tokens that a reply may have."""
     llm_concurrency: int = Field(8, ge=1)
     """Calls to the language model at the same time, per worker process."""
+    model_probe_interval: float = Field(60, gt=0)
+    """The time between two requests, by all workers together, to a model whose endpoint refuses every request
+    (wrong key, unknown model, no quota). Its stage is paused until one of them is answered."""
     embedding_base_url: str | None = None
     """An OpenAI-compatible embedding endpoint. Without it search is by keyword."""
     embedding_model: str | None = None

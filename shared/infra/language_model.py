@@ -28,7 +28,13 @@ class LanguageModel:
         self._endpoint = endpoint
         self.model = settings.llm_model or "default"
         self.max_tokens = settings.llm_max_tokens
+        self.identity = endpoint.identity(self.model)
         self._refuses_schemas = False
+
+    @property
+    def answered_recently(self) -> bool:
+        """Whether this process got an answer in the last minutes."""
+        return self._endpoint.answered_recently
 
     async def complete(self, system: str, user: str, schema: JsonSchema | None = None) -> ModelReply:
         """Return the model's reply to a system and a user message.

@@ -14,11 +14,13 @@ from typing import Any
 
 from shared.foundation import errors
 from shared.foundation.reply_schema import JsonSchema
+from shared.foundation.stages import DreamPass, ReasonCode
 from shared.infra.embedder import Embedder, Vector
 from shared.infra.language_model import LanguageModel
+from shared.jobs import model_guard
 from shared.platform.resources import Resources
 from shared.platform.spend import reserve, usage
-from shared.platform.spend.charge import Payer
+from shared.platform.spend.charge import Payer, Purpose
 from shared.platform.spend.reserve import CallRequest, Reservation
 from shared.platform.spend.usage import Usage
 
@@ -52,6 +54,24 @@ async def complete(
     Raise errors.OverBudget before the call, and errors.Unavailable or errors.InvalidModelReply as the
     model's client does.
     """
+    stage = _stage_of(payer)
+    async with model_guard.guard(resources.postgres, resources.settings, stage, model.identity):
+        return await _complete(resources, model, payer, system, user, schema)
+
+
+def _stage_of(payer: Payer) -> str:
+    """Return the stage that pauses if the model refuses: all passes of dreams are one."""
+    return "dream" if payer.purpose in set(DreamPass) else payer.purpose
+
+
+async def _complete(
+    resources: Resources,
+    model: LanguageModel,
+    payer: Payer,
+    system: str,
+    user: str,
+    schema: JsonSchema | None,
+) -> MeteredReply:
     bound = Usage(_byte_count(system) + _byte_count(user) + _CHAT_FORMAT_TOKENS, model.max_tokens)
     [reservation] = await reserve.reserve(resources, payer.tenant, [CallRequest(payer, model.model, bound)])
     if isinstance(reservation, errors.OverBudget):
@@ -64,10 +84,22 @@ async def complete(
         raise errors.Unavailable("language model", "no answer in time") from None
     except (errors.Unavailable, errors.InvalidModelReply) as error:
         await _settle_failed_call(resources, [reservation], error)
+        if _refuses_everything(error) and not model.answered_recently:
+            reason_code = ReasonCode.REQUEST_REFUSED
+            raise errors.ModelRefused("language model", str(error), reason_code) from error
         raise
     reported_usage = _parse_usage(reply.usage)
     [cost] = await _settle_call(resources, [reservation], reported_usage)
     return MeteredReply(reply.text, reported_usage or bound, cost)
+
+
+def _refuses_everything(error: errors.LociError) -> bool:
+    """Tell whether an endpoint refused a request for no known reason.
+
+    If it has not answered any other request, nobody can tell that this one is to blame.
+    """
+    is_known = isinstance(error, errors.CutOffReply)
+    return isinstance(error, errors.InvalidModelReply) and error.rejected_by_endpoint and not is_known
 
 
 def _byte_count(text: str) -> int:
@@ -80,8 +112,16 @@ async def embed(
     """Embed at most a batch of texts in one call, each paid for by its own payer.
 
     A text whose payer has no budget left is not sent; the refusal takes the place of its vector. Raise
-    errors.Unavailable if the endpoint fails or if its reply can't be used.
+    errors.Unavailable if the endpoint fails, and errors.InvalidModelReply if its reply can't be used.
     """
+    stage = Purpose.EMBEDDING
+    async with model_guard.guard(resources.postgres, resources.settings, stage, embedder.identity):
+        return await _embed(resources, embedder, texts)
+
+
+async def _embed(
+    resources: Resources, embedder: Embedder, texts: Sequence[PaidText]
+) -> list[Vector | errors.OverBudget]:
     bounds = _bounds_by_payer(embedder, texts)
     outcomes = await _reserve_by_payer(resources, embedder.model, bounds)
     reservations = {payer: outcome for payer, outcome in outcomes.items() if isinstance(outcome, Reservation)}
@@ -120,9 +160,7 @@ async def _embed_paid(
         reply = await embedder.embed_batch(texts)
     except (errors.Unavailable, errors.InvalidModelReply) as error:
         await _settle_failed_call(resources, reservations, error)
-        if isinstance(error, errors.Unavailable):
-            raise
-        raise errors.Unavailable("embedding endpoint", str(error)) from error
+        raise
     await _settle_call(resources, reservations, _parse_usage(reply.usage))
     return reply.vectors
 
