@@ -108,6 +108,7 @@ class Unavailable(LociError):
     ) -> None:
         super().__init__(f"{dependency} is unavailable: {reason}")
         self.dependency = dependency
+        self.reason = reason
         self.retry_after = retry_after
         self.may_have_run = may_have_run
 

@@ -26,6 +26,7 @@ from shared.jobs import queries as job_queries
 from shared.jobs.job import Job
 from shared.platform.resources import Resources
 from workers.runtime import tracing
+from workers.runtime.startup import MAX_PART_OF_LEASE
 
 ProcessBatch = Callable[[Resources, Sequence[Job]], Awaitable[None]]
 log = structlog.get_logger()
@@ -95,7 +96,7 @@ async def process_within_lease(
     releases them at once.
     """
     try:
-        async with asyncio.timeout(resources.settings.job_lease * 0.8):
+        async with asyncio.timeout(resources.settings.job_lease * MAX_PART_OF_LEASE):
             await _count_claims(resources, stage, jobs)
             with tracing.trace_jobs(stage, jobs):
                 await process(resources, jobs)

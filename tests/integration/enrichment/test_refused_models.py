@@ -6,6 +6,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 from sqlalchemy import func, select, update
 
 from shared.foundation import config
@@ -106,12 +107,12 @@ async def test_a_start_with_other_settings_probes_at_once_and_only_once(
     async with open_gateway() as gateway:
         await drain(gateway.resources)
         assert len(models.chat_calls) == call_count, "the same settings wait for the next probe"
-    async with open_gateway(llm_api_key=config.SecretStr("another")) as gateway:
+    async with open_gateway(llm_api_key=SecretStr("another")) as gateway:
         for _ in range(3):
             await drain(gateway.resources)
         assert len(models.chat_calls) == call_count + 1
     models.chat_default = Reply(repeat)
-    async with open_gateway(llm_api_key=config.SecretStr("right")) as gateway:
+    async with open_gateway(llm_api_key=SecretStr("right")) as gateway:
         await drain(gateway.resources)
         assert (await load(gateway, memory_id))["state"] == "archived"
         assert (await status_of(gateway))["paused"] == []
