@@ -101,6 +101,7 @@ class Unavailable(LociError):
 
     `retry_after` (seconds) is set if the dependency named a time. `may_have_run` tells that the
     request was sent and no response came: the dependency may have done the work, and may charge for it.
+    `uses_attempt` tells that other requests were answered meanwhile, so that this one may be to blame.
     """
 
     def __init__(
@@ -111,6 +112,7 @@ class Unavailable(LociError):
         self.reason = reason
         self.retry_after = retry_after
         self.may_have_run = may_have_run
+        self.uses_attempt = False
 
 
 class ModelRefused(Unavailable):

@@ -28,13 +28,15 @@ class LanguageModel:
         self._endpoint = endpoint
         self.model = settings.llm_model or "default"
         self.max_tokens = settings.llm_max_tokens
+        self.max_prompt_tokens = settings.llm_prompt_tokens_by_model.get(
+            self.model, settings.llm_prompt_tokens
+        )
         self.identity = endpoint.identity(self.model)
         self._refuses_schemas = False
 
-    @property
-    def answered_recently(self) -> bool:
-        """Whether this process got an answer in the last minutes."""
-        return self._endpoint.answered_recently
+    def answered_within(self, seconds: float) -> bool:
+        """Tell whether this process got an answer to any request in the last `seconds`."""
+        return self._endpoint.answered_within(seconds)
 
     async def complete(self, system: str, user: str, schema: JsonSchema | None = None) -> ModelReply:
         """Return the model's reply to a system and a user message.

@@ -22,9 +22,6 @@ MAX_RESPONSE_BYTES = 64 * 1024 * 1024
 _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol)
 
 
-_RECENT_SECONDS = 600
-
-
 @dataclass(frozen=True, slots=True)
 class ModelIdentity:
     """Which model of which endpoint is asked, as digests: addresses may have passwords in them.
@@ -65,10 +62,9 @@ class ModelEndpoint:
             _digest(self._base_url), model, _digest(f"{self._base_url}\n{model}\n{self._key}")
         )
 
-    @property
-    def answered_recently(self) -> bool:
-        """Whether this process got an answer in the last minutes, so that the settings are right."""
-        return self._answered_at is not None and time.monotonic() - self._answered_at < _RECENT_SECONDS
+    def answered_within(self, seconds: float) -> bool:
+        """Tell whether this process got an answer in the last `seconds`."""
+        return self._answered_at is not None and time.monotonic() - self._answered_at < seconds
 
     async def post(self, path: str, body: dict[str, Any], timeout: float | None = None) -> Any:
         """Post `body` and return the JSON of the response; `timeout` is in seconds."""

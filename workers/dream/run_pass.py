@@ -86,7 +86,7 @@ async def _run_claimed(context: PassContext) -> str:
 async def _reschedule_or_fail(context: PassContext, error: Exception) -> str:
     """Reschedule the pass, or end it as failed after its last attempt."""
     reason = str(error) or "it took too long"
-    if isinstance(error, errors.Unavailable):  # an outage uses no attempt, and never ends a pass
+    if isinstance(error, errors.Unavailable) and not error.uses_attempt:  # an outage never ends a pass
         await job_drain.reschedule(context.resources, DREAM_PASS, [context.job], error)
         return f"rescheduled: {reason}"
     is_invalid_reply = isinstance(error, errors.InvalidModelReply)

@@ -54,7 +54,9 @@ async def enrich(resources: Resources, job: Job, release_slot: ReleaseSlot) -> N
     except (errors.OverBudget, UnfaithfulRewriting) as error:
         await keep_as_written(resources, job, MemoryState.KEPT_RAW, str(error))
     except errors.Unavailable as error:
-        await job_drain.reschedule(resources, ENRICH, [job], error)
+        await _retry_later(resources, job, error)
+    except errors.PromptTooLong as error:
+        await keep_as_written(resources, job, MemoryState.FAILED, f"too long for the model: {error}")
     except errors.CutOffReply:
         await keep_as_written(resources, job, MemoryState.FAILED, "answer cut off")
     except errors.InvalidModelReply as error:
@@ -65,6 +67,13 @@ async def enrich(resources: Resources, job: Job, release_slot: ReleaseSlot) -> N
 
 
 _concurrent_drain = ConcurrentDrain(ENRICH, enrich)
+
+
+async def _retry_later(resources: Resources, job: Job, error: errors.Unavailable) -> None:
+    if error.uses_attempt and job.attempts >= resources.settings.job_max_attempts:
+        await keep_as_written(resources, job, MemoryState.FAILED, str(error))
+    else:
+        await job_drain.reschedule(resources, ENRICH, [job], error)
 
 
 async def _complete(resources: Resources, job: Job) -> None:

@@ -143,7 +143,7 @@ async def reschedule(
                 str(error),
                 delay,
                 reason_code=error.reason_code if isinstance(error, errors.ModelRefused) else reason_code,
-                refund=not uses_attempt,
+                refund=not (uses_attempt or error.uses_attempt),
             )
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from shared.foundation import errors
+from shared.foundation import errors, prompt_budget
 from shared.foundation.reply_schema import JsonSchema
 from shared.foundation.stages import DreamPass, ReasonCode
 from shared.infra.embedder import Embedder, Vector
@@ -28,6 +28,7 @@ from shared.platform.spend.usage import Usage
 _CHAT_FORMAT_TOKENS = 64
 # Tokens that an embedding model adds to a text.
 _EMBEDDING_FORMAT_TOKENS = 8
+_RECENT_SECONDS = 600
 PaidText = tuple[Payer, str]
 
 
@@ -50,10 +51,15 @@ async def complete(
 ) -> MeteredReply:
     """Call the chat model within the timeout of the settings, and book the cost.
 
-    `schema` is the shape of the reply, for endpoints that take one.
+    `schema` is the shape of the reply, for endpoints that take one. A prompt over the model's number of
+    tokens is not sent: errors.PromptTooLong tells the caller to ask in smaller parts.
     Raise errors.OverBudget before the call, and errors.Unavailable or errors.InvalidModelReply as the
     model's client does.
     """
+    prompt_tokens = prompt_budget.tokens_of(system) + prompt_budget.tokens_of(user)
+    if prompt_tokens > model.max_prompt_tokens:
+        message = f"a prompt of about {prompt_tokens} tokens, where {model.max_prompt_tokens} are allowed"
+        raise errors.PromptTooLong(message, rejected_by_endpoint=True)
     stage = _stage_of(payer)
     async with model_guard.guard(resources.postgres, resources.settings, stage, model.identity):
         return await _complete(resources, model, payer, system, user, schema)
@@ -81,10 +87,13 @@ async def _complete(
             reply = await model.complete(system, user, schema)
     except TimeoutError:
         await _settle_call(resources, [reservation], None)
-        raise errors.Unavailable("language model", "no answer in time") from None
+        unavailable = errors.Unavailable("language model", "no answer in time")
+        # Others were answered while this request waited, so the request itself may be to blame.
+        unavailable.uses_attempt = model.answered_within(resources.settings.llm_timeout)
+        raise unavailable from None
     except (errors.Unavailable, errors.InvalidModelReply) as error:
         await _settle_failed_call(resources, [reservation], error)
-        if _refuses_everything(error) and not model.answered_recently:
+        if _refuses_everything(error) and not model.answered_within(_RECENT_SECONDS):
             reason_code = ReasonCode.REQUEST_REFUSED
             raise errors.ModelRefused("language model", str(error), reason_code) from error
         raise

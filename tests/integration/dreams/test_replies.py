@@ -52,7 +52,7 @@ async def test_a_reply_that_is_no_plan_changes_nothing_and_ends_the_pass_with_it
     assert len(models.chat_calls) == 2, "the model is asked once more and not a third time"
 
 
-async def test_a_model_that_never_answers_times_out_and_the_next_pass_begins(
+async def test_a_run_waits_for_a_model_that_does_not_answer_and_ends_when_it_does(
     make_settings: Callable[..., config.Settings], models: ModelServer, tenant: str
 ) -> None:
     settings = make_settings(
@@ -60,8 +60,6 @@ async def test_a_model_that_never_answers_times_out_and_the_next_pass_begins(
     )
     async with running_gateway(settings, tenant) as model_gateway:
         ids = await save_memories(model_gateway)
-        models.chat_default = Hang()
-        result = await consolidate(model_gateway)
-        assert result["state"] == "failed"
-        assert "no answer in time" in result["reason"]
-        assert set(await live(model_gateway)) == set(ids)
+        models.chat_replies.extend([Hang()] * 4)
+        models.chat_default = merge_reply(ids)
+        assert (await consolidate(model_gateway))["state"] == "done"

@@ -170,3 +170,20 @@ async def test_a_probe_that_is_cut_off_ends_the_pause(open_gateway: Open, models
         await make_probe_due(gateway)
         await drain(gateway.resources)
         assert (await status_of(gateway))["paused"] == []
+
+
+async def test_a_note_over_the_number_of_tokens_is_split_without_a_call(
+    open_gateway: Open, models: ModelServer
+) -> None:
+    models.chat_default = Reply(repeat)
+    note = " ".join(f"Drawer {number} holds the tool T{number * 7}." for number in range(100))
+    async with open_gateway(llm_prompt_tokens=1900) as gateway:
+        raw = await enrich(gateway, note)
+        assert raw["state"] == "archived"
+        notes = [json.loads(call.body["messages"][-1]["content"])["content"] for call in models.chat_calls]
+        assert len(notes) > 1
+        assert "".join(notes) == note
+    async with open_gateway(llm_prompt_tokens=10) as gateway:
+        failed = await enrich(gateway, "Ada has a boat. Bob has a car.")
+        assert (failed["state"], failed["failure_reason"][:22]) == ("failed", "too long for the model")
+        assert len(models.chat_calls) == len(notes)
