@@ -104,3 +104,6 @@ async def _print_index(resources: Resources) -> None:
     console = Console()
     console.print(table)
     console.print(f"pending jobs: {job_counts['pending']}, dead jobs: {job_counts['dead']}")
+    for pause in job_counts["paused"]:
+        since = f"{pause['since']:%Y-%m-%d %H:%M} UTC"
+        console.print(f"[red]{pause['stage']} is paused[/] since {since}: {pause['reason_code']}")

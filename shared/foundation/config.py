@@ -68,8 +68,16 @@ class Settings(BaseSettings):
     """The time limit of a call to the language model."""
     llm_max_tokens: int = Field(2000, ge=1)
     """The most tokens that a reply may have."""
+    llm_prompt_tokens: int = Field(120_000, ge=1)
+    """About how many tokens a prompt may have. What does not fit is asked in further calls."""
+    llm_prompt_tokens_by_model: dict[str, int] = {}
+    """The same for single models, as a JSON object by the model's name. With the reply it must fit into the
+    model's context."""
     llm_concurrency: int = Field(8, ge=1)
     """Calls to the language model at the same time, per worker process."""
+    model_probe_interval: float = Field(60, gt=0)
+    """The time between two requests, by all workers together, to a model whose endpoint refuses every request
+    (wrong key, unknown model, no quota). Its stage is paused until one of them is answered."""
     embedding_base_url: str | None = None
     """An OpenAI-compatible embedding endpoint. Without it search is by keyword."""
     embedding_model: str | None = None

@@ -63,6 +63,11 @@ class ReasonCode(StrEnum):
     """Why a job is delayed, was released or is dead. The text stored with it is for people."""
 
     UNAVAILABLE = "unavailable"  # a database or a model could not be reached, refused, or took too long
+    KEY_REFUSED = "key_refused"  # a model endpoint or Qdrant does not accept the API key
+    NOT_PERMITTED = "not_permitted"  # the key is known, but may not use the model
+    MODEL_UNKNOWN = "model_unknown"  # the endpoint has no such model, or the address is wrong
+    QUOTA_USED_UP = "quota_used_up"
+    REQUEST_REFUSED = "request_refused"  # the endpoint refuses all requests, and does not say why
     REJECTED = "rejected"  # a database refused the request itself, so repeating it may not help
     INVALID_REPLY = "invalid_reply"  # the model answered, but not in the form that was requested
     OVER_BUDGET = "over_budget"  # until the budget's window ends, or the budget or a price is changed
@@ -73,30 +78,20 @@ class ReasonCode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One step of a pipeline.
-
-    `outage_uses_attempt` tells whether the failure of a database or model counts as an attempt. It
-    does not for the index: the record is fine, and Qdrant will return. It does for enrichment: a model
-    that keeps refusing ends it as `failed`, because the raw memory is useful as it is.
-    """
+    """One step of a pipeline."""
 
     name: str
     pipeline: Pipeline
     task: str
     batch_size: int
-    outage_uses_attempt: bool = False
 
 
 INDEX = Stage("index", Pipeline.INDEX, "embedding.index_pending", batch_size=200)
 EMBED = Stage("embed", Pipeline.INDEX, "embedding.embed_pending", batch_size=256)
-ENRICH = Stage(
-    "enrich", Pipeline.ENRICHMENT, "enrichment.enrich_pending", batch_size=16, outage_uses_attempt=True
-)
+ENRICH = Stage("enrich", Pipeline.ENRICHMENT, "enrichment.enrich_pending", batch_size=16)
 
 DREAM_START = Stage("dream_start", Pipeline.DREAM, "dream.start_due_runs", batch_size=20)
-DREAM_PASS = Stage(
-    "dream_pass", Pipeline.DREAM, "dream.dispatch_next_passes", batch_size=10, outage_uses_attempt=True
-)
+DREAM_PASS = Stage("dream_pass", Pipeline.DREAM, "dream.dispatch_next_passes", batch_size=10)
 
 STAGES = {stage.name: stage for stage in (INDEX, EMBED, ENRICH, DREAM_START, DREAM_PASS)}
 

@@ -23,6 +23,7 @@ from sqlalchemy import (
     func,
     text,
 )
+from sqlalchemy.dialects.postgresql import ARRAY
 
 from shared.infra.postgres import metadata
 
@@ -78,3 +79,18 @@ periodic_run = Table(
     Column("last_run_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
 )
 """When each periodic task last ran, so that two Celery beats do not run it twice."""
+
+model_pause = Table(
+    "model_pause",
+    metadata,
+    Column("stage", Text, primary_key=True),
+    # A digest of the address, which may have a password in it.
+    Column("endpoint", Text, primary_key=True),
+    Column("model", Text, primary_key=True),
+    Column("reason_code", Text, primary_key=True),
+    Column("since", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    Column("next_probe_at", DateTime(timezone=True), nullable=False),
+    # Digests of the settings of the processes that were refused: other settings are tried at once.
+    Column("refused_settings", ARRAY(Text), nullable=False),
+)
+"""The stages that wait until somebody changes the key, the name or the quota of their model."""

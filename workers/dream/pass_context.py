@@ -4,6 +4,7 @@ import time
 from dataclasses import dataclass, field
 from decimal import Decimal
 
+from shared.dreams.passes import reply_schemas
 from shared.dreams.runs import queries as dream_queries
 from shared.dreams.runs.dream_run import Run
 from shared.dreams.runs.outcome import PassSkipped
@@ -50,8 +51,9 @@ class PassContext:
     async def ask(self, directive: str, prompt_text: str) -> MeteredReply:
         """Ask the model with a directive. No transaction is open meanwhile.
 
-        Raises PassSkipped if no model is configured or the budget is used up, and errors.Unavailable and
-        errors.InvalidModelReply as the model's client does.
+        Raises PassSkipped if no model is configured or the budget is used up, errors.CutOffReply if the
+        answer ends before it is complete (so that what it covers is to be asked in smaller parts), and
+        errors.Unavailable and errors.InvalidModelReply as the model's client does.
         """
         settings, tenant = self.resources.settings, self.run.tenant
         model = self.resources.language_model
@@ -64,7 +66,12 @@ class PassContext:
         payer = Payer(tenant, self.run.agent_id, self.run.user_id, self.name)
         try:
             reply = await metered_calls.complete(
-                self.resources, model, payer, resolved_directive.text, prompt_text
+                self.resources,
+                model,
+                payer,
+                resolved_directive.text,
+                prompt_text,
+                reply_schemas.BY_DIRECTIVE.get(directive),
             )
         except errors.OverBudget as error:
             raise PassSkipped(str(error)) from None

@@ -86,13 +86,18 @@ async def _run_claimed(context: PassContext) -> str:
 async def _reschedule_or_fail(context: PassContext, error: Exception) -> str:
     """Reschedule the pass, or end it as failed after its last attempt."""
     reason = str(error) or "it took too long"
+    if isinstance(error, errors.Unavailable) and not error.uses_attempt:  # an outage never ends a pass
+        await job_drain.reschedule(context.resources, DREAM_PASS, [context.job], error)
+        return f"rescheduled: {reason}"
     is_invalid_reply = isinstance(error, errors.InvalidModelReply)
     max_attempts = MAX_INVALID_REPLIES if is_invalid_reply else context.resources.settings.job_max_attempts
     if context.job.attempts >= max_attempts:
         return await _end_pass(context, PassState.FAILED, reason, await _failure_outcome(context))
-    unavailable = error if isinstance(error, errors.Unavailable) else errors.Unavailable("dream", reason)
+    unavailable = errors.Unavailable("dream", reason)
     reason_code = ReasonCode.INVALID_REPLY if is_invalid_reply else ReasonCode.UNAVAILABLE
-    await job_drain.reschedule(context.resources, DREAM_PASS, [context.job], unavailable, reason_code)
+    await job_drain.reschedule(
+        context.resources, DREAM_PASS, [context.job], unavailable, reason_code, uses_attempt=True
+    )
     return f"rescheduled: {reason}"
 
 

@@ -10,7 +10,7 @@ import structlog
 
 from shared.foundation import errors
 from shared.jobs import counters as fleet_counters
-from shared.jobs import periodic
+from shared.jobs import model_pauses, periodic
 from shared.lifecycle.reindex import rebuild as rebuild_index
 from shared.platform.auth import queries as auth_queries
 from shared.platform.resources import Resources
@@ -86,6 +86,12 @@ async def _fail_exhausted_jobs(resources: Resources, counts: Counts) -> None:
     counts.exhausted_jobs = await jobs.fail_exhausted_jobs(resources)
 
 
+async def _end_stale_pauses(resources: Resources, _: Counts) -> None:
+    """Forget pauses that nobody has probed for long: the model is configured no longer, or nothing waits."""
+    async with resources.postgres.across_tenants() as connection:
+        await model_pauses.delete_stale(connection, 10 * resources.settings.model_probe_interval)
+
+
 async def _settle_spend(resources: Resources, counts: Counts) -> None:
     """Settle the reservations of dead workers, which block money, and roll over budgets without charges."""
     async with resources.postgres.across_tenants() as connection:
@@ -124,6 +130,7 @@ async def _reconcile_index(resources: Resources, counts: Counts) -> None:
 _STEPS: tuple[Step, ...] = (
     _ensure_generations,
     _fail_exhausted_jobs,
+    _end_stale_pauses,
     _settle_spend,
     _apply_retention,
     _delete_expired_working_points,

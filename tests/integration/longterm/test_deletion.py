@@ -117,12 +117,12 @@ async def test_an_enrichment_is_dropped_if_its_raw_memory_was_deleted_meanwhile(
     assert model is not None
     complete = model.complete
 
-    async def delete_after_reply(system: str, user: str) -> Any:
-        reply = await complete(system, user)
+    async def delete_after_reply(*question: Any) -> Any:
+        reply = await complete(*question)
         await delete(agent, raw["id"])
         return reply
 
-    model.complete = delete_after_reply  # type: ignore[method-assign]
+    model.complete = delete_after_reply  # type: ignore[assignment]
     await run_due_jobs(model_gateway)
     assert len(models.chat_calls) == 1
     assert await live_contents(model_gateway) == set()
