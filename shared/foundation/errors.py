@@ -13,6 +13,7 @@
     ├── Unsupported          a state store has no such operation
     ├── Unavailable          a database or model could not be reached, or refused for now
     ├── InvalidModelReply    a model answered, but not in the form that was requested
+    │   └── CutOffReply      … because the answer ends before it is complete
     └── Misconfigured        a setting is missing or contradicts what is stored
 
 The message is the sentence that the caller reads. `services.gateway.errors` maps each
@@ -120,6 +121,13 @@ class InvalidModelReply(LociError):
         super().__init__(message)
         self.usage = usage
         self.rejected_by_endpoint = rejected_by_endpoint
+
+
+class CutOffReply(InvalidModelReply):
+    """A model's answer ends before it is complete, so nothing of it counts.
+
+    What it should cover is to be asked again in smaller parts. The same question would be cut off again.
+    """
 
 
 class Misconfigured(LociError):

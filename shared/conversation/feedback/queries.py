@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
-from sqlalchemy import ColumnElement, delete, exists, func, select
+from sqlalchemy import ColumnElement, delete, func, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from shared.conversation.feedback.feedback_signal import FeedbackSignal, FeedbackSignalDraft, SignalType
+from shared.conversation.feedback.feedback_signal import FeedbackSignal, FeedbackSignalDraft
 from shared.conversation.feedback.table import feedback_signal
 from shared.conversation.sessions.session import Session
 from shared.conversation.sessions.table import session as session_table
@@ -80,6 +80,16 @@ def _is_newer_than(days: float) -> ColumnElement[bool]:
     return feedback_signal.c.created_at >= func.now() - timedelta(days=days)
 
 
+async def list_oldest(
+    connection: AsyncConnection, scope: Scope, days: float, limit: int, *conditions: ColumnElement[bool]
+) -> list[FeedbackSignal]:
+    """Return signals of the last `days` days of exactly this scope that meet the conditions, oldest first."""
+    where = (exact_scope(feedback_signal, scope), _is_newer_than(days), *conditions)
+    oldest_first = (feedback_signal.c.created_at, feedback_signal.c.id)
+    statement = select(feedback_signal).where(*where).order_by(*oldest_first).limit(limit)
+    return [FeedbackSignal.from_row(row) for row in (await connection.execute(statement)).mappings()]
+
+
 async def list_page(
     connection: AsyncConnection,
     caller: Caller,
@@ -109,18 +119,6 @@ async def _select_newest(
     newest_first = (feedback_signal.c.created_at.desc(), feedback_signal.c.id)
     statement = select(feedback_signal).where(*conditions).order_by(*newest_first).limit(limit)
     return [FeedbackSignal.from_row(row) for row in (await connection.execute(statement)).mappings()]
-
-
-def session_is_evaluated() -> ColumnElement[bool]:
-    """Return the condition that a row of `session` was evaluated since its last turn."""
-    return exists(
-        select(feedback_signal.c.id).where(
-            feedback_signal.c.tenant == session_table.c.tenant,
-            feedback_signal.c.session_id == session_table.c.id,
-            feedback_signal.c.type == SignalType.SESSION_SUMMARY,
-            feedback_signal.c.created_at > session_table.c.last_turn_at,
-        )
-    )
 
 
 async def count(connection: AsyncConnection, tenant: str, session_ids: Sequence[str]) -> int:

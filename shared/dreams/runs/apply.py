@@ -12,8 +12,7 @@ from typing import Any
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from shared.conversation.feedback import queries as feedback_queries
-from shared.dreams.runs import progress_queries, queries, unread_turns
+from shared.dreams.runs import progress_queries, queries, unread_signals, unread_turns
 from shared.dreams.runs.dream_run import Run
 from shared.dreams.runs.outcome import ArchiveRequest, NewMemory, Outcome
 from shared.foundation.stages import DreamPass
@@ -175,12 +174,11 @@ def _change_row(
 async def record_progress(
     connection: AsyncConnection, run: Run, name: DreamPass, outcome: Outcome, applied_changes: AppliedChanges
 ) -> None:
-    """Save which turns the pass read, which memories it reviewed, and what it counted and evaluated."""
+    """Save what the pass read, which memories it reviewed, and what it counted."""
     await unread_turns.mark_read(connection, run.scope, name, outcome.turns)
+    await unread_signals.mark_read(connection, run.scope, name, outcome.read_signal_ids)
     await progress_queries.save_reviewed(connection, run.tenant, _reviewed_versions(outcome, applied_changes))
     await progress_queries.save_occurrences(connection, run, outcome.occurrences, outcome.inferred_keys)
-    for session_id, draft in outcome.signals:
-        await feedback_queries.insert_for_session_id(connection, run.tenant, session_id, draft)
 
 
 def _reviewed_versions(outcome: Outcome, applied_changes: AppliedChanges) -> dict[str, int]:

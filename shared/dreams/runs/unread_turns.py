@@ -5,14 +5,16 @@ of order, so a turn that arrives while the model is asked would lie before that 
 """
 
 from collections.abc import Sequence
+from typing import Any
 
-from sqlalchemy import ColumnElement, exists, literal, select
+from sqlalchemy import ColumnElement, Select, exists, literal, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.conversation.turns import queries as turn_queries
 from shared.conversation.turns.table import turn as turn_table
 from shared.conversation.turns.turn import Turn
+from shared.dreams.runs import prompt_size
 from shared.dreams.runs.table import dream_read_turn
 from shared.foundation.prompt_safety import single_line
 from shared.foundation.scope import Scope
@@ -20,16 +22,22 @@ from shared.foundation.stages import DreamPass
 from shared.infra.postgres import exact_scope, is_any_turn_of, tenant_filter
 
 
-async def list_unread(connection: AsyncConnection, scope: Scope, name: DreamPass, limit: int) -> list[Turn]:
-    """Return the `limit` oldest turns of the scope that a pass has not read, ordered by session and seq."""
-    statement = (
+async def list_oldest_unread(
+    connection: AsyncConnection, scope: Scope, name: DreamPass, limit: int
+) -> tuple[list[Turn], bool]:
+    """Return the `limit` oldest unread turns of the scope, and whether there are more."""
+    statement = _select_unread(scope, name).limit(limit + 1)
+    turns = await turn_queries.select_turns(connection, statement)
+    has_more = len(turns) > limit
+    return sorted(turns[:limit], key=lambda turn: (turn.session_id, turn.seq)), has_more
+
+
+def _select_unread(scope: Scope, name: DreamPass) -> Select[Any]:
+    return (
         select(turn_table)
         .where(exact_scope(turn_table, scope), ~_is_read_by(name))
         .order_by(turn_table.c.received_at, turn_table.c.session_id, turn_table.c.seq)
-        .limit(limit)
     )
-    turns = await turn_queries.select_turns(connection, statement)
-    return sorted(turns, key=lambda turn: (turn.session_id, turn.seq))
 
 
 def _is_read_by(name: DreamPass) -> ColumnElement[bool]:
@@ -60,14 +68,42 @@ async def mark_read(
     await connection.execute(insert(dream_read_turn).from_select(columns, rows).on_conflict_do_nothing())
 
 
-def render_turns(turns: Sequence[Turn]) -> str:
-    """Return turns as prompt text: grouped by session, each with the number that the model refers to."""
+def render_turns(turns: Sequence[Turn], max_tokens: int | None = None) -> str:
+    """Return turns as prompt text: grouped by session, each with the number that the model refers to.
+
+    A turn of more than `max_tokens` is shortened.
+    """
     lines: list[str] = []
     session_id: str | None = None
     for turn in turns:
         if turn.session_id != session_id:
             session_id = turn.session_id
-            lines.append(f"## Session: {session_id}")
-        speaker, content = single_line(turn.speaker or turn.role), single_line(turn.content)
-        lines.append(f"[{turn.seq}] {speaker} ({turn.role}): {content}")
+            lines.append(_session_line(turn))
+        line = _turn_line(turn)
+        lines.append(line if max_tokens is None else prompt_size.shorten(line, max_tokens))
     return "\n".join(lines)
+
+
+def tokens_of_turn(turn: Turn) -> int:
+    """Return about how many tokens a turn adds to a prompt at most."""
+    return prompt_size.tokens_of(_session_line(turn)) + prompt_size.tokens_of(_turn_line(turn))
+
+
+def last_fitting(turns: Sequence[Turn], max_tokens: int) -> list[Turn]:
+    """Return the last of these turns that together have at most `max_tokens`."""
+    kept_turns: list[Turn] = []
+    for turn in reversed(turns):
+        max_tokens -= tokens_of_turn(turn)
+        if max_tokens < 0:
+            break
+        kept_turns.insert(0, turn)
+    return kept_turns
+
+
+def _session_line(turn: Turn) -> str:
+    return f"## Session: {turn.session_id}"
+
+
+def _turn_line(turn: Turn) -> str:
+    speaker, content = single_line(turn.speaker or turn.role), single_line(turn.content)
+    return f"[{turn.seq}] {speaker} ({turn.role}): {content}"

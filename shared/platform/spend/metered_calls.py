@@ -7,7 +7,7 @@ limit may be refused although its actual cost would have fitted.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -26,6 +26,7 @@ _CHAT_FORMAT_TOKENS = 64
 # Tokens that an embedding model adds to a text.
 _EMBEDDING_FORMAT_TOKENS = 8
 PaidText = tuple[Payer, str]
+OnSettled = Callable[[Usage, Decimal | None], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +39,18 @@ class MeteredReply:
 
 
 async def complete(
-    resources: Resources, model: LanguageModel, payer: Payer, system: str, user: str
+    resources: Resources,
+    model: LanguageModel,
+    payer: Payer,
+    system: str,
+    user: str,
+    on_settled: OnSettled | None = None,
 ) -> MeteredReply:
     """Call the chat model within the timeout of the settings, and book the cost.
 
-    Raise errors.OverBudget before the call, and errors.Unavailable or errors.InvalidModelReply as the
-    model's client does.
+    `on_settled` gets what was booked, also for a call that failed after it was made. Raise
+    errors.OverBudget before the call, and errors.Unavailable or errors.InvalidModelReply as the model's
+    client does.
     """
     bound = Usage(_byte_count(system) + _byte_count(user) + _CHAT_FORMAT_TOKENS, model.max_tokens)
     [reservation] = await reserve.reserve(resources, payer.tenant, [CallRequest(payer, model.model, bound)])
@@ -53,14 +60,29 @@ async def complete(
         async with asyncio.timeout(resources.settings.llm_timeout):
             reply = await model.complete(system, user)
     except TimeoutError:
-        await _settle_call(resources, [reservation], None)
-        raise errors.Unavailable("language model", "no answer in time") from None
+        unanswered = errors.Unavailable("language model", "no answer in time", may_have_run=True)
+        await _settle_failed_chat(resources, reservation, unanswered, on_settled)
+        raise unanswered from None
     except (errors.Unavailable, errors.InvalidModelReply) as error:
-        await _settle_failed_call(resources, [reservation], error)
+        await _settle_failed_chat(resources, reservation, error, on_settled)
         raise
     reported_usage = _parse_usage(reply.usage)
     [cost] = await _settle_call(resources, [reservation], reported_usage)
+    if on_settled is not None:
+        on_settled(reported_usage or bound, cost)
     return MeteredReply(reply.text, reported_usage or bound, cost)
+
+
+async def _settle_failed_chat(
+    resources: Resources,
+    reservation: Reservation,
+    error: errors.Unavailable | errors.InvalidModelReply,
+    on_settled: OnSettled | None,
+) -> None:
+    costs = await _settle_failed_call(resources, [reservation], error)
+    if costs and on_settled is not None:
+        reported = error.usage if isinstance(error, errors.InvalidModelReply) else None
+        on_settled(_parse_usage(reported or {}) or reservation.bound, costs[0])
 
 
 def _byte_count(text: str) -> int:
@@ -130,18 +152,18 @@ async def _settle_failed_call(
     resources: Resources,
     reservations: Sequence[Reservation],
     error: errors.Unavailable | errors.InvalidModelReply,
-) -> None:
-    """Book the usage of a failed call as far as it is known.
+) -> list[Decimal | None]:
+    """Book the usage of a failed call as far as it is known, and return the cost of each reservation.
 
-    The reservations of a call that was refused or not made are released.
+    The reservations of a call that was refused or not made are released; then there are no costs.
     """
     if isinstance(error, errors.InvalidModelReply) and not error.rejected_by_endpoint:
-        await _settle_call(resources, reservations, _parse_usage(error.usage or {}))
-    elif isinstance(error, errors.Unavailable) and error.may_have_run:
-        await _settle_call(resources, reservations, None)
-    else:
-        for tenant, tenant_reservations in _by_tenant(reservations).items():
-            await reserve.release(resources, tenant, tenant_reservations)
+        return await _settle_call(resources, reservations, _parse_usage(error.usage or {}))
+    if isinstance(error, errors.Unavailable) and error.may_have_run:
+        return await _settle_call(resources, reservations, None)
+    for tenant, tenant_reservations in _by_tenant(reservations).items():
+        await reserve.release(resources, tenant, tenant_reservations)
+    return []
 
 
 async def _settle_call(
