@@ -119,6 +119,7 @@ def _failure_outcome(context: PassContext) -> Outcome:
         inputs=inputs,
         turns=[turn_key_of(record_id) for record_id in inputs.get("turns", ())],
         read_signal_ids=list(inputs.get("signals", ())),
+        refused_batch_sizes=context.refused_batch_sizes,
         has_more=True,
     )
 

@@ -38,6 +38,8 @@ class Outcome:
     read_signal_ids: list[str] = field(default_factory=list)
     # The version of each memory that a consolidation reviewed, by memory id.
     reviewed: dict[str, int] = field(default_factory=dict)
+    # The size of the batch in which a memory got no usable reply, by memory id.
+    refused_batch_sizes: dict[str, int] = field(default_factory=dict)
     # Rows of counted occurrences.
     occurrences: list[Row] = field(default_factory=list)
     inferred_keys: list[str] = field(default_factory=list)

@@ -1,6 +1,6 @@
 """The history of memories: who did what, when and why. Deleting a memory deletes its history."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -29,8 +29,36 @@ async def add(
 
 async def add_update(connection: AsyncConnection, actor: str, before: Memory, after: Memory) -> None:
     """Add an update to a memory's history, with its fields before and after."""
-    values = _row(actor, "updated", after, None) | {"before": _fields(before), "after": _fields(after)}
+    await add_change(connection, actor, "updated", before, after)
+
+
+async def add_change(
+    connection: AsyncConnection,
+    actor: str,
+    action: str,
+    before: Memory,
+    after: Memory,
+    reason: str | None = None,
+) -> None:
+    """Add an action to a memory's history, with its fields before and after."""
+    values = _row(actor, action, after, reason) | {"before": _fields(before), "after": _fields(after)}
     await connection.execute(insert(memory_history).values(values))
+
+
+async def find_before(
+    connection: AsyncConnection, tenant: str, memory_id: str, actor: str, reasons: Collection[str]
+) -> dict[str, Any] | None:
+    """Return the fields of a memory before the first action of this actor for one of these reasons."""
+    statement = (
+        select(memory_history.c.before)
+        .where(tenant_filter(memory_history, tenant), memory_history.c.memory_id == memory_id)
+        .where(memory_history.c.actor == actor, memory_history.c.reason.in_(reasons))
+        .where(memory_history.c.before.is_not(None))
+        .order_by(memory_history.c.id)
+        .limit(1)
+    )
+    fields: dict[str, Any] | None = await connection.scalar(statement)
+    return fields
 
 
 def _row(actor: str, action: str, memory: Memory, reason: str | None) -> dict[str, Any]:
