@@ -84,9 +84,10 @@ async def load_run(resources: Resources, tenant: str, run_id: str) -> Run:
     return run
 
 
-async def live(model_gateway: Gateway) -> dict[str, str]:
-    """Return the content of every live memory by id."""
-    response = await model_gateway.client.get("/v1/memories", params={"limit": 100})
+async def live(model_gateway: Gateway, user_id: str | None = None) -> dict[str, str]:
+    """Return the content of every live memory that a user sees by id."""
+    params: dict[str, str | int] = {"limit": 100} | ({} if user_id is None else {"user_id": user_id})
+    response = await model_gateway.client.get("/v1/memories", params=params)
     return {memory["id"]: memory["content"] for memory in response.json()["results"]}
 
 
