@@ -7,7 +7,7 @@ again.
 
 A batch without a usable reply is set aside, and the others are reviewed all the same. The next run asks
 about its memories in batches of half the size, apart from the rest of the scope. What got no usable reply
-in a batch of two is not asked about again until it changes: it must not cost a call every night.
+in a batch of two is not asked about again until it changes: it must not cost a call in every run.
 """
 
 from collections.abc import Sequence

@@ -100,7 +100,7 @@ async def _load_inputs(context: PassContext) -> _Inputs:
 
 
 def _known_lines(inputs: _Inputs, max_tokens: int) -> list[str]:
-    """Return what the model is told beside the turns: each of three lists has a third of the room."""
+    """Return what the model is shown beside the turns: each of three lists has a third of the room."""
     shown_memories = inputs.existing[:_MAX_SHOWN_PREFERENCES]
     existing = [f"- {single_line(memory.content)}" for memory in shown_memories]
     keys = [f"- {key}" for key in inputs.counted]

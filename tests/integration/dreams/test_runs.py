@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import httpx
@@ -137,7 +137,7 @@ async def test_no_merge_crosses_users(model_gateway: Gateway, models: ModelServe
         assert (await model_gateway.client.get(f"/v1/memories/{bob_id}")).json()["state"] == "final"
 
 
-Change = Callable[[Gateway, str], Awaitable[httpx.Response]]
+Change = Callable[[Gateway, str], Coroutine[Any, Any, httpx.Response]]
 
 
 async def _edit(model_gateway: Gateway, memory_id: str) -> httpx.Response:

@@ -59,15 +59,15 @@ async def test_a_poisoned_memory_is_isolated_and_does_not_keep_the_others_from_b
         await _save(model_gateway, content)
     models.chat_default = Reply(poisoned)
 
-    nights = [await consolidate(model_gateway) for _ in range(4)]
+    runs = [await consolidate(model_gateway) for _ in range(4)]
     calls = len(models.chat_calls)
     quiet = await consolidate(model_gateway)
     new = await _save(model_gateway, "The harbour master sings bass.")
     after_new = await consolidate(model_gateway)
 
-    assert nights[0]["state"] == "failed", "the whole scope is one batch at first"
-    assert [night["state"] for night in nights[1:3]] == ["done", "done"]
-    assert any(rejection["code"] == "unusable_reply" for rejection in nights[1]["rejections"])
+    assert runs[0]["state"] == "failed", "the whole scope is one batch at first"
+    assert [run["state"] for run in runs[1:3]] == ["done", "done"]
+    assert any(rejection["code"] == "unusable_reply" for rejection in runs[1]["rejections"])
     assert (quiet["state"], quiet["reason"]) == (
         "skipped",
         "nothing has changed since the last consolidation",

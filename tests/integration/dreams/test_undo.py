@@ -4,7 +4,14 @@ import json
 from typing import Any
 
 from tests.conftest import Gateway
-from tests.integration.dreams.conftest import live, merge_reply, run_dream, save_memories
+from tests.integration.dreams.conftest import (
+    add_turns,
+    create_session,
+    live,
+    merge_reply,
+    run_dream,
+    save_memories,
+)
 from tests.standins.behaviours import Reply
 from tests.standins.models import ModelServer
 from tests.standins.wire import Call
@@ -88,9 +95,9 @@ async def test_what_was_undone_is_not_done_again_by_the_next_run_until_its_text_
     plan = json.loads(str(other_words.text)) | {"toDelete": [{"id": ids[2], "reason": "ephemeral"}]}
     models.chat_default = Reply(json.dumps(plan))
 
-    again = await run_dream(model_gateway, passes=["consolidate"])
+    second = await run_dream(model_gateway, passes=["consolidate"])
 
-    consolidation = again["passes"][0]
+    consolidation = second["passes"][0]
     assert await live(model_gateway) == before
     assert [rejection["code"] for rejection in consolidation["rejections"]] == ["undone_before"] * 2
     await model_gateway.client.patch(
@@ -106,27 +113,25 @@ async def test_equal_memories_are_not_folded_again_after_it_was_undone(gateway: 
     before = await live(gateway)
     await undo(gateway, await run_dream(gateway, passes=["deduplicate"]))
 
-    again = await run_dream(gateway, passes=["deduplicate"])
+    second = await run_dream(gateway, passes=["deduplicate"])
 
-    assert again["passes"][0]["applied"] == {}
+    assert second["passes"][0]["applied"] == {}
     assert await live(gateway) == before
 
 
 async def test_a_learned_memory_that_was_undone_is_not_learned_again(
     model_gateway: Gateway, models: ModelServer
 ) -> None:
-    from tests.integration.dreams.conftest import add_turns, create_session
-
     session = await create_session(model_gateway, "We moved the backup to 4 am.")
     episode = {"content": "The backup was moved to 4 am.", "category": "episodic/decision"}
     models.chat_default = Reply(json.dumps({"toSave": [episode]}))
     undone = await undo(model_gateway, await run_dream(model_gateway, passes=["extract_episodes"]))
     await add_turns(model_gateway, session, "As I said.")
 
-    again = await run_dream(model_gateway, passes=["extract_episodes"])
+    second = await run_dream(model_gateway, passes=["extract_episodes"])
 
     assert len(undone["removed"]) == 1
-    assert again["passes"][0]["applied"] == {}
+    assert second["passes"][0]["applied"] == {}
     assert await live(model_gateway) == {}
 
 

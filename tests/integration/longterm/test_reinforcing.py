@@ -37,13 +37,13 @@ async def test_saving_the_text_of_a_raw_of_a_raw_reinforces_what_it_became_at_la
 
 async def test_every_successor_gains_tags_importance_and_sources(gateway: Gateway) -> None:
     agent = Agent(gateway.client, gateway.tenant)
-    raw, one, two = [await save(agent, text) for text in ("Raw.", "One.", "Two.")]
-    await archive(gateway, raw, one, two)
+    raw, first, second = [await save(agent, text) for text in ("Raw.", "One.", "Two.")]
+    await archive(gateway, raw, first, second)
     source = {"session_id": "trip", "seq": 3}
 
     await agent.save("RAW.", enrich=False, tags=["t"], importance=0.8, source=source)
 
-    for memory_id in (one, two):
+    for memory_id in (first, second):
         memory = await agent.memory(memory_id)
         assert (memory["tags"], memory["importance"], memory["reinforcement_count"]) == (["t"], 0.8, 2)
         assert [item["session_id"] for item in memory["sources"]] == ["trip"]
@@ -51,13 +51,13 @@ async def test_every_successor_gains_tags_importance_and_sources(gateway: Gatewa
 
 async def test_a_cycle_of_successors_ends_and_the_text_becomes_a_new_memory(gateway: Gateway) -> None:
     agent = Agent(gateway.client, gateway.tenant)
-    one, two = await save(agent, "One."), await save(agent, "Two.")
-    await archive(gateway, one, two)
-    await archive(gateway, two, one)
+    first, second = await save(agent, "One."), await save(agent, "Two.")
+    await archive(gateway, first, second)
+    await archive(gateway, second, first)
 
     saved = await agent.save("One.", enrich=False)
 
-    assert saved["id"] not in {one, two}
+    assert saved["id"] not in {first, second}
     assert saved["state"] == "final"
 
 
