@@ -6,8 +6,8 @@ it. Memories for which a run has no time or budget left count as not reviewed, a
 again.
 
 A batch without a usable reply is set aside, and the others are reviewed all the same. The next run asks
-about its memories in batches of half the size, apart from the rest of the scope. What got no usable reply
-in a batch of two is not asked about again until it changes: it must not cost a call in every run.
+about its memories in batches of half the size, apart from the rest of the scope. A memory about which alone
+there was no usable reply is not shown again until it changes: it must not cost a call in every run.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ from workers.dream import memory_batches, parts
 from workers.dream.pass_context import PassContext
 
 DIRECTIVE = "dream"
-_SMALLEST_BATCH = 2
+_SMALLEST_BATCH = 1
 
 
 @dataclass(frozen=True, slots=True)

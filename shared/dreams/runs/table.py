@@ -150,8 +150,8 @@ dream_reviewed_memory = Table(
     ForeignKeyConstraint(["tenant", "memory_id"], ["memory.tenant", "memory.id"], ondelete="CASCADE"),
 )
 
-# A memory in a batch about which the model gave no usable reply: it is asked about in smaller batches, and
-# not at all after a batch of two, until it changes.
+# A memory in a batch about which the model gave no usable reply: it is shown in smaller batches, and not at
+# all after a batch of one, until it changes.
 dream_refused_memory = Table(
     "dream_refused_memory",
     metadata,

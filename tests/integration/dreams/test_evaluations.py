@@ -12,7 +12,7 @@ from sqlalchemy import func, select, update
 
 from shared.conversation.sessions.table import session as session_table
 from shared.foundation import config
-from shared.foundation.stages import Pipeline
+from shared.foundation.stages import DreamPass, Pipeline
 from shared.jobs.table import job
 from tests.conftest import Gateway, running_gateway
 from tests.draining import make_due
@@ -21,6 +21,7 @@ from tests.integration.dreams.test_schedule import due_at, runs
 from tests.standins.behaviours import Reply, Status
 from tests.standins.models import ModelServer
 from tests.standins.wire import Call
+from workers.dream import run_pass
 from workers.dream.due_runs import start_due_runs
 
 GOOD = json.dumps({"summary": "Ada asked for the tram.", "overall_quality": "good"})
@@ -198,3 +199,33 @@ async def test_sessions_that_no_model_can_evaluate_are_set_aside_and_do_not_keep
         assert last["passes"][0]["state"] == "skipped"
         assert len(models.chat_calls) == call_count
         assert sum("POISON 0" in call.prompt for call in models.chat_calls) == 2
+
+
+async def test_an_evaluation_is_dropped_if_another_worker_has_the_job_by_then(
+    serve: Serve, models: ModelServer
+) -> None:
+    async with serve() as gateway:
+        session = await create_session(gateway, "Where is the tram?", "Thanks.")
+        await make_idle(gateway, session)
+        loop = asyncio.get_running_loop()
+
+        async def take_job() -> None:
+            is_pass = (job.c.tenant == gateway.tenant, job.c.stage == "dream_pass")
+            async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
+                token = func.gen_random_uuid()
+                await connection.execute(update(job).where(*is_pass).values(lease_token=token))
+
+        def lose_lease(call: Call) -> str:
+            del call
+            asyncio.run_coroutine_threadsafe(take_job(), loop).result(10)
+            return GOOD
+
+        models.chat_default = Reply(lose_lease)
+        body = {"passes": ["evaluate_sessions"]}
+        run_id = (await gateway.client.post("/v1/dreams", json=body)).json()["id"]
+        result = await run_pass.run_pass(
+            gateway.resources, gateway.tenant, run_id, DreamPass.EVALUATE_SESSIONS
+        )
+
+        assert result == "lease_lost"
+        assert await summaries(gateway) == []

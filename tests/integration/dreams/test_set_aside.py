@@ -75,7 +75,7 @@ async def test_a_poisoned_memory_is_isolated_and_does_not_keep_the_others_from_b
     assert (after_new["state"], len(models.chat_calls)) == ("done", calls + 1)
     assert new in shown_ids(models.chat_calls[-1])
     assert "POISON" not in models.chat_calls[-1].prompt
-    assert len(shown_ids(models.chat_calls[-1])) >= 8
+    assert len(shown_ids(models.chat_calls[-1])) == 9, "the poisoned memory alone is set aside"
 
 
 async def test_of_many_batches_a_poisoned_one_is_set_aside_in_the_same_run(
