@@ -67,6 +67,7 @@ def _create_job() -> None:
         Column("version", BigInteger, nullable=False),
         Column("backfill", Boolean, nullable=False, server_default=text("false")),
         Column("run_at", DateTime(timezone=True), nullable=False, server_default=text("now()")),
+        Column("sent_at", DateTime(timezone=True)),
         Column("lease_token", Uuid(as_uuid=False)),
         Column("attempts", Integer, nullable=False, server_default=text("0")),
         Column("last_error", Text),
@@ -78,6 +79,12 @@ def _create_job() -> None:
     )
     due = ["stage", "backfill", "tenant", "run_at"]
     op.create_index("job_due_idx", "job", due, postgresql_where=text("dead_at IS NULL"))
+    op.create_index(
+        "job_sent_idx",
+        "job",
+        ["stage"],
+        postgresql_where=text("stage = 'dream_pass' AND (lease_token IS NOT NULL OR sent_at IS NOT NULL)"),
+    )
     op.create_index("job_generation_idx", "job", ["generation"], postgresql_where=text("generation > 0"))
 
 

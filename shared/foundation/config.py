@@ -193,6 +193,9 @@ class Settings(BaseSettings):
     """The most feedback signals that a pass reads, the newest first."""
     dream_max_turns: int = Field(500, ge=1)
     """The most turns that a pass reads."""
+    dream_prompt_tokens: int = Field(100_000, ge=1000)
+    """About how many tokens a prompt of a dream pass may have; what does not fit is asked in further parts.
+    It must fit into the context of the model, together with the reply."""
     session_idle_seconds: float = Field(1800, gt=0)
     """The time without activity after which a session is evaluated."""
 

@@ -10,6 +10,7 @@ A job is one row of the durable queue in Postgres: a record, a *pipeline* and th
     index         index ──▶ embed             each searchable record, once per index generation
     enrichment    enrich                      memories, if a language model is configured
     dream         dream_start                 a scope that is due for a dream run
+    evaluation    dream_start                 a scope with sessions that are to be evaluated
                   dream_pass                  a dream run, until its last pass
 
 `index` writes the keyword point: at once in the process that saves, or in a worker if that fails.
@@ -57,6 +58,7 @@ class Pipeline(StrEnum):
     INDEX = "index"
     ENRICHMENT = "enrichment"
     DREAM = "dream"
+    EVALUATION = "evaluation"
 
 
 class ReasonCode(StrEnum):

@@ -82,13 +82,14 @@ async def reschedule(
     )
 
 
-async def extend_lease(connection: AsyncConnection, job: Job, lease: float) -> None:
-    """Extend the lease of a valid claim to `lease` seconds from now."""
-    await connection.execute(
+async def extend_lease(connection: AsyncConnection, job: Job, lease: float) -> bool:
+    """Extend the lease of a claim to `lease` seconds from now. Return whether the claim is valid."""
+    extended = await connection.execute(
         update(job_table)
         .where(job_table.c.id == job.id, job_table.c.lease_token == job.lease_token)
         .values(run_at=func.now() + seconds(lease))
     )
+    return extended.rowcount == 1
 
 
 async def run_delayed_now(

@@ -41,6 +41,8 @@ job = Table(
     Column("version", BigInteger, nullable=False),
     Column("backfill", Boolean, nullable=False, server_default=text("false")),
     Column("run_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    # When a task for this job was last sent, for stages in which each job has a task of its own.
+    Column("sent_at", DateTime(timezone=True)),
     Column("lease_token", Uuid(as_uuid=False)),
     Column("attempts", Integer, nullable=False, server_default=text("0")),
     # A text for people; programs read `reason_code`, a `ReasonCode`. Both are set, or both are NULL.
@@ -60,6 +62,11 @@ Index(
     job.c.tenant,
     job.c.run_at,
     postgresql_where=job.c.dead_at.is_(None),
+)
+Index(
+    "job_sent_idx",
+    job.c.stage,
+    postgresql_where=text("stage = 'dream_pass' AND (lease_token IS NOT NULL OR sent_at IS NOT NULL)"),
 )
 Index("job_generation_idx", job.c.generation, postgresql_where=job.c.generation > 0)
 

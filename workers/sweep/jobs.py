@@ -11,6 +11,7 @@ from shared.jobs import backlog, dead_jobs
 from shared.jobs import queries as job_queries
 from shared.lifecycle.reindex import rebuild as rebuild_index
 from shared.platform.resources import Resources
+from workers.dream import dispatch as dream_dispatch
 from workers.dream import run_pass
 from workers.enrichment import enrich
 
@@ -26,7 +27,10 @@ async def dispatch_due_jobs(resources: Resources) -> dict[str, int]:
     async with resources.postgres.across_tenants() as connection:
         due_jobs = await backlog.count_due(connection)
     for stage_name, job_count in due_jobs.items():
-        resources.publisher.wake(stages.STAGES[stage_name], job_count)
+        if stage_name == stages.DREAM_PASS.name:  # its tasks are sent here, each once
+            await dream_dispatch.dispatch_next_passes(resources)
+        else:
+            resources.publisher.wake(stages.STAGES[stage_name], job_count)
     # While Qdrant is unavailable, generations that were promoted stay so, and the next run tries the rest.
     with suppress(errors.Unavailable):
         await rebuild_index.promote_ready(resources)

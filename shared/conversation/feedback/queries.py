@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
-from sqlalchemy import ColumnElement, delete, exists, func, or_, select, update
+from sqlalchemy import ColumnElement, delete, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -12,7 +12,6 @@ from shared.conversation.feedback.feedback_signal import (
     DoubtfulCorrection,
     FeedbackSignal,
     FeedbackSignalDraft,
-    SignalType,
 )
 from shared.conversation.feedback.table import feedback_signal
 from shared.conversation.sessions.session import Session
@@ -86,6 +85,16 @@ def _is_newer_than(days: float) -> ColumnElement[bool]:
     return feedback_signal.c.created_at >= func.now() - timedelta(days=days)
 
 
+async def list_oldest(
+    connection: AsyncConnection, scope: Scope, days: float, limit: int, *conditions: ColumnElement[bool]
+) -> list[FeedbackSignal]:
+    """Return signals of the last `days` days of exactly this scope that meet the conditions, oldest first."""
+    where = (exact_scope(feedback_signal, scope), _is_newer_than(days), *conditions)
+    oldest_first = (feedback_signal.c.created_at, feedback_signal.c.id)
+    statement = select(feedback_signal).where(*where).order_by(*oldest_first).limit(limit)
+    return [FeedbackSignal.from_row(row) for row in (await connection.execute(statement)).mappings()]
+
+
 async def list_page(
     connection: AsyncConnection,
     caller: Caller,
@@ -144,18 +153,6 @@ async def settle_doubtful(
     await connection.execute(update(feedback_signal).where(*is_doubtful, is_confirmed).values(settled_values))
     is_rejected = feedback_signal.c.id.in_(rejected_ids)
     await connection.execute(delete(feedback_signal).where(*is_doubtful, is_rejected))
-
-
-def session_is_evaluated() -> ColumnElement[bool]:
-    """Return the condition that a row of `session` was evaluated since its last turn."""
-    return exists(
-        select(feedback_signal.c.id).where(
-            feedback_signal.c.tenant == session_table.c.tenant,
-            feedback_signal.c.session_id == session_table.c.id,
-            feedback_signal.c.type == SignalType.SESSION_SUMMARY,
-            feedback_signal.c.created_at > session_table.c.last_turn_at,
-        )
-    )
 
 
 async def count(connection: AsyncConnection, tenant: str, session_ids: Sequence[str]) -> int:

@@ -204,6 +204,23 @@ async def list_idle(
     return list((await connection.scalars(statement.limit(limit))).all())
 
 
+async def seconds_until_idle(
+    connection: AsyncConnection, scope: Scope, idle_seconds: float, *conditions: ColumnElement[bool]
+) -> float | None:
+    """Return in how many seconds the first of exactly this scope's other sessions can be idle, or None.
+
+    Only sessions that meet the conditions count, and that are not idle yet (`list_idle`).
+    """
+    idle_at = func.min(session_table.c.last_turn_at) + seconds(idle_seconds)
+    is_active = (
+        session_table.c.last_turn_at >= func.now() - seconds(idle_seconds),
+        session_table.c.last_seq > 1,
+    )
+    where = (exact_scope(session_table, scope), *is_active, *conditions)
+    remaining = await connection.scalar(select(func.extract("epoch", idle_at - func.now())).where(*where))
+    return None if remaining is None else max(0.0, float(remaining))
+
+
 async def add_charges(
     connection: AsyncConnection, tenant: str, session_id: str, charges: Sequence[Charge]
 ) -> None:

@@ -102,10 +102,11 @@ async def insert_turns(
 async def notify_dreams(
     connection: AsyncConnection, settings: Settings, session: Session, turns: Sequence[Turn]
 ) -> None:
-    """Schedule a dream of the session's scope, and store a signal for each turn that corrects the agent."""
+    """Schedule a dream of the session's scope and its evaluation, and store a signal for each correction."""
     if not turns:
         return
     await dream_schedule.schedule_dream(connection, settings, session.scope)
+    await dream_schedule.schedule_evaluation(connection, settings, session.scope)
     await feedback_report.note_corrections(connection, session, await _user_texts(connection, session, turns))
 
 

@@ -90,6 +90,9 @@ dream_change = Table(
     Column("version", BigInteger, nullable=False),
     Column("reason", Text),
     Column("previous_state", Text),
+    # How often the memory had been observed after the change, and how many of these the run added.
+    Column("reinforcement_count", Integer),
+    Column("added_count", Integer, nullable=False, server_default=text("0")),
     Column("successors", ARRAY(Text), nullable=False, server_default=text("'{}'")),
     ForeignKeyConstraint(["tenant", "run_id"], ["dream_run.tenant", "dream_run.id"], ondelete="CASCADE"),
 )
@@ -111,6 +114,32 @@ dream_read_turn = Table(
     ),
 )
 
+dream_read_signal = Table(
+    "dream_read_signal",
+    metadata,
+    Column("tenant", Text, nullable=False),
+    Column("pass", Text, nullable=False),
+    Column("signal_id", Text, nullable=False),
+    PrimaryKeyConstraint("tenant", "signal_id", "pass"),
+    ForeignKeyConstraint(
+        ["tenant", "signal_id"], ["feedback_signal.tenant", "feedback_signal.id"], ondelete="CASCADE"
+    ),
+)
+
+dream_evaluated_session = Table(
+    "dream_evaluated_session",
+    metadata,
+    Column("tenant", Text, nullable=False),
+    Column("session_id", Text, nullable=False),
+    # The last turn that an evaluation covers; 0 while there is none.
+    Column("seq", Integer, nullable=False, server_default=text("0")),
+    # The last turn of the evaluation whose replies were unusable, and how many replies were.
+    Column("refused_seq", Integer, nullable=False, server_default=text("0")),
+    Column("refusals", Integer, nullable=False, server_default=text("0")),
+    PrimaryKeyConstraint("tenant", "session_id"),
+    ForeignKeyConstraint(["tenant", "session_id"], ["session.tenant", "session.id"], ondelete="CASCADE"),
+)
+
 dream_reviewed_memory = Table(
     "dream_reviewed_memory",
     metadata,
@@ -120,6 +149,36 @@ dream_reviewed_memory = Table(
     PrimaryKeyConstraint("tenant", "memory_id"),
     ForeignKeyConstraint(["tenant", "memory_id"], ["memory.tenant", "memory.id"], ondelete="CASCADE"),
 )
+
+# A memory in a batch about which the model gave no usable reply: it is shown in smaller batches, and not at
+# all after a batch of one, until it changes.
+dream_refused_memory = Table(
+    "dream_refused_memory",
+    metadata,
+    Column("tenant", Text, nullable=False),
+    Column("memory_id", Text, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("batch_size", Integer, nullable=False),
+    PrimaryKeyConstraint("tenant", "memory_id"),
+    ForeignKeyConstraint(["tenant", "memory_id"], ["memory.tenant", "memory.id"], ondelete="CASCADE"),
+)
+
+# The memories that an undone merge had joined, or that an undone run had archived: no run does it again
+# until their content changes.
+dream_undone_change = Table(
+    "dream_undone_change",
+    metadata,
+    Column("tenant", Text, nullable=False),
+    Column("group_id", Text, nullable=False),
+    Column("memory_id", Text, nullable=False),
+    Column("content_version", Integer, nullable=False),
+    # `merged`, or the reason of an archiving without a successor.
+    Column("reason", Text, nullable=False),
+    PrimaryKeyConstraint("tenant", "group_id", "memory_id"),
+    ForeignKeyConstraint(["tenant", "memory_id"], ["memory.tenant", "memory.id"], ondelete="CASCADE"),
+)
+
+Index("dream_undone_change_memory_idx", dream_undone_change.c.tenant, dream_undone_change.c.memory_id)
 
 preference_occurrence = Table(
     "preference_occurrence",

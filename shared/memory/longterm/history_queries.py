@@ -1,6 +1,6 @@
 """Every statement on the history of memories. Functions use the caller's transaction and never commit."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -42,3 +42,19 @@ async def count(connection: AsyncConnection, tenant: str, ids: Sequence[str]) ->
     """Count the history items of these memories."""
     of_memories = (tenant_filter(memory_history, tenant), memory_history.c.memory_id.in_(ids))
     return int(await connection.scalar(select(func.count()).where(*of_memories)) or 0)
+
+
+async def find_before(
+    connection: AsyncConnection, tenant: str, memory_id: str, actor: str, reasons: Collection[str]
+) -> dict[str, Any] | None:
+    """Return the fields of a memory before the first action of this actor for one of these reasons."""
+    statement = (
+        select(memory_history.c.before)
+        .where(tenant_filter(memory_history, tenant), memory_history.c.memory_id == memory_id)
+        .where(memory_history.c.actor == actor, memory_history.c.reason.in_(reasons))
+        .where(memory_history.c.before.is_not(None))
+        .order_by(memory_history.c.id)
+        .limit(1)
+    )
+    fields: dict[str, Any] | None = await connection.scalar(statement)
+    return fields

@@ -67,59 +67,6 @@ async def upsert(
     return list((await connection.execute(_UPSERT, values | {"rows": encoded})).mappings())
 
 
-_ADD_TAGS = text(
-    """
-    UPDATE memory SET
-        tags = tags || ARRAY(SELECT t FROM unnest(:tags) t WHERE t <> ALL (tags)),
-        search_terms = search_terms || array_to_tsvector(:search_terms),
-        version = version + 1
-    WHERE tenant = :tenant AND id = :id AND NOT tags @> :tags
-    RETURNING *
-    """
-).bindparams(bindparam("tags", type_=ARRAY(Text)), bindparam("search_terms", type_=ARRAY(Text)))
-
-
-async def add_tags(
-    connection: AsyncConnection, tenant: str, memory_id: str, tags: Sequence[str]
-) -> Memory | None:
-    """Add the tags that a memory lacks, as a new version; return None if it lacks none."""
-    search_terms = tsvector.terms_of(" ".join(tags))
-    values = {"tenant": tenant, "id": memory_id, "tags": list(tags), "search_terms": search_terms}
-    row = (await connection.execute(_ADD_TAGS, values)).mappings().one_or_none()
-    return None if row is None else Memory.from_row(row)
-
-
-async def reinforce(connection: AsyncConnection, scope: Scope, ids: Sequence[str]) -> list[Memory]:
-    """Count one more observation of each of these memories that is live and of exactly this scope."""
-    rows = await connection.execute(
-        update(memory)
-        .where(exact_scope(memory, scope), memory.c.id.in_(ids), memory.c.archived_at.is_(None))
-        .values(reinforcement_count=memory.c.reinforcement_count + 1, last_seen_at=func.now())
-        .returning(memory)
-    )
-    return [Memory.from_row(row) for row in rows.mappings()]
-
-
-async def find_successors(
-    connection: AsyncConnection, scope: Scope, fingerprints: Sequence[bytes]
-) -> dict[bytes, list[str]]:
-    """Return the ids that superseded the archived memories with these fingerprints, by fingerprint.
-
-    If several have the same fingerprint, the one archived last counts.
-    """
-    rows = await connection.execute(
-        select(memory.c.fingerprint, memory.c.superseded_by)
-        .where(
-            exact_scope(memory, scope),
-            memory.c.fingerprint.in_(fingerprints),
-            memory.c.archived_at.is_not(None),
-        )
-        .where(func.cardinality(memory.c.superseded_by) > 0)
-        .order_by(memory.c.archived_at)
-    )
-    return {bytes(row.fingerprint): list(row.superseded_by) for row in rows}
-
-
 async def get(
     connection: AsyncConnection, caller: Caller, memory_id: str, *, lock: bool = False
 ) -> Memory | None:

@@ -7,7 +7,7 @@ limit may be refused although its actual cost would have fitted.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -30,6 +30,7 @@ _CHAT_FORMAT_TOKENS = 64
 _EMBEDDING_FORMAT_TOKENS = 8
 _RECENT_SECONDS = 600
 PaidText = tuple[Payer, str]
+OnSettled = Callable[[Usage, Decimal | None], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +49,13 @@ async def complete(
     system: str,
     user: str,
     schema: JsonSchema | None = None,
+    on_settled: OnSettled | None = None,
 ) -> MeteredReply:
     """Call the chat model within the timeout of the settings, and book the cost.
 
-    `schema` is the shape of the reply, for endpoints that take one. A prompt over the model's number of
-    tokens is not sent: errors.PromptTooLong tells the caller to ask in smaller parts.
+    `schema` is the shape of the reply, for endpoints that take one. `on_settled` gets what was booked,
+    also for a call that failed after it was made. A prompt over the model's number of tokens is not sent:
+    errors.PromptTooLong tells the caller to ask in smaller parts.
     Raise errors.OverBudget before the call, and errors.Unavailable or errors.InvalidModelReply as the
     model's client does.
     """
@@ -62,7 +65,7 @@ async def complete(
         raise errors.PromptTooLong(message, rejected_by_endpoint=True)
     stage = _stage_of(payer)
     async with model_guard.guard(resources.postgres, resources.settings, stage, model.identity):
-        return await _complete(resources, model, payer, system, user, schema)
+        return await _complete(resources, model, payer, system, user, schema, on_settled)
 
 
 def _stage_of(payer: Payer) -> str:
@@ -77,6 +80,7 @@ async def _complete(
     system: str,
     user: str,
     schema: JsonSchema | None,
+    on_settled: OnSettled | None,
 ) -> MeteredReply:
     bound = Usage(_byte_count(system) + _byte_count(user) + _CHAT_FORMAT_TOKENS, model.max_tokens)
     [reservation] = await reserve.reserve(resources, payer.tenant, [CallRequest(payer, model.model, bound)])
@@ -86,19 +90,21 @@ async def _complete(
         async with asyncio.timeout(resources.settings.llm_timeout):
             reply = await model.complete(system, user, schema)
     except TimeoutError:
-        await _settle_call(resources, [reservation], None)
-        unavailable = errors.Unavailable("language model", "no answer in time")
+        unavailable = errors.Unavailable("language model", "no answer in time", may_have_run=True)
         # Others were answered while this request waited, so the request itself may be to blame.
         unavailable.uses_attempt = model.answered_within(resources.settings.llm_timeout)
+        await _settle_failed_chat(resources, reservation, unavailable, on_settled)
         raise unavailable from None
     except (errors.Unavailable, errors.InvalidModelReply) as error:
-        await _settle_failed_call(resources, [reservation], error)
+        await _settle_failed_chat(resources, reservation, error, on_settled)
         if _refuses_everything(error) and not model.answered_within(_RECENT_SECONDS):
             reason_code = ReasonCode.REQUEST_REFUSED
             raise errors.ModelRefused("language model", str(error), reason_code) from error
         raise
     reported_usage = _parse_usage(reply.usage)
     [cost] = await _settle_call(resources, [reservation], reported_usage)
+    if on_settled is not None:
+        on_settled(reported_usage or bound, cost)
     return MeteredReply(reply.text, reported_usage or bound, cost)
 
 
@@ -109,6 +115,18 @@ def _refuses_everything(error: errors.LociError) -> bool:
     """
     is_known = isinstance(error, errors.CutOffReply)
     return isinstance(error, errors.InvalidModelReply) and error.rejected_by_endpoint and not is_known
+
+
+async def _settle_failed_chat(
+    resources: Resources,
+    reservation: Reservation,
+    error: errors.Unavailable | errors.InvalidModelReply,
+    on_settled: OnSettled | None,
+) -> None:
+    costs = await _settle_failed_call(resources, [reservation], error)
+    if costs and on_settled is not None:
+        reported = error.usage if isinstance(error, errors.InvalidModelReply) else None
+        on_settled(_parse_usage(reported or {}) or reservation.bound, costs[0])
 
 
 def _byte_count(text: str) -> int:
@@ -184,18 +202,18 @@ async def _settle_failed_call(
     resources: Resources,
     reservations: Sequence[Reservation],
     error: errors.Unavailable | errors.InvalidModelReply,
-) -> None:
-    """Book the usage of a failed call as far as it is known.
+) -> list[Decimal | None]:
+    """Book the usage of a failed call as far as it is known, and return the cost of each reservation.
 
-    The reservations of a call that was refused or not made are released.
+    The reservations of a call that was refused or not made are released; then there are no costs.
     """
     if isinstance(error, errors.InvalidModelReply) and not error.rejected_by_endpoint:
-        await _settle_call(resources, reservations, _parse_usage(error.usage or {}))
-    elif isinstance(error, errors.Unavailable) and error.may_have_run:
-        await _settle_call(resources, reservations, None)
-    else:
-        for tenant, tenant_reservations in _by_tenant(reservations).items():
-            await reserve.release(resources, tenant, tenant_reservations)
+        return await _settle_call(resources, reservations, _parse_usage(error.usage or {}))
+    if isinstance(error, errors.Unavailable) and error.may_have_run:
+        return await _settle_call(resources, reservations, None)
+    for tenant, tenant_reservations in _by_tenant(reservations).items():
+        await reserve.release(resources, tenant, tenant_reservations)
+    return []
 
 
 async def _settle_call(
