@@ -21,7 +21,7 @@ from sqlalchemy import (
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation.scope import Caller, Scope
-from shared.infra.postgres import exact_scope, keyset_after, tenant_filter
+from shared.infra.postgres import exact_scope, is_any_of, keyset_after, tenant_filter
 from shared.memory.longterm.memory import Memory
 from shared.memory.longterm.table import READ_COLUMNS, memory
 from shared.search.text import tsvector
@@ -147,6 +147,18 @@ async def lock(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> 
     return [
         Memory.from_row(row) for row in (await connection.execute(statement.with_for_update())).mappings()
     ]
+
+
+async def lock_existing(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> set[str]:
+    """Return those of these ids that exist, and keep their memories from being deleted until the end.
+
+    Changing the memories stays possible. A transaction that stores a copy of a memory's text calls this.
+    """
+    if not ids:
+        return set()
+    where = (tenant_filter(memory, tenant), is_any_of(memory.c.id, ids))
+    statement = select(memory.c.id).where(*where).order_by(memory.c.id)
+    return set(await connection.scalars(statement.with_for_update(read=True, key_share=True)))
 
 
 async def select_memories(connection: AsyncConnection, statement: Select[Any]) -> list[Memory]:
