@@ -11,6 +11,7 @@ A job is one row of the durable queue in Postgres: a record, a *pipeline* and th
     enrichment    enrich                      memories, if a language model is configured
     dream         dream_start                 a scope that is due for a dream run
                   dream_pass                  a dream run, until its last pass
+    removal       remove                      a deletion, until Redis and Qdrant hold nothing of it
 
 `index` writes the keyword point: at once in the process that saves, or in a worker if that fails.
 `embed` adds the vector to the point, if the generation has an embedding model. `enrich` archives the
@@ -45,6 +46,7 @@ class RecordKind(StrEnum):
     OBSERVATION = "observation"
     DREAM_SCOPE = "dream_scope"  # a scope that is due for a dream run
     DREAM_RUN = "dream_run"
+    REMOVAL = "removal"  # what a deletion has still to remove from Redis and Qdrant
 
 
 SEARCHABLE_KINDS = (RecordKind.MEMORY, RecordKind.TURN, RecordKind.WORKING, RecordKind.OBSERVATION)
@@ -57,6 +59,7 @@ class Pipeline(StrEnum):
     INDEX = "index"
     ENRICHMENT = "enrichment"
     DREAM = "dream"
+    REMOVAL = "removal"
 
 
 class ReasonCode(StrEnum):
@@ -98,7 +101,9 @@ DREAM_PASS = Stage(
     "dream_pass", Pipeline.DREAM, "dream.dispatch_next_passes", batch_size=10, outage_uses_attempt=True
 )
 
-STAGES = {stage.name: stage for stage in (INDEX, EMBED, ENRICH, DREAM_START, DREAM_PASS)}
+REMOVE = Stage("remove", Pipeline.REMOVAL, "sweep.finish_removals", batch_size=10)
+
+STAGES = {stage.name: stage for stage in (INDEX, EMBED, ENRICH, DREAM_START, DREAM_PASS, REMOVE)}
 
 # Tasks that belong to no stage: Celery beat sends them at fixed intervals.
 DISPATCH_TASK = "sweep.dispatch_due_jobs"

@@ -13,8 +13,9 @@ from shared.dreams.runs import queries
 from shared.dreams.runs.dream_run import Run, RunState
 from shared.foundation import errors
 from shared.foundation.scope import Caller
-from shared.jobs.job import Job
 from shared.lifecycle import delete_memory as delete_memory_everywhere
+from shared.lifecycle import removal
+from shared.lifecycle.removal import Removal
 from shared.memory.longterm import history, save, scope_queries
 from shared.memory.longterm import index_document as memory_document
 from shared.memory.longterm import queries as memory_queries
@@ -35,14 +36,15 @@ async def undo(resources: Resources, caller: Caller, run_id: str) -> dict[str, A
             caller, await queries.get(connection, caller.tenant, run_id, lock=True), run_id
         )
         changes = await queries.list_changes(connection, caller.tenant, run_id)
-        removed_ids, kept_creations, jobs = await _remove_created(connection, caller, changes)
+        removed_ids, kept_creations, rest = await _remove_created(connection, caller, changes)
         kept_ids = {item["entry_id"] for item in kept_creations}
         restored_memories, kept_archived = await _restore_archived(connection, caller, changes, kept_ids)
-        jobs += await save.enqueue_jobs(connection, caller.tenant, restored_memories)
+        jobs = await save.enqueue_jobs(connection, caller.tenant, restored_memories)
         await queries.end_run(connection, run, RunState.UNDONE)
     await resources.index_writer.write_through(
         [memory_document.document(memory) for memory in restored_memories], jobs
     )
+    await removal.work_off(resources, rest)
     restored_ids = [memory.id for memory in restored_memories]
     kept_items = [*kept_creations, *kept_archived]
     return {"id": run_id, "restored": restored_ids, "removed": removed_ids, "kept": kept_items}
@@ -60,8 +62,11 @@ def _require_undoable(caller: Caller, run: Run | None, run_id: str) -> Run:
 
 async def _remove_created(
     connection: AsyncConnection, caller: Caller, changes: Sequence[Change]
-) -> tuple[list[str], list[Change], list[Job]]:
-    """Delete the unchanged memories that the run created; return their ids, what was kept, and the jobs."""
+) -> tuple[list[str], list[Change], Removal]:
+    """Delete the unchanged memories that the run created.
+
+    Return their ids, what was kept, and what is to be removed after the commit.
+    """
     created_versions = {
         change["entry_id"]: change["version"] for change in changes if change["action"] == "created"
     }
@@ -78,8 +83,8 @@ async def _remove_created(
         for memory_id in created_versions
         if memory_id not in deleted_ids
     ]
-    jobs, _ = await delete_memory_everywhere.delete_rows(connection, caller.tenant, to_delete)
-    return deleted_ids, kept_items, jobs
+    rest = await delete_memory_everywhere.delete_rows(connection, caller.tenant, to_delete)
+    return deleted_ids, kept_items, rest
 
 
 async def _lock(connection: AsyncConnection, caller: Caller, ids: Sequence[str]) -> dict[str, Memory]:

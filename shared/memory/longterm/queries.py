@@ -12,7 +12,6 @@ from sqlalchemy import (
     Select,
     Text,
     bindparam,
-    delete,
     func,
     select,
     text,
@@ -251,27 +250,9 @@ async def archive(
     return [Memory.from_row(row) for row in rows.mappings()]
 
 
-async def remove(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> None:
-    """Delete memories, and remove their ids from the references of other memories."""
-    await connection.execute(delete(memory).where(tenant_filter(memory, tenant), memory.c.id.in_(ids)))
-    await connection.execute(_UNLINK, {"tenant": tenant, "ids": list(ids)})
-
-
-_UNLINK = text(
-    """
-    UPDATE memory SET
-        superseded_by = ARRAY(SELECT x FROM unnest(superseded_by) x WHERE x <> ALL (:ids)),
-        derived_from = ARRAY(SELECT x FROM unnest(derived_from) x WHERE x <> ALL (:ids))
-    WHERE tenant = :tenant AND (superseded_by && :ids OR derived_from && :ids)
-    """
-).bindparams(bindparam("ids", type_=ARRAY(Text)))
-
-
-async def list_derived_only_from(
-    connection: AsyncConnection, tenant: str, ids: Sequence[str]
-) -> list[Memory]:
-    """Return the memories that were derived from some of these, and from no others."""
+async def list_derived_only_from(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> list[str]:
+    """Return the ids of the memories that were derived from some of these, and from no others."""
     only_from_ids = memory.c.derived_from.contained_by(list(ids))
     is_derived = func.cardinality(memory.c.derived_from) > 0
-    statement = select(memory).where(tenant_filter(memory, tenant), is_derived, only_from_ids)
-    return await select_memories(connection, statement)
+    statement = select(memory.c.id).where(tenant_filter(memory, tenant), is_derived, only_from_ids)
+    return list((await connection.scalars(statement)).all())

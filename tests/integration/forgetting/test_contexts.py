@@ -18,7 +18,7 @@ Deletion = Callable[[], Awaitable[Any]]
 
 def delete_after_gathering(monkeypatch: pytest.MonkeyPatch, delete: Deletion) -> None:
     """Let the next context be gathered, then delete something, then let the context go on."""
-    gather = build.gather
+    gather = build.gather  # type: ignore[attr-defined]
 
     async def gather_and_delete(*arguments: Any) -> Any:
         inputs = await gather(*arguments)
