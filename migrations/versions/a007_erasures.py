@@ -57,7 +57,8 @@ def _create_removal() -> None:
         Column("removed_at", DateTime(timezone=True)),
         PrimaryKeyConstraint("tenant", "operation_id", "store", "family", "item"),
     )
-    op.create_index("removal_item_idx", "removal", ["tenant", "family", "item"])
+    is_key = text("store = 'redis'")
+    op.create_index("removal_key_idx", "removal", ["tenant", "item"], postgresql_where=is_key)
 
 
 def _create_erasure() -> None:

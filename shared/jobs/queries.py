@@ -30,6 +30,7 @@ _ENQUEUE = text(
             dead_at = NULL, created_at = now(), traceparent = excluded.traceparent
     """
 ).bindparams(bindparam("record_ids", type_=ARRAY(Text)), bindparam("versions", type_=ARRAY(BigInteger)))
+_LOCK_VALID = on_claimed_jobs("SELECT id FROM claimed")
 _COMPLETE = on_claimed_jobs("DELETE FROM job USING claimed WHERE job.id = claimed.id RETURNING job.id")
 
 
@@ -61,6 +62,12 @@ async def complete(connection: AsyncConnection, jobs: Sequence[Job]) -> set[int]
     that also locks other rows must lock them before the jobs, here and everywhere, to avoid deadlocks.
     """
     return set((await connection.scalars(_COMPLETE, claim_parameters(jobs))).all()) if jobs else set()
+
+
+async def lock_valid(connection: AsyncConnection, jobs: Sequence[Job]) -> list[Job]:
+    """Return the jobs whose claims are still valid; they stay so until the transaction ends."""
+    ids = set((await connection.scalars(_LOCK_VALID, claim_parameters(jobs))).all()) if jobs else set()
+    return [job for job in jobs if job.id in ids]
 
 
 async def reschedule(

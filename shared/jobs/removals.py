@@ -115,9 +115,9 @@ async def has_rest(connection: AsyncConnection, tenant: str, operation_id: str) 
     return await connection.scalar(statement) is not None
 
 
-async def is_pending(connection: AsyncConnection, tenant: str, family: Family, item: str) -> bool:
-    """Return whether an item is still to be removed, whatever the operation."""
-    where = (tenant_filter(removal, tenant), *_of_family(family), removal.c.item == item)
+async def has_pending_keys(connection: AsyncConnection, tenant: str, items: Sequence[str]) -> bool:
+    """Return whether one of these is still to be removed from Redis, whatever the operation."""
+    where = (tenant_filter(removal, tenant), removal.c.store == "redis", is_any_of(removal.c.item, items))
     statement = select(removal.c.item).where(*where, removal.c.removed_at.is_(None)).limit(1)
     return await connection.scalar(statement) is not None
 

@@ -104,4 +104,5 @@ removal = Table(
 )
 """What deletions have still to remove from Redis and Qdrant, written in the transaction that deletes rows."""
 
-Index("removal_item_idx", removal.c.tenant, removal.c.family, removal.c.item)
+# For opening a session whose namesake is not yet removed everywhere.
+Index("removal_key_idx", removal.c.tenant, removal.c.item, postgresql_where=removal.c.store == "redis")

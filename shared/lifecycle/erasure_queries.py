@@ -9,7 +9,9 @@ import orjson
 from sqlalchemy import RowMapping, delete, func, insert, select, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from shared.foundation import errors
 from shared.foundation.content import Subject
+from shared.foundation.scope import Scope
 from shared.infra.postgres import advisory_lock_key, tenant_filter
 from shared.lifecycle.table import erasure
 from shared.platform.auth import queries as auth_queries
@@ -79,6 +81,33 @@ async def last_requested_at(connection: AsyncConnection, tenant: str, digest: by
     where = (tenant_filter(erasure, tenant), erasure.c.digest == digest)
     last: datetime | None = await connection.scalar(select(func.max(erasure.c.requested_at)).where(*where))
     return last
+
+
+Erasures = list[datetime | None]
+"""When a scope's agent and its user were last erased."""
+
+
+async def list_last(connection: AsyncConnection, scope: Scope) -> Erasures:
+    """Return when a scope's agent and its user were last erased, and delay further erasures until the end.
+
+    Whoever stores what was received in an earlier transaction compares both with what they were then.
+    """
+    owners = [(Subject.AGENT, scope.agent_id), (Subject.USER, scope.user_id)]
+    moments: Erasures = []
+    for subject, subject_id in owners:
+        if subject_id is None:
+            moments.append(None)
+            continue
+        await lock_subject(connection, scope.tenant, subject, subject_id, shared=True)
+        digest = await digest_of(connection, scope.tenant, subject, subject_id)
+        moments.append(await last_requested_at(connection, scope.tenant, digest))
+    return moments
+
+
+async def require_not_erased(connection: AsyncConnection, scope: Scope, erasures: Erasures) -> None:
+    """Raise errors.Conflict if the scope's agent or user was erased since `erasures` was read."""
+    if await list_last(connection, scope) != erasures:
+        raise errors.Conflict("the user or agent was erased meanwhile; what was not stored is dropped")
 
 
 async def request_again(connection: AsyncConnection, tenant: str, erasure_id: str) -> None:

@@ -98,7 +98,8 @@ async def _forget_named(
     connection: AsyncConnection, tenant: str, reference: Reference, ids: Sequence[str]
 ) -> int:
     condition = _names_any(tenant, reference, ids)
-    await _lock(connection, reference.table, condition)
+    if not await _lock(connection, reference.table, condition):
+        return 0
     if reference.names.effect is Effect.DELETE_ROW:
         return (await connection.execute(delete(reference.table).where(condition))).rowcount
     if reference.names.effect is Effect.CLEAR:
@@ -125,10 +126,11 @@ def _has_something(reference: Reference) -> ColumnElement[bool]:
     return true()
 
 
-async def _lock(connection: AsyncConnection, table: Table, condition: ColumnElement[bool]) -> None:
-    """Lock rows in the order of their primary key, as all statements on several rows do."""
+async def _lock(connection: AsyncConnection, table: Table, condition: ColumnElement[bool]) -> int:
+    """Lock rows in the order of their primary key, as all statements on several rows do; return how many."""
     rows = select(literal(1)).select_from(table).where(condition).order_by(*table.primary_key.columns)
-    await connection.execute(select(func.count()).select_from(rows.with_for_update().subquery()))
+    locked = select(func.count()).select_from(rows.with_for_update().subquery())
+    return int(await connection.scalar(locked) or 0)
 
 
 def _clear(reference: Reference, condition: ColumnElement[bool]) -> Update:

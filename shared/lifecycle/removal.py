@@ -32,7 +32,7 @@ WINDOW = Family(REDIS, window.FAMILY)
 STATE = Family(REDIS, tmp.FAMILY)
 WORKING = Family(REDIS, working_queries.FAMILY)
 SCRATCH = Family(REDIS, scratch.FAMILY)
-REQUEST_SECONDS = 2.0
+REQUEST_SECONDS = 1.0
 """How long a request removes points and keys before it leaves the rest to a job."""
 JOB_DELAY_SECONDS = 5.0
 """When the job of a removal begins: by then the request that deleted has done what it could."""

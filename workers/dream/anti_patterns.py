@@ -38,6 +38,8 @@ async def run(context: PassContext) -> Outcome:
         ],
         creations=[_new_memory(anti_pattern, session_ids) for anti_pattern in accepted],
         turns=[(turn.session_id, turn.seq) for turn in turns],
+        shown_memories={memory.id for memory in existing},
+        shown_sessions=session_ids,
     )
 
 

@@ -58,6 +58,8 @@ async def run(context: PassContext) -> Outcome:
             break
     outcome.has_more = len(outcome.reviewed) < sum(map(len, batches))
     outcome.inputs = dict(outcome.reviewed)
+    outcome.shown_memories = set(outcome.reviewed)
+    outcome.shown_sessions = {signal.session_id for signal in inputs.signals}
     return outcome
 
 

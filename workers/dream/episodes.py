@@ -40,6 +40,8 @@ async def run(context: PassContext) -> Outcome:
             *(_updated_memory(update, by_id[update.id]) for update in updates),
         ],
         turns=[(turn.session_id, turn.seq) for turn in turns],
+        shown_memories={memory.id for memory in existing},
+        shown_sessions=session_ids,
     )
 
 

@@ -25,6 +25,7 @@ async def run(context: PassContext) -> Outcome:
     )
     for session_id, turns in turns_by_session.items():
         outcome.signals.append((session_id, await _evaluate(context, turns)))
+    outcome.shown_sessions = set(turns_by_session)
     outcome.proposed = [draft.model_dump(mode="json") for _, draft in outcome.signals]
     return outcome
 

@@ -43,7 +43,7 @@ async def embed_batch(resources: Resources, jobs: Sequence[Job]) -> None:
         if embedder is None or not pending_jobs:
             return
         documents_by_key = await documents.load_documents(resources, pending_jobs)
-        vectors, refusals = await _embed_texts(resources, embedder, list(documents_by_key.values()))
+        vectors, refusals = await _embed_texts(resources, embedder, pending_jobs, documents_by_key)
     except errors.Unavailable as error:
         await job_drain.reschedule(resources, EMBED, pending_jobs, error)
         return
@@ -68,9 +68,13 @@ async def _complete(resources: Resources, jobs: Sequence[Job]) -> None:
 
 
 async def _embed_texts(
-    resources: Resources, embedder: Embedder, batch: Sequence[IndexDocument]
+    resources: Resources,
+    embedder: Embedder,
+    jobs: Sequence[Job],
+    documents_by_key: Mapping[DocumentKey, IndexDocument],
 ) -> tuple[dict[TextKey, Vector], dict[TextKey, errors.OverBudget]]:
     """Return the vectors of the documents' texts, and the refusals of those that a budget forbids."""
+    batch = list(documents_by_key.values())
     vectors = await _find_cached(resources, embedder, batch)
     refusals: dict[TextKey, errors.OverBudget] = {}
     payers = {
@@ -88,7 +92,7 @@ async def _embed_texts(
             else:
                 new_vectors[key] = outcome
         # Before the next call: if that fails, these texts are not paid for a second time.
-        await _cache(resources, embedder, new_vectors)
+        await _cache(resources, embedder, jobs, documents_by_key, new_vectors)
         vectors |= new_vectors
     return vectors, refusals
 
@@ -150,11 +154,27 @@ async def _delay_over_budget(
     return {job.id for job, _ in delayed_jobs}
 
 
-async def _cache(resources: Resources, embedder: Embedder, vectors: Mapping[TextKey, Vector]) -> None:
+async def _cache(
+    resources: Resources,
+    embedder: Embedder,
+    jobs: Sequence[Job],
+    documents_by_key: Mapping[DocumentKey, IndexDocument],
+    vectors: Mapping[TextKey, Vector],
+) -> None:
+    """Keep the vectors of records that still are what was read.
+
+    The claim of a job ends when its record is changed or deleted. A vector that was kept afterwards would
+    outlive its text. Working memory ends by itself, so its vectors are not kept.
+    """
     for tenant in {tenant for tenant, _ in vectors}:
-        by_text = {text: vector for (owner, text), vector in vectors.items() if owner == tenant}
+        tenant_jobs = [job for job in jobs if job.tenant == tenant and job.kind is not RecordKind.WORKING]
         async with resources.postgres.for_tenant(tenant) as connection:
-            await embedding_cache.save(connection, tenant, embedder.model, by_text)
+            valid_jobs = await job_queries.lock_valid(connection, tenant_jobs)
+            keys = [(job.tenant, job.kind, job.record_id) for job in valid_jobs]
+            texts = {documents_by_key[key].embedding_text for key in keys if key in documents_by_key}
+            by_text = {text: vector for (owner, text), vector in vectors.items() if owner == tenant}
+            kept = {text: vector for text, vector in by_text.items() if text in texts}
+            await embedding_cache.save(connection, tenant, embedder.model, kept)
 
 
 async def _add_vectors(

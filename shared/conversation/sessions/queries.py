@@ -174,6 +174,18 @@ async def lock(connection: AsyncConnection, tenant: str, session_ids: Sequence[s
     return [LockedSession(*row) for row in await connection.execute(statement)]
 
 
+async def lock_existing(connection: AsyncConnection, tenant: str, session_ids: Sequence[str]) -> set[str]:
+    """Return those of these ids that exist, and keep their sessions from being deleted until the end.
+
+    Changing the sessions stays possible. A transaction that stores a copy of their text calls this.
+    """
+    if not session_ids:
+        return set()
+    where = (tenant_filter(session_table, tenant), is_any_of(session_table.c.id, session_ids))
+    statement = select(session_table.c.id).where(*where).order_by(session_table.c.id)
+    return set(await connection.scalars(statement.with_for_update(read=True, key_share=True)))
+
+
 async def lock_of(
     connection: AsyncConnection,
     tenant: str,
