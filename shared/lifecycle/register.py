@@ -33,6 +33,19 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+import shared.conversation.feedback.table
+import shared.conversation.observations.table
+import shared.conversation.sessions.table
+import shared.conversation.state.table
+import shared.conversation.turns.table
+import shared.jobs.table
+import shared.memory.longterm.table
+import shared.platform.agents.table
+import shared.platform.auth.table
+import shared.platform.directives.table
+import shared.platform.idempotency.table
+import shared.platform.spend.table
+import shared.search.index.table  # noqa: F401  (a table that is not imported would be passed over)
 from shared.foundation.content import INFO, Effect, Names, Subject
 from shared.infra.postgres import is_any_of, metadata, tenant_filter
 

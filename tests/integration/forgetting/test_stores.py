@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from shared.foundation.content import Subject
 from shared.lifecycle import erasure, removal
 from shared.lifecycle.erased_rows import Owner
 from tests.conftest import Gateway, running_gateway
@@ -162,7 +163,7 @@ async def test_a_turn_that_reaches_the_window_after_the_deletion_is_removed_too(
     members = await redis.zrange(key, 0, -1, withscores=True)
     await agent.request("DELETE", f"/v1/sessions/{session}")
     assert await redis.exists(key) == 0
-    await redis.zadd(key, dict(members))
+    await redis.zadd(key, {str(pair[0]): float(pair[1]) for pair in members})
     await finish(gateway)
     assert await records_with(inspector, gateway, SECRET) == []
 
@@ -237,5 +238,5 @@ async def test_deleting_an_agent_erases_all_of_its_records_and_none_of_others(
 
 
 def test_an_owner_is_named_by_the_column_of_its_subject() -> None:
-    assert Owner(erasure.Subject.USER, "ada").column == {"user_id": "ada"}
-    assert Owner(erasure.Subject.AGENT, "helper").column == {"agent_id": "helper"}
+    assert Owner(Subject.USER, "ada").column == {"user_id": "ada"}
+    assert Owner(Subject.AGENT, "helper").column == {"agent_id": "helper"}
