@@ -1,4 +1,4 @@
-"""A canary text in every column that is declared to hold text is gone after a deletion that concerns it."""
+"""A text planted in every column that is declared to hold text is gone after a deletion that concerns it."""
 
 import json
 from typing import Any
@@ -15,7 +15,7 @@ from tests.integration.forgetting.conftest import records_with
 from tests.journey.agent import Agent
 from tests.state import StateInspector
 
-CANARY = "quincequince"
+PLANTED = "quincequince"
 MEMORY, SESSION, RUN, AGENT, USER = "0123456789ab", "trip", "run-1", "helper", "ada"
 _IDS = {
     "agent_id": AGENT,
@@ -28,8 +28,8 @@ _IDS = {
     "owner_id": SESSION,
     "record_ids": [MEMORY, SESSION],
     "recalled_ids": [MEMORY],
-    "recalled_lines": [{"id": MEMORY, "line": CANARY}],
-    "sources": [{"session_id": SESSION, "seq": 1, "speaker": CANARY}],
+    "recalled_lines": [{"id": MEMORY, "line": PLANTED}],
+    "sources": [{"session_id": SESSION, "seq": 1, "speaker": PLANTED}],
 }
 # What the product reads before it deletes must be valid.
 _VALID: dict[tuple[str, str], Any] = {
@@ -60,7 +60,7 @@ def _value(table: Table, column: Column[Any]) -> Any:
     if isinstance(column.type, DateTime) and column.nullable:
         return None
     is_planted = isinstance(column.info.get(INFO), Content) or _is_cleared(table, column)
-    text = CANARY if is_planted else "x"
+    text = PLANTED if is_planted else "x"
     for kind, value in (
         (TSVECTOR, text),
         (ARRAY, [text]),
@@ -81,7 +81,7 @@ def _is_cleared(table: Table, column: Column[Any]) -> bool:
 
 
 async def _plant(connection: asyncpg.Connection, tenant: str) -> set[str]:
-    """Insert a row into every table, and return the tables that hold the canary."""
+    """Insert a row into every table, and return the tables that hold the planted text."""
     planted = [
         table for table in metadata.sorted_tables if "tenant" in table.c and table.name not in _NOT_PLANTED
     ]
@@ -99,11 +99,9 @@ async def _plant(connection: asyncpg.Connection, tenant: str) -> set[str]:
     return {table.name for table in planted}
 
 
-async def _tables_with_canary(inspector: StateInspector, gateway: Gateway) -> set[str]:
-    hex_canary = CANARY.encode().hex()
-    names = await records_with(inspector, gateway, CANARY) + await records_with(
-        inspector, gateway, hex_canary
-    )
+async def _tables_with_planted_text(inspector: StateInspector, gateway: Gateway) -> set[str]:
+    hex_text = PLANTED.encode().hex()
+    names = await records_with(inspector, gateway, PLANTED) + await records_with(inspector, gateway, hex_text)
     return {name.split()[0] for name in names}
 
 
@@ -119,19 +117,19 @@ async def test_no_declared_column_keeps_the_text_of_what_was_deleted(
     agent: Agent, gateway: Gateway, inspector: StateInspector, path: str, stays: set[str]
 ) -> None:
     await _plant(inspector.postgres, gateway.tenant)
-    before = await _tables_with_canary(inspector, gateway)
+    before = await _tables_with_planted_text(inspector, gateway)
     assert before >= _TABLES_WITH_TEXT
     await agent.request("DELETE", path)
-    assert await _tables_with_canary(inspector, gateway) == stays & before
+    assert await _tables_with_planted_text(inspector, gateway) == stays & before
 
 
 async def test_every_copy_of_a_memory_is_deleted_with_it(
     agent: Agent, gateway: Gateway, inspector: StateInspector
 ) -> None:
     await _plant(inspector.postgres, gateway.tenant)
-    before = await _tables_with_canary(inspector, gateway)
+    before = await _tables_with_planted_text(inspector, gateway)
     await agent.request("DELETE", f"/v1/memories/{MEMORY}")
-    gone = before - await _tables_with_canary(inspector, gateway)
+    gone = before - await _tables_with_planted_text(inspector, gateway)
     assert gone == {"memory", "memory_history", "idempotent_response", "dream_pass"}
     (turn,) = await inspector.postgres.fetch(
         "SELECT recalled_lines::text, recalled_ids FROM turn WHERE tenant = $1", gateway.tenant
