@@ -57,8 +57,10 @@ async def test_with_redis_away_an_erasure_is_pending_and_the_sweep_finishes_it(
     async with without(gateway, **NO_REDIS) as cut_off:
         receipt = await cut_off.request("DELETE", "/v1/users/ada")
         assert receipt["stores"] == {"postgres": "done", "redis": "pending", "qdrant": "done"}
-        again = await cut_off.request("DELETE", "/v1/users/ada")
-        assert (again["id"], again["stores"]) == (receipt["id"], receipt["stores"]), "never done with zeros"
+        repeated = await cut_off.request("DELETE", "/v1/users/ada")
+        assert (repeated["id"], repeated["stores"]) == (receipt["id"], receipt["stores"]), (
+            "never done with zeros"
+        )
     assert await records_with(inspector, gateway, SECRET) != []
     pending = await agent.request("GET", f"/v1/erasures/{receipt['id']}")
     assert (pending["state"], pending["stores"]["redis"]) == ("pending", "pending")
@@ -207,8 +209,8 @@ async def test_more_rows_than_a_request_may_delete_are_deleted_by_a_job(
     await fill(agent)
     receipt = await agent.request("DELETE", "/v1/users/ada", status=HTTPStatus.ACCEPTED)
     assert receipt["stores"] == {"postgres": "pending", "redis": "pending", "qdrant": "pending"}
-    again = await agent.request("DELETE", "/v1/users/ada", status=HTTPStatus.ACCEPTED)
-    assert again["id"] == receipt["id"]
+    repeated = await agent.request("DELETE", "/v1/users/ada", status=HTTPStatus.ACCEPTED)
+    assert repeated["id"] == receipt["id"]
     await finish(gateway)
     done = await agent.request("GET", f"/v1/erasures/{receipt['id']}")
     assert (done["state"], done["erased"]["memories"], done["erased"]["sessions"]) == ("done", 11, 1)
