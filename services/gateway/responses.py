@@ -4,6 +4,7 @@ import base64
 import binascii
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from http import HTTPStatus
 from typing import Any, TypeVar
 
 import orjson
@@ -61,3 +62,9 @@ def decode_cursor(text: str | None) -> tuple[datetime, str] | None:
     if cursor_key is None or not row_id or "\x00" in row_id:
         raise errors.Invalid("cursor", "is not one that a list has returned")
     return cursor_key
+
+
+def receipt_response(receipt: Mapping[str, Any]) -> JsonResponse:
+    """Return the receipt of an erasure, with 202 while rows in Postgres are left."""
+    is_accepted = receipt["stores"]["postgres"] == "pending"
+    return JsonResponse(receipt, HTTPStatus.ACCEPTED if is_accepted else HTTPStatus.OK)

@@ -214,6 +214,8 @@ class Settings(BaseSettings):
     """Days after which feedback signals are deleted."""
     retention_dream_days: float = Field(90, gt=0)
     """Days after which dream runs are deleted. A run can be undone until then."""
+    retention_erasure_days: float = Field(90, gt=0)
+    """Days after which the receipts of erasures are deleted."""
 
     # Liveness, logs and traces
     heartbeat_file: Path | None = None

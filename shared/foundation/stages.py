@@ -12,6 +12,7 @@ A job is one row of the durable queue in Postgres: a record, a *pipeline* and th
     dream         dream_start                 a scope that is due for a dream run
     evaluation    dream_start                 a scope with sessions that are to be evaluated
                   dream_pass                  a dream run, until its last pass
+    removal       remove                      a deletion, until Redis and Qdrant hold nothing of it
 
 `index` writes the keyword point: at once in the process that saves, or in a worker if that fails.
 `embed` adds the vector to the point, if the generation has an embedding model. `enrich` archives the
@@ -46,6 +47,7 @@ class RecordKind(StrEnum):
     OBSERVATION = "observation"
     DREAM_SCOPE = "dream_scope"  # a scope that is due for a dream run
     DREAM_RUN = "dream_run"
+    REMOVAL = "removal"  # what a deletion has still to remove from Redis and Qdrant
 
 
 SEARCHABLE_KINDS = (RecordKind.MEMORY, RecordKind.TURN, RecordKind.WORKING, RecordKind.OBSERVATION)
@@ -59,6 +61,7 @@ class Pipeline(StrEnum):
     ENRICHMENT = "enrichment"
     DREAM = "dream"
     EVALUATION = "evaluation"
+    REMOVAL = "removal"
 
 
 class ReasonCode(StrEnum):
@@ -95,7 +98,9 @@ ENRICH = Stage("enrich", Pipeline.ENRICHMENT, "enrichment.enrich_pending", batch
 DREAM_START = Stage("dream_start", Pipeline.DREAM, "dream.start_due_runs", batch_size=20)
 DREAM_PASS = Stage("dream_pass", Pipeline.DREAM, "dream.dispatch_next_passes", batch_size=10)
 
-STAGES = {stage.name: stage for stage in (INDEX, EMBED, ENRICH, DREAM_START, DREAM_PASS)}
+REMOVE = Stage("remove", Pipeline.REMOVAL, "sweep.finish_removals", batch_size=10)
+
+STAGES = {stage.name: stage for stage in (INDEX, EMBED, ENRICH, DREAM_START, DREAM_PASS, REMOVE)}
 
 # Tasks that belong to no stage: Celery beat sends them at fixed intervals.
 DISPATCH_TASK = "sweep.dispatch_due_jobs"

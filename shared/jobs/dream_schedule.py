@@ -85,6 +85,42 @@ async def schedule_evaluation(
     await connection.execute(_SCHEDULE_EVALUATION, values | {"delay": seconds})
 
 
+_CANCEL_RUNS = text(
+    """
+    DELETE FROM job WHERE tenant = :tenant AND kind = 'dream_run' AND record_id IN (
+        SELECT id FROM dream_run WHERE tenant = :tenant AND state = 'running'
+        AND (user_id = CAST(:user_id AS text) OR agent_id = CAST(:agent_id AS text)))
+    """
+)
+_CANCEL_SCOPES = text(
+    """
+    DELETE FROM job WHERE tenant = :tenant AND kind = 'dream_scope'
+    AND (CAST(record_id AS jsonb) ->> 1 = CAST(:user_id AS text)
+         OR CAST(record_id AS jsonb) ->> 0 = CAST(:agent_id AS text))
+    """
+)
+
+
+async def cancel_runs(
+    connection: AsyncConnection, tenant: str, *, user_id: str | None = None, agent_id: str | None = None
+) -> None:
+    """Delete the jobs of running dreams of a user, of all agents, or of an agent, of all users.
+
+    This waits for a pass that is recording its outcome. One that is still thinking loses its claim. As a
+    pass completes its job before it locks sessions and memories, call this before locking any.
+    """
+    values = {"tenant": tenant, "user_id": user_id, "agent_id": agent_id}
+    await connection.execute(_CANCEL_RUNS, values)
+
+
+async def cancel_scopes(
+    connection: AsyncConnection, tenant: str, *, user_id: str | None = None, agent_id: str | None = None
+) -> None:
+    """Delete the jobs that would start dreams of a user or an agent. Memories are locked before this."""
+    values = {"tenant": tenant, "user_id": user_id, "agent_id": agent_id}
+    await connection.execute(_CANCEL_SCOPES, values)
+
+
 def next_cron_time(cron: str | None, now: datetime) -> datetime | None:
     """Return the next time of a cron expression in UTC, or None without an expression."""
     return None if cron is None else next(CronSim(cron, now))

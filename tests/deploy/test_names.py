@@ -112,7 +112,9 @@ def test_every_stage_counts_for_the_scaler_of_its_queue(name: str) -> None:
         if scaled["kind"] == "ScaledObject"
         for stage in re.findall(r"'(\w+)'", scaled["spec"]["triggers"][0]["metadata"]["query"])
     }
-    assert counted == {stage.name: f"loci-{stages.queue_of(stage.task)}" for stage in stages.STAGES.values()}
+    queues = {stage.name: stages.queue_of(stage.task) for stage in stages.STAGES.values()}
+    # The sweep has no scaler: it removes what deletions left in batches of a thousand.
+    assert counted == {name: f"loci-{queue}" for name, queue in queues.items() if queue != "sweep"}
 
 
 def test_every_path_of_a_probe_is_one_of_the_gateways_or_flowers(rendered: list[Object]) -> None:

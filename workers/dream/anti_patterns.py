@@ -70,6 +70,8 @@ def _outcome(answers: Answers[_CorrectedSession, list[AntiPattern]], existing: l
         creations=[_new_memory(anti_pattern, session_ids) for anti_pattern in accepted],
         turns=[(turn.session_id, turn.seq) for session in answers.items for turn in session.turns],
         read_signal_ids=[signal.id for session in answers.items for signal in session.corrections],
+        shown_memories={memory.id for memory in existing},
+        shown_sessions=session_ids,
     )
 
 

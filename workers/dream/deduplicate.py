@@ -26,7 +26,8 @@ async def run(context: PassContext) -> Outcome:
     if not groups:
         raise PassSkipped("no memories differ only in punctuation")
     inputs = {memory.id: memory.version for group in groups for memory in group}
-    return Outcome(inputs=inputs, creations=[_merge(group) for group in groups])
+    creations = [_merge(group) for group in groups]
+    return Outcome(inputs=inputs, creations=creations, shown_memories=set(inputs))
 
 
 def _group(memories: list[Memory]) -> list[list[Memory]]:

@@ -84,6 +84,8 @@ def _outcome(turns: list[Turn], log: _EpisodeLog) -> Outcome:
             *(_updated_memory(update, log.existing[update.id]) for update in updates),
         ],
         turns=turn_parts.turn_keys(turns),
+        shown_memories=set(log.existing),
+        shown_sessions=session_ids,
     )
 
 

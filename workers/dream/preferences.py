@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from shared.conversation.feedback import report as feedback_report
+from shared.conversation.feedback.feedback_signal import FeedbackSignal
 from shared.conversation.turns.turn import Turn
 from shared.dreams.passes import preferences
 from shared.dreams.passes.preferences import Evidence, Occurrence, PreferenceCount
@@ -29,7 +30,21 @@ class _Inputs:
     has_more: bool
     existing: list[Memory]
     counted: dict[str, list[Evidence]]
-    signal_lines: list[str]
+    signals: list[FeedbackSignal]
+
+    @property
+    def signal_lines(self) -> list[str]:
+        """The signals as the model is shown them."""
+        return [
+            f"- [{signal.type}] session {signal.session_id}: {single_line(signal.detail or signal.summary)}"
+            for signal in self.signals
+        ]
+
+    @property
+    def session_ids(self) -> set[str]:
+        """The sessions of everything that the model is shown: turns, signals, and keys counted before."""
+        counted = {evidence.session_id for items in self.counted.values() for evidence in items}
+        return counted | {turn.session_id for turn in self.turns} | {s.session_id for s in self.signals}
 
 
 async def run(context: PassContext) -> Outcome:
@@ -77,6 +92,8 @@ def _outcome(inputs: _Inputs, answers: Answers[Turn, list[Occurrence]]) -> Outco
         turns=turn_parts.turn_keys(answers.items),
         occurrences=[row for occurrence in occurrences for row in _occurrence_rows(occurrence)],
         inferred_keys=[count.key for count in due_counts],
+        shown_memories={memory.id for memory in inputs.existing},
+        shown_sessions=inputs.session_ids,
     )
 
 
@@ -91,12 +108,8 @@ async def _load_inputs(context: PassContext) -> _Inputs:
         signals = await feedback_report.recent(
             connection, scope, days=settings.dream_signal_days, limit=settings.dream_max_signals
         )
-    signal_lines = [
-        f"- [{signal.type}] session {signal.session_id}: {single_line(signal.detail or signal.summary)}"
-        for signal in signals
-    ]
     existing = [memory for memory in memories if is_below(PREFERENCES, memory.category)]
-    return _Inputs(turns, has_more, existing, counted, signal_lines)
+    return _Inputs(turns, has_more, existing, counted, signals)
 
 
 def _known_lines(inputs: _Inputs, max_tokens: int) -> list[str]:

@@ -14,7 +14,7 @@ import structlog
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.conversation.turns.turn import turn_key_of
-from shared.dreams.runs import apply
+from shared.dreams.runs import apply, recheck
 from shared.dreams.runs import queries as dream_queries
 from shared.dreams.runs.dream_run import PassState, Run, RunState
 from shared.dreams.runs.outcome import Outcome, PassSkipped
@@ -154,6 +154,7 @@ async def _apply_outcome(
     """Apply the outcome unless the run is dry, and save it with the pass. Return the changed memories."""
     run, name = context.run, context.name
     applied_changes = apply.AppliedChanges()
+    outcome = await recheck.without_deleted(connection, run, outcome)
     if not run.dry_run:
         applied_changes = await apply.apply(connection, run, name, outcome)
         await apply.record_progress(connection, run, name, outcome, applied_changes)
@@ -166,6 +167,7 @@ async def _apply_outcome(
         state,
         reason,
         inputs=outcome.inputs,
+        record_ids=outcome.record_ids,
         proposed=outcome.proposed,
         rejections=[*outcome.rejections, *applied_changes.skipped],
         applied=applied_changes.counts,

@@ -43,6 +43,7 @@ async def run(context: PassContext) -> Outcome:
         proposed=[draft.model_dump(mode="json") for _, draft in answers.usable],
         rejections=answers.rejections(lambda part: {"kind": "session", "session": part[0]}),
         has_more=has_more or answers.has_more,
+        shown_sessions=set(answers.items),
     )
 
 

@@ -42,9 +42,7 @@ async def embed_batch(resources: Resources, jobs: Sequence[Job]) -> None:
         if embedder is None or not pending_jobs:
             return
         documents_by_key = await documents.load_documents(resources, pending_jobs)
-        vectors, refusals = await embed_texts.embed_texts(
-            resources, embedder, list(documents_by_key.values())
-        )
+        vectors, refusals = await embed_texts.embed_texts(resources, embedder, pending_jobs, documents_by_key)
     except errors.Unavailable as error:
         await job_drain.reschedule(resources, EMBED, pending_jobs, error)
         return

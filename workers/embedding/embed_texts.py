@@ -9,13 +9,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from shared.foundation import errors
+from shared.foundation.stages import RecordKind
 from shared.infra.embedder import Embedder, Vector
+from shared.jobs import queries as job_queries
+from shared.jobs.job import Job
 from shared.platform.resources import Resources
 from shared.platform.spend import metered_calls
 from shared.platform.spend.charge import Payer, Purpose
 from shared.search.index import embedding_cache
 from shared.search.index.points import IndexDocument
 
+DocumentKey = tuple[str, RecordKind, str]  # tenant, kind, record id
 TextKey = tuple[str, str]  # tenant, embedding text
 Refusal = errors.OverBudget | errors.InvalidModelReply
 _CONTROL_TEXT = "control"
@@ -23,19 +27,23 @@ _MAX_HALVINGS = 5
 
 
 async def embed_texts(
-    resources: Resources, embedder: Embedder, batch: Sequence[IndexDocument]
+    resources: Resources,
+    embedder: Embedder,
+    jobs: Sequence[Job],
+    documents_by_key: Mapping[DocumentKey, IndexDocument],
 ) -> tuple[dict[TextKey, Vector], dict[TextKey, Refusal]]:
     """Return the vectors of the documents' texts, and why others have none: a budget, or the text itself.
 
     Raises errors.Unavailable if the endpoint fails, or answers nothing that can be used.
     """
+    batch = list(documents_by_key.values())
     vectors = await _find_cached(resources, embedder, batch)
     payers = {
         key: _payer(document)
         for document in batch
         if (key := (document.tenant, document.embedding_text)) not in vectors
     }
-    call = _Embedding(resources, embedder, payers, vectors)
+    call = _Embedding(resources, embedder, jobs, documents_by_key, payers, vectors)
     for keys in _batches(list(payers), embedder.batch_size):
         await call.embed(keys)
     return call.vectors, call.refusals
@@ -47,6 +55,8 @@ class _Embedding:
 
     resources: Resources
     embedder: Embedder
+    jobs: Sequence[Job]
+    documents_by_key: Mapping[DocumentKey, IndexDocument]
     payers: dict[TextKey, Payer]
     vectors: dict[TextKey, Vector]
     refusals: dict[TextKey, Refusal] = field(default_factory=dict)
@@ -103,7 +113,7 @@ class _Embedding:
             else:
                 new_vectors[key] = outcome
         # Before the next call: if that fails, these texts are not paid for a second time.
-        await _cache(self.resources, self.embedder, new_vectors)
+        await _cache(self.resources, self.embedder, self.jobs, self.documents_by_key, new_vectors)
         self.vectors |= new_vectors
 
 
@@ -134,8 +144,24 @@ def _batches(keys: list[TextKey], size: int) -> Iterator[list[TextKey]]:
     return (keys[start : start + size] for start in range(0, len(keys), size))
 
 
-async def _cache(resources: Resources, embedder: Embedder, vectors: Mapping[TextKey, Vector]) -> None:
+async def _cache(
+    resources: Resources,
+    embedder: Embedder,
+    jobs: Sequence[Job],
+    documents_by_key: Mapping[DocumentKey, IndexDocument],
+    vectors: Mapping[TextKey, Vector],
+) -> None:
+    """Keep the vectors of records that still are what was read.
+
+    The claim of a job ends when its record is changed or deleted. A vector that was kept afterwards would
+    outlive its text. Working memory ends by itself, so its vectors are not kept.
+    """
     for tenant in {tenant for tenant, _ in vectors}:
-        by_text = {text: vector for (owner, text), vector in vectors.items() if owner == tenant}
+        tenant_jobs = [job for job in jobs if job.tenant == tenant and job.kind is not RecordKind.WORKING]
         async with resources.postgres.for_tenant(tenant) as connection:
-            await embedding_cache.save(connection, tenant, embedder.model, by_text)
+            valid_jobs = await job_queries.lock_valid(connection, tenant_jobs)
+            keys = [(job.tenant, job.kind, job.record_id) for job in valid_jobs]
+            texts = {documents_by_key[key].embedding_text for key in keys if key in documents_by_key}
+            by_text = {text: vector for (owner, text), vector in vectors.items() if owner == tenant}
+            kept = {text: vector for text, vector in by_text.items() if text in texts}
+            await embedding_cache.save(connection, tenant, embedder.model, kept)

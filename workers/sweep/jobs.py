@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from shared.foundation import errors, stages
 from shared.foundation.stages import MemoryState, Pipeline, RecordKind
-from shared.jobs import backlog, dead_jobs
+from shared.jobs import backlog, dead_jobs, removals
 from shared.jobs import queries as job_queries
 from shared.lifecycle.reindex import rebuild as rebuild_index
 from shared.platform.resources import Resources
@@ -16,6 +16,7 @@ from workers.dream import run_pass
 from workers.enrichment import enrich
 
 _MAX_JOBS = 500
+_REMOVAL_DELAY_SECONDS = 60.0
 _REASON = "its worker ended {attempts} times while working on it"
 
 
@@ -48,6 +49,8 @@ async def fail_exhausted_jobs(resources: Resources) -> int:
         for job in jobs:
             if job.pipeline is Pipeline.INDEX:
                 await dead_jobs.mark_dead(connection, job, _REASON.format(attempts=job.attempts))
+            if job.pipeline is Pipeline.REMOVAL:  # nobody gives up what is to be erased
+                await removals.schedule(connection, job.tenant, job.record_id, _REMOVAL_DELAY_SECONDS)
             if job.kind is RecordKind.DREAM_SCOPE:  # the next activity in the scope makes it due again
                 await job_queries.complete(connection, [job])
     for job in jobs:

@@ -12,6 +12,7 @@ from shared.foundation import errors, validation
 from shared.foundation.config import Settings
 from shared.foundation.scope import Caller, Scope
 from shared.infra.postgres import seconds
+from shared.jobs import removals
 from shared.platform.agents import queries as agent_queries
 from shared.platform.idempotency.idempotent import IdempotencyKey, idempotent
 from shared.platform.resources import Resources
@@ -81,7 +82,7 @@ async def open_session(  # noqa: PLR0913
             return dict(request.stored)
         session = await _insert_or_get(connection, caller, values, resources.settings)
         response = session.model_dump(mode="json")
-        await request.store(response, user_id=scope.user_id)
+        await request.store(response, record_ids=[session.id], user_id=scope.user_id)
     return response
 
 
@@ -102,7 +103,10 @@ async def _insert_or_get(
     row = values | {"store_types": values["store_types"] or await _default_store_types(connection, values)}
     if values["ttl_seconds"] is not None:
         row["expires_at"] = func.now() + seconds(values["ttl_seconds"])
-    await queries.insert_session(connection, row)
+    is_new = await queries.insert_session(connection, row)
+    if is_new and await removals.has_pending_keys(connection, row["tenant"], [row["id"], row["namespace"]]):
+        # Otherwise what is written to the new session could be removed with the rest of the old one.
+        raise errors.Busy(f"session '{row['id']}' is being deleted", _RETRY_AFTER_SECONDS)
     session = await queries.get(connection, caller, values["id"], settings.window_ttl)
     if session is None and await queries.is_expired(connection, values["tenant"], values["id"]):
         detail = f"session '{values['id']}' is over and about to be deleted"

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     ColumnElement,
@@ -18,10 +18,11 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from shared.conversation.sessions.session import Session
+from shared.conversation.sessions.session import Session, SessionKind
+from shared.conversation.sessions.table import left_namespace
 from shared.conversation.sessions.table import session as session_table
 from shared.foundation.scope import Caller, Scope
-from shared.infra.postgres import exact_scope, keyset_after, seconds, tenant_filter
+from shared.infra.postgres import exact_scope, is_any_of, keyset_after, seconds, tenant_filter
 from shared.platform.spend import money
 from shared.platform.spend.charge import Charge
 
@@ -152,36 +153,92 @@ async def owners_of(
     return owners
 
 
-async def lock(connection: AsyncConnection, tenant: str, session_ids: Sequence[str]) -> None:
-    """Lock sessions, so that nobody else adds to their content. The fixed order prevents deadlocks."""
-    where = (tenant_filter(session_table, tenant), session_table.c.id.in_(session_ids))
-    await connection.execute(
-        select(session_table.c.id).where(*where).order_by(session_table.c.id).with_for_update()
-    )
+class LockedSession(NamedTuple):
+    """What a deletion has to know about a session."""
+
+    id: str
+    kind: str
+    namespace: str
 
 
-async def remove(connection: AsyncConnection, tenant: str, session_ids: Sequence[str]) -> int:
-    """Delete sessions; the database deletes their content with them. Return the number of sessions."""
-    where = (tenant_filter(session_table, tenant), session_table.c.id.in_(session_ids))
-    return (await connection.execute(delete(session_table).where(*where))).rowcount
+_DELETION_COLUMNS = (session_table.c.id, session_table.c.kind, session_table.c.namespace)
 
 
-async def lock_expired(connection: AsyncConnection, tenant: str, limit: int) -> list[tuple[str, str]]:
-    """Lock expired sessions and return their (id, namespace).
+async def lock(connection: AsyncConnection, tenant: str, session_ids: Sequence[str]) -> list[LockedSession]:
+    """Lock sessions and return those that exist, so that nobody else adds to their content.
+
+    The fixed order prevents deadlocks.
+    """
+    where = (tenant_filter(session_table, tenant), is_any_of(session_table.c.id, session_ids))
+    statement = select(*_DELETION_COLUMNS).where(*where).order_by(session_table.c.id).with_for_update()
+    return [LockedSession(*row) for row in await connection.execute(statement)]
+
+
+async def lock_existing(connection: AsyncConnection, tenant: str, session_ids: Sequence[str]) -> set[str]:
+    """Return those of these ids that exist, and keep their sessions from being deleted until the end.
+
+    Changing the sessions stays possible. A transaction that stores a copy of their text calls this.
+    """
+    if not session_ids:
+        return set()
+    where = (tenant_filter(session_table, tenant), is_any_of(session_table.c.id, session_ids))
+    statement = select(session_table.c.id).where(*where).order_by(session_table.c.id)
+    return set(await connection.scalars(statement.with_for_update(read=True, key_share=True)))
+
+
+async def lock_of(
+    connection: AsyncConnection,
+    tenant: str,
+    *,
+    user_id: str | None = None,
+    agent_id: str | None = None,
+    limit: int | None = None,
+) -> list[LockedSession]:
+    """Lock the sessions of a user, of all agents, or of an agent, of all users; at most `limit`."""
+    owner = session_table.c.user_id == user_id if user_id else session_table.c.agent_id == agent_id
+    statement = select(*_DELETION_COLUMNS).where(tenant_filter(session_table, tenant), owner)
+    ordered = statement.order_by(session_table.c.id).limit(limit).with_for_update()
+    return [LockedSession(*row) for row in await connection.execute(ordered)]
+
+
+async def leave_namespaces(
+    connection: AsyncConnection, tenant: str, sessions: Sequence[LockedSession]
+) -> None:
+    """Note the namespaces that outlive these sessions, and whose they were."""
+    ids = [session.id for session in sessions if session.kind != SessionKind.SESSION]
+    if not ids:
+        return
+    columns = (session_table.c.tenant, session_table.c.namespace, session_table.c.agent_id)
+    where = (tenant_filter(session_table, tenant), is_any_of(session_table.c.id, ids))
+    rows = select(*columns, session_table.c.user_id).where(*where).order_by(session_table.c.id)
+    names = ["tenant", "namespace", "agent_id", "user_id"]
+    await connection.execute(insert(left_namespace).from_select(names, rows).on_conflict_do_nothing())
+
+
+async def list_left_namespaces(
+    connection: AsyncConnection, tenant: str, *, user_id: str | None = None, agent_id: str | None = None
+) -> list[str]:
+    """Return the namespaces that a user or an agent left behind with deleted sessions."""
+    owner = left_namespace.c.user_id == user_id if user_id else left_namespace.c.agent_id == agent_id
+    statement = select(left_namespace.c.namespace).where(tenant_filter(left_namespace, tenant), owner)
+    return list((await connection.scalars(statement.distinct())).all())
+
+
+async def forget_left_namespaces(connection: AsyncConnection, tenant: str, age_seconds: float) -> None:
+    """Delete the notes on namespaces that were left so long ago that every entry in them has expired."""
+    is_old = left_namespace.c.left_at < func.now() - seconds(age_seconds)
+    await connection.execute(delete(left_namespace).where(tenant_filter(left_namespace, tenant), is_old))
+
+
+async def lock_expired(connection: AsyncConnection, tenant: str, limit: int) -> list[LockedSession]:
+    """Lock expired sessions and return them.
 
     Sessions that another transaction has locked are skipped, so that two sweeps share the work.
     """
     where = (tenant_filter(session_table, tenant), session_table.c.expires_at <= func.now())
-    statement = select(session_table.c.id, session_table.c.namespace).where(*where).limit(limit)
+    statement = select(*_DELETION_COLUMNS).where(*where).order_by(session_table.c.id).limit(limit)
     rows = await connection.execute(statement.with_for_update(skip_locked=True))
-    return [(row.id, row.namespace) for row in rows]
-
-
-async def list_of_user(connection: AsyncConnection, tenant: str, user_id: str) -> list[tuple[str, str]]:
-    """Return (id, namespace) of every session of a user, for all agents."""
-    where = (tenant_filter(session_table, tenant), session_table.c.user_id == user_id)
-    statement = select(session_table.c.id, session_table.c.namespace).where(*where)
-    return [(row.id, row.namespace) for row in await connection.execute(statement)]
+    return [LockedSession(*row) for row in rows]
 
 
 async def list_idle(

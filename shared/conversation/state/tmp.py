@@ -30,10 +30,17 @@ from shared.conversation.state.types import (
 from shared.conversation.values import collection_codec, json_codec
 from shared.conversation.values.collection import Collection
 from shared.conversation.values.value import Value
+from shared.foundation.content import Subject, declare_store
 from shared.foundation.roles import Role
 from shared.infra import redis as redis_client
 from shared.platform.resources import Resources
 
+FAMILY = declare_store(
+    "redis",
+    "state",
+    *(Subject.SESSION, Subject.USER, Subject.AGENT),
+    reason="deleted with its session; scratch stores with the user or agent whose registry names them",
+)
 _PARTS = ("version", "keys", "order", "transcript", "labels", "values")
 
 
@@ -141,7 +148,7 @@ class RedisStateStore:
 
     def _redis_keys(self) -> list[str]:
         owner = self.owner
-        tag = f"{self.prefix}:state:{{{owner.tenant}:{owner.kind}:{owner.id}}}"
+        tag = f"{self.prefix}:{FAMILY}:{{{owner.tenant}:{owner.kind}:{owner.id}}}"
         return [f"{tag}:{part}" for part in _PARTS]
 
 
@@ -155,7 +162,7 @@ def open_redis_store(resources: Resources, owner: Owner, ttl_seconds: float | No
 async def drop_session_stores(resources: Resources, tenant: str, session_ids: Sequence[str]) -> None:
     """Delete the temporary state of deleted sessions. Durable state is deleted together with the sessions.
 
-    Raises errors.Unavailable when Redis is unavailable; the state then expires by itself.
+    Raises errors.Unavailable when Redis is unavailable.
     """
     for session_id in session_ids:
         await open_redis_store(resources, Owner(tenant, OwnerKind.SESSION, session_id)).drop()

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from shared.conversation.turns.turn import record_id_of
 from shared.memory.longterm.memory import Memory
 
 Row = dict[str, Any]
@@ -43,8 +44,17 @@ class Outcome:
     # Rows of counted occurrences.
     occurrences: list[Row] = field(default_factory=list)
     inferred_keys: list[str] = field(default_factory=list)
+    # The ids of the memories and sessions that the model was shown, whose text its reply may repeat.
+    shown_memories: set[str] = field(default_factory=set)
+    shown_sessions: set[str] = field(default_factory=set)
     # Whether something is left for another run, because the time, the budget or a limit was reached.
     has_more: bool = False
+
+    @property
+    def record_ids(self) -> list[str]:
+        """The ids of the records whose text the outcome may repeat: deleting one clears that text."""
+        turn_ids = {record_id_of(session_id, seq) for session_id, seq in self.turns}
+        return sorted(self.shown_memories | self.shown_sessions | turn_ids)
 
 
 class PassSkipped(Exception):

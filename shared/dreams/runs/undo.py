@@ -17,8 +17,9 @@ from shared.dreams.runs.dream_run import Run, RunState
 from shared.dreams.runs.run_diff import Change, RunDiff
 from shared.foundation import errors
 from shared.foundation.scope import Caller
-from shared.jobs.job import Job
 from shared.lifecycle import delete_memory as delete_memory_everywhere
+from shared.lifecycle import removal
+from shared.lifecycle.removal import Removal
 from shared.memory.longterm import index_document as memory_document
 from shared.memory.longterm import queries as memory_queries
 from shared.memory.longterm import save, tombstones
@@ -47,13 +48,14 @@ async def undo(resources: Resources, caller: Caller, run_id: str) -> dict[str, A
             caller, await queries.get(connection, caller.tenant, run_id, lock=True), run_id
         )
         diff = RunDiff(run_id, await queries.list_changes(connection, caller.tenant, run_id))
-        undone, jobs = await _undo_all(connection, caller, diff)
+        undone, rest = await _undo_all(connection, caller, diff)
         changed_by_id = {memory.id: memory for memory in [*undone.restored, *undone.reinforced]}
         changed_memories = list(changed_by_id.values())
-        jobs += await save.enqueue_jobs(connection, caller.tenant, changed_memories)
+        jobs = await save.enqueue_jobs(connection, caller.tenant, changed_memories)
         await queries.end_run(connection, run, RunState.UNDONE)
     documents = [memory_document.document(memory) for memory in changed_memories]
     await resources.index_writer.write_through(documents, jobs)
+    await removal.work_off(resources, rest)
     return {
         "id": run_id,
         "restored": [memory.id for memory in undone.restored],
@@ -73,20 +75,20 @@ def _require_undoable(caller: Caller, run: Run | None, run_id: str) -> Run:
     return run
 
 
-async def _undo_all(connection: AsyncConnection, caller: Caller, diff: RunDiff) -> tuple[_Undone, list[Job]]:
+async def _undo_all(connection: AsyncConnection, caller: Caller, diff: RunDiff) -> tuple[_Undone, Removal]:
     memories = {
         memory.id: memory for memory in await memory_queries.lock(connection, caller.tenant, diff.ids)
     }
     undone = _Undone(kept=diff.created_to_keep(memories))
     untouched_ids = {memory.id for memory in memories.values() if diff.is_untouched(memory)}
-    jobs = await _remove_created(connection, caller, diff, memories, undone)
+    rest = await _remove_created(connection, caller, diff, memories, undone)
     for change in diff.archivings:
         await _restore_archived(connection, caller, change, memories, undone)
     for change in diff.reinforcements:
         is_untouched = change["entry_id"] in untouched_ids
         await _undo_reinforcement(connection, caller, diff.run_id, change, memories, undone, is_untouched)
     await undo_changes.remember(connection, caller.tenant, diff, undone.restored, undone.removed_ids)
-    return undone, jobs
+    return undone, rest
 
 
 async def _remove_created(
@@ -95,8 +97,8 @@ async def _remove_created(
     diff: RunDiff,
     memories: Mapping[str, Memory],
     undone: _Undone,
-) -> list[Job]:
-    """Delete what the run created and nobody has changed or saved since; return the index jobs.
+) -> Removal:
+    """Delete what the run created and nobody has changed or saved since; return what is left to remove.
 
     What was learned from conversations gets a tombstone, so that no later pass brings it back. A merged
     memory gets none, because its text may be that of a restored source.
@@ -104,9 +106,9 @@ async def _remove_created(
     to_delete = [memories[memory_id] for memory_id in diff.created_ids if memory_id not in undone.kept]
     learned = [memory for memory in to_delete if not diff.sources_of(memory.id)]
     await tombstones.add(connection, caller.tenant, learned)
-    jobs, _ = await delete_memory_everywhere.delete_rows(connection, caller.tenant, to_delete)
+    rest = await delete_memory_everywhere.delete_rows(connection, caller.tenant, to_delete)
     undone.removed_ids = [memory.id for memory in to_delete]
-    return jobs
+    return rest
 
 
 async def _restore_archived(

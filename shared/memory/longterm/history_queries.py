@@ -26,22 +26,10 @@ async def list_for_memory(connection: AsyncConnection, tenant: str, memory_id: s
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
-async def erase(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> int:
-    """Delete the history of these memories, and return the number of deleted items."""
-    of_memories = (tenant_filter(memory_history, tenant), memory_history.c.memory_id.in_(ids))
-    return (await connection.execute(delete(memory_history).where(*of_memories))).rowcount
-
-
 async def expire(connection: AsyncConnection, tenant: str, age: timedelta) -> int:
     """Delete history items older than `age`, and return how many."""
     is_old = (tenant_filter(memory_history, tenant), memory_history.c.created_at < func.now() - age)
     return (await connection.execute(delete(memory_history).where(*is_old))).rowcount
-
-
-async def count(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> int:
-    """Count the history items of these memories."""
-    of_memories = (tenant_filter(memory_history, tenant), memory_history.c.memory_id.in_(ids))
-    return int(await connection.scalar(select(func.count()).where(*of_memories)) or 0)
 
 
 async def find_before(

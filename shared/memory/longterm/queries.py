@@ -6,13 +6,9 @@ from typing import Any
 
 import orjson
 from sqlalchemy import (
-    ARRAY,
     ColumnElement,
     RowMapping,
     Select,
-    Text,
-    bindparam,
-    delete,
     func,
     select,
     text,
@@ -21,7 +17,7 @@ from sqlalchemy import (
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation.scope import Caller, Scope
-from shared.infra.postgres import exact_scope, keyset_after, tenant_filter
+from shared.infra.postgres import exact_scope, is_any_of, keyset_after, tenant_filter
 from shared.memory.longterm.memory import Memory
 from shared.memory.longterm.table import READ_COLUMNS, memory
 from shared.search.text import tsvector
@@ -94,6 +90,18 @@ async def lock(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> 
     return [
         Memory.from_row(row) for row in (await connection.execute(statement.with_for_update())).mappings()
     ]
+
+
+async def lock_existing(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> set[str]:
+    """Return those of these ids that exist, and keep their memories from being deleted until the end.
+
+    Changing the memories stays possible. A transaction that stores a copy of a memory's text calls this.
+    """
+    if not ids:
+        return set()
+    where = (tenant_filter(memory, tenant), is_any_of(memory.c.id, ids))
+    statement = select(memory.c.id).where(*where).order_by(memory.c.id)
+    return set(await connection.scalars(statement.with_for_update(read=True, key_share=True)))
 
 
 async def select_memories(connection: AsyncConnection, statement: Select[Any]) -> list[Memory]:
@@ -186,27 +194,9 @@ async def archive(
     return [Memory.from_row(row) for row in rows.mappings()]
 
 
-async def remove(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> None:
-    """Delete memories, and remove their ids from the references of other memories."""
-    await connection.execute(delete(memory).where(tenant_filter(memory, tenant), memory.c.id.in_(ids)))
-    await connection.execute(_UNLINK, {"tenant": tenant, "ids": list(ids)})
-
-
-_UNLINK = text(
-    """
-    UPDATE memory SET
-        superseded_by = ARRAY(SELECT x FROM unnest(superseded_by) x WHERE x <> ALL (:ids)),
-        derived_from = ARRAY(SELECT x FROM unnest(derived_from) x WHERE x <> ALL (:ids))
-    WHERE tenant = :tenant AND (superseded_by && :ids OR derived_from && :ids)
-    """
-).bindparams(bindparam("ids", type_=ARRAY(Text)))
-
-
-async def list_derived_only_from(
-    connection: AsyncConnection, tenant: str, ids: Sequence[str]
-) -> list[Memory]:
-    """Return the memories that were derived from some of these, and from no others."""
+async def list_derived_only_from(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> list[str]:
+    """Return the ids of the memories that were derived from some of these, and from no others."""
     only_from_ids = memory.c.derived_from.contained_by(list(ids))
     is_derived = func.cardinality(memory.c.derived_from) > 0
-    statement = select(memory).where(tenant_filter(memory, tenant), is_derived, only_from_ids)
-    return await select_memories(connection, statement)
+    statement = select(memory.c.id).where(tenant_filter(memory, tenant), is_derived, only_from_ids)
+    return list((await connection.scalars(statement)).all())
