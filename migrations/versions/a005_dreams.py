@@ -190,7 +190,7 @@ def _create_what_was_reviewed() -> None:
         "dream_refused_memory",
         Column("tenant", Text, nullable=False),
         Column("memory_id", Text, nullable=False),
-        Column("version", Integer, nullable=False),
+        Column("version", BigInteger, nullable=False),
         Column("batch_size", Integer, nullable=False),
         PrimaryKeyConstraint("tenant", "memory_id"),
         _deleted_with_memory(),

@@ -10,7 +10,7 @@ from shared.conversation.turns import queries as turn_queries
 from shared.conversation.turns.turn import Turn
 from shared.dreams.passes import anti_patterns
 from shared.dreams.passes.anti_patterns import AntiPattern
-from shared.dreams.runs import prompt_size, unread_signals, unread_turns
+from shared.dreams.runs import prompt_size, unread_signal_queries, unread_turns
 from shared.dreams.runs.outcome import NewMemory, Outcome, PassSkipped
 from shared.foundation.categories import is_anti_pattern
 from shared.foundation.prompt_safety import single_line
@@ -80,7 +80,7 @@ async def _load_inputs(context: PassContext) -> tuple[list[_CorrectedSession], b
     settings, scope = context.resources.settings, context.run.scope
     limit = settings.dream_max_signals
     async with context.resources.postgres.for_tenant(scope.tenant) as connection:
-        corrections = await unread_signals.list_unread_corrections(
+        corrections = await unread_signal_queries.list_unread_corrections(
             connection, scope, context.name, days=settings.dream_signal_days, limit=limit + 1
         )
         memories = await scope_queries.list_scope(connection, scope) if corrections else []

@@ -3,7 +3,7 @@
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.conversation.sessions import queries as session_queries
-from shared.dreams.runs import evaluated_sessions, start
+from shared.dreams.runs import evaluated_session_queries, start
 from shared.foundation.scope import Scope
 from shared.foundation.stages import DreamPass
 from shared.jobs import dream_schedule
@@ -29,7 +29,7 @@ async def start_or_reschedule(resources: Resources, job: Job) -> None:
 
 async def _start_if_idle(connection: AsyncConnection, resources: Resources, scope: Scope) -> float | None:
     """Start a run if a session is idle. Return in how many seconds to look again, or None."""
-    settings, is_unevaluated = resources.settings, evaluated_sessions.is_unevaluated()
+    settings, is_unevaluated = resources.settings, evaluated_session_queries.is_unevaluated()
     idle_seconds = settings.session_idle_seconds
     if await session_queries.list_idle(connection, scope, idle_seconds, 1, is_unevaluated):
         passes = (DreamPass.EVALUATE_SESSIONS,)

@@ -10,7 +10,7 @@ from shared.conversation.sessions import queries as session_queries
 from shared.conversation.turns import queries as turn_queries
 from shared.conversation.turns.turn import Turn
 from shared.dreams.passes import session_evaluation
-from shared.dreams.runs import evaluated_sessions, unread_turns
+from shared.dreams.runs import evaluated_session_queries, unread_turns
 from shared.dreams.runs.outcome import Outcome, PassSkipped
 from shared.foundation import errors
 from shared.jobs import queries as job_queries
@@ -56,7 +56,7 @@ async def _load_turns(context: PassContext) -> tuple[dict[str, list[Turn]], bool
             context.run.scope,
             idle_seconds,
             _MAX_SESSIONS + 1,
-            evaluated_sessions.is_unevaluated(),
+            evaluated_session_queries.is_unevaluated(),
         )
         turns_by_session = {
             session_id: await turn_queries.list_last(connection, tenant, session_id, _MAX_TURNS_PER_SESSION)
@@ -111,7 +111,7 @@ class _Evaluator:
             if not await job_queries.extend_lease(connection, context.job, lease):
                 raise LeaseLost
             if draft is None:
-                await evaluated_sessions.mark_refused(connection, tenant, session_id, seq)
+                await evaluated_session_queries.mark_refused(connection, tenant, session_id, seq)
                 return
-            await evaluated_sessions.mark_evaluated(connection, tenant, session_id, seq)
+            await evaluated_session_queries.mark_evaluated(connection, tenant, session_id, seq)
             await feedback_queries.insert_for_session_id(connection, tenant, session_id, draft)

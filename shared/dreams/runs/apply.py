@@ -12,10 +12,16 @@ from typing import Any
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from shared.dreams.runs import progress_queries, queries, undone_changes, unread_signals, unread_turn_queries
+from shared.dreams.runs import (
+    progress_queries,
+    queries,
+    undone_change_queries,
+    unread_signal_queries,
+    unread_turn_queries,
+)
 from shared.dreams.runs.dream_run import Run
 from shared.dreams.runs.outcome import ArchiveRequest, NewMemory, Outcome
-from shared.dreams.runs.undone_changes import MERGED, UndoneChanges
+from shared.dreams.runs.undone_change_queries import MERGED, UndoneChanges
 from shared.dreams.verification.rejection import RejectionCode
 from shared.foundation.stages import DreamPass
 from shared.memory.longterm import history, reinforce, scope_queries, tombstones
@@ -84,7 +90,7 @@ async def _read_present(connection: AsyncConnection, run: Run, outcome: Outcome)
     return _Present(
         memories={memory.id: memory for memory in memories},
         deleted_texts=await _find_deleted_texts(connection, run, outcome.creations),
-        undone=await undone_changes.find(connection, run.tenant, ids),
+        undone=await undone_change_queries.find(connection, run.tenant, ids),
         ids_by_fingerprint=ids_by_fingerprint,
     )
 
@@ -249,7 +255,7 @@ async def record_progress(
 ) -> None:
     """Save what the pass read, which memories it reviewed, and what it counted."""
     await unread_turn_queries.mark_read(connection, run.scope, name, outcome.turns)
-    await unread_signals.mark_read(connection, run.scope, name, outcome.read_signal_ids)
+    await unread_signal_queries.mark_read(connection, run.scope, name, outcome.read_signal_ids)
     await progress_queries.save_reviewed(connection, run.tenant, _reviewed_versions(outcome, applied_changes))
     await progress_queries.save_refused(connection, run.tenant, outcome.refused_batch_sizes)
     await progress_queries.save_occurrences(connection, run, outcome.occurrences, outcome.inferred_keys)

@@ -135,9 +135,9 @@ dream_read_turn = Table(
 dream_read_signal = Table(
     "dream_read_signal",
     metadata,
-    Column("tenant", Text, nullable=False),
-    Column("pass", Text, nullable=False),
-    Column("signal_id", Text, nullable=False),
+    Column("tenant", Text, nullable=False, info=no_content("the tenant")),
+    Column("pass", Text, nullable=False, info=no_content("one of a fixed list")),
+    Column("signal_id", Text, nullable=False, info=no_content("a random id")),
     PrimaryKeyConstraint("tenant", "signal_id", "pass"),
     ForeignKeyConstraint(
         ["tenant", "signal_id"], ["feedback_signal.tenant", "feedback_signal.id"], ondelete="CASCADE"
@@ -147,8 +147,8 @@ dream_read_signal = Table(
 dream_evaluated_session = Table(
     "dream_evaluated_session",
     metadata,
-    Column("tenant", Text, nullable=False),
-    Column("session_id", Text, nullable=False),
+    Column("tenant", Text, nullable=False, info=no_content("the tenant")),
+    Column("session_id", Text, nullable=False, info=names(Subject.SESSION)),
     # The last turn that an evaluation covers; 0 while there is none.
     Column("seq", Integer, nullable=False, server_default=text("0")),
     # The last turn of the evaluation whose replies were unusable, and how many replies were.
@@ -173,9 +173,9 @@ dream_reviewed_memory = Table(
 dream_refused_memory = Table(
     "dream_refused_memory",
     metadata,
-    Column("tenant", Text, nullable=False),
-    Column("memory_id", Text, nullable=False),
-    Column("version", Integer, nullable=False),
+    Column("tenant", Text, nullable=False, info=no_content("the tenant")),
+    Column("memory_id", Text, nullable=False, info=names(Subject.MEMORY)),
+    Column("version", BigInteger, nullable=False),
     Column("batch_size", Integer, nullable=False),
     PrimaryKeyConstraint("tenant", "memory_id"),
     ForeignKeyConstraint(["tenant", "memory_id"], ["memory.tenant", "memory.id"], ondelete="CASCADE"),
@@ -186,12 +186,12 @@ dream_refused_memory = Table(
 dream_undone_change = Table(
     "dream_undone_change",
     metadata,
-    Column("tenant", Text, nullable=False),
-    Column("group_id", Text, nullable=False),
-    Column("memory_id", Text, nullable=False),
+    Column("tenant", Text, nullable=False, info=no_content("the tenant")),
+    Column("group_id", Text, nullable=False, info=no_content("a random id")),
+    Column("memory_id", Text, nullable=False, info=names(Subject.MEMORY)),
     Column("content_version", Integer, nullable=False),
     # `merged`, or the reason of an archiving without a successor.
-    Column("reason", Text, nullable=False),
+    Column("reason", Text, nullable=False, info=no_content("one of a fixed list")),
     PrimaryKeyConstraint("tenant", "group_id", "memory_id"),
     ForeignKeyConstraint(["tenant", "memory_id"], ["memory.tenant", "memory.id"], ondelete="CASCADE"),
 )

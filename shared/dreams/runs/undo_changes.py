@@ -6,9 +6,9 @@ from typing import Any
 from sqlalchemy import func
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from shared.dreams.runs import apply, undone_changes
+from shared.dreams.runs import apply, undone_change_queries
 from shared.dreams.runs.run_diff import Change, RunDiff
-from shared.dreams.runs.undone_changes import MERGED
+from shared.dreams.runs.undone_change_queries import MERGED
 from shared.foundation.scope import Caller
 from shared.foundation.stages import DreamPass
 from shared.memory.longterm import history, history_queries, new_rows, scope_queries
@@ -83,11 +83,11 @@ async def remember(
         members = [by_id[source_id] for source_id in diff.sources_of(successor_id) if source_id in by_id]
         members += [thirds[successor_id]] if members and successor_id in thirds else []
         group_id = f"{diff.run_id}/{successor_id}"
-        await undone_changes.add_group(connection, tenant, group_id, members, MERGED)
+        await undone_change_queries.add_group(connection, tenant, group_id, members, MERGED)
     for change in diff.archivings:
         memory = by_id.get(change["entry_id"])
         if memory is not None and not change["successors"]:
             group_id = f"{diff.run_id}/{memory.id}"
-            await undone_changes.add_group(
+            await undone_change_queries.add_group(
                 connection, tenant, group_id, [memory], change["reason"] or "archived"
             )
