@@ -63,7 +63,7 @@ class Denial:
     subject_stems: frozenset[str] = frozenset()
 
     @property
-    def is_named_by_subject(self) -> bool:
+    def is_shown_by_subject(self) -> bool:
         """Whether what follows the negative word does not tell what is denied."""
         return self.near_stems <= self.subject_stems | _GENERIC_VERBS
 
@@ -88,8 +88,8 @@ def _match(denial: Denial, other: Denial) -> bool:
     if denial.near_stems & other.near_stems:
         return True
     return bool(
-        (denial.is_named_by_subject and denial.subject_stems & (other.near_stems | other.subject_stems))
-        or (other.is_named_by_subject and other.subject_stems & (denial.near_stems | denial.subject_stems))
+        (denial.is_shown_by_subject and denial.subject_stems & (other.near_stems | other.subject_stems))
+        or (other.is_shown_by_subject and other.subject_stems & (denial.near_stems | denial.subject_stems))
     )
 
 

@@ -30,7 +30,7 @@ async def test_a_rewriting_with_other_names_keeps_the_note_and_says_what_it_woul
     assert len(models.chat_calls) == 2, "one repair and no more"
 
 
-async def test_a_repair_says_what_is_missing(enricher: Gateway, models: ModelServer) -> None:
+async def test_a_repair_names_what_is_missing(enricher: Gateway, models: ModelServer) -> None:
     models.chat_default = answer(RIGHT)
     models.chat_replies.append(answer(INVENTED))
     raw = await enrich(enricher, NOTE)

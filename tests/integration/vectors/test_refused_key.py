@@ -77,7 +77,7 @@ async def test_the_sweep_and_the_dispatch_go_on(refused: Gateway) -> None:
     await dispatch_due_jobs(refused.resources)
 
 
-async def test_the_version_is_not_read_with_a_refused_key(refusing_url: str) -> None:
+async def test_a_refused_key_is_noticed_although_the_version_is_public(refusing_url: str) -> None:
     qdrant = Qdrant(config.load(qdrant_url=refusing_url))
     with pytest.raises(errors.Unavailable) as caught:
         await qdrant.version()
