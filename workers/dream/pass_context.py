@@ -98,7 +98,7 @@ class PassContext:
 
     async def _resolve(self, directive: str) -> Directive:
         """Return the tenant's directive. It is read once, so that all parts of a pass have the same."""
-        if self._directive is None:
+        if self._directive is None or self._directive.name != directive:
             async with self.resources.postgres.for_tenant(self.run.tenant) as connection:
                 self._directive = await resolve.resolve(
                     connection, self.resources.settings, self.run.tenant, directive
