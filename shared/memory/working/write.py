@@ -66,8 +66,10 @@ async def clear(resources: Resources, tenant: str, prefix: str) -> int:
     with redis_client.failures_as_unavailable():
         infos = await queries.list_entries(working_memory, prefix)
         paths = [info.key for info in infos]
-        await _enqueue_index_jobs(resources, working_memory, paths, is_deletion=True)
-        return await queries.clear(working_memory, prefix)
+        jobs = await _enqueue_index_jobs(resources, working_memory, paths, is_deletion=True)
+        count = await queries.clear(working_memory, prefix)
+    await resources.index_writer.write_through([], jobs)
+    return count
 
 
 async def _enqueue_index_jobs(
