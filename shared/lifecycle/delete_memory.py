@@ -21,6 +21,7 @@ from shared.memory.longterm import history_queries, tombstones
 from shared.memory.longterm import index_document as memory_document
 from shared.memory.longterm import queries as memory_queries
 from shared.memory.longterm.memory import Memory
+from shared.memory.longterm.update import require_writable
 from shared.platform.idempotency import queries as idempotency_queries
 from shared.platform.resources import Resources
 from shared.search.index import embedding_cache
@@ -30,11 +31,13 @@ async def delete_memory(resources: Resources, caller: Caller, memory_id: str) ->
     """Delete a memory for good and return it as it was, or None if the caller sees no such memory.
 
     If the memory is archived, the memories that were derived from nothing else are deleted too.
+    Raises errors.Forbidden if the key may only read the memory.
     """
     async with resources.postgres.for_tenant(caller.tenant) as connection:
         memory = await memory_queries.get(connection, caller, memory_id, lock=True)
         if memory is None:
             return None
+        require_writable(caller, memory)
         memories = [memory] if memory.archived_at is None else await _with_derived(connection, memory)
         await tombstones.add(connection, caller.tenant, memories)
         jobs, session_ids = await delete_rows(connection, caller.tenant, memories)

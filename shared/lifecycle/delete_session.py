@@ -7,6 +7,7 @@ from shared.conversation.observations import index_document as observation_docum
 from shared.conversation.observations import queries as observation_queries
 from shared.conversation.sessions import queries
 from shared.conversation.sessions.open import get_session
+from shared.conversation.sessions.session import Session, SessionKind
 from shared.conversation.state import tmp
 from shared.conversation.turns import queries as turn_queries
 from shared.conversation.turns import window
@@ -14,6 +15,7 @@ from shared.foundation import errors
 from shared.foundation.scope import Caller
 from shared.foundation.stages import RecordKind
 from shared.jobs import index_jobs, job
+from shared.memory.working import write
 from shared.platform.idempotency import queries as idempotency_queries
 from shared.platform.resources import Resources
 from shared.platform.spend import queries as charge_queries
@@ -23,8 +25,9 @@ log = structlog.get_logger()
 
 
 async def delete_session(resources: Resources, caller: Caller, session_id: str) -> None:
-    """Delete a session with its turns, observations and state. Its working memory expires by itself.
+    """Delete a session with its turns, observations, state and, if it is of kind `session`, working memory.
 
+    The working memory of a patrol or a subagent stays for the next session of its name.
     Raises errors.NotFound if the caller sees no such session.
     """
     async with resources.postgres.for_tenant(caller.tenant) as connection:
@@ -32,6 +35,16 @@ async def delete_session(resources: Resources, caller: Caller, session_id: str) 
         jobs = await delete_rows(connection, caller.tenant, [session.id])
     await resources.index_writer.write_through([], jobs)
     await drop_cached_state(resources, caller.tenant, [session.id])
+    if session.kind is SessionKind.SESSION:
+        await _clear_working_memory(resources, session)
+
+
+async def _clear_working_memory(resources: Resources, session: Session) -> None:
+    # If Redis is unavailable, the entries expire; until then nobody can take their namespace.
+    try:
+        await write.clear(resources, session.tenant, session.namespace)
+    except errors.Unavailable as error:
+        log.warning("working_memory_not_deleted", reason=str(error))
 
 
 async def drop_cached_state(resources: Resources, tenant: str, session_ids: list[str]) -> None:

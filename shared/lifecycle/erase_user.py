@@ -11,6 +11,7 @@ from typing import Any
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.conversation.feedback import queries as feedback_queries
+from shared.conversation.sessions import namespace_queries
 from shared.conversation.sessions import queries as session_queries
 from shared.conversation.state import scratch, tmp
 from shared.conversation.turns import window
@@ -23,6 +24,8 @@ from shared.lifecycle import delete_memory, delete_session
 from shared.memory.longterm import history_queries, maintenance_queries
 from shared.memory.longterm.memory import Memory
 from shared.memory.working import write
+from shared.platform.auth import rights
+from shared.platform.auth.rights import Action, Area
 from shared.platform.idempotency import queries as idempotency_queries
 from shared.platform.resources import Resources
 from shared.platform.spend import queries as charge_queries
@@ -32,12 +35,14 @@ from shared.platform.spend import queries as charge_queries
 class _ErasedRows:
     """What was erased from Postgres.
 
-    `sessions` are (id, namespace). `windows` are ids of other sessions whose cached windows are stale.
+    `sessions` are (id, namespace). `namespaces` are those that the user owned. `windows` are ids of other
+    sessions whose cached windows are stale.
     """
 
     counts: dict[str, int]
     jobs: list[Job]
     sessions: list[tuple[str, str]]
+    namespaces: list[str]
     windows: list[str]
 
     @property
@@ -48,10 +53,10 @@ class _ErasedRows:
 async def erase_user(resources: Resources, caller: Caller, user_id: str) -> dict[str, Any]:
     """Erase a user and return the receipt: a count for each kind of record, and each database's state.
 
-    Raises errors.Forbidden for a key that is bound to an agent, because a user is erased for all agents.
+    Raises errors.Forbidden for a key that is bound to an agent, because a user is erased for all agents,
+    and for one that is bound to another user.
     """
-    if caller.agent_id is not None:
-        raise errors.Forbidden(f"this key is bound to agent_id '{caller.agent_id}'")
+    rights.scope(caller, Area.USERS, Action.WRITE, None, user_id)
     async with resources.postgres.for_tenant(caller.tenant) as connection:
         erased_rows = await _erase_rows(connection, caller.tenant, user_id)
     is_index_done = await resources.index_writer.write_through([], erased_rows.jobs)
@@ -78,6 +83,7 @@ async def _erase_rows(connection: AsyncConnection, tenant: str, user_id: str) ->
     memory_jobs, windows = await delete_memory.delete_rows(connection, tenant, memories)
     signal_count = await feedback_queries.count(connection, tenant, session_ids)
     session_jobs = await delete_session.delete_rows(connection, tenant, session_ids)
+    namespaces = await namespace_queries.disown_user(connection, tenant, user_id)
     charge_count = await charge_queries.anonymise_user(connection, tenant, user_id)
     counts = {
         "memories": len(memories),
@@ -91,7 +97,8 @@ async def _erase_rows(connection: AsyncConnection, tenant: str, user_id: str) ->
         # The amounts stay, because the money was spent. Only the user is removed from them.
         "anonymised_charges": charge_count,
     }
-    return _ErasedRows(counts, [*memory_jobs, *session_jobs], sessions, windows)
+    namespaces += [namespace for _, namespace in sessions]
+    return _ErasedRows(counts, [*memory_jobs, *session_jobs], sessions, namespaces, windows)
 
 
 def _count_records(jobs: list[Job], kind: RecordKind) -> int:
@@ -122,7 +129,7 @@ async def _erase_redis(
     try:
         with redis_client.failures_as_unavailable():
             cleared_counts = [
-                await write.clear(resources, tenant, namespace) for _, namespace in erased_rows.sessions
+                await write.clear(resources, tenant, namespace) for namespace in erased_rows.namespaces
             ]
         await tmp.drop_session_stores(resources, tenant, erased_rows.session_ids)
         scratch_count = await scratch.delete_user_stores(resources, tenant, user_id)

@@ -7,7 +7,9 @@ signals and dream records.
 from datetime import timedelta
 
 from shared.conversation.feedback import queries as feedback_queries
+from shared.conversation.sessions import namespace_queries
 from shared.conversation.sessions import queries as session_queries
+from shared.conversation.sessions.session import SessionKind
 from shared.conversation.turns import queries as turn_queries
 from shared.dreams.runs import queries as dream_queries
 from shared.foundation.stages import RecordKind
@@ -16,7 +18,7 @@ from shared.lifecycle import delete_memory as delete_memory_everywhere
 from shared.lifecycle.delete_session import delete_rows, drop_cached_state
 from shared.memory.longterm import history_queries, maintenance_queries
 from shared.memory.longterm import queries as memory_queries
-from shared.memory.working import write
+from shared.memory.working import entries, write
 from shared.platform.idempotency import queries as idempotency_queries
 from shared.platform.resources import Resources
 from shared.search.index import embedding_cache
@@ -33,15 +35,27 @@ async def delete_expired_sessions(resources: Resources, tenant: str) -> int:
         expired_sessions = await session_queries.lock_expired(connection, tenant, _BATCH)
         session_ids = [session_id for session_id, _ in expired_sessions]
         jobs = await delete_rows(connection, tenant, session_ids) if session_ids else []
-        namespaces = {namespace for _, namespace in expired_sessions}
-        # Patrols and subagents of one name share a namespace, which is kept while one of them exists.
-        shared_namespaces = await session_queries.owners_of(connection, tenant, sorted(namespaces))
     await resources.index_writer.write_through([], jobs)
     await drop_cached_state(resources, tenant, session_ids)
-    for namespace in sorted(namespaces):
-        if namespace.lower() not in shared_namespaces:
+    for _, namespace in expired_sessions:
+        # That of a patrol or a subagent stays for the next session of its name, until its entries expire.
+        if namespace.startswith(f"{SessionKind.SESSION}/"):
             await write.clear(resources, tenant, namespace)
     return len(expired_sessions)
+
+
+async def forget_empty_namespaces(resources: Resources, tenant: str) -> int:
+    """Forget who owned the empty namespaces that no session writes to any more, and return how many."""
+    after, forgotten = "", 0
+    while True:
+        async with resources.postgres.for_tenant(tenant) as connection:
+            names = await namespace_queries.lock_without_session(connection, tenant, after, _BATCH)
+            empty = [name for name in names if not await entries.holds_entries(resources, tenant, name)]
+            await namespace_queries.remove(connection, tenant, empty)
+        forgotten += len(empty)
+        if len(names) < _BATCH:
+            return forgotten
+        after = names[-1]
 
 
 async def purge_archived(resources: Resources, tenant: str) -> int:

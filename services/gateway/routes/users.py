@@ -5,6 +5,8 @@ from fastapi import APIRouter
 from services.gateway.dependencies import AdminCaller, ResourcesDep
 from services.gateway.responses import JsonResponse
 from shared.lifecycle import erase_user as erase_user_everywhere
+from shared.platform.auth import rights
+from shared.platform.auth.rights import Action, Area
 
 router = APIRouter(prefix="/v1/users", tags=["users"])
 
@@ -12,5 +14,5 @@ router = APIRouter(prefix="/v1/users", tags=["users"])
 @router.delete("/{user_id}")
 async def erase_user(resources: ResourcesDep, caller: AdminCaller, user_id: str) -> JsonResponse:
     """Erase everything of a user, for all agents, and return the number of erased records of each kind."""
-    scope = caller.scope(None, user_id)
-    return JsonResponse(await erase_user_everywhere.erase_user(resources, caller, scope.user_id or user_id))
+    rights.scope(caller, Area.USERS, Action.WRITE, None, user_id)
+    return JsonResponse(await erase_user_everywhere.erase_user(resources, caller, user_id))

@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
+    Select,
     Table,
     delete,
     exists,
@@ -20,8 +21,11 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.conversation.sessions.session import Session
 from shared.conversation.sessions.table import session as session_table
+from shared.foundation.names import fold
 from shared.foundation.scope import Caller, Scope
 from shared.infra.postgres import exact_scope, keyset_after, seconds, tenant_filter
+from shared.platform.auth import rights
+from shared.platform.auth.rights import Action, Area, Owner
 from shared.platform.spend import money
 from shared.platform.spend.charge import Charge
 
@@ -29,7 +33,7 @@ from shared.platform.spend.charge import Charge
 def _columns(idle_after: float) -> list[ColumnElement[Any]]:
     idle_time = func.now() - session_table.c.last_turn_at
     window_expired = func.coalesce(idle_time > seconds(idle_after), False)
-    return [*session_table.c, window_expired.label("window_expired")]
+    return [*session_table.c, window_expired.label("window_expired"), not_(_is_live()).label("is_expired")]
 
 
 def _is_live() -> ColumnElement[bool]:
@@ -46,8 +50,9 @@ def session_is_live(table: Table) -> ColumnElement[bool]:
 
 
 async def insert_session(connection: AsyncConnection, values: dict[str, Any]) -> bool:
-    """Insert a session unless its id exists; return whether it was inserted."""
-    statement = insert(session_table).values(values).on_conflict_do_nothing().returning(session_table.c.id)
+    """Insert a session unless its id exists in some spelling; return whether it was inserted."""
+    columns = values | {"folded_id": fold(values["id"])}
+    statement = insert(session_table).values(columns).on_conflict_do_nothing().returning(session_table.c.id)
     return (await connection.scalar(statement)) is not None
 
 
@@ -62,22 +67,24 @@ async def get(
     statement = select(*_columns(idle_after)).where(*where)
     if lock:
         statement = statement.with_for_update(of=session_table)
+    return await _get_visible(connection, caller, statement)
+
+
+async def get_in_any_spelling(
+    connection: AsyncConnection, caller: Caller, session_id: str, idle_after: float
+) -> Session | None:
+    """Return a session by its id without regard to case, expired or not, or None as `get` does."""
+    same_id = (tenant_filter(session_table, caller.tenant), session_table.c.folded_id == fold(session_id))
+    return await _get_visible(connection, caller, select(*_columns(idle_after)).where(*same_id))
+
+
+async def _get_visible(connection: AsyncConnection, caller: Caller, statement: Select[Any]) -> Session | None:
     row = (await connection.execute(statement)).mappings().one_or_none()
-    if row is None or not _may_access(caller, row["agent_id"], row["user_id"]):
+    if row is None or not rights.allows(
+        caller, Area.SESSIONS, Action.READ, Owner(row["agent_id"], row["user_id"])
+    ):
         return None
     return Session.from_row(row)
-
-
-def _may_access(caller: Caller, agent_id: str, user_id: str | None) -> bool:
-    if caller.agent_id is not None and agent_id != caller.agent_id:
-        return False
-    return caller.user_id is None or user_id == caller.user_id
-
-
-async def is_expired(connection: AsyncConnection, tenant: str, session_id: str) -> bool:
-    """Return whether a session exists that has expired and that the sweep has not deleted yet."""
-    where = (tenant_filter(session_table, tenant), session_table.c.id == session_id, not_(_is_live()))
-    return await connection.scalar(select(session_table.c.id).where(*where)) is not None
 
 
 async def list_page(
@@ -133,23 +140,6 @@ async def renew_expiry(connection: AsyncConnection, session: Session) -> None:
         await connection.execute(
             update(session_table).where(*where).values(expires_at=_renewed_expiry(session))
         )
-
-
-async def owners_of(
-    connection: AsyncConnection, tenant: str, namespaces: Sequence[str]
-) -> dict[str, list[tuple[str, str | None]]]:
-    """Return the (agent, user) pairs of the sessions that write to each working-memory namespace.
-
-    The keys are namespaces in lower case; a namespace without a session is absent.
-    """
-    lower = func.lower(session_table.c.namespace)
-    statement = select(lower.label("namespace"), session_table.c.agent_id, session_table.c.user_id).where(
-        tenant_filter(session_table, tenant), lower.in_([namespace.lower() for namespace in namespaces])
-    )
-    owners: dict[str, list[tuple[str, str | None]]] = {}
-    for row in await connection.execute(statement.distinct()):
-        owners.setdefault(row.namespace, []).append((row.agent_id, row.user_id))
-    return owners
 
 
 async def lock(connection: AsyncConnection, tenant: str, session_ids: Sequence[str]) -> None:

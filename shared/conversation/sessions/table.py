@@ -1,15 +1,20 @@
-"""The table of sessions. A writer takes the sequence numbers of turns from the row while it is locked."""
+"""The tables of sessions, and of who owns which namespace of working memory.
+
+A writer takes the sequence numbers of turns from the row of a session while it is locked.
+"""
 
 from sqlalchemy import (
     BigInteger,
     Column,
     DateTime,
+    ForeignKeyConstraint,
     Index,
     Integer,
     Numeric,
     PrimaryKeyConstraint,
     Table,
     Text,
+    UniqueConstraint,
     func,
     text,
 )
@@ -43,9 +48,37 @@ session = Table(
     Column("total_cost_usd", Numeric),
     Column("unpriced_charges", Integer, nullable=False, server_default=text("0")),
     Column("spend_updated_at", DateTime(timezone=True)),
+    # The id in the form in which ids are compared (`names.fold`): no two may differ in case alone.
+    Column("folded_id", Text, nullable=False),
     PrimaryKeyConstraint("tenant", "id"),
+    UniqueConstraint("tenant", "folded_id"),
 )
 
+working_namespace = Table(
+    "working_namespace",
+    metadata,
+    Column("tenant", Text, nullable=False),
+    # In the form in which namespaces are compared (`names.fold`).
+    Column("namespace", Text, nullable=False),
+    # Whose the namespace is; without an agent, that of somebody who was erased.
+    Column("agent_id", Text),
+    Column("user_id", Text),
+    # The session that a namespace `session/…` goes with. Without it nobody may take what is left in there.
+    # Patrols and subagents share theirs by name, over many sessions.
+    Column("session_id", Text),
+    Column("opened_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    PrimaryKeyConstraint("tenant", "namespace"),
+    # However a session is deleted, its namespace ceases to belong to anybody in the same transaction.
+    ForeignKeyConstraint(
+        ["tenant", "session_id"],
+        ["session.tenant", "session.id"],
+        ondelete="SET NULL (session_id)",
+    ),
+)
+
+Index("working_namespace_session_idx", working_namespace.c.tenant, working_namespace.c.session_id)
+Index("working_namespace_user_idx", working_namespace.c.tenant, working_namespace.c.user_id)
+
 Index("session_newest_idx", session.c.tenant, session.c.created_at.desc(), session.c.id)
-Index("session_namespace_idx", session.c.tenant, session.c.namespace)
+Index("session_namespace_idx", session.c.tenant, func.lower(session.c.namespace))
 Index("session_expiry_idx", session.c.expires_at, postgresql_where=session.c.expires_at.is_not(None))
