@@ -76,9 +76,9 @@ async def show_store(store: ReadableStore, name: Name) -> JsonResponse:
 
 
 @router.delete("")
-async def drop_store(store: DeletableStore, name: Name) -> JsonResponse:
+async def drop_store(resources: ResourcesDep, store: DeletableStore, name: Name) -> JsonResponse:
     """Delete everything in a store. If it is empty, nothing changes and `deleted` is false."""
-    return JsonResponse({"name": name, "deleted": await store.drop()})
+    return JsonResponse({"name": name, "deleted": await scratch.drop(resources, store, name)})
 
 
 @router.get("/kv")
