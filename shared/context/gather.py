@@ -90,7 +90,7 @@ async def _recall(
 async def _list_newest(resources: Resources, scope: Scope, inputs: ContextInputs) -> list[MemoryResult]:
     """Return the newest memories, for the first turn of a session to which no memory matches."""
     limit = resources.settings.recall_newest_limit
-    memories = await memory_search.list_newest(resources, scope, MemoryFilters(), limit)
+    memories = await memory_search.recall_newest(resources, scope, limit)
     inputs.stages.append("newest")
     return [MemoryResult.unscored(memory) for memory in memories]
 
