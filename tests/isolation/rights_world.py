@@ -68,7 +68,7 @@ class World:
         return str(await self._make(f"{area}: {word}", owner, lambda: self._write_entry(area, owner, word)))
 
     async def _write_entry(self, area: str, owner: Owner, word: str) -> str:
-        namespace = f"notes/{new_name()}"
+        namespace = f"subagent/{new_name()}"
         if area == "working memory of a session":
             namespace = f"session/{await self._open_session(owner)}"
         if area == "working memory of a patrol":
@@ -81,7 +81,12 @@ class World:
 
     async def agent(self, owner: Owner) -> dict[str, str]:
         """Give an agent a profile with a key, a file and a text; return the path parameters of these."""
-        return dict(await self._make("agent", owner, lambda: self._make_agent(owner)))
+        root = f"/v1/agents/{owner.agent_id}"
+        await self.succeed("PUT", root, json={"store_types": ["tmp"]})
+        await self.succeed("PUT", f"{root}/kv/k", json={"value": 1})
+        await self.succeed("PUT", f"{root}/files/f", content=b"f")
+        text = await self.succeed("POST", f"{root}/texts", json={"content": "t"})
+        return {"agent_id": owner.agent_id, "key": "k", "name": "f", "text_id": text["id"]}
 
     async def store(self, owner: Owner) -> str:
         """Write a key and a collection into a scratch store of an owner, and return its name."""
@@ -94,14 +99,6 @@ class World:
             return name
 
         return str(await self._make("store", owner, build))
-
-    async def _make_agent(self, owner: Owner) -> dict[str, str]:
-        root = f"/v1/agents/{owner.agent_id}"
-        await self.succeed("PUT", root, json={"store_types": ["tmp"]})
-        await self.succeed("PUT", f"{root}/kv/k", json={"value": 1})
-        await self.succeed("PUT", f"{root}/files/f", content=b"f")
-        text = await self.succeed("POST", f"{root}/texts", json={"content": "t"})
-        return {"agent_id": owner.agent_id, "key": "k", "name": "f", "text_id": text["id"]}
 
     async def words(self, owner: Owner) -> str:
         """Give an owner one record of each kind that lists and searches show, once; return their word."""

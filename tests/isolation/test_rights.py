@@ -127,11 +127,8 @@ async def _probe(world: World, case: RecordCase, call: Call) -> Any:
     path = call.path
     paths = {
         "memory": ["/v1/memories/{memory_id}", "/v1/memories/{memory_id}/history"],
-        "session": [
-            f"/v1/sessions/{{session_id}}{part}"
-            for part in ("", "/turns", "/kv", "/collections")
-        ],
-        "store": ["/v1/stores/{name}", "/v1/stores/{name}/kv", "/v1/stores/{name}/collections"],
+        "session": [f"/v1/sessions/{{session_id}}{part}" for part in ("", "/turns", "/kv", "/collections")],
+        "store": ["/v1/stores/{name}/kv", "/v1/stores/{name}/collections"],
         "agent": [f"/v1/agents/{{agent_id}}{part}" for part in ("", "/kv", "/texts", "/files")],
         "tenant": ["/v1/directives", "/v1/prices", "/v1/budgets"],
     }.get(case.area, ["/v1/working/{key}"])
@@ -216,7 +213,7 @@ async def test_working_memory_is_listed_and_searched_as_the_table_says(
     }
     expected = {place for place in words if may(place[0], key, place[1]) in {"r", "rw"}}
     async with await gateway.new_client(**KEYS[key]) as client:
-        for prefix in ("session", "patrol", "notes"):
+        for prefix in ("session", "patrol", "subagent"):
             listed = await client.get("/v1/working", params={"prefix": prefix})
             body = {"query": "lantern", "prefix": prefix, "limit": 100}
             searched = await client.post("/v1/working/search", json=body)
@@ -224,8 +221,8 @@ async def test_working_memory_is_listed_and_searched_as_the_table_says(
             for response in (listed, searched, newest):
                 assert response.status_code == 200, response.text
                 shown = {place for place in words if words[place] in response.text}
-                here_expected = {place for place in expected if words[place].startswith(f"{prefix}/")}
-                assert shown == here_expected, f"{prefix}: {response.text}"
+                below = {place for place in expected if words[place].startswith(f"{prefix}/")}
+                assert shown == below, f"{prefix}: {response.text}"
 
 
 @each_key
