@@ -1,18 +1,12 @@
-"""Create the receipts of erasures, and what deletions have still to remove from Redis and Qdrant.
-
-`left_namespace` names the working memory that outlives the patrols and subagents that wrote it.
-"""
+"""Create the receipts of erasures, and what deletions have still to remove from Redis and Qdrant."""
 
 from alembic import op
 from sqlalchemy import (
-    BigInteger,
     Column,
     DateTime,
-    Identity,
     LargeBinary,
     PrimaryKeyConstraint,
     Text,
-    UniqueConstraint,
     text,
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
@@ -29,8 +23,7 @@ def upgrade() -> None:
     """Apply this migration."""
     _create_removal()
     _create_erasure()
-    _create_left_namespace()
-    for table in ("removal", "erasure", "left_namespace"):
+    for table in ("removal", "erasure"):
         row_level_security.secure(table)
     _add_record_ids()
 
@@ -39,7 +32,7 @@ def downgrade() -> None:
     """Revert this migration."""
     op.drop_index("dream_pass_record_ids_idx", "dream_pass")
     op.drop_column("dream_pass", "record_ids")
-    for table in ("left_namespace", "erasure", "removal"):
+    for table in ("erasure", "removal"):
         op.drop_table(table)
 
 
@@ -80,19 +73,6 @@ def _create_erasure() -> None:
         PrimaryKeyConstraint("tenant", "id"),
     )
     op.create_index("erasure_subject_idx", "erasure", ["tenant", "digest", text("requested_at DESC")])
-
-
-def _create_left_namespace() -> None:
-    op.create_table(
-        "left_namespace",
-        Column("id", BigInteger, Identity(always=True), primary_key=True),
-        Column("tenant", Text, nullable=False),
-        Column("namespace", Text, nullable=False),
-        Column("agent_id", Text, nullable=False),
-        Column("user_id", Text),
-        Column("left_at", DateTime(timezone=True), nullable=False, server_default=text("now()")),
-        UniqueConstraint(*("tenant", "namespace", "agent_id", "user_id"), postgresql_nulls_not_distinct=True),
-    )
 
 
 def _add_record_ids() -> None:

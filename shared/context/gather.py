@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from shared.context import blocks
 from shared.context.types import Block, ContextInputs, Request
-from shared.conversation.sessions import queries as session_queries
+from shared.conversation.sessions import namespace_queries
 from shared.conversation.sessions.session import Session, SessionKind
 from shared.conversation.turns import search as turn_search
 from shared.conversation.turns import window
@@ -28,6 +28,7 @@ from shared.memory.working import keys
 from shared.memory.working import queries as working_queries
 from shared.memory.working.queries import WorkingMemory
 from shared.memory.working.working_entry import WorkingEntryInfo
+from shared.platform.auth.rights import Owner
 from shared.platform.resources import Resources
 from shared.search.text import bm25
 
@@ -89,7 +90,7 @@ async def _recall(
 async def _list_newest(resources: Resources, scope: Scope, inputs: ContextInputs) -> list[MemoryResult]:
     """Return the newest memories, for the first turn of a session to which no memory matches."""
     limit = resources.settings.recall_newest_limit
-    memories = await memory_search.list_newest(resources, scope, MemoryFilters(), limit)
+    memories = await memory_search.recall_newest(resources, scope, limit)
     inputs.stages.append("newest")
     return [MemoryResult.unscored(memory) for memory in memories]
 
@@ -123,10 +124,12 @@ async def _read_working_memory(resources: Resources, session: Session, message: 
         infos = await working_queries.list_many_prefixes(
             working_memory, session.namespace, *shared_prefixes, include_views=True
         )
-    own_block = blocks.working_memory([info for info in infos[session.namespace] if not _is_part(info)])
+    # The session's own namespace too: a patrol's name may belong to another by now.
+    visible = await _select_visible(resources, session, [info for group in infos.values() for info in group])
+    own = [info for info in visible if keys.is_within(info.key, session.namespace) and not _is_part(info)]
+    own_block = blocks.working_memory(own)
     if not shared_prefixes:
         return [own_block]
-    visible = await _select_visible(resources, session, [*infos["patrol"], *infos["subagent"]])
     patrols = [info for info in visible if keys.is_within(info.key, "patrol") and not _is_part(info)]
     outlines = [
         info for info in visible if keys.is_within(info.key, "subagent") and keys.parse_view(info.key).outline
@@ -143,19 +146,19 @@ async def _select_visible(
 ) -> list[WorkingEntryInfo]:
     """Return the entries outside the namespaces of other agents' or users' sessions.
 
-    A namespace without a session is common to all.
+    A namespace that nobody has opened is common to all.
     """
     namespaces = {keys.namespace_of(info.key) for info in infos}
     if not namespaces:
         return []
     async with resources.postgres.for_tenant(session.tenant) as connection:
-        owners = await session_queries.owners_of(connection, session.tenant, sorted(namespaces))
-    foreign = {name for name in namespaces if name in owners and not _is_owner(session, owners[name])}
-    return [info for info in infos if keys.namespace_of(info.key) not in foreign]
+        owners = await namespace_queries.owners_of(connection, session.tenant, sorted(namespaces))
+    return [info for info in infos if _is_visible(session, owners[keys.namespace_of(info.key)])]
 
 
-def _is_owner(session: Session, owners: list[tuple[str, str | None]]) -> bool:
-    return any(agent == session.agent_id and user in (None, session.user_id) for agent, user in owners)
+def _is_visible(session: Session, owner: Owner) -> bool:
+    is_of_agent = owner.agent_id in (None, session.agent_id)
+    return is_of_agent and owner.user_id in (None, session.user_id) and not owner.is_deleted
 
 
 async def _choose_outlines(

@@ -16,6 +16,7 @@ from shared.lifecycle.removal import Removal
 from shared.memory.longterm import maintenance_queries, tombstones
 from shared.memory.longterm import queries as memory_queries
 from shared.memory.longterm.memory import Memory
+from shared.memory.longterm.update import require_writable
 from shared.platform.resources import Resources
 
 _MAX_ATTEMPTS = 5
@@ -26,6 +27,7 @@ async def delete_memory(resources: Resources, caller: Caller, memory_id: str) ->
 
     The archived memories that it was made from are deleted too, because they say the same. If it is
     archived itself, those that were made from nothing else go with it.
+    Raises errors.Forbidden if the key may only read the memory.
     """
     async with resources.postgres.for_tenant(caller.tenant) as connection:
         if await memory_queries.get(connection, caller, memory_id) is None:
@@ -34,6 +36,7 @@ async def delete_memory(resources: Resources, caller: Caller, memory_id: str) ->
         memory = next((memory for memory in memories if memory.id == memory_id), None)
         if memory is None:  # another request has just deleted it
             return None
+        require_writable(caller, memory)
         await tombstones.add(connection, caller.tenant, memories)
         rest = await delete_rows(connection, caller.tenant, memories)
     await removal.work_off(resources, rest)

@@ -15,9 +15,9 @@ from shared.platform.resources import Resources
 
 
 async def delete_session(resources: Resources, caller: Caller, session_id: str) -> None:
-    """Delete a session with its turns, observations, state and working memory.
+    """Delete a session with its turns, observations, state and, if it is of kind `session`, working memory.
 
-    The working memory of a patrol or a subagent ends by itself, because sessions of one name share it.
+    The working memory of a patrol or a subagent stays for the next session of its name.
     Raises errors.NotFound if the caller sees no such session.
     """
     async with resources.postgres.for_tenant(caller.tenant) as connection:

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.conversation.observations import queries as observation_queries
-from shared.conversation.sessions import queries as session_queries
 from shared.conversation.sessions.queries import LockedSession
 from shared.conversation.sessions.session import SessionKind
 from shared.conversation.turns import queries as turn_queries
@@ -63,8 +62,6 @@ async def add_sessions(
     deletion.add_items(removal.points_of(RecordKind.OBSERVATION), observation_ids)
     deletion.add_items(removal.WINDOW, ids)
     deletion.add_items(removal.STATE, ids)
-    if not shared_namespaces:
-        await session_queries.leave_namespaces(connection, tenant, sessions)
     own = [s.namespace for s in sessions if shared_namespaces or s.kind == SessionKind.SESSION]
     deletion.add_items(removal.WORKING, own)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from shared.conversation.sessions import namespace_queries
 from shared.conversation.sessions import queries as session_queries
 from shared.conversation.sessions.queries import LockedSession
 from shared.conversation.state import scratch
@@ -126,8 +127,8 @@ async def _lock_memories(
 
 async def _add_owner(connection: AsyncConnection, rows: Deletion, owner: Owner) -> None:
     rows.subjects[owner.subject] = [owner.id]
-    left = await session_queries.list_left_namespaces(connection, rows.tenant, **owner.column)
-    rows.add_items(removal.WORKING, left)
+    owned = await namespace_queries.list_owned(connection, rows.tenant, **owner.column)
+    rows.add_items(removal.WORKING, owned)
     if owner.subject is Subject.USER:
         rows.add_items(removal.SCRATCH, [scratch.user_registry(owner.id)])
         return

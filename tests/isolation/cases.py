@@ -224,6 +224,11 @@ def _of_state(status: int, body: Any = None, **path: str) -> Case:
     return calls
 
 
+def _write_scratch(body: Any, **path: str) -> Case:
+    """Write as one scope: the name would be taken for the others."""
+    return lambda ids: _of_scratch(200, body, **path)(ids)[:1]
+
+
 def _of_scratch(status: int, body: Any = None, **path: str) -> Case:
     def calls(ids: Ids) -> list[Call]:
         parameters = {
@@ -329,11 +334,11 @@ CASES: dict[str, Case] = {
     "GET /v1/stores/{name}": _of_scratch(200),
     "DELETE /v1/stores/{name}": _of_scratch(200),
     "GET /v1/stores/{name}/kv": _of_scratch(200),
-    "PUT /v1/stores/{name}/kv/{key}": _of_scratch(200, _VALUE, key="patrol"),
+    "PUT /v1/stores/{name}/kv/{key}": _write_scratch(_VALUE, key="patrol"),
     "GET /v1/stores/{name}/kv/{key}": _of_scratch(404, key="patrol"),
     "DELETE /v1/stores/{name}/kv/{key}": _of_scratch(200, key="patrol"),
     "GET /v1/stores/{name}/collections": _of_scratch(200),
-    "PUT /v1/stores/{name}/collections/{label}": _of_scratch(200, _DOC, label="patrol"),
+    "PUT /v1/stores/{name}/collections/{label}": _write_scratch(_DOC, label="patrol"),
     "GET /v1/stores/{name}/collections/{label}": _of_scratch(404, label="patrol"),
     "DELETE /v1/stores/{name}/collections/{label}": _of_scratch(200, label="patrol"),
     "POST /v1/stores/{name}/collections/{label}/search": _of_scratch(404, _VECTOR, label="patrol"),

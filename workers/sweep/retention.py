@@ -7,13 +7,14 @@ signals and dream records.
 from datetime import timedelta
 
 from shared.conversation.feedback import queries as feedback_queries
+from shared.conversation.sessions import namespace_queries
 from shared.conversation.sessions import queries as session_queries
 from shared.conversation.turns import queries as turn_queries
 from shared.dreams.runs import queries as dream_queries
 from shared.lifecycle import delete_memory, delete_session, delete_turns, erasure_queries, removal
 from shared.memory.longterm import history_queries, maintenance_queries
 from shared.memory.longterm import queries as memory_queries
-from shared.memory.working.queries import MAX_TTL_SECONDS
+from shared.memory.working import entries
 from shared.platform.idempotency import queries as idempotency_queries
 from shared.platform.resources import Resources
 from shared.search.index import embedding_cache
@@ -29,6 +30,20 @@ async def delete_expired_sessions(resources: Resources, tenant: str) -> int:
     if expired_sessions:
         await removal.work_off(resources, rest)
     return len(expired_sessions)
+
+
+async def forget_empty_namespaces(resources: Resources, tenant: str) -> int:
+    """Forget who owned the empty namespaces that no session writes to any more, and return how many."""
+    after, forgotten = "", 0
+    while True:
+        async with resources.postgres.for_tenant(tenant) as connection:
+            names = await namespace_queries.lock_without_session(connection, tenant, after, _BATCH)
+            empty = [name for name in names if not await entries.holds_entries(resources, tenant, name)]
+            await namespace_queries.remove(connection, tenant, empty)
+        forgotten += len(empty)
+        if len(names) < _BATCH:
+            return forgotten
+        after = names[-1]
 
 
 async def purge_archived(resources: Resources, tenant: str) -> int:
@@ -68,7 +83,6 @@ async def delete_old_rows(resources: Resources, tenant: str) -> dict[str, int]:
     erasure_age = timedelta(days=settings.retention_erasure_days)
     dream_age = timedelta(days=settings.retention_dream_days)
     async with resources.postgres.for_tenant(tenant) as connection:
-        await session_queries.forget_left_namespaces(connection, tenant, MAX_TTL_SECONDS)
         deleted_counts = {
             "responses": await idempotency_queries.expire(connection, tenant, response_age),
             "embeddings": await embedding_cache.expire(connection, tenant, embedding_age),

@@ -28,6 +28,7 @@ class Counts:
     exhausted_jobs: int = 0
     expired_sessions: int = 0
     expired_working_points: int = 0
+    forgotten_namespaces: int = 0
     orphan_points: int = 0
     missing_points: int = 0
     purged_archived: int = 0
@@ -124,6 +125,14 @@ async def _delete_expired_working_points(resources: Resources, counts: Counts) -
     counts.expired_working_points = await index_drift.delete_expired_working_points(resources)
 
 
+async def _forget_empty_namespaces(resources: Resources, counts: Counts) -> None:
+    """Forget who owned working memory that is empty and that no session writes to any more."""
+    async with resources.postgres.across_tenants() as connection:
+        tenants = await auth_queries.list_tenants(connection)
+    for tenant in tenants:
+        counts.forgotten_namespaces += await retention.forget_empty_namespaces(resources, tenant)
+
+
 async def _reconcile_index(resources: Resources, counts: Counts) -> None:
     """Repair index drift: points without a record of their version, and records without a point."""
     counts.orphan_points, counts.missing_points = await index_drift.reconcile(resources)
@@ -136,5 +145,6 @@ _STEPS: tuple[Step, ...] = (
     _settle_spend,
     _apply_retention,
     _delete_expired_working_points,
+    _forget_empty_namespaces,
     _reconcile_index,
 )

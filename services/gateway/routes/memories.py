@@ -29,6 +29,8 @@ from shared.memory.longterm import search as memory_search
 from shared.memory.longterm.filters import MemoryFilters
 from shared.memory.longterm.memory import Memory
 from shared.memory.longterm.search import SearchOptions
+from shared.platform.auth import rights
+from shared.platform.auth.rights import Action, Area
 
 router = APIRouter(prefix="/v1/memories", tags=["memories"])
 
@@ -38,7 +40,7 @@ async def save_memory(
     resources: ResourcesDep, caller: WriteCaller, body: MemoryBody, idempotency_key: IdempotencyKeyDep
 ) -> JsonResponse:
     """Save a memory. It is durable and keyword search finds it before the response is sent."""
-    scope = caller.scope(body.agent_id, body.user_id)
+    scope = rights.scope(caller, Area.MEMORIES, Action.WRITE, body.agent_id, body.user_id)
     return JsonResponse(
         await save.save(resources, scope, caller.key_id, body.draft(), idempotency_key), HTTPStatus.CREATED
     )
@@ -54,7 +56,8 @@ async def save_memories(
     for position, item in enumerate(body.memories):
         try:
             memory = parse(MemoryBody, item)
-            items.append((caller.scope(memory.agent_id, memory.user_id), memory.draft()))
+            scope = rights.scope(caller, Area.MEMORIES, Action.WRITE, memory.agent_id, memory.user_id)
+            items.append((scope, memory.draft()))
         except errors.LociError as error:
             problems_by_position[position] = gateway_errors.problem_from_error(error)
     results = await save.save_all(
@@ -95,7 +98,8 @@ async def list_memories(  # noqa: PLR0913
 @router.post("/search", response_model=SearchResponse)
 async def search_memories(resources: ResourcesDep, caller: ReadCaller, body: SearchBody) -> JsonResponse:
     """Search the contents of memories. Without a query, return the most recently seen."""
-    scope, filters = caller.scope(body.agent_id, body.user_id), body.filters()
+    scope = rights.scope(caller, Area.MEMORIES, Action.READ, body.agent_id, body.user_id)
+    filters = body.filters()
     if not body.query or not body.query.strip():
         rows = await memory_search.list_newest(resources, scope, filters, body.limit)
         results = [row.model_dump(mode="json") | {"score": 0.0} for row in rows]

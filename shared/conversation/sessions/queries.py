@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import (
     ColumnElement,
+    Select,
     Table,
-    delete,
     exists,
     func,
     not_,
@@ -18,11 +18,13 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from shared.conversation.sessions.session import Session, SessionKind
-from shared.conversation.sessions.table import left_namespace
+from shared.conversation.sessions.session import Session
 from shared.conversation.sessions.table import session as session_table
+from shared.foundation.names import fold
 from shared.foundation.scope import Caller, Scope
 from shared.infra.postgres import exact_scope, is_any_of, keyset_after, seconds, tenant_filter
+from shared.platform.auth import rights
+from shared.platform.auth.rights import Action, Area, Owner
 from shared.platform.spend import money
 from shared.platform.spend.charge import Charge
 
@@ -30,7 +32,7 @@ from shared.platform.spend.charge import Charge
 def _columns(idle_after: float) -> list[ColumnElement[Any]]:
     idle_time = func.now() - session_table.c.last_turn_at
     window_expired = func.coalesce(idle_time > seconds(idle_after), False)
-    return [*session_table.c, window_expired.label("window_expired")]
+    return [*session_table.c, window_expired.label("window_expired"), not_(_is_live()).label("is_expired")]
 
 
 def _is_live() -> ColumnElement[bool]:
@@ -47,8 +49,9 @@ def session_is_live(table: Table) -> ColumnElement[bool]:
 
 
 async def insert_session(connection: AsyncConnection, values: dict[str, Any]) -> bool:
-    """Insert a session unless its id exists; return whether it was inserted."""
-    statement = insert(session_table).values(values).on_conflict_do_nothing().returning(session_table.c.id)
+    """Insert a session unless its id exists in some spelling; return whether it was inserted."""
+    columns = values | {"folded_id": fold(values["id"])}
+    statement = insert(session_table).values(columns).on_conflict_do_nothing().returning(session_table.c.id)
     return (await connection.scalar(statement)) is not None
 
 
@@ -63,22 +66,24 @@ async def get(
     statement = select(*_columns(idle_after)).where(*where)
     if lock:
         statement = statement.with_for_update(of=session_table)
+    return await _get_visible(connection, caller, statement)
+
+
+async def get_in_any_spelling(
+    connection: AsyncConnection, caller: Caller, session_id: str, idle_after: float
+) -> Session | None:
+    """Return a session by its id without regard to case, expired or not, or None as `get` does."""
+    same_id = (tenant_filter(session_table, caller.tenant), session_table.c.folded_id == fold(session_id))
+    return await _get_visible(connection, caller, select(*_columns(idle_after)).where(*same_id))
+
+
+async def _get_visible(connection: AsyncConnection, caller: Caller, statement: Select[Any]) -> Session | None:
     row = (await connection.execute(statement)).mappings().one_or_none()
-    if row is None or not _may_access(caller, row["agent_id"], row["user_id"]):
+    if row is None or not rights.allows(
+        caller, Area.SESSIONS, Action.READ, Owner(row["agent_id"], row["user_id"])
+    ):
         return None
     return Session.from_row(row)
-
-
-def _may_access(caller: Caller, agent_id: str, user_id: str | None) -> bool:
-    if caller.agent_id is not None and agent_id != caller.agent_id:
-        return False
-    return caller.user_id is None or user_id == caller.user_id
-
-
-async def is_expired(connection: AsyncConnection, tenant: str, session_id: str) -> bool:
-    """Return whether a session exists that has expired and that the sweep has not deleted yet."""
-    where = (tenant_filter(session_table, tenant), session_table.c.id == session_id, not_(_is_live()))
-    return await connection.scalar(select(session_table.c.id).where(*where)) is not None
 
 
 async def list_page(
@@ -136,23 +141,6 @@ async def renew_expiry(connection: AsyncConnection, session: Session) -> None:
         )
 
 
-async def owners_of(
-    connection: AsyncConnection, tenant: str, namespaces: Sequence[str]
-) -> dict[str, list[tuple[str, str | None]]]:
-    """Return the (agent, user) pairs of the sessions that write to each working-memory namespace.
-
-    The keys are namespaces in lower case; a namespace without a session is absent.
-    """
-    lower = func.lower(session_table.c.namespace)
-    statement = select(lower.label("namespace"), session_table.c.agent_id, session_table.c.user_id).where(
-        tenant_filter(session_table, tenant), lower.in_([namespace.lower() for namespace in namespaces])
-    )
-    owners: dict[str, list[tuple[str, str | None]]] = {}
-    for row in await connection.execute(statement.distinct()):
-        owners.setdefault(row.namespace, []).append((row.agent_id, row.user_id))
-    return owners
-
-
 class LockedSession(NamedTuple):
     """What a deletion has to know about a session."""
 
@@ -199,35 +187,6 @@ async def lock_of(
     statement = select(*_DELETION_COLUMNS).where(tenant_filter(session_table, tenant), owner)
     ordered = statement.order_by(session_table.c.id).limit(limit).with_for_update()
     return [LockedSession(*row) for row in await connection.execute(ordered)]
-
-
-async def leave_namespaces(
-    connection: AsyncConnection, tenant: str, sessions: Sequence[LockedSession]
-) -> None:
-    """Note the namespaces that outlive these sessions, and whose they were."""
-    ids = [session.id for session in sessions if session.kind != SessionKind.SESSION]
-    if not ids:
-        return
-    columns = (session_table.c.tenant, session_table.c.namespace, session_table.c.agent_id)
-    where = (tenant_filter(session_table, tenant), is_any_of(session_table.c.id, ids))
-    rows = select(*columns, session_table.c.user_id).where(*where).order_by(session_table.c.id)
-    names = ["tenant", "namespace", "agent_id", "user_id"]
-    await connection.execute(insert(left_namespace).from_select(names, rows).on_conflict_do_nothing())
-
-
-async def list_left_namespaces(
-    connection: AsyncConnection, tenant: str, *, user_id: str | None = None, agent_id: str | None = None
-) -> list[str]:
-    """Return the namespaces that a user or an agent left behind with deleted sessions."""
-    owner = left_namespace.c.user_id == user_id if user_id else left_namespace.c.agent_id == agent_id
-    statement = select(left_namespace.c.namespace).where(tenant_filter(left_namespace, tenant), owner)
-    return list((await connection.scalars(statement.distinct())).all())
-
-
-async def forget_left_namespaces(connection: AsyncConnection, tenant: str, age_seconds: float) -> None:
-    """Delete the notes on namespaces that were left so long ago that every entry in them has expired."""
-    is_old = left_namespace.c.left_at < func.now() - seconds(age_seconds)
-    await connection.execute(delete(left_namespace).where(tenant_filter(left_namespace, tenant), is_old))
 
 
 async def lock_expired(connection: AsyncConnection, tenant: str, limit: int) -> list[LockedSession]:

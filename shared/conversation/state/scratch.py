@@ -1,8 +1,11 @@
 """Scratch stores: `tmp` state stores of an agent, or of one of its users, that belong to no session.
 
-A scratch store is identified by its name within its scope. Redis keys can't be searched, so a
-registry in Redis lists the scratch stores of each user and of each agent. A store is registered before
-the first write to it. Therefore erasing the user or the agent finds every store.
+The name of a scratch store is unique in its tenant, without regard to case: the first scope that writes to
+it has the name (`scratch_names.py`). For every other scope the store is empty and can't be written.
+
+Redis keys can't be searched, so a registry in Redis lists the scratch stores of each user and of each
+agent. A store is registered before the first write to it. Therefore erasing the user or the agent finds
+every store.
 """
 
 import hashlib
@@ -11,10 +14,12 @@ from typing import Any
 
 import orjson
 
+from shared.conversation.state import scratch_names
 from shared.conversation.state.tmp import RedisStateStore, open_redis_store
 from shared.conversation.state.types import Owner, OwnerKind, to_json_time
 from shared.foundation import errors, validation
 from shared.foundation.content import declare_store
+from shared.foundation.names import fold
 from shared.foundation.scope import Scope
 from shared.infra import redis as redis_client
 from shared.platform.resources import Resources
@@ -33,17 +38,26 @@ async def open_scratch(
 ) -> RedisStateStore:
     """Open a scratch store by its name; a store that was never written to is empty.
 
-    Raises errors.Invalid for a name that is no identifier of one segment.
+    Raises errors.Invalid for a name that is no identifier of one segment and, with `write`, errors.Conflict
+    for a name that another scope has.
     """
     validation.check_identifier(name, "name")
     if "/" in name:
         raise errors.Invalid("name", "must not contain '/'")
-    store = _open_store(resources, scope.tenant, _digest(scope.agent_id, scope.user_id, name))
+    store = _open_store(resources, scope.tenant, _digest(scope.agent_id, scope.user_id, fold(name)))
     if write:
+        await scratch_names.take(resources, scope.tenant, name, store.owner.id, store.ttl)
         await _register(resources, scope.tenant, agent_registry(scope.agent_id), store)
     if write and scope.user_id is not None:
         await _register(resources, scope.tenant, user_registry(scope.user_id), store)
     return store
+
+
+async def drop(resources: Resources, store: RedisStateStore, name: str) -> bool:
+    """Delete everything in a scratch store and free its name; return whether there was anything."""
+    is_dropped = await store.drop()
+    await scratch_names.free(resources, store.owner.tenant, name, store.owner.id)
+    return is_dropped
 
 
 def user_registry(user_id: str) -> str:

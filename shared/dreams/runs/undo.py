@@ -24,6 +24,8 @@ from shared.memory.longterm import index_document as memory_document
 from shared.memory.longterm import queries as memory_queries
 from shared.memory.longterm import save, tombstones
 from shared.memory.longterm.memory import Memory
+from shared.platform.auth import rights
+from shared.platform.auth.rights import Action, Area, Owner
 from shared.platform.resources import Resources
 
 
@@ -66,8 +68,10 @@ async def undo(resources: Resources, caller: Caller, run_id: str) -> dict[str, A
 
 
 def _require_undoable(caller: Caller, run: Run | None, run_id: str) -> Run:
-    if run is None or not caller.may_see(run.agent_id, run.user_id):
-        raise errors.NotFound(f"no dream run '{run_id}'")
+    missing = f"no dream run '{run_id}'"
+    if run is None:
+        raise errors.NotFound(missing)
+    rights.require(caller, Area.DREAMS, Action.WRITE, Owner(run.agent_id, run.user_id), missing)
     if run.state is RunState.RUNNING:
         raise errors.Conflict("the run has not ended yet")
     if run.state is RunState.UNDONE:

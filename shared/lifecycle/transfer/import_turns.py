@@ -30,6 +30,7 @@ from shared.lifecycle import erasure_queries
 from shared.lifecycle.erasure_queries import Erasures
 from shared.lifecycle.transfer import rockbot
 from shared.lifecycle.transfer.rockbot import ImportedTurn
+from shared.memory.working import entries
 from shared.platform.resources import Resources
 
 _BATCH = 500
@@ -97,10 +98,12 @@ async def _append_missing(progress: _TurnImport, log_id: str, drafts: Sequence[T
 async def _open_session(resources: Resources, caller: Caller, scope: Scope, log_id: str) -> str:
     for session_id in _candidate_ids(scope, log_id):
         try:
-            await open_session(resources, caller, scope, session_id=session_id)
+            session = await open_session(
+                resources, caller, scope, session_id=session_id, holds_entries=entries.holds_entries
+            )
         except errors.Conflict:
             continue
-        return session_id
+        return str(session["id"])
     raise errors.Conflict(f"no id is free for the session '{log_id}'")
 
 

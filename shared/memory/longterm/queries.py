@@ -20,6 +20,8 @@ from shared.foundation.scope import Caller, Scope
 from shared.infra.postgres import exact_scope, is_any_of, keyset_after, tenant_filter
 from shared.memory.longterm.memory import Memory
 from shared.memory.longterm.table import READ_COLUMNS, memory
+from shared.platform.auth import rights
+from shared.platform.auth.rights import Action, Area, Owner
 from shared.search.text import tsvector
 
 # Saving a live memory a second time reinforces it. The conflict target is a unique index, so this
@@ -71,7 +73,9 @@ async def get(
     if lock:
         statement = statement.with_for_update()
     row = (await connection.execute(statement)).mappings().one_or_none()
-    if row is None or not caller.may_see(row["agent_id"], row["user_id"]):
+    if row is None or not rights.allows(
+        caller, Area.MEMORIES, Action.READ, Owner(row["agent_id"], row["user_id"])
+    ):
         return None
     return Memory.from_row(row)
 

@@ -14,6 +14,7 @@ from shared.foundation.stages import RecordKind
 from shared.infra.postgres import is_any_of, is_any_turn_of
 from shared.memory.longterm import index_document, queries
 from shared.memory.longterm.filters import MemoryFilters, anti_patterns
+from shared.memory.longterm.fingerprint import fingerprint, fingerprint_of
 from shared.memory.longterm.memory import Memory
 from shared.memory.longterm.table import memory as memory_table
 from shared.platform.resources import Resources
@@ -74,6 +75,7 @@ async def search(
     found = await search_or_fallback(resources.search_index, index_query, source)
     if isinstance(found, RowHits):
         candidates = [(row, index_document.candidate(row, score, None)) for row, score in found.rows]
+        candidates = _without_common_twins(candidates)
         results = _best_results(_rank(query, candidates, options), candidates, options)
     else:
         results = await _rank_hits(resources, scope, query, filters, options, found.hits)
@@ -115,6 +117,8 @@ async def _rank_hits(
             if neighbour_candidates:
                 candidates = [*candidates, *neighbour_candidates]
                 ranked = _rank(query, candidates, options)
+    candidates = _without_common_twins(candidates)
+    ranked = [scored for scored in ranked if scored.id in {row["id"] for row, _ in candidates}]
     return _best_results(ranked, candidates, options)
 
 
@@ -132,6 +136,20 @@ def _current_candidates(hits: Sequence[Hit], rows: Sequence[RowMapping]) -> list
     return [
         (row, index_document.candidate(row, hit.keyword, hit.cosine)) for row, hit in rows_with_hits if hit
     ]
+
+
+def _without_common_twins(candidates: list[RowCandidate]) -> list[RowCandidate]:
+    """Leave out the common memories that a user's own memory among the candidates repeats."""
+    own = {_fingerprint(row) for row, _ in candidates if row["user_id"] is not None}
+    return [
+        (row, candidate)
+        for row, candidate in candidates
+        if row["user_id"] is not None or not own or _fingerprint(row) not in own
+    ]
+
+
+def _fingerprint(row: RowMapping) -> bytes:
+    return fingerprint(row["content"], row["occurred_at"])
 
 
 async def _read_neighbours(
@@ -180,3 +198,13 @@ async def list_newest(
     """Return memories without a query, the last seen first, from the position (last seen, id) `after` on."""
     async with resources.postgres.for_tenant(scope.tenant) as connection:
         return await queries.list_newest(connection, limit, after, *filters.to_sql(scope))
+
+
+async def recall_newest(resources: Resources, scope: Scope, limit: int) -> list[Memory]:
+    """Return the last seen live memories, without the common ones that a user's own among them repeats."""
+    # Each own memory can repeat one common memory, so of twice as many enough remain.
+    memories = await list_newest(resources, scope, MemoryFilters(), 2 * limit)
+    own = {fingerprint_of(memory) for memory in memories if memory.user_id is not None}
+    return [memory for memory in memories if memory.user_id is not None or fingerprint_of(memory) not in own][
+        :limit
+    ]

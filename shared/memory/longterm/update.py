@@ -11,6 +11,8 @@ from shared.foundation.scope import Caller
 from shared.foundation.stages import MemoryState
 from shared.memory.longterm import history, index_document, new_rows, queries, save
 from shared.memory.longterm.memory import RECALLED_LINE_FIELDS, Memory, MemoryDraft
+from shared.platform.auth import rights
+from shared.platform.auth.rights import Action, Area, Owner
 from shared.platform.resources import Resources
 
 _SEARCHABLE = {"content", "category", "tags", "metadata", "occurred_at"}
@@ -19,7 +21,8 @@ _SEARCHABLE = {"content", "category", "tags", "metadata", "occurred_at"}
 async def update(resources: Resources, caller: Caller, memory_id: str, changes: Mapping[str, Any]) -> Memory:
     """Apply changes to fields of a memory and return it.
 
-    Raises errors.NotFound if the caller sees no such memory. Raises errors.Conflict if it is archived
+    Raises errors.NotFound if the caller sees no such memory, and errors.Forbidden if it may only read it.
+    Raises errors.Conflict if it is archived
     (the message names its successors), or if another memory has the new content already.
     """
     try:
@@ -27,6 +30,7 @@ async def update(resources: Resources, caller: Caller, memory_id: str, changes: 
             before = await queries.get(connection, caller, memory_id, lock=True)
             if before is None:
                 raise errors.NotFound(f"no memory '{memory_id}'")
+            require_writable(caller, before)
             columns = _changed_columns(before, changes)
             duplicate_id = await queries.find_duplicate(
                 connection, before.scope, columns["fingerprint"], memory_id
@@ -42,6 +46,12 @@ async def update(resources: Resources, caller: Caller, memory_id: str, changes: 
     if after.state is MemoryState.PENDING:
         resources.publisher.wake(stages.ENRICH)
     return after
+
+
+def require_writable(caller: Caller, memory: Memory) -> None:
+    """Raise errors.Forbidden if the key reads this memory and may not change it: it is common to others."""
+    owner = Owner(memory.agent_id, memory.user_id)
+    rights.require(caller, Area.MEMORIES, Action.WRITE, owner, f"no memory '{memory.id}'")
 
 
 def _changed_columns(before: Memory, changes: Mapping[str, Any]) -> dict[str, Any]:

@@ -44,7 +44,7 @@ _NOT_PLANTED = {"tenant", "tenant_secret", "api_key", "removal", "erasure", "job
 _TABLES_WITH_TEXT = {
     *("memory", "memory_history", "session", "turn", "observation", "feedback_signal", "agent", "agent_text"),
     *("agent_file", "state_key", "state_collection", "transcript_entry", "dream_pass", "charge"),
-    *("preference_occurrence", "idempotent_response", "left_namespace"),
+    *("preference_occurrence", "idempotent_response", "working_namespace"),
 }
 _AGENTS = {"agent", "agent_text", "agent_file"}
 _MEMORIES = {"memory", "memory_history"}
