@@ -9,7 +9,7 @@ import time
 from collections.abc import Awaitable
 from typing import TypeVar
 
-from shared.context import blocks
+from shared.context import blocks, shared_entries
 from shared.context.types import Block, ContextInputs, Request
 from shared.conversation.sessions import queries as session_queries
 from shared.conversation.sessions.session import Session, SessionKind
@@ -29,10 +29,8 @@ from shared.memory.working import queries as working_queries
 from shared.memory.working.queries import WorkingMemory
 from shared.memory.working.working_entry import WorkingEntryInfo
 from shared.platform.resources import Resources
-from shared.search.text import bm25
 
 T = TypeVar("T")
-_MAX_OUTLINES_READ = 8
 
 
 async def gather(
@@ -131,7 +129,11 @@ async def _read_working_memory(resources: Resources, session: Session, message: 
     outlines = [
         info for info in visible if keys.is_within(info.key, "subagent") and keys.parse_view(info.key).outline
     ]
-    return [own_block, blocks.patrol(patrols), await _choose_outlines(working_memory, outlines, message)]
+    return [
+        own_block,
+        await shared_entries.patrol_block(resources, session.tenant, patrols, message),
+        await shared_entries.subagent_block(resources, session.tenant, outlines, message),
+    ]
 
 
 def _is_part(info: WorkingEntryInfo) -> bool:
@@ -156,19 +158,3 @@ async def _select_visible(
 
 def _is_owner(session: Session, owners: list[tuple[str, str | None]]) -> bool:
     return any(agent == session.agent_id and user in (None, session.user_id) for agent, user in owners)
-
-
-async def _choose_outlines(
-    working_memory: WorkingMemory, outlines: list[WorkingEntryInfo], message: str
-) -> Block | None:
-    """Return a block of the newest outline and, of the next newest, the one that fits the message best."""
-    newest_first = sorted(outlines, key=lambda info: info.stored_at, reverse=True)
-    chosen, others = newest_first[:1], newest_first[1 : 1 + _MAX_OUTLINES_READ]
-    if others:
-        with redis_client.failures_as_unavailable():
-            entries = await working_queries.read_many(working_memory, [info.key for info in others])
-        readable = [info for info in others if info.key in entries]
-        scores = bm25.score_texts(message, [f"{info.key}\n{entries[info.key].value}" for info in readable])
-        if scores and max(scores) > 0:
-            chosen.append(readable[scores.index(max(scores))])
-    return blocks.subagents(chosen, len(outlines) - len(chosen))

@@ -120,6 +120,8 @@ class Settings(BaseSettings):
     """The time to live of a value in chunks that names none."""
     window_max_turns: int = Field(50, ge=1)
     """Turns that a conversation window holds."""
+    context_max_patrol_entries: int = Field(20, ge=2)
+    """Findings of patrols that a context lists: the best matches and the newest; it counts the others."""
     context_max_turns: int = Field(20, ge=1)
     """Turns of the window that a context replays."""
     window_ttl: int = Field(3600, ge=1)

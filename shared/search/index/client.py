@@ -32,7 +32,8 @@ class IndexQuery:
     """What is searched: the records of one kind and tenant that meet the conditions.
 
     With `reserve`, the best RESERVED_HITS that also meet these conditions are among the hits, even if many
-    others are better. `embed_as_is` embeds only the text itself, not also its content words.
+    others are better. `embed_as_is` embeds only the text itself, not also its content words;
+    `keywords_only` leaves the dense channel out.
     """
 
     tenant: str
@@ -41,6 +42,7 @@ class IndexQuery:
     conditions: Sequence[models.Condition]
     reserve: Sequence[models.Condition] = ()
     embed_as_is: bool = False
+    keywords_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,7 @@ class SearchIndex:
         """
         result = IndexHits(limit=self._candidates)
         texts = [query.text] if query.embed_as_is else indexed_text.query_embedding_texts(query.text)
+        texts = [] if query.keywords_only else texts
         generation, result.vector = await asyncio.gather(
             self.live(query.kind), self._embed_query(texts, result)
         )
