@@ -6,7 +6,7 @@ the other inputs.
 
 import asyncio
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from typing import TypeVar
 
 from shared.context import blocks, shared_entries
@@ -19,6 +19,7 @@ from shared.conversation.turns.search import TurnFilters
 from shared.conversation.turns.turn import Turn
 from shared.foundation import errors
 from shared.foundation.categories import EPISODES, is_below
+from shared.foundation.roles import Role
 from shared.foundation.scope import Scope
 from shared.infra import redis as redis_client
 from shared.memory.longterm import search as memory_search
@@ -44,8 +45,11 @@ async def gather(
         _timed(inputs, "working", _read_working_memory(resources, session, request.message)),
         _timed(inputs, "past_turns", _search_past_turns(resources, session, request.message, inputs)),
     )
-    inputs.turns = turns or []
-    inputs.first_turn = session.last_seq == 0
+    is_reported = not request.record_turn and _is_last_turn(request.message, turns or [])
+    inputs.turns = (turns or [])[:-1] if is_reported else turns or []
+    inputs.first_turn = session.last_seq == int(is_reported)
+    if results == [] and inputs.first_turn:
+        results = await _timed(inputs, "newest", _list_newest(resources, session.scope, inputs))
     is_episode = {result.memory.id: is_below(EPISODES, result.memory.category) for result in results or []}
     inputs.recalled = [result for result in results or [] if not is_episode[result.memory.id]]
     inputs.episodes = [result for result in results or [] if is_episode[result.memory.id]]
@@ -79,9 +83,12 @@ async def _recall(
     results = await memory_search.search(resources, session.scope, message, MemoryFilters(), options)
     inputs.stages += results.stages
     inputs.degraded += results.degraded
-    if results.results or session.last_seq > 0:
-        return results.results
-    return await _list_newest(resources, session.scope, inputs)
+    return results.results
+
+
+def _is_last_turn(message: str, turns: Sequence[Turn]) -> bool:
+    """Tell whether the caller has already reported the current message as a turn."""
+    return bool(turns) and turns[-1].role is Role.USER and turns[-1].content == message
 
 
 async def _list_newest(resources: Resources, scope: Scope, inputs: ContextInputs) -> list[MemoryResult]:
