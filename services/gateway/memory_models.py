@@ -6,12 +6,13 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from services.gateway.api_model import ApiModel, BatchApiModel, Count, Flag, UnitInterval, example
-from shared.foundation import errors
+from shared.foundation import errors, validation
 from shared.foundation.stages import MemoryState
 from shared.memory.longterm.filters import MemoryFilters
 from shared.memory.longterm.memory import MemoryDraft, Source
 from shared.search.ranking import rank as ranking
 
+MAX_REASON = 1000
 _EXAMPLE = {
     "content": "Ada prefers trains to planes for trips under six hours.",
     "category": "user-preferences/travel",
@@ -61,9 +62,9 @@ class BatchBody(BatchApiModel):
 
 
 class MemoryPatch(ApiModel):
-    """Fields to change. Fields that are not named stay as they are."""
+    """Fields to change. Fields that are not named stay as they are. The reason is kept in the history."""
 
-    model_config = example({"importance": 0.9})
+    model_config = example({"importance": 0.9, "reason": "confirmed by Ada"})
 
     content: str | None = None
     category: str | None = None
@@ -71,14 +72,19 @@ class MemoryPatch(ApiModel):
     metadata: dict[str, str] | None = None
     importance: UnitInterval | None = None
     occurred_at: datetime | None = None
+    reason: str | None = None
 
     def changes(self) -> dict[str, Any]:
         """Return the named fields. Raise errors.Invalid for a null that is not in category or occurred_at."""
-        changes = {name: getattr(self, name) for name in self.model_fields_set}
+        changes = {name: getattr(self, name) for name in self.model_fields_set - {"reason"}}
         for name, value in changes.items():
             if value is None and name not in {"category", "occurred_at"}:
                 raise errors.Invalid(name, "must not be null")
         return changes
+
+    def checked_reason(self) -> str | None:
+        """Return why the memory is changed. Raise errors.Invalid if it breaks a rule."""
+        return None if self.reason is None else validation.check_text(self.reason, "reason", MAX_REASON)
 
 
 class SearchBody(ApiModel):

@@ -135,8 +135,8 @@ async def get_history(resources: ResourcesDep, caller: ReadCaller, memory_id: st
 async def change_memory(
     resources: ResourcesDep, caller: WriteCaller, memory_id: str, body: MemoryPatch
 ) -> JsonResponse:
-    """Change fields of a memory."""
-    memory = await update.update(resources, caller, memory_id, body.changes())
+    """Change fields of a memory. What it holds already is no change."""
+    memory = await update.update(resources, caller, memory_id, body.changes(), body.checked_reason())
     return JsonResponse(memory.model_dump(mode="json"))
 
 
