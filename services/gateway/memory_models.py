@@ -1,8 +1,10 @@
 """Request and response bodies of the routes on memories."""
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Annotated, Any
 
+from fastapi import Query
 from pydantic import Field
 
 from services.gateway.api_model import ApiModel, BatchApiModel, Count, Flag, UnitInterval, example
@@ -19,6 +21,23 @@ _EXAMPLE = {
     "tags": ["travel"],
     "user_id": "ada",
 }
+
+
+Metadata = Annotated[
+    list[str] | None,
+    Query(description="Pairs `name=value`, all of which a memory must have.", examples=[["colour=red"]]),
+]
+
+
+def parse_metadata(pairs: Iterable[str]) -> dict[str, str]:
+    """Return metadata pairs of a query. Raise errors.Invalid for one without `=`."""
+    metadata: dict[str, str] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            raise errors.Invalid("metadata", "must be pairs such as colour=red")
+        metadata[name] = value
+    return metadata
 
 
 class SourceBody(ApiModel):
@@ -88,7 +107,7 @@ class MemoryPatch(ApiModel):
 
 
 class SearchBody(ApiModel):
-    """A search. Without a query, the most recently seen memories come first."""
+    """A search. Without a query, the most recently seen memories come first, page by page."""
 
     model_config = example({"query": "how does Ada like to travel?", "user_id": "ada"})
 
@@ -102,6 +121,7 @@ class SearchBody(ApiModel):
     metadata: dict[str, str] = {}
     state: MemoryState | None = None
     limit: Annotated[Count, Field(ge=1, le=100)] = 20
+    cursor: str | None = None
     min_similarity: Annotated[float | None, Field(ge=-1, le=1)] = None
     strategy: str = ranking.DEFAULT_STRATEGY
     explain: Flag = False
