@@ -139,7 +139,7 @@ class Settings(BaseSettings):
 
     # Spend
     prices_file: Path | None = None
-    """A TOML file with the prices of models, in USD per million tokens, instead of the built-in one."""
+    """A TOML file with the prices of models, in USD per million tokens, which go before the built-in ones."""
     budget_alert: float = Field(0.8, gt=0, le=1)
     """The used part of a budget from which `loci_budget_alerts` counts it."""
 
