@@ -27,16 +27,17 @@ def app_resources(request: Request) -> Resources:
 ResourcesDep = Annotated[Resources, Depends(app_resources)]
 
 
-async def _authenticate(
+async def authenticate(
     resources: ResourcesDep, credentials: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)]
 ) -> Caller:
+    """Return the caller that the request's key stands for, or raise errors.Unauthenticated."""
     if credentials is None:
         raise errors.Unauthenticated("send a key as 'Authorization: Bearer <key>'")
     return await api_keys.authenticate(resources.postgres, credentials.credentials)
 
 
 def _caller_with(right: Right, *, only_working_memory: bool = False) -> Callable[..., Awaitable[Caller]]:
-    async def require_right(caller: Annotated[Caller, Depends(_authenticate)]) -> Caller:
+    async def require_right(caller: Annotated[Caller, Depends(authenticate)]) -> Caller:
         caller.require_right(right)
         if not only_working_memory:
             rights.require_more_than_working_memory(caller)
@@ -66,7 +67,7 @@ ReadScope = Annotated[Scope, Depends(_memory_scope)]
 
 async def _idempotency_key(
     request: Request,
-    caller: Annotated[Caller, Depends(_authenticate)],
+    caller: Annotated[Caller, Depends(authenticate)],
     idempotency_key: Annotated[
         str | None,
         Header(description="Identifies this request: a repetition within 24 hours gets the same response."),

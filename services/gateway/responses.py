@@ -32,15 +32,17 @@ class JsonResponse(Response):
 
 
 def page_response(
-    rows: Sequence[T], limit: int, to_json: Callable[[T], Any], cursor_key: Callable[[T], Any]
+    rows: Sequence[T], limit: int, to_json: Callable[[T], Any], cursor_key: Callable[[T], Any], **more: Any
 ) -> JsonResponse:
     """Return one page of `limit` rows. A further row means that there is another page.
 
-    `cursor_key` returns the (time, id) of a row, after which the next page begins.
+    `cursor_key` returns the (time, id) of a row, after which the next page begins. `more` is added to the
+    response as it is.
     """
     page_rows = rows[:limit]
     next_cursor = encode_cursor(*cursor_key(page_rows[-1])) if len(rows) > limit else None
-    return JsonResponse({"results": [to_json(row) for row in page_rows], "next_cursor": next_cursor})
+    results = [to_json(row) for row in page_rows]
+    return JsonResponse({"results": results, "next_cursor": next_cursor, **more})
 
 
 def encode_cursor(moment: datetime, row_id: str) -> str:

@@ -49,7 +49,7 @@ async def build_context(
         return await _repeat(resources, caller.tenant, session_id, stored_response)
     inputs = await gather(resources, session, recalled_before, request)
     if not request.record_turn:
-        context = assemble.assemble(_without_current_message(inputs, request.message), request)
+        context = assemble.assemble(inputs, request)
         return _to_response(request, inputs, context, started)
     recorded = await _record(resources, caller, session, inputs, request, key, started)
     if recorded.turns is None:
@@ -71,18 +71,6 @@ async def _repeat(
 ) -> JsonObject:
     await append.index_stored(resources, tenant, session_id, [stored_response])
     return dict(stored_response)
-
-
-def _without_current_message(inputs: ContextInputs, message: str) -> ContextInputs:
-    """Remove the last turn if it is the current message, which the caller has already reported as a turn."""
-    if inputs.turns and _is_message(inputs.turns[-1], message):
-        inputs.turns = inputs.turns[:-1]
-        inputs.first_turn = not inputs.turns
-    return inputs
-
-
-def _is_message(turn: Turn, message: str) -> bool:
-    return turn.role is Role.USER and turn.content == message
 
 
 class _Recorded(NamedTuple):

@@ -6,10 +6,10 @@ the other inputs.
 
 import asyncio
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from typing import TypeVar
 
-from shared.context import blocks
+from shared.context import blocks, shared_entries
 from shared.context.types import Block, ContextInputs, Request
 from shared.conversation.sessions import namespace_queries
 from shared.conversation.sessions.session import Session, SessionKind
@@ -19,6 +19,7 @@ from shared.conversation.turns.search import TurnFilters
 from shared.conversation.turns.turn import Turn
 from shared.foundation import errors
 from shared.foundation.categories import EPISODES, is_below
+from shared.foundation.roles import Role
 from shared.foundation.scope import Scope
 from shared.infra import redis as redis_client
 from shared.memory.longterm import search as memory_search
@@ -30,10 +31,8 @@ from shared.memory.working.queries import WorkingMemory
 from shared.memory.working.working_entry import WorkingEntryInfo
 from shared.platform.auth.rights import Owner
 from shared.platform.resources import Resources
-from shared.search.text import bm25
 
 T = TypeVar("T")
-_MAX_OUTLINES_READ = 8
 
 
 async def gather(
@@ -47,8 +46,11 @@ async def gather(
         _timed(inputs, "working", _read_working_memory(resources, session, request.message)),
         _timed(inputs, "past_turns", _search_past_turns(resources, session, request.message, inputs)),
     )
-    inputs.turns = turns or []
-    inputs.first_turn = session.last_seq == 0
+    is_reported = not request.record_turn and _is_last_turn(request.message, turns or [])
+    inputs.turns = (turns or [])[:-1] if is_reported else turns or []
+    inputs.first_turn = session.last_seq == int(is_reported)
+    if results == [] and inputs.first_turn:
+        results = await _timed(inputs, "newest", _list_newest(resources, session.scope, inputs))
     is_episode = {result.memory.id: is_below(EPISODES, result.memory.category) for result in results or []}
     inputs.recalled = [result for result in results or [] if not is_episode[result.memory.id]]
     inputs.episodes = [result for result in results or [] if is_episode[result.memory.id]]
@@ -82,9 +84,12 @@ async def _recall(
     results = await memory_search.search(resources, session.scope, message, MemoryFilters(), options)
     inputs.stages += results.stages
     inputs.degraded += results.degraded
-    if results.results or session.last_seq > 0:
-        return results.results
-    return await _list_newest(resources, session.scope, inputs)
+    return results.results
+
+
+def _is_last_turn(message: str, turns: Sequence[Turn]) -> bool:
+    """Tell whether the caller has already reported the current message as a turn."""
+    return bool(turns) and turns[-1].role is Role.USER and turns[-1].content == message
 
 
 async def _list_newest(resources: Resources, scope: Scope, inputs: ContextInputs) -> list[MemoryResult]:
@@ -134,7 +139,11 @@ async def _read_working_memory(resources: Resources, session: Session, message: 
     outlines = [
         info for info in visible if keys.is_within(info.key, "subagent") and keys.parse_view(info.key).outline
     ]
-    return [own_block, blocks.patrol(patrols), await _choose_outlines(working_memory, outlines, message)]
+    return [
+        own_block,
+        await shared_entries.patrol_block(resources, session.tenant, patrols, message),
+        await shared_entries.subagent_block(resources, session.tenant, outlines, message),
+    ]
 
 
 def _is_part(info: WorkingEntryInfo) -> bool:
@@ -159,19 +168,3 @@ async def _select_visible(
 def _is_visible(session: Session, owner: Owner) -> bool:
     is_of_agent = owner.agent_id in (None, session.agent_id)
     return is_of_agent and owner.user_id in (None, session.user_id) and not owner.is_deleted
-
-
-async def _choose_outlines(
-    working_memory: WorkingMemory, outlines: list[WorkingEntryInfo], message: str
-) -> Block | None:
-    """Return a block of the newest outline and, of the next newest, the one that fits the message best."""
-    newest_first = sorted(outlines, key=lambda info: info.stored_at, reverse=True)
-    chosen, others = newest_first[:1], newest_first[1 : 1 + _MAX_OUTLINES_READ]
-    if others:
-        with redis_client.failures_as_unavailable():
-            entries = await working_queries.read_many(working_memory, [info.key for info in others])
-        readable = [info for info in others if info.key in entries]
-        scores = bm25.score_texts(message, [f"{info.key}\n{entries[info.key].value}" for info in readable])
-        if scores and max(scores) > 0:
-            chosen.append(readable[scores.index(max(scores))])
-    return blocks.subagents(chosen, len(outlines) - len(chosen))

@@ -128,6 +128,8 @@ class Settings(BaseSettings):
     """The time to live of a value in chunks that names none."""
     window_max_turns: int = Field(50, ge=1)
     """Turns that a conversation window holds."""
+    context_max_patrol_entries: int = Field(20, ge=2)
+    """Findings of patrols that a context lists: the best matches and the newest; it counts the others."""
     context_max_turns: int = Field(20, ge=1)
     """Turns of the window that a context replays."""
     window_ttl: int = Field(3600, ge=1)
@@ -145,7 +147,7 @@ class Settings(BaseSettings):
 
     # Spend
     prices_file: Path | None = None
-    """A TOML file with the prices of models, in USD per million tokens, instead of the built-in one."""
+    """A TOML file with the prices of models, in USD per million tokens, which go before the built-in ones."""
     budget_alert: float = Field(0.8, gt=0, le=1)
     """The used part of a budget from which `loci_budget_alerts` counts it."""
 

@@ -7,7 +7,9 @@
     ├── Forbidden            the key may not do this
     ├── NotFound             no such object in the caller's scope
     ├── Conflict             the object is not in a state that allows this
-    │   └── Busy             … but soon will be: try again
+    │   ├── Busy             … but soon will be: try again
+    │   ├── PreconditionFailed    … that the caller has named as its condition
+    │   └── PreconditionRequired  … and the caller must name the state that it replaces
     ├── LimitReached         a limit, named in the message
     │   └── OverBudget       … and the limit is a budget: the model was not called
     ├── Unsupported          a state store has no such operation
@@ -75,6 +77,14 @@ class Busy(Conflict):
     def __init__(self, message: str, retry_after: float = 1.0) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+
+
+class PreconditionFailed(Conflict):
+    """The object is not in the state that the caller made a condition; nothing was changed."""
+
+
+class PreconditionRequired(Conflict):
+    """The object exists, and whoever replaces it must say which version; nothing was changed."""
 
 
 class LimitReached(LociError):

@@ -23,9 +23,11 @@ async def add(
     await history_queries.insert_items(connection, rows)
 
 
-async def add_update(connection: AsyncConnection, actor: str, before: Memory, after: Memory) -> None:
+async def add_update(
+    connection: AsyncConnection, actor: str, before: Memory, after: Memory, reason: str | None = None
+) -> None:
     """Add an update to a memory's history, with its fields before and after."""
-    await add_change(connection, actor, "updated", before, after)
+    await add_change(connection, actor, "updated", before, after, reason)
 
 
 async def add_change(

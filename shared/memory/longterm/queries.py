@@ -149,6 +149,11 @@ async def list_newest(
     return await select_memories(connection, statement.order_by(*newest_first).limit(limit))
 
 
+async def list_ids(connection: AsyncConnection, limit: int, *conditions: ColumnElement[bool]) -> list[str]:
+    """Return the ids of up to `limit` memories that meet the conditions, in no particular order."""
+    return list(await connection.scalars(select(memory.c.id).where(*conditions).limit(limit)))
+
+
 async def update_columns(
     connection: AsyncConnection, tenant: str, memory_id: str, values: Mapping[str, Any]
 ) -> Memory:

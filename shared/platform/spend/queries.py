@@ -86,10 +86,10 @@ def _is_charge(charge: Charge) -> tuple[ColumnElement[bool], ...]:
 async def prices(
     connection: AsyncConnection, tenant: str, models: Collection[str] | None = None
 ) -> list[RowMapping]:
-    """Return a tenant's own prices, of these models or of all."""
+    """Return a tenant's own prices: of all models, or of these and of every pattern, which ends in `*`."""
     statement = select(price).where(tenant_filter(price, tenant))
     if models is not None:
-        statement = statement.where(is_any_of(price.c.model, models))
+        statement = statement.where(is_any_of(price.c.model, models) | price.c.model.endswith("*"))
     return list((await connection.execute(statement)).mappings())
 
 

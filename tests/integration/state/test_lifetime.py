@@ -74,7 +74,7 @@ async def test_deleting_what_does_not_exist_writes_nothing(
         await session.request("DELETE", "/kv/plan")
         await session.request("DELETE", "/collections/things")
         conflict = await session.request(
-            "DELETE", "/collections/things", status=409, headers={"if-match": '"7"'}
+            "DELETE", "/collections/things", status=412, headers={"if-match": '"7"'}
         )
         assert "is not there" in problem.parse_problem(conflict)["detail"]
     pattern = f"*{{{gateway.tenant}:session:*"
@@ -213,8 +213,9 @@ async def test_a_scratch_store_needs_no_session_and_is_identified_by_its_name(ga
     response = await client.post(f"{path}/collections/points/search", json=search)
     assert response.json()["results"] == [{"place": 1, "label": None, "score": 1.0}]
     assert (await client.get(f"{path}/collections/points")).headers["etag"] == tag
+    assert (await client.put(f"{path}/collections/points", json=body)).status_code == 428
     conflict = await client.delete(f"{path}/collections/points", headers={"if-match": '"1"'})
-    assert conflict.status_code == 409
+    assert conflict.status_code == 412
     assert _fields(await client.delete(f"{path}/collections/points"), "deleted") == (True,)
     assert _fields(await client.get(f"{path}/collections"), "results") == ([],)
     assert _fields(await client.delete(path), "deleted") == (True,)
