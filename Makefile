@@ -5,7 +5,7 @@ BIN := .venv/bin
 .DEFAULT_GOAL := help
 # Without bytecode files each of the many processes started here would compile all modules: 4 s instead of 1.
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: help up demo local-embeddings test unit lint format types contracts faults load mutants scale bench manifests coverage configuration lock check clean
+.PHONY: help up demo local-embeddings test unit lint format types contracts faults load scale bench manifests image coverage configuration lock check clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z.-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -79,6 +79,9 @@ bench: .venv/installed ## Measure the speed in a short run, and the recall with 
 manifests: .venv/installed ## Render the Kubernetes manifests into build/manifests and check them
 	$(BIN)/python -m tests.deploy.variants build/manifests
 	$(BIN)/pytest -q tests/deploy
+
+image: .venv/installed ## Build the image on Debian packages, run every process from it and play the demo (as root)
+	$(BIN)/python -m tests.deploy.image $(if $(SUITE),--suite $(SUITE)) $(if $(CHROOT),--without-runc)
 
 coverage: ## Run all tests and measure branch coverage against the floor in pyproject.toml
 	@$(MAKE) --no-print-directory test COVERAGE=1

@@ -20,7 +20,7 @@ from tests.deploy.variants import VARIANTS, objects
 DEPLOY = Path(__file__).parents[2] / "deploy"
 SETTINGS = {f"LOCI_{field.upper()}" for field in config.Settings.model_fields}
 # Used by roles.sql and not by Loci.
-BY_POSTGRES = {"LOCI_OWNER_PASSWORD", "LOCI_LOGIN_PASSWORD", "LOCI_SCALER_PASSWORD"}
+BY_POSTGRES = {"LOCI_OWNER_PASSWORD", "LOCI_LOGIN_PASSWORD", "LOCI_SCALER_PASSWORD", "LOCI_BACKUP_PASSWORD"}
 # Typer contains its own copy of click and exports only subclasses of this class.
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 STORES = {"postgres", "redis", "qdrant/qdrant"}
