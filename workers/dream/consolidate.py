@@ -66,7 +66,7 @@ async def run(context: PassContext) -> Outcome:
     outcome.refused_batch_sizes = context.refused_batch_sizes
     outcome.has_more = answers.has_more
     outcome.inputs = dict(outcome.reviewed)
-    outcome.shown_memories = set(outcome.reviewed)
+    outcome.shown_memories = {memory_id for batch in batches for memory_id in batch}
     outcome.shown_sessions = {signal.session_id for signal in inputs.signals}
     return outcome
 
