@@ -7,10 +7,16 @@ if a name changes hands too early, nobody reads what another has written.
 import hashlib
 
 from shared.foundation import errors
+from shared.foundation.content import declare_store
 from shared.foundation.names import fold
 from shared.infra import redis as redis_client
 from shared.platform.resources import Resources
 
+FAMILY = declare_store(
+    "redis",
+    "scratch-name",
+    reason="digests of a name and of its scope, which end with the time to live of the store",
+)
 # A name must outlive what was written under it by more than a client waits for Redis.
 _GRACE_SECONDS = 60
 
@@ -46,4 +52,4 @@ async def free(resources: Resources, tenant: str, name: str, holder: str) -> Non
 
 def _key(resources: Resources, tenant: str, name: str) -> str:
     digest = hashlib.sha256(fold(name).encode()).hexdigest()
-    return f"{resources.settings.prefix}:scratch:{{{tenant}}}:name:{digest}"
+    return f"{resources.settings.prefix}:{FAMILY}:{{{tenant}}}:{digest}"

@@ -21,6 +21,7 @@ from shared.memory.longterm import (
     new_rows,
     queries,
     reinforce,
+    successor_queries,
     tombstones,
 )
 from shared.memory.longterm.fingerprint import fingerprint_of
@@ -203,7 +204,7 @@ async def _reinforce_successors(
 ) -> _SavedScope:
     """Reinforce what archived memories with these fingerprints became; the first of each stands for it."""
     saved = _SavedScope()
-    successors = await reinforce.find_live_successors(connection, scope, list(rows))
+    successors = await successor_queries.find_live_successors(connection, scope, list(rows))
     ids = sorted({memory_id for ids in successors.values() for memory_id in ids})
     # Locked in one order, so that two batches can't deadlock.
     locked_memories = {memory.id: memory for memory in await queries.lock(connection, scope.tenant, ids)}
