@@ -124,10 +124,12 @@ async def _read_working_memory(resources: Resources, session: Session, message: 
         infos = await working_queries.list_many_prefixes(
             working_memory, session.namespace, *shared_prefixes, include_views=True
         )
-    own_block = blocks.working_memory([info for info in infos[session.namespace] if not _is_part(info)])
+    # The session's own namespace too: a patrol's name may belong to another by now.
+    visible = await _select_visible(resources, session, [info for group in infos.values() for info in group])
+    own = [info for info in visible if keys.is_within(info.key, session.namespace) and not _is_part(info)]
+    own_block = blocks.working_memory(own)
     if not shared_prefixes:
         return [own_block]
-    visible = await _select_visible(resources, session, [*infos["patrol"], *infos["subagent"]])
     patrols = [info for info in visible if keys.is_within(info.key, "patrol") and not _is_part(info)]
     outlines = [
         info for info in visible if keys.is_within(info.key, "subagent") and keys.parse_view(info.key).outline

@@ -15,6 +15,7 @@ from shared.foundation.scope import Caller, Scope
 from shared.infra.postgres import seconds
 from shared.platform.agents import queries as agent_queries
 from shared.platform.auth import rights
+from shared.platform.auth.rights import Owner
 from shared.platform.idempotency.idempotent import IdempotencyKey, idempotent
 from shared.platform.resources import Resources
 
@@ -145,20 +146,30 @@ async def _own_namespace(
     """
     scope, namespace = session.scope, session.namespace
     session_id = session.id if session.kind is SessionKind.SESSION else None
-    may_adopt = rights.is_unbound(caller)
-    if may_adopt and await namespace_queries.add_owner(connection, scope, namespace, session_id):
-        return
+
+    async def is_empty() -> bool:
+        return holds_entries is None or not await holds_entries(resources, scope.tenant, namespace)
+
     owner = await namespace_queries.lock_owner(connection, scope.tenant, namespace)
+    if owner is None and (rights.is_unbound(caller) or await is_empty()):
+        if await namespace_queries.add_owner(connection, scope, namespace, session_id):
+            return
+        # Another request has opened it just now.
+        owner = await namespace_queries.lock_owner(connection, scope.tenant, namespace)
     if owner is not None and (owner.agent_id, owner.user_id) == (scope.agent_id, scope.user_id):
         return
-    if holds_entries is not None and await holds_entries(resources, scope.tenant, namespace):
-        if owner is not None and owner.is_deleted:
-            raise errors.Busy(f"working memory of '{namespace}' is about to be deleted", _RETRY_AFTER_SECONDS)
-        raise _taken("name", session.name) if session.name else _taken("id", session.id)
-    if owner is not None:
-        await namespace_queries.set_owner(connection, scope, namespace, session_id)
-    elif not await namespace_queries.add_owner(connection, scope, namespace, session_id):
-        raise _taken("name", session.name or session.id)  # another request has opened it just now
+    if owner is None or not await is_empty():
+        raise _namespace_taken(session, owner)
+    await namespace_queries.set_owner(connection, scope, namespace, session_id)
+
+
+def _namespace_taken(session: Session, owner: Owner | None) -> errors.Conflict:
+    if owner is not None and owner.is_deleted:
+        what = f"the working memory of '{session.namespace}' is about to be deleted"
+        return errors.Busy(what, _RETRY_AFTER_SECONDS)
+    if session.kind is SessionKind.SESSION or session.name is None:
+        return _taken("id", session.id)
+    return _taken("name", session.name)
 
 
 async def _default_store_types(connection: AsyncConnection, values: dict[str, Any]) -> list[str]:
