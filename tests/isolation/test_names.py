@@ -95,16 +95,16 @@ async def test_a_patrol_of_anothers_name_is_refused_while_it_holds_an_entry(
     opened = (await _open(ada, kind=kind, name=name)).json()
     assert (await _write(ada, opened["namespace"])).status_code == 200
     assert (await ada.delete(f"/v1/sessions/{opened['id']}")).status_code == 200
-    reopening = {"kind": kind, "name": name} | ({} if bound else {"user_id": "bob"})
+    fields = {"kind": kind, "name": name} | ({} if bound else {"user_id": "bob"})
     async with await gateway.new_client(**bound) as client:
         for spelling in (name, name.upper()):
-            _assert_taken(await _open(client, **reopening | {"name": spelling}), "name", spelling)
+            _assert_taken(await _open(client, **fields | {"name": spelling}), "name", spelling)
             assert not bound or (await _read(client, f"{kind}/{spelling}")).status_code == 404
         # Ada's next patrol of the name goes on with what is there, and ends it.
         assert (await _open(ada, kind=kind, name=name.upper())).status_code == 201
         assert (await _read(ada, f"{kind}/{name}")).status_code == 200
         assert (await ada.delete("/v1/working", params={"prefix": f"{kind}/{name}"})).status_code == 200
-        assert (await _open(client, **reopening)).status_code == 201
+        assert (await _open(client, **fields)).status_code == 201
         assert (await _write(client, f"{kind}/{name}")).status_code == 200
     assert (await _read(ada, f"{kind}/{name}")).status_code == 404
     assert (await _write(ada, f"{kind}/{name}")).status_code == 404
@@ -185,13 +185,11 @@ async def test_a_patrol_whose_name_is_anothers_by_now_shows_nothing_of_it(
     gateway: Gateway, ada: httpx.AsyncClient
 ) -> None:
     name = _name()
-    own_session = (await _open(ada, kind="patrol", name=name)).json()
+    opened = (await _open(ada, kind="patrol", name=name)).json()
     async with await gateway.new_client(agent_id="mill") as client:
         assert (await _open(client, kind="patrol", name=name)).status_code == 201
         assert (await _write(client, f"patrol/{name}")).status_code == 200
-    context = await ada.post(
-        f"/v1/sessions/{own_session['id']}/context", json={"message": "what is on my desk?"}
-    )
+    context = await ada.post(f"/v1/sessions/{opened['id']}/context", json={"message": "what is on my desk?"})
     assert context.status_code == 200
     assert name not in context.text
 
