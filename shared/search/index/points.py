@@ -13,7 +13,7 @@ works because a version is never used again, even if a record is deleted and cre
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from qdrant_client import models
@@ -22,7 +22,7 @@ from qdrant_client.http.exceptions import UnexpectedResponse
 from shared.foundation.stages import RecordKind
 from shared.infra.embedder import Vector
 from shared.infra.qdrant import Qdrant, RequestRefused
-from shared.search.index.filters import tenant_condition
+from shared.search.index.filters import tenant_condition, to_payload_time
 from shared.search.text import bm25
 
 _NAMESPACE = uuid.UUID("6f1ff3ab-9dc4-4f0b-8cf7-0e3b5a7c1d10")
@@ -76,6 +76,7 @@ def _point(document: IndexDocument) -> models.PointStruct:
         "tenant": document.tenant,
         "record_id": document.record_id,
         "version": document.version,
+        "written_at": to_payload_time(datetime.now(UTC)),
     } | document.filters
     vector = models.SparseVector(indices=list(terms.indices), values=list(terms.values))
     return models.PointStruct(id=document.point_id, vector={KEYWORDS: vector}, payload=payload)
