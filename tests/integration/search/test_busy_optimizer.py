@@ -58,7 +58,7 @@ async def test_a_point_is_found_by_keyword_at_once_while_the_server_merges_segme
 
 
 def _document(record_id: str, text: str) -> IndexDocument:
-    filters = {"tags": [text.split()[-1]]}
+    filters = {"tags": [text.rpartition(" ")[2]]}
     return IndexDocument("a", RecordKind.MEMORY, record_id, 1, text, text, filters, may_replace=False)
 
 
@@ -98,4 +98,4 @@ async def _write_and_delete(qdrant: Qdrant) -> None:
         ]
         await qdrant.client.upsert(COLLECTION, some)
         if batch % 7 == 0:
-            await qdrant.client.delete(COLLECTION, list[int | str](ids[:150]))
+            await qdrant.client.delete(COLLECTION, models.PointIdsList(points=list(ids[:150])))
