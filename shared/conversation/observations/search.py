@@ -18,6 +18,7 @@ from shared.search.index.fallback import RowHits, RowSource, search_or_fallback
 from shared.search.index.filters import Condition, field_equals
 from shared.search.ranking import rank as ranking
 from shared.search.ranking.candidate import ScoredCandidate
+from shared.search.ranking.relevance import Floor
 from shared.search.search_results import SearchResults
 
 ScoredObservation = tuple[Observation, float | None, float | None]
@@ -70,7 +71,7 @@ async def search(
         observations: list[ScoredObservation] = [(row, score, None) for row, score in found.rows]
     else:
         observations = await _read_hits(resources, scope, criteria, found.hits)
-    results = _rank(query, observations)[:limit]
+    results = _rank(query, observations, found.floor)[:limit]
     return SearchResults(results, found.stages, found.degraded)
 
 
@@ -86,8 +87,10 @@ async def _read_hits(
     return [(by_id[hit.record_id], hit.keyword, hit.cosine) for hit in hits if hit.record_id in by_id]
 
 
-def _rank(query: str, observations: Sequence[ScoredObservation]) -> list[tuple[Observation, ScoredCandidate]]:
+def _rank(
+    query: str, observations: Sequence[ScoredObservation], floor: Floor | None
+) -> list[tuple[Observation, ScoredCandidate]]:
     by_id = {observation.id: observation for observation, _, _ in observations}
     candidates = [index_document.candidate(*scored) for scored in observations]
-    ranked = ranking.rank(query, candidates, now=datetime.now(UTC))
+    ranked = ranking.rank(query, candidates, now=datetime.now(UTC), floor=floor)
     return [(by_id[scored.id], scored) for scored in ranked]

@@ -17,11 +17,12 @@ from shared.memory.longterm.filters import MemoryFilters, anti_patterns
 from shared.memory.longterm.memory import Memory
 from shared.memory.longterm.table import memory as memory_table
 from shared.platform.resources import Resources
-from shared.search.index.client import Hit, IndexQuery
+from shared.search.index.client import Hit, IndexHits, IndexQuery
 from shared.search.index.fallback import RowHits, RowSource, search_or_fallback
-from shared.search.ranking import neighbours
+from shared.search.ranking import neighbours, relevance
 from shared.search.ranking import rank as ranking
 from shared.search.ranking.candidate import Candidate, ScoredCandidate
+from shared.search.ranking.relevance import Floor
 from shared.search.search_results import SearchResults
 
 RowCandidate = tuple[RowMapping, Candidate]
@@ -74,9 +75,9 @@ async def search(
     found = await search_or_fallback(resources.search_index, index_query, source)
     if isinstance(found, RowHits):
         candidates = [(row, index_document.candidate(row, score, None)) for row, score in found.rows]
-        results = _best_results(_rank(query, candidates, options), candidates, options)
+        results = _best_results(_rank(query, candidates, options, None), candidates, options, None)
     else:
-        results = await _rank_hits(resources, scope, query, filters, options, found.hits)
+        results = await _rank_hits(resources, scope, query, filters, options, found)
     return SearchResults(results, found.stages, found.degraded)
 
 
@@ -100,29 +101,31 @@ async def _rank_hits(
     query: str,
     filters: MemoryFilters,
     options: SearchOptions,
-    hits: Sequence[Hit],
+    found: IndexHits,
 ) -> list[MemoryResult]:
     """Read the current rows of the hits and the neighbours of the best ones, and rank them."""
+    hits, floor = found.hits, found.floor
     if not hits:
         return []
     visible = filters.to_sql(scope)
     async with resources.postgres.for_tenant(scope.tenant) as connection:
         is_hit = is_any_of(memory_table.c.id, [hit.record_id for hit in hits])
         candidates = _current_candidates(hits, await queries.select_rows(connection, *visible, is_hit))
-        ranked = _rank(query, candidates, options)
+        ranked = _rank(query, candidates, options, floor)
         if options.strategy == ranking.DEFAULT_STRATEGY:
             neighbour_candidates = await _read_neighbours(connection, visible, ranked, candidates)
             if neighbour_candidates:
                 candidates = [*candidates, *neighbour_candidates]
-                ranked = _rank(query, candidates, options)
-    return _best_results(ranked, candidates, options)
+                ranked = _rank(query, candidates, options, floor)
+    return _best_results(ranked, candidates, options, floor)
 
 
 def _rank(
-    query: str, row_candidates: Sequence[RowCandidate], options: SearchOptions
+    query: str, row_candidates: Sequence[RowCandidate], options: SearchOptions, floor: Floor | None
 ) -> list[ScoredCandidate]:
     candidates = [candidate for _, candidate in row_candidates]
-    return ranking.rank(query, candidates, options.strategy, options.min_similarity, datetime.now(UTC))
+    now = datetime.now(UTC)
+    return ranking.rank(query, candidates, options.strategy, options.min_similarity, now, floor)
 
 
 def _current_candidates(hits: Sequence[Hit], rows: Sequence[RowMapping]) -> list[RowCandidate]:
@@ -151,10 +154,13 @@ async def _read_neighbours(
 
 
 def _best_results(
-    ranked: Sequence[ScoredCandidate], row_candidates: Sequence[RowCandidate], options: SearchOptions
+    ranked: Sequence[ScoredCandidate],
+    row_candidates: Sequence[RowCandidate],
+    options: SearchOptions,
+    floor: Floor | None,
 ) -> list[MemoryResult]:
     rows = {row["id"]: row for row, _ in row_candidates}
-    reserved_ids = _anti_pattern_ids(rows.values()) if options.reserve_anti_pattern else set()
+    reserved_ids = _anti_pattern_ids(row_candidates, floor) if options.reserve_anti_pattern else set()
     episode_ids = _episode_ids(rows.values()) if options.episodes is not None else set()
     others = [scored for scored in ranked if scored.id not in episode_ids]
     best = ranking.top(others, options.limit, reserved_ids)
@@ -162,8 +168,13 @@ def _best_results(
     return [MemoryResult(Memory.from_row(rows[scored.id]), scored) for scored in [*best, *episodes]]
 
 
-def _anti_pattern_ids(rows: Iterable[RowMapping]) -> set[str]:
-    return {row["id"] for row in rows if is_anti_pattern(row["category"], row["tags"])}
+def _anti_pattern_ids(row_candidates: Iterable[RowCandidate], floor: Floor | None) -> set[str]:
+    """Return the ids of the anti-patterns that match the query by themselves."""
+    return {
+        row["id"]
+        for row, candidate in row_candidates
+        if is_anti_pattern(row["category"], row["tags"]) and relevance.is_match(candidate, floor)
+    }
 
 
 def _episode_ids(rows: Iterable[RowMapping]) -> set[str]:

@@ -79,7 +79,8 @@ async def search(
         }
     else:
         entries = await _read_hits(resources, caller, working_memory, filters, found.hits)
-    ranked = ranking.rank(query, [candidate for _, candidate in entries.values()], now=datetime.now(UTC))
+    candidates = [candidate for _, candidate in entries.values()]
+    ranked = ranking.rank(query, candidates, now=datetime.now(UTC), floor=found.floor)
     results = [(entries[scored.id][0], scored.score) for scored in ranked[:limit]]
     return SearchResults(results, found.stages, found.degraded)
 

@@ -21,6 +21,8 @@ from shared.infra.qdrant import CollectionNotFound, Qdrant
 from shared.search.index import filters, generations, recent_writes
 from shared.search.index.generations import Generation
 from shared.search.index.points import DENSE, KEYWORDS, point_id
+from shared.search.ranking import relevance
+from shared.search.ranking.relevance import Floor
 from shared.search.text import bm25, indexed_text
 
 RESERVED_HITS = 8
@@ -56,11 +58,15 @@ class Hit:
 
 @dataclass(slots=True)
 class IndexHits:
-    """The result of a search. `stages` names the channels that ran, `degraded` those that could not."""
+    """The result of a search. `stages` names the channels that ran, `degraded` those that could not.
+
+    `floor` decides which hits are relevant.
+    """
 
     hits: list[Hit] = field(default_factory=list)
     stages: list[str] = field(default_factory=list)
     degraded: list[str] = field(default_factory=list)
+    floor: Floor | None = None
 
 
 class SearchIndex:
@@ -156,6 +162,7 @@ class SearchIndex:
                 hits = await self._add_missed_hits(generation, query, terms, points[-1], hits)
             result.hits = _newest_versions(hits)
         result.stages = list(vectors)
+        result.floor = _floor(generation)
 
     def _build_requests(
         self, vectors: Mapping[str, Vector | models.SparseVector], query: IndexQuery
@@ -208,6 +215,12 @@ class SearchIndex:
             self.qdrant, generation.collection, list(scores), terms.indices
         )
         return recent_writes.solve_idfs([(weights[id_], scores[id_]) for id_ in weights], terms.indices)
+
+
+def _floor(generation: Generation) -> Floor:
+    floor = generation.cosine_floor
+    is_learnt = generation.floor_points >= relevance.MIN_RECORDS
+    return Floor(relevance.start_value(generation.model) if floor is None else floor, is_learnt)
 
 
 def _keyword_vector(query: str) -> models.SparseVector | None:

@@ -163,6 +163,16 @@ async def existing_ids(qdrant: Qdrant, collection: str, ids: Sequence[str]) -> s
     return {str(record.id) for record in records}
 
 
+async def sample_vectors(qdrant: Qdrant, collection: str, limit: int) -> list[Vector]:
+    """Return the embeddings of the first `limit` points, without those that have none yet."""
+    async with qdrant.call_guard(timeout=BULK_TIMEOUT_SECONDS):
+        records, _ = await qdrant.client.scroll(
+            collection, limit=limit, with_payload=False, with_vectors=[DENSE]
+        )
+    vectors = [record.vector.get(DENSE) for record in records if isinstance(record.vector, dict)]
+    return [[float(x) for x in vector] for vector in vectors if isinstance(vector, list)]  # type: ignore[arg-type]
+
+
 @dataclass(frozen=True, slots=True)
 class Page:
     """Some points of a collection as (id, tenant, record id, version), and the offset of the next page."""
