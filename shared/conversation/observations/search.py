@@ -12,13 +12,13 @@ from shared.conversation.observations.table import observation as observation_ta
 from shared.foundation.scope import Scope
 from shared.foundation.stages import RecordKind
 from shared.platform.resources import Resources
+from shared.search.floor import Floor
 from shared.search.index import filters
 from shared.search.index.client import Hit, IndexQuery
 from shared.search.index.fallback import RowHits, RowSource, search_or_fallback
 from shared.search.index.filters import Condition, field_equals
 from shared.search.ranking import rank as ranking
 from shared.search.ranking.candidate import ScoredCandidate
-from shared.search.ranking.relevance import Floor
 from shared.search.search_results import SearchResults
 
 ScoredObservation = tuple[Observation, float | None, float | None]

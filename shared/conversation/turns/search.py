@@ -15,6 +15,7 @@ from shared.foundation import validation
 from shared.foundation.scope import Scope
 from shared.foundation.stages import RecordKind
 from shared.platform.resources import Resources
+from shared.search.floor import Floor
 from shared.search.index import filters
 from shared.search.index.client import IndexHits, IndexQuery
 from shared.search.index.fallback import RowHits, RowSource, search_or_fallback
@@ -22,7 +23,6 @@ from shared.search.index.filters import Condition, field_equals
 from shared.search.ranking import neighbours
 from shared.search.ranking import rank as ranking
 from shared.search.ranking.candidate import Candidate, ScoredCandidate
-from shared.search.ranking.relevance import Floor
 from shared.search.search_results import SearchResults
 
 TurnKey = tuple[str, int]

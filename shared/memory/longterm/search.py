@@ -17,12 +17,12 @@ from shared.memory.longterm.filters import MemoryFilters, anti_patterns
 from shared.memory.longterm.memory import Memory
 from shared.memory.longterm.table import memory as memory_table
 from shared.platform.resources import Resources
+from shared.search.floor import Floor
 from shared.search.index.client import Hit, IndexHits, IndexQuery
 from shared.search.index.fallback import RowHits, RowSource, search_or_fallback
 from shared.search.ranking import neighbours, relevance
 from shared.search.ranking import rank as ranking
 from shared.search.ranking.candidate import Candidate, ScoredCandidate
-from shared.search.ranking.relevance import Floor
 from shared.search.search_results import SearchResults
 
 RowCandidate = tuple[RowMapping, Candidate]

@@ -18,11 +18,11 @@ from shared.foundation.stages import RecordKind
 from shared.infra.embedder import Embedder, Vector
 from shared.infra.postgres import Postgres
 from shared.infra.qdrant import CollectionNotFound, Qdrant
+from shared.search import floor
+from shared.search.floor import Floor
 from shared.search.index import filters, generations, recent_writes
 from shared.search.index.generations import Generation
 from shared.search.index.points import DENSE, KEYWORDS, point_id
-from shared.search.ranking import relevance
-from shared.search.ranking.relevance import Floor
 from shared.search.text import bm25, indexed_text
 
 RESERVED_HITS = 8
@@ -218,9 +218,9 @@ class SearchIndex:
 
 
 def _floor(generation: Generation) -> Floor:
-    floor = generation.cosine_floor
-    is_learnt = generation.floor_points >= relevance.MIN_RECORDS
-    return Floor(relevance.start_value(generation.model) if floor is None else floor, is_learnt)
+    cosine = generation.cosine_floor
+    is_learnt = generation.floor_points >= floor.MIN_RECORDS
+    return Floor(floor.start_value(generation.model) if cosine is None else cosine, is_learnt)
 
 
 def _keyword_vector(query: str) -> models.SparseVector | None:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from shared.foundation import errors
+from shared.search.floor import Floor
 from shared.search.index.client import IndexHits, IndexQuery, SearchIndex
-from shared.search.ranking.relevance import Floor
 from shared.search.text import bm25
 from shared.search.text.tokenizer import tokenize_query
 

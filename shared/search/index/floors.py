@@ -2,7 +2,7 @@
 
 Models differ: unrelated texts have a cosine near 0.1 with one and near 0.7 with another. So the level is
 measured: the cosines of random pairs of records are nearly all those of unrelated texts, and the floor is
-the cosine that one pair in 200 exceeds. Ids of points are hashes, so the first points are a random sample.
+the cosine that one pair in 100 exceeds. Ids of points are hashes, so the first points are a random sample.
 It is learnt from MIN_RECORDS records on, and again whenever there are twice as many.
 """
 
@@ -15,13 +15,13 @@ from operator import mul
 from shared.infra.embedder import Vector
 from shared.infra.postgres import Postgres
 from shared.infra.qdrant import Qdrant
+from shared.search.floor import MIN_RECORDS
 from shared.search.index import collections, generations, points
 from shared.search.index.generations import Generation
-from shared.search.ranking.relevance import MIN_RECORDS
 
 _SAMPLE = 400
 _PAIRS = 4000
-_QUANTILE = 0.995
+_QUANTILE = 0.99
 _GROWTH = 2
 
 
@@ -45,7 +45,7 @@ async def learn_if_due(postgres: Postgres, qdrant: Qdrant, generation: Generatio
 
 
 def unrelated_level(vectors: Sequence[Vector]) -> float:
-    """Return the cosine that one random pair in 200 exceeds."""
+    """Return the cosine that one random pair in 100 exceeds."""
     draw = random.Random(0)  # noqa: S311 - a sample, no secret
     units = [_unit(vector) for vector in vectors]
     pairs = (draw.sample(units, 2) for _ in range(_PAIRS))

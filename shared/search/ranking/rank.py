@@ -5,10 +5,10 @@ from dataclasses import replace
 from datetime import datetime
 
 from shared.foundation import errors
+from shared.search.floor import Floor
 from shared.search.ranking import fusion, relevance
 from shared.search.ranking.blend import blend
 from shared.search.ranking.candidate import Candidate, ScoredCandidate
-from shared.search.ranking.relevance import Floor
 
 DEFAULT_STRATEGY = "blend"
 STRATEGIES = (DEFAULT_STRATEGY, *fusion.FUSION_STRATEGIES)

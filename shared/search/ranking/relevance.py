@@ -14,39 +14,21 @@ assistant messages, so that 98 % of the questions about a conversation still fin
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from shared.search.floor import Floor
 from shared.search.ranking.candidate import Candidate
 from shared.search.text import bm25
 from shared.search.text.tokenizer import tokenize, tokenize_query
 
-MIN_RECORDS = 200
-"""Records from which the floor is learnt."""
-START_VALUES = {"all-MiniLM-L6-v2": 0.4, "text-embedding-ada-002": 0.78}
-"""Floors of models until there are MIN_RECORDS; by the name without the organisation before it."""
-DEFAULT_START_VALUE = 0.3
-SHARE_WITHOUT_COSINE = 1.2
+SHARE_WITHOUT_COSINE = 1.3
 """The share of words that would replace the cosine altogether. It is above 1: words alone are not enough."""
 SHARE_WITHOUT_EMBEDDER = 0.31
 """The share that is enough if no vector was compared."""
 SHARE_WITHOUT_VECTOR = 0.5
 """The share that is enough for a record without a cosine, such as one that is not embedded yet."""
-CUT_OFF = 0.4
+CUT_OFF = 0.3
 """The part of the floor below which a record does not count, even beside relevant ones."""
 _JUDGED = 10
-
-
-@dataclass(frozen=True, slots=True)
-class Floor:
-    """The cosine that counts by itself. `is_learnt` is false for a start value."""
-
-    cosine: float
-    is_learnt: bool
-
-
-def start_value(model: str | None) -> float:
-    """Return the floor of a model before there are enough records to learn it from."""
-    return START_VALUES.get((model or "").rpartition("/")[2], DEFAULT_START_VALUE)
 
 
 def select(query: str, candidates: Sequence[Candidate], floor: Floor) -> list[Candidate]:

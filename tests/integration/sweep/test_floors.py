@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from shared.foundation import config
 from shared.foundation.stages import RecordKind
-from shared.search.ranking.relevance import DEFAULT_START_VALUE, MIN_RECORDS
+from shared.search.floor import MIN_RECORDS
 from tests.conftest import running_gateway
 from tests.integration.sweep.stack import TestStack
 from tests.standins.models import ModelServer
@@ -66,7 +66,6 @@ async def test_a_message_that_nothing_is_relevant_to_recalls_the_newest_at_first
         everything = {"query": UNRELATED, "min_similarity": -1}
         found = (await stack.client.post("/v1/memories/search", json=everything)).json()["results"]
         assert len(found) == 7
-        assert DEFAULT_START_VALUE > 0
 
 
 async def test_keywords_alone_are_judged_strictly_once_there_are_enough_records(

@@ -4,11 +4,12 @@ import random
 
 import pytest
 
+from shared.search import floor
+from shared.search.floor import Floor
 from shared.search.index.floors import unrelated_level
 from shared.search.ranking import relevance
 from shared.search.ranking.candidate import Candidate
 from shared.search.ranking.rank import STRATEGIES, rank
-from shared.search.ranking.relevance import Floor
 
 LEARNT, START = Floor(0.6, is_learnt=True), Floor(0.4, is_learnt=False)
 QUERY = "When did Ada paint the red boat?"  # its content words are Ada, paint, red, boat
@@ -71,7 +72,11 @@ def test_with_few_records_one_word_or_the_start_value_is_enough() -> None:
 
 
 def test_far_records_do_not_count_beside_a_relevant_one() -> None:
-    candidates = [_candidate("near", None, 0.7), _candidate("far", None, 0.2), _candidate("so-so", None, 0.3)]
+    candidates = [
+        _candidate("near", None, 0.7),
+        _candidate("far", None, 0.15),
+        _candidate("so-so", None, 0.2),
+    ]
     assert set(_found(LEARNT, *candidates)) == {"near", "so-so"}
 
 
@@ -94,8 +99,8 @@ def test_a_reserved_place_needs_a_word_or_the_floor() -> None:
 
 
 def test_a_start_value_belongs_to_a_model_whatever_organisation_stands_before_its_name() -> None:
-    assert relevance.start_value("sentence-transformers/all-MiniLM-L6-v2") == 0.4
-    assert relevance.start_value("unknown") == relevance.start_value(None) == relevance.DEFAULT_START_VALUE
+    assert floor.start_value("sentence-transformers/all-MiniLM-L6-v2") == 0.4
+    assert floor.start_value("unknown") == floor.start_value(None) == floor.DEFAULT_START_VALUE
 
 
 def test_the_level_of_unrelated_vectors_is_above_nearly_all_of_their_pairs() -> None:
