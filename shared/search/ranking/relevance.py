@@ -22,7 +22,7 @@ from shared.search.text.tokenizer import tokenize, tokenize_query
 
 SHARE_WITHOUT_COSINE = 1.3
 """The share of words that would replace the cosine altogether. It is above 1: words alone are not enough."""
-SHARE_WITHOUT_EMBEDDER = 0.31
+SHARE_WITHOUT_EMBEDDER = 0.28
 """The share that is enough if no vector was compared."""
 SHARE_WITHOUT_VECTOR = 0.5
 """The share that is enough for a record without a cosine, such as one that is not embedded yet."""

@@ -48,7 +48,7 @@ def test_nothing_is_returned_by_any_strategy_if_nothing_is_relevant(strategy: st
     assert _found(START, *unrelated, strategy=strategy) == []
 
 
-def test_without_an_embedder_a_third_of_the_words_must_match() -> None:
+def test_without_an_embedder_more_than_a_quarter_of_the_words_must_match() -> None:
     assert _found(LEARNT, _candidate("a red lamp", 2.0, None)) == []
     assert _found(LEARNT, _candidate("a red boat", 2.0, None)) == ["a red boat"]
 
