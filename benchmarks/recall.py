@@ -68,19 +68,20 @@ async def _through(
 ) -> list[Ranking]:
     rankings: list[Ranking] = []
     for key, conversation in zip(keys, data_set.conversations, strict=True):
-        async with _connected(url, key) as connection:
+        async with connected(url, key) as connection:
             if load:
-                await _LOAD[way](connection, conversation)
+                await LOAD[way](connection, conversation)
                 await connection.settled()
             rankings += [
-                await _ask(connection, conversation, question, way, strategy)
+                await ask(connection, conversation, question, way, strategy)
                 for question in conversation.questions
             ]
     return rankings
 
 
 @asynccontextmanager
-async def _connected(url: str, key: str) -> AsyncIterator[Connection]:
+async def connected(url: str, key: str) -> AsyncIterator[Connection]:
+    """Open a connection to a gateway, with a key."""
     connection = Connection(url, key)
     try:
         yield connection
@@ -124,7 +125,7 @@ async def _load_memories(connection: Connection, conversation: Conversation) -> 
         _require_all_saved(await connection.send("POST", "/v1/memories/batch", batch), "id")
 
 
-_LOAD = {"turns": _load_turns, "memories": _load_memories}
+LOAD = {"turns": _load_turns, "memories": _load_memories}
 
 
 def _parts(text: str) -> list[str]:
@@ -137,10 +138,16 @@ def _require_all_saved(answer: Any, field: str) -> None:
         raise SystemExit(f"refused while loading: {refused[0]}")
 
 
-async def _ask(
-    connection: Connection, conversation: Conversation, question: Question, way: str, strategy: str
+async def ask(
+    connection: Connection,
+    conversation: Conversation,
+    question: Question,
+    way: str,
+    strategy: str,
+    **more: Any,
 ) -> Ranking:
-    body: dict[str, Any] = {"query": question.text, "user_id": conversation.id, "limit": LIMIT}
+    """Ask a question of a conversation; `more` is added to the body of the search."""
+    body: dict[str, Any] = {"query": question.text, "user_id": conversation.id, "limit": LIMIT, **more}
     if way == "memories":
         body["strategy"] = strategy
     started = time.perf_counter()

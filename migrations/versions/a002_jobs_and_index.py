@@ -151,6 +151,8 @@ def _create_index_generation() -> None:
         Column("dimension", Integer),
         Column("created_at", DateTime(timezone=True), nullable=False, server_default=text("now()")),
         Column("retired_at", DateTime(timezone=True)),
+        Column("cosine_floor", Double),
+        Column("floor_points", Integer, nullable=False, server_default=text("0")),
     )
     op.create_index(
         "index_generation_live_idx",

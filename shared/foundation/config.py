@@ -100,6 +100,8 @@ class Settings(BaseSettings):
     # Search
     search_candidates: int = Field(100, ge=10, le=1000)
     """Hits that are read per channel, before ranking."""
+    search_recent_seconds: float = Field(3, ge=0, le=60)
+    """Seconds during which a written record is found by keyword even while Qdrant merges segments; 0: off."""
     search_strategy: Literal["blend", "mean", "rrf", "bm25"] = "blend"
     """How keyword and vector scores are combined."""
     recall_limit: int = Field(8, ge=1)

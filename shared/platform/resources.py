@@ -53,5 +53,7 @@ async def open_resources(settings: config.Settings) -> AsyncIterator[Resources]:
         closing.callback(publisher.close)
         writer = IndexWriter(postgres, qdrant, publisher)
         closing.push_async_callback(writer.close)
-        index = SearchIndex(postgres, qdrant, embedder, settings.search_candidates)
+        index = SearchIndex(
+            postgres, qdrant, embedder, settings.search_candidates, settings.search_recent_seconds
+        )
         yield Resources(settings, postgres, redis_client, qdrant, embedder, model, publisher, index, writer)

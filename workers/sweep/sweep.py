@@ -15,7 +15,7 @@ from shared.lifecycle.reindex import rebuild as rebuild_index
 from shared.platform.auth import queries as auth_queries
 from shared.platform.resources import Resources
 from shared.platform.spend import budget_admin, reserve
-from workers.sweep import index_drift, jobs, retention
+from workers.sweep import floors, index_drift, jobs, retention
 
 log = structlog.get_logger()
 
@@ -41,6 +41,7 @@ class Counts:
     expired_erasures: int = 0
     expired_reservations: int = 0
     rolled_over_budgets: int = 0
+    learnt_floors: int = 0
 
 
 Step = Callable[[Resources, Counts], Awaitable[None]]
@@ -138,6 +139,11 @@ async def _reconcile_index(resources: Resources, counts: Counts) -> None:
     counts.orphan_points, counts.missing_points = await index_drift.reconcile(resources)
 
 
+async def _learn_floors(resources: Resources, counts: Counts) -> None:
+    """Learn from which cosine on two records are related, in generations that have grown."""
+    counts.learnt_floors = await floors.learn_floors(resources)
+
+
 _STEPS: tuple[Step, ...] = (
     _ensure_generations,
     _fail_exhausted_jobs,
@@ -147,4 +153,5 @@ _STEPS: tuple[Step, ...] = (
     _delete_expired_working_points,
     _forget_empty_namespaces,
     _reconcile_index,
+    _learn_floors,
 )

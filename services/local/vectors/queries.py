@@ -38,11 +38,11 @@ def read_batch(body: Any) -> list[edge.QueryRequest]:
 
 
 def read(body: Any, at: str = "body") -> edge.QueryRequest:
-    """Return a search for the nearest points by a named vector."""
-    fields = shape.mapping(body, at, _QUERY, required=("query", "using"))
+    """Return a search for the nearest points by a named vector, or without a query for points by filter."""
+    fields = shape.mapping(body, at, _QUERY)
     threshold = fields.get("score_threshold")
     return edge.QueryRequest(
-        query=_nearest(fields["query"], shape.text(fields["using"], f"{at}.using"), f"{at}.query"),
+        query=_query(fields, at),
         filter=filters.read_optional(fields.get("filter"), f"{at}.filter"),
         params=_params(fields.get("params", {}), f"{at}.params"),
         score_threshold=None if threshold is None else shape.number(threshold, f"{at}.score_threshold"),
@@ -51,6 +51,13 @@ def read(body: Any, at: str = "body") -> edge.QueryRequest:
         with_vector=_vector_selector(fields.get("with_vector", False), f"{at}.with_vector"),
         with_payload=_payload_selector(fields.get("with_payload", False), f"{at}.with_payload"),
     )
+
+
+def _query(fields: dict[str, Any], at: str) -> Any:
+    if fields.get("query") is None and fields.get("using") is None:
+        return None
+    shape.mapping(fields, at, _QUERY, required=("query", "using"))
+    return _nearest(fields["query"], shape.text(fields["using"], f"{at}.using"), f"{at}.query")
 
 
 def _nearest(value: Any, using: str, at: str) -> Any:

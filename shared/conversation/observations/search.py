@@ -12,8 +12,9 @@ from shared.conversation.observations.table import observation as observation_ta
 from shared.foundation.scope import Scope
 from shared.foundation.stages import RecordKind
 from shared.platform.resources import Resources
+from shared.search.floor import Floor
 from shared.search.index import filters
-from shared.search.index.client import Hit, IndexQuery
+from shared.search.index.client import Hit, IndexHits, IndexQuery
 from shared.search.index.fallback import RowHits, RowSource
 from shared.search.index.filters import Condition, field_equals
 from shared.search.index.widening import search_until_enough
@@ -64,8 +65,8 @@ async def search(
         async with resources.postgres.for_tenant(scope.tenant) as connection:
             return await queries.list_matching(connection, terms, max_rows, *criteria.to_sql(scope))
 
-    async def read_hits(hits: Sequence[Hit]) -> tuple[list[ScoredObservation], int]:
-        current = await _read_hits(resources, scope, criteria, hits)
+    async def read_hits(found: IndexHits) -> tuple[list[ScoredObservation], int]:
+        current = await _read_hits(resources, scope, criteria, found.hits)
         return current, len(current)
 
     index_query = IndexQuery(scope.tenant, RecordKind.OBSERVATION, query, criteria.to_qdrant(scope))
@@ -75,7 +76,7 @@ async def search(
     )
     if isinstance(found, RowHits):
         observations = [(row, score, None) for row, score in found.rows]
-    results = _rank(query, observations or [])[:limit]
+    results = _rank(query, observations or [], found.floor)[:limit]
     return SearchResults(results, found.stages, found.degraded)
 
 
@@ -91,8 +92,10 @@ async def _read_hits(
     return [(by_id[hit.record_id], hit.keyword, hit.cosine) for hit in hits if hit.record_id in by_id]
 
 
-def _rank(query: str, observations: Sequence[ScoredObservation]) -> list[tuple[Observation, ScoredCandidate]]:
+def _rank(
+    query: str, observations: Sequence[ScoredObservation], floor: Floor | None
+) -> list[tuple[Observation, ScoredCandidate]]:
     by_id = {observation.id: observation for observation, _, _ in observations}
     candidates = [index_document.candidate(*scored) for scored in observations]
-    ranked = ranking.rank(query, candidates, now=datetime.now(UTC))
+    ranked = ranking.rank(query, candidates, now=datetime.now(UTC), floor=floor)
     return [(by_id[scored.id], scored) for scored in ranked]

@@ -15,8 +15,9 @@ from shared.foundation import validation
 from shared.foundation.scope import Scope
 from shared.foundation.stages import RecordKind
 from shared.platform.resources import Resources
+from shared.search.floor import Floor
 from shared.search.index import filters
-from shared.search.index.client import Hit, IndexQuery
+from shared.search.index.client import IndexHits, IndexQuery
 from shared.search.index.fallback import RowHits, RowSource
 from shared.search.index.filters import Condition, field_equals
 from shared.search.index.widening import search_until_enough
@@ -83,8 +84,8 @@ async def search(
         async with resources.postgres.for_tenant(scope.tenant) as connection:
             return await queries.list_matching(connection, terms, max_rows, *criteria.to_sql(scope))
 
-    async def rank_hits(hits: Sequence[Hit]) -> tuple[_RankedTurns, int]:
-        return await _rank_hits(resources, scope, query, criteria, hits)
+    async def rank_hits(found: IndexHits) -> tuple[_RankedTurns, int]:
+        return await _rank_hits(resources, scope, query, criteria, found)
 
     index_query = IndexQuery(scope.tenant, RecordKind.TURN, query, criteria.to_qdrant(scope))
     source = RowSource("postgres", read_rows, index_document.keyword_text)
@@ -94,26 +95,26 @@ async def search(
     if isinstance(found, RowHits):
         turns = _by_key([turn for turn, _ in found.rows])
         scores = {(turn.session_id, turn.seq): (score, None) for turn, score in found.rows}
-        ranked_turns = _rank(query, turns, scores, list(turns)), turns
+        ranked_turns = _rank(query, turns, scores, list(turns), None), turns
     ranked, turns = ranked_turns or ([], {})
     results = [(turns[turn_key_of(scored.id)], scored) for scored in ranked[:limit]]
     return SearchResults(results, found.stages, found.degraded)
 
 
 async def _rank_hits(
-    resources: Resources, scope: Scope, query: str, criteria: TurnFilters, index_hits: Sequence[Hit]
+    resources: Resources, scope: Scope, query: str, criteria: TurnFilters, found: IndexHits
 ) -> tuple[_RankedTurns, int]:
     """Read the turns of the hits and the neighbours of the best ones; return them and how many hits match."""
-    hits = {turn_key_of(hit.record_id): (hit.keyword, hit.cosine) for hit in index_hits}
+    hits = {turn_key_of(hit.record_id): (hit.keyword, hit.cosine) for hit in found.hits}
     if not hits:
         return ([], {}), 0
     async with resources.postgres.for_tenant(scope.tenant) as connection:
         turns = _by_key(await queries.list_by_keys(connection, scope, hits, criteria.to_sql(scope)))
-        ranked = _rank(query, turns, hits, list(turns))
+        ranked = _rank(query, turns, hits, list(turns), found.floor)
         neighbour_turns = await _load_neighbours(connection, scope, ranked, turns, hits)
     if neighbour_turns:
         keys = _keys_to_rank(turns, neighbour_turns, criteria)
-        ranked = _rank(query, turns | neighbour_turns, hits, keys)
+        ranked = _rank(query, turns | neighbour_turns, hits, keys, found.floor)
     return (ranked, turns | neighbour_turns), len(turns)
 
 
@@ -146,10 +147,15 @@ def _keys_to_rank(
 
 
 def _rank(
-    query: str, turns: dict[TurnKey, Turn], hits: dict[TurnKey, Any], turn_keys: Sequence[TurnKey]
+    query: str,
+    turns: dict[TurnKey, Turn],
+    hits: dict[TurnKey, Any],
+    turn_keys: Sequence[TurnKey],
+    floor: Floor | None,
 ) -> list[ScoredCandidate]:
     def to_candidate(turn_key: TurnKey) -> Candidate:
         keyword, cosine = hits.get(turn_key, (None, None))
         return index_document.candidate(turns[turn_key], keyword, cosine)
 
-    return ranking.rank(query, [to_candidate(turn_key) for turn_key in turn_keys], now=datetime.now(UTC))
+    candidates = [to_candidate(turn_key) for turn_key in turn_keys]
+    return ranking.rank(query, candidates, now=datetime.now(UTC), floor=floor)

@@ -18,11 +18,12 @@ from shared.memory.longterm.fingerprint import fingerprint, fingerprint_of
 from shared.memory.longterm.memory import Memory
 from shared.memory.longterm.table import memory as memory_table
 from shared.platform.resources import Resources
-from shared.search.index.client import Hit, IndexQuery
+from shared.search.floor import Floor
+from shared.search.index.client import Hit, IndexHits, IndexQuery
 from shared.search.index.fallback import RowHits, RowSource
 from shared.search.index.filters import is_record
 from shared.search.index.widening import search_until_enough
-from shared.search.ranking import neighbours
+from shared.search.ranking import neighbours, relevance
 from shared.search.ranking import rank as ranking
 from shared.search.ranking.candidate import Candidate, ScoredCandidate
 from shared.search.search_results import SearchResults
@@ -73,8 +74,8 @@ async def search(
         async with resources.postgres.for_tenant(scope.tenant) as connection:
             return await queries.list_matching(connection, terms, max_rows, *filters.to_sql(scope))
 
-    async def rank_hits(hits: Sequence[Hit]) -> tuple[list[MemoryResult], int]:
-        return await _rank_hits(resources, scope, query, filters, options, hits)
+    async def rank_hits(found: IndexHits) -> tuple[list[MemoryResult], int]:
+        return await _rank_hits(resources, scope, query, filters, options, found)
 
     index_query = _index_query(scope, query, filters, options)
     rare_ids = await _list_rare_ids(resources, scope, filters)
@@ -87,7 +88,7 @@ async def search(
     if isinstance(found, RowHits):
         candidates = [(row, index_document.candidate(row, score, None)) for row, score in found.rows]
         candidates = _without_common_twins(candidates)
-        results = _best_results(_rank(query, candidates, options), candidates, options)
+        results = _best_results(_rank(query, candidates, options, None), candidates, options, None)
     return SearchResults(results or [], found.stages, found.degraded)
 
 
@@ -123,12 +124,13 @@ async def _rank_hits(
     query: str,
     filters: MemoryFilters,
     options: SearchOptions,
-    hits: Sequence[Hit],
+    found: IndexHits,
 ) -> tuple[list[MemoryResult], int]:
     """Read the current rows of the hits and the neighbours of the best ones, and rank them.
 
     Return the best, and how many of the hits match; where episodes have places of their own, without them.
     """
+    hits, floor = found.hits, found.floor
     if not hits:
         return [], 0
     visible = filters.to_sql(scope)
@@ -136,22 +138,23 @@ async def _rank_hits(
         is_hit = is_any_of(memory_table.c.id, [hit.record_id for hit in hits])
         candidates = _current_candidates(hits, await queries.select_rows(connection, *visible, is_hit))
         count = sum(options.episodes is None or not _is_episode(row) for row, _ in candidates)
-        ranked = _rank(query, candidates, options)
+        ranked = _rank(query, candidates, options, floor)
         if options.strategy == ranking.DEFAULT_STRATEGY:
             neighbour_candidates = await _read_neighbours(connection, visible, ranked, candidates)
             if neighbour_candidates:
                 candidates = [*candidates, *neighbour_candidates]
-                ranked = _rank(query, candidates, options)
+                ranked = _rank(query, candidates, options, floor)
     candidates = _without_common_twins(candidates)
     ranked = [scored for scored in ranked if scored.id in {row["id"] for row, _ in candidates}]
-    return _best_results(ranked, candidates, options), count
+    return _best_results(ranked, candidates, options, floor), count
 
 
 def _rank(
-    query: str, row_candidates: Sequence[RowCandidate], options: SearchOptions
+    query: str, row_candidates: Sequence[RowCandidate], options: SearchOptions, floor: Floor | None
 ) -> list[ScoredCandidate]:
     candidates = [candidate for _, candidate in row_candidates]
-    return ranking.rank(query, candidates, options.strategy, options.min_similarity, datetime.now(UTC))
+    now = datetime.now(UTC)
+    return ranking.rank(query, candidates, options.strategy, options.min_similarity, now, floor)
 
 
 def _current_candidates(hits: Sequence[Hit], rows: Sequence[RowMapping]) -> list[RowCandidate]:
@@ -194,10 +197,13 @@ async def _read_neighbours(
 
 
 def _best_results(
-    ranked: Sequence[ScoredCandidate], row_candidates: Sequence[RowCandidate], options: SearchOptions
+    ranked: Sequence[ScoredCandidate],
+    row_candidates: Sequence[RowCandidate],
+    options: SearchOptions,
+    floor: Floor | None,
 ) -> list[MemoryResult]:
     rows = {row["id"]: row for row, _ in row_candidates}
-    reserved_ids = _anti_pattern_ids(rows.values()) if options.reserve_anti_pattern else set()
+    reserved_ids = _anti_pattern_ids(row_candidates, floor) if options.reserve_anti_pattern else set()
     episode_ids = _episode_ids(rows.values()) if options.episodes is not None else set()
     others = [scored for scored in ranked if scored.id not in episode_ids]
     best = ranking.top(others, options.limit, reserved_ids)
@@ -205,8 +211,13 @@ def _best_results(
     return [MemoryResult(Memory.from_row(rows[scored.id]), scored) for scored in [*best, *episodes]]
 
 
-def _anti_pattern_ids(rows: Iterable[RowMapping]) -> set[str]:
-    return {row["id"] for row in rows if is_anti_pattern(row["category"], row["tags"])}
+def _anti_pattern_ids(row_candidates: Iterable[RowCandidate], floor: Floor | None) -> set[str]:
+    """Return the ids of the anti-patterns that match the query by themselves."""
+    return {
+        row["id"]
+        for row, candidate in row_candidates
+        if is_anti_pattern(row["category"], row["tags"]) and relevance.is_match(candidate, floor)
+    }
 
 
 def _episode_ids(rows: Iterable[RowMapping]) -> set[str]:

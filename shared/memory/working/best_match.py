@@ -7,7 +7,7 @@ from shared.memory.working import index_document, keys
 from shared.memory.working.search import WorkingFilters
 from shared.memory.working.working_entry import WorkingEntryInfo
 from shared.platform.resources import Resources
-from shared.search.index.client import Hit, IndexQuery
+from shared.search.index.client import IndexHits, IndexQuery
 from shared.search.index.fallback import RowHits, RowSource
 from shared.search.index.widening import search_until_enough
 from shared.search.text import indexed_text
@@ -25,8 +25,10 @@ async def best_matches(
     """
     by_id = {index_document.record_id_of(keys.parse_view(info.key).base): info for info in infos}
 
-    async def read_hits(hits: Sequence[Hit]) -> tuple[list[_ScoredInfo], int]:
-        matching = [(by_id[hit.record_id], hit.keyword or 0.0) for hit in hits if hit.record_id in by_id]
+    async def read_hits(found: IndexHits) -> tuple[list[_ScoredInfo], int]:
+        matching = [
+            (by_id[hit.record_id], hit.keyword or 0.0) for hit in found.hits if hit.record_id in by_id
+        ]
         return matching, len(matching)
 
     async def read_infos(_terms: Sequence[str], _max_rows: int) -> Sequence[WorkingEntryInfo]:

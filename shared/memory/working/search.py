@@ -13,7 +13,7 @@ from shared.memory.working.queries import WorkingMemory
 from shared.memory.working.working_entry import WorkingEntry
 from shared.platform.resources import Resources
 from shared.search.index import filters as index_filters
-from shared.search.index.client import Hit, IndexQuery
+from shared.search.index.client import Hit, IndexHits, IndexQuery
 from shared.search.index.fallback import RowHits, RowSource
 from shared.search.index.filters import Condition, field_equals
 from shared.search.index.widening import search_until_enough
@@ -71,8 +71,8 @@ async def search(
         # Redis cannot match terms, and namespaces are small.
         return await _select_visible(resources, caller, await _list_matching(working_memory, filters))
 
-    async def read_hits(hits: Sequence[Hit]) -> tuple[dict[str, tuple[WorkingEntry, Candidate]], int]:
-        current = await _read_hits(resources, caller, working_memory, filters, hits)
+    async def read_hits(found: IndexHits) -> tuple[dict[str, tuple[WorkingEntry, Candidate]], int]:
+        current = await _read_hits(resources, caller, working_memory, filters, found.hits)
         return current, len(current)
 
     index_query = IndexQuery(caller.tenant, RecordKind.WORKING, query, filters.to_qdrant())
@@ -83,7 +83,8 @@ async def search(
             entry.key: (entry, index_document.candidate(entry, score, None)) for entry, score in found.rows
         }
     entries = entries or {}
-    ranked = ranking.rank(query, [candidate for _, candidate in entries.values()], now=datetime.now(UTC))
+    candidates = [candidate for _, candidate in entries.values()]
+    ranked = ranking.rank(query, candidates, now=datetime.now(UTC), floor=found.floor)
     results = [(entries[scored.id][0], scored.score) for scored in ranked[:limit]]
     return SearchResults(results, found.stages, found.degraded)
 

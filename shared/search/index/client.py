@@ -18,11 +18,15 @@ from shared.foundation.stages import RecordKind
 from shared.infra.embedder import Embedder, Vector
 from shared.infra.postgres import Postgres
 from shared.infra.qdrant import CollectionNotFound, Qdrant
-from shared.search.index import filters, generations
+from shared.search import floor
+from shared.search.floor import Floor
+from shared.search.index import filters, generations, recent_writes
 from shared.search.index.generations import Generation
+from shared.search.index.points import DENSE, KEYWORDS, point_id
 from shared.search.text import bm25, indexed_text
 
 RESERVED_HITS = 8
+_RECENT = "recent"
 _LIVE_CACHE_SECONDS = 2.0
 _WIDENING = 10
 
@@ -60,7 +64,8 @@ class IndexHits:
     """The result of a search. `stages` names the channels that ran, `degraded` those that could not.
 
     `limit` is the number of hits that a channel could return. `is_cut` tells that one returned so many,
-    so that there may be more. `vector` is the embedded query, for `SearchIndex.widen`.
+    so that there may be more. `vector` is the embedded query, for `SearchIndex.widen`. `floor` decides
+    which hits are relevant.
     """
 
     hits: list[Hit] = field(default_factory=list)
@@ -69,18 +74,25 @@ class IndexHits:
     limit: int = 0
     is_cut: bool = False
     vector: Vector | None = None
+    floor: Floor | None = None
 
 
 class SearchIndex:
     """A client that searches the records of one kind and tenant."""
 
     def __init__(
-        self, postgres: Postgres, qdrant: Qdrant, embedder: Embedder | None, candidates: int
+        self,
+        postgres: Postgres,
+        qdrant: Qdrant,
+        embedder: Embedder | None,
+        candidates: int,
+        recent_seconds: float,
     ) -> None:
         self.qdrant = qdrant
         self.embedder = embedder
         self._postgres = postgres
         self._candidates = candidates
+        self._recent_seconds = recent_seconds
         self._live: dict[RecordKind, tuple[float, Generation]] = {}
 
     async def search(self, query: IndexQuery) -> IndexHits:
@@ -153,35 +165,82 @@ class SearchIndex:
             raise errors.Unavailable("qdrant", str(error)) from error
 
     async def _query(self, result: IndexHits, generation: Generation, query: IndexQuery) -> None:
-        channels = {"bm25": _keyword_vector(query.text), "dense": result.vector}
+        terms = _keyword_vector(query.text)
+        channels = {KEYWORDS: terms, DENSE: result.vector}
         vectors = {stage: vector for stage, vector in channels.items() if vector is not None}
-        requests = _build_requests(vectors, query, result.limit)
+        requests = self._build_requests(vectors, query, result.limit)
         if requests:
             async with self.qdrant.call_guard():
                 points = await self.qdrant.query_batch(
                     generation.collection, [channel_request for _, channel_request in requests]
                 )
             stages = [stage for stage, _ in requests]
-            result.hits = _merge_channels(list(zip(stages, points, strict=True)))
             result.is_cut = any(len(found) >= result.limit for found in points[: len(vectors)])
+            hits = _merge_channels(list(zip(stages, points, strict=True)))
+            if terms is not None and stages[-1] == _RECENT:
+                hits = await self._add_missed_hits(generation, query, terms, points[-1], hits)
+            result.hits = _newest_versions(hits)
         result.stages = list(vectors)
+        result.floor = _floor(generation)
+
+    def _build_requests(
+        self, vectors: Mapping[str, Vector | models.SparseVector], query: IndexQuery, max_hits: int
+    ) -> list[tuple[str, models.QueryRequest]]:
+        """Return a request per channel, another one per channel for `reserve`, and one for recent points."""
+        tenant = filters.tenant_condition(query.tenant)
+        corpus = models.IdfCorpusParams(corpus=models.Filter(must=tenant))
+        limits = [(models.Filter(must=[*tenant, *query.conditions]), max_hits)]
+        if query.reserve:
+            reserved = [*tenant, *query.conditions, *query.reserve]
+            limits.append((models.Filter(must=reserved), RESERVED_HITS))
+        requests = [
+            (stage, _request(stage, vector, point_filter, limit, corpus if stage == KEYWORDS else None))
+            for point_filter, limit in limits
+            for stage, vector in vectors.items()
+        ]
+        if KEYWORDS in vectors and self._recent_seconds > 0:
+            conditions = [*tenant, *query.conditions]
+            requests.append((_RECENT, recent_writes.build_request(conditions, self._recent_seconds)))
+        return requests
+
+    async def _add_missed_hits(
+        self,
+        generation: Generation,
+        query: IndexQuery,
+        terms: models.SparseVector,
+        recent: Sequence[models.ScoredPoint],
+        hits: list[Hit],
+    ) -> list[Hit]:
+        """Return the hits and the matching recent points that the keyword channel has not returned."""
+        by_key = {(hit.record_id, hit.version): hit for hit in hits}
+        weights = recent_writes.matching_weights(recent, terms.indices)
+        missed_keys = [key for key in weights if key not in by_key or by_key[key].keyword is None]
+        if not missed_keys:
+            return hits
+        idfs = await self._solve_idfs(generation, query, terms, hits)
+        for key in missed_keys:
+            cosine = by_key[key].cosine if key in by_key else None
+            by_key[key] = Hit(*key, recent_writes.score(weights[key], idfs), cosine)
+        return list(by_key.values())
+
+    async def _solve_idfs(
+        self, generation: Generation, query: IndexQuery, terms: models.SparseVector, hits: Sequence[Hit]
+    ) -> dict[int, float]:
+        best = sorted((hit.keyword, hit.record_id, hit.version) for hit in hits if hit.keyword is not None)
+        scores = {
+            point_id(query.tenant, query.kind, record_id, version): score
+            for score, record_id, version in best[-recent_writes.SOLVED_HITS :]
+        }
+        weights = await recent_writes.read_weights(
+            self.qdrant, generation.collection, list(scores), terms.indices
+        )
+        return recent_writes.solve_idfs([(weights[id_], scores[id_]) for id_ in weights], terms.indices)
 
 
-def _build_requests(
-    vectors: Mapping[str, Vector | models.SparseVector], query: IndexQuery, max_hits: int
-) -> list[tuple[str, models.QueryRequest]]:
-    """Return a request per channel, and with `reserve` another one per channel after them."""
-    tenant = filters.tenant_condition(query.tenant)
-    corpus = models.IdfCorpusParams(corpus=models.Filter(must=tenant))
-    limits = [(models.Filter(must=[*tenant, *query.conditions]), max_hits)]
-    if query.reserve:
-        reserved = [*tenant, *query.conditions, *query.reserve]
-        limits.append((models.Filter(must=reserved), RESERVED_HITS))
-    return [
-        (stage, _request(stage, vector, point_filter, limit, corpus if stage == "bm25" else None))
-        for point_filter, limit in limits
-        for stage, vector in vectors.items()
-    ]
+def _floor(generation: Generation) -> Floor:
+    cosine = generation.cosine_floor
+    is_learnt = generation.floor_points >= floor.MIN_RECORDS
+    return Floor(floor.start_value(generation.model) if cosine is None else cosine, is_learnt)
 
 
 def _keyword_vector(query: str) -> models.SparseVector | None:
@@ -212,10 +271,19 @@ def _merge_channels(points_by_channel: Sequence[tuple[str, Sequence[models.Score
     scores: dict[tuple[str, int], dict[str, float]] = {}
     for stage, points in points_by_channel:
         for point in points:
-            if point.payload:
+            if point.payload and stage != _RECENT:
                 key = (point.payload["record_id"], point.payload["version"])
                 scores.setdefault(key, {})[stage] = point.score
     return [
-        Hit(record_id, version, by_channel.get("bm25"), by_channel.get("dense"))
+        Hit(record_id, version, by_channel.get(KEYWORDS), by_channel.get(DENSE))
         for (record_id, version), by_channel in scores.items()
     ]
+
+
+def _newest_versions(hits: Sequence[Hit]) -> list[Hit]:
+    """Return one hit per record: a point of an older version may exist until it is removed."""
+    newest: dict[str, Hit] = {}
+    for hit in hits:
+        if hit.record_id not in newest or newest[hit.record_id].version < hit.version:
+            newest[hit.record_id] = hit
+    return list(newest.values())

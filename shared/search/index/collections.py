@@ -21,6 +21,7 @@ PAYLOAD_INDEXES: dict[str, models.PayloadSchemaType | models.KeywordIndexParams]
     "created_at": models.PayloadSchemaType.DATETIME,
     "occurred_at": models.PayloadSchemaType.DATETIME,
     "expires_at": models.PayloadSchemaType.DATETIME,
+    "written_at": models.PayloadSchemaType.DATETIME,
     "archived": models.PayloadSchemaType.BOOL,
 }
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from shared.foundation import errors
+from shared.search.floor import Floor
 from shared.search.index.client import IndexHits, IndexQuery, SearchIndex
 from shared.search.text import bm25
 from shared.search.text.tokenizer import tokenize_query
@@ -34,11 +35,12 @@ class RowSource(Generic[Row]):
 
 @dataclass(frozen=True, slots=True)
 class RowHits(Generic[Row]):
-    """What was found without the index: rows, each with its BM25 score."""
+    """What was found without the index: rows, each with its BM25 score. No floor applies to them."""
 
     rows: list[tuple[Row, float]]
     stages: list[str]
     degraded: list[str]
+    floor: Floor | None = None
 
 
 async def search_or_fallback(

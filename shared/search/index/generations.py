@@ -25,7 +25,11 @@ from shared.search.index.table import index_generation as generation
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """One collection and the model of its vectors, which is None for keywords alone."""
+    """One collection and the model of its vectors, which is None for keywords alone.
+
+    `cosine_floor` is the level of unrelated records, learnt when there were `floor_points` points. Before
+    that it is None and 0.
+    """
 
     id: int
     kind: RecordKind
@@ -33,6 +37,8 @@ class Generation:
     state: str
     model: str | None
     dimension: int | None
+    cosine_floor: float | None = None
+    floor_points: int = 0
 
     def is_embedded_by(self, model: str | None, dimension: int | None) -> bool:
         """Tell whether the vectors are of this model. Both the name and the dimension must be equal."""
@@ -48,8 +54,8 @@ async def list_generations(connection: AsyncConnection, kind: RecordKind | None 
 
 
 def _from_row(row: Any) -> Generation:
-    fields = {name: row[name] for name in ("id", "collection", "state", "model", "dimension")}
-    return Generation(kind=RecordKind(row["kind"]), **fields)
+    names = ("id", "collection", "state", "model", "dimension", "cosine_floor", "floor_points")
+    return Generation(kind=RecordKind(row["kind"]), **{name: row[name] for name in names})
 
 
 async def get_live(connection: AsyncConnection, kind: RecordKind) -> Generation | None:
@@ -93,6 +99,12 @@ async def promote(connection: AsyncConnection, candidate: Generation, others: Se
     retiring = update(generation).where(generation.c.id.in_([g.id for g in others]))
     await connection.execute(retiring.values(state="retiring", retired_at=func.now()))
     await connection.execute(update(generation).where(generation.c.id == candidate.id).values(state="live"))
+
+
+async def set_floor(connection: AsyncConnection, generation_id: int, floor: float | None, count: int) -> None:
+    """Store the level of unrelated records, and the number of points from which it was learnt."""
+    statement = update(generation).where(generation.c.id == generation_id)
+    await connection.execute(statement.values(cosine_floor=floor, floor_points=count))
 
 
 async def list_retired(connection: AsyncConnection, older_than: timedelta) -> list[Generation]:

@@ -13,7 +13,7 @@ works because a version is never used again, even if a record is deleted and cre
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from qdrant_client import models
@@ -22,7 +22,7 @@ from qdrant_client.http.exceptions import UnexpectedResponse
 from shared.foundation.stages import RecordKind
 from shared.infra.embedder import Vector
 from shared.infra.qdrant import Qdrant, RequestRefused
-from shared.search.index.filters import tenant_condition
+from shared.search.index.filters import tenant_condition, to_payload_time
 from shared.search.text import bm25
 
 _NAMESPACE = uuid.UUID("6f1ff3ab-9dc4-4f0b-8cf7-0e3b5a7c1d10")
@@ -76,6 +76,7 @@ def _point(document: IndexDocument) -> models.PointStruct:
         "tenant": document.tenant,
         "record_id": document.record_id,
         "version": document.version,
+        "written_at": to_payload_time(datetime.now(UTC)),
     } | document.filters
     vector = models.SparseVector(indices=list(terms.indices), values=list(terms.values))
     return models.PointStruct(id=document.point_id, vector={KEYWORDS: vector}, payload=payload)
@@ -160,6 +161,16 @@ async def existing_ids(qdrant: Qdrant, collection: str, ids: Sequence[str]) -> s
     async with qdrant.call_guard(timeout=BULK_TIMEOUT_SECONDS):
         records = await qdrant.client.retrieve(collection, ids, with_payload=False, with_vectors=False)
     return {str(record.id) for record in records}
+
+
+async def sample_vectors(qdrant: Qdrant, collection: str, limit: int) -> list[Vector]:
+    """Return the embeddings of the first `limit` points, without those that have none yet."""
+    async with qdrant.call_guard(timeout=BULK_TIMEOUT_SECONDS):
+        records, _ = await qdrant.client.scroll(
+            collection, limit=limit, with_payload=False, with_vectors=[DENSE]
+        )
+    vectors = [record.vector.get(DENSE) for record in records if isinstance(record.vector, dict)]
+    return [[float(x) for x in vector] for vector in vectors if isinstance(vector, list)]  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ because some readers still use its name, and then dropped.
 from sqlalchemy import (
     Column,
     DateTime,
+    Double,
     Identity,
     Index,
     Integer,
@@ -16,6 +17,7 @@ from sqlalchemy import (
     Table,
     Text,
     func,
+    text,
 )
 
 from shared.foundation.content import no_content
@@ -32,6 +34,9 @@ index_generation = Table(
     Column("dimension", Integer),
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
     Column("retired_at", DateTime(timezone=True)),
+    # The cosine that unrelated records rarely reach, and the number of points when it was learnt.
+    Column("cosine_floor", Double),
+    Column("floor_points", Integer, nullable=False, server_default=text("0")),
 )
 
 Index(

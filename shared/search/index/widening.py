@@ -6,18 +6,18 @@ leave nothing of a hundred, although others match. So the index is asked for mor
 or it has no more.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from shared.foundation import errors
-from shared.search.index.client import Hit, IndexHits, IndexQuery, SearchIndex
+from shared.search.index.client import IndexHits, IndexQuery, SearchIndex
 from shared.search.index.fallback import Row, RowHits, RowSource, search_or_fallback
 
 MAX_HITS = 100_000
 """Hits of a channel at which a search stops to ask for more."""
 
 Records = TypeVar("Records")
-ReadHits = Callable[[Sequence[Hit]], Awaitable[tuple[Records, int]]]
+ReadHits = Callable[[IndexHits], Awaitable[tuple[Records, int]]]
 """Read the records of hits; return them, and how many of the hits count."""
 
 
@@ -31,7 +31,7 @@ async def search_until_enough(
     found = await search_or_fallback(index, query, source)
     if isinstance(found, RowHits):
         return found, None
-    records, count = await read(found.hits)
+    records, count = await read(found)
     while found.is_cut and count < wanted and found.limit < MAX_HITS:
         try:
             found = await index.widen(query, found)
@@ -40,5 +40,5 @@ async def search_until_enough(
                 raise
             found.degraded.append("index")
             break
-        records, count = await read(found.hits)
+        records, count = await read(found)
     return found, records

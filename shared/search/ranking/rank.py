@@ -5,7 +5,8 @@ from dataclasses import replace
 from datetime import datetime
 
 from shared.foundation import errors
-from shared.search.ranking import fusion
+from shared.search.floor import Floor
+from shared.search.ranking import fusion, relevance
 from shared.search.ranking.blend import blend
 from shared.search.ranking.candidate import Candidate, ScoredCandidate
 
@@ -19,15 +20,19 @@ def rank(
     strategy: str = DEFAULT_STRATEGY,
     min_similarity: float | None = None,
     now: datetime | None = None,
+    floor: Floor | None = None,
 ) -> list[ScoredCandidate]:
     """Return the candidates with a score above 0, best first; equal scores keep the order of `candidates`.
 
-    A cosine below `min_similarity` is ignored; without it, only the strategy `mean` has a minimum. The score
-    is multiplied by 0.5 + 0.5 · importance. `ScoredCandidate.scores` has every part of the score. Raises
-    errors.Invalid for an unknown strategy.
+    If no candidate is relevant by the `floor`, none is returned. `min_similarity` replaces the floor: a
+    cosine below it is ignored, and nothing else is a condition. The strategy `mean` has a minimum of its
+    own. The score is multiplied by 0.5 + 0.5 · importance. `ScoredCandidate.scores` has every part of the
+    score. Raises errors.Invalid for an unknown strategy.
     """
     if strategy not in STRATEGIES:
         raise errors.Invalid("strategy", f"must be one of {', '.join(STRATEGIES)}")
+    if floor is not None and min_similarity is None and strategy != "mean":
+        candidates = relevance.select(query, candidates, floor)
     candidates = _ignore_low_cosines(candidates, _min_cosine(strategy, min_similarity))
     fuse = fusion.FUSION_STRATEGIES.get(strategy)
     parts = fuse(candidates) if fuse else blend(query, candidates, now)

@@ -1,5 +1,7 @@
 """Every kind of filter, checked by the points that it returns."""
 
+import asyncio
+import time
 from datetime import UTC, datetime
 
 import pytest
@@ -9,6 +11,8 @@ from qdrant_client.models import FieldCondition, Filter, HasIdCondition, MatchAn
 from tests.integration.vectors.conftest import numbers, point_id, unit, words
 
 pytestmark = pytest.mark.asyncio
+
+_WAIT_SECONDS = 10
 
 PAYLOADS = {
     1: {"tenant": "a", "tags": ["x", "y"], "n": 1, "weight": 0.5, "at": "2026-01-01T00:00:00Z", "live": True},
@@ -125,7 +129,24 @@ async def test_a_filter_returns_exactly_the_matching_points(
     )
     await client.update_vectors(collection, [models.PointVectors(id=point_id(1), vector={"dense": unit(0)})])
     records, _ = await client.scroll(collection, point_filter)
-    hits = await client.query_points(collection, query=words(5), using="bm25", query_filter=point_filter)
     assert set(numbers(records)) == expected
-    assert set(numbers(hits.points)) == expected
+    assert await _query_until(client, collection, point_filter, expected) == expected
     assert (await client.count(collection, point_filter)).count == len(expected)
+
+
+async def _query_until(
+    client: AsyncQdrantClient, collection: str, point_filter: Filter, expected: set[int]
+) -> set[int]:
+    """Return what a keyword query finds; repeat it for up to 10 s until that is what is expected.
+
+    While a server merges segments, such a query may miss points for a second or two after their write.
+    """
+    deadline = time.monotonic() + _WAIT_SECONDS
+    while True:
+        result = await client.query_points(
+            collection, query=words(5), using="bm25", query_filter=point_filter
+        )
+        found = set(numbers(result.points))
+        if found == expected or time.monotonic() >= deadline:
+            return found
+        await asyncio.sleep(0.05)

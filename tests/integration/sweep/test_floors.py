@@ -1,0 +1,85 @@
+"""The sweep learns the floor of a generation, and a message to which nothing is relevant recalls nothing."""
+
+from collections.abc import Callable
+
+from shared.foundation import config
+from shared.foundation.stages import RecordKind
+from shared.search.floor import MIN_RECORDS
+from tests.conftest import running_gateway
+from tests.integration.sweep.stack import TestStack
+from tests.standins.models import ModelServer
+
+UNRELATED = "Zzyzx qwyjibo frobnicate?"
+
+
+async def _save_many(stack: TestStack, first: int, count: int) -> None:
+    memories = [
+        {"content": f"word{n} word{n + 1} word{n + 2}", "enrich": False} for n in range(first, first + count)
+    ]
+    for start in range(0, count, 100):
+        batch = {"memories": memories[start : start + 100]}
+        response = await stack.client.post("/v1/memories/batch", json=batch)
+        assert response.status_code == 201, response.text
+    await stack.process_all()
+
+
+async def test_the_floor_is_learnt_from_enough_records_and_again_when_they_have_doubled(
+    make_settings: Callable[..., config.Settings], model_server: ModelServer, tenant: str
+) -> None:
+    settings = make_settings(apart=True, embedding_base_url=model_server.url, embedding_model="stand-in")
+    async with running_gateway(settings, tenant) as gateway:
+        stack = TestStack(gateway)
+        await _save_many(stack, 0, MIN_RECORDS - 1)
+        assert (await stack.sweep()).learnt_floors == 0
+        assert (await stack.live_generation(RecordKind.MEMORY)).cosine_floor is None
+        await _save_many(stack, 1000, 1)
+        assert (await stack.sweep()).learnt_floors == 1
+        generation = await stack.live_generation(RecordKind.MEMORY)
+        assert generation.cosine_floor is not None
+        assert 0 < generation.cosine_floor < 1
+        assert generation.floor_points == MIN_RECORDS
+        await _save_many(stack, 2000, MIN_RECORDS - 1)
+        assert (await stack.sweep()).learnt_floors == 0
+        await _save_many(stack, 3000, 1)
+        assert (await stack.sweep()).learnt_floors == 1
+        assert (await stack.live_generation(RecordKind.MEMORY)).floor_points == 2 * MIN_RECORDS
+
+
+async def test_a_message_that_nothing_is_relevant_to_recalls_the_newest_at_first_and_then_nothing(
+    make_settings: Callable[..., config.Settings], model_server: ModelServer, tenant: str
+) -> None:
+    settings = make_settings(apart=True, embedding_base_url=model_server.url, embedding_model="stand-in")
+    async with running_gateway(settings, tenant) as gateway:
+        stack = TestStack(gateway)
+        labels = {"category": "anti-patterns/food", "tags": ["anti-pattern"], "enrich": False}
+        await stack.save("Don't eat yellow snow, because it is dirty; instead drink tea.", **labels)
+        for number in range(6):
+            await stack.save(f"Fact {number} about the harbour.", enrich=False)
+        await stack.process_all()
+        session = await stack.open_session()
+        first, second = [
+            (await stack.client.post(f"/v1/sessions/{session}/context", json={"message": UNRELATED})).json()
+            for _ in range(2)
+        ]
+        assert ("newest" in first["stages"], len(first["recalled"])) == (True, 5)
+        assert second["recalled"] == []
+        everything = {"query": UNRELATED, "min_similarity": -1}
+        found = (await stack.client.post("/v1/memories/search", json=everything)).json()["results"]
+        assert len(found) == 7
+
+
+async def test_keywords_alone_are_judged_strictly_once_there_are_enough_records(
+    make_settings: Callable[..., config.Settings], tenant: str
+) -> None:
+    async with running_gateway(make_settings(apart=True), tenant) as gateway:
+        stack = TestStack(gateway)
+        await _save_many(stack, 0, MIN_RECORDS)
+        message = {"query": "word5 and apples, pears, plums, cherries"}
+        search = "/v1/memories/search"
+        assert len((await stack.client.post(search, json=message)).json()["results"]) == 3
+        await stack.sweep()
+        generation = await stack.live_generation(RecordKind.MEMORY)
+        assert (generation.cosine_floor, generation.floor_points) == (None, MIN_RECORDS)
+        gateway.resources.search_index._live.clear()  # instead of waiting until it is read again
+        assert (await stack.client.post(search, json=message)).json()["results"] == []
+        assert len((await stack.client.post(search, json={"query": "word5"})).json()["results"]) == 3

@@ -1,0 +1,112 @@
+"""When a search finds nothing: the floor under the evidence of both channels."""
+
+import random
+
+import pytest
+
+from shared.search import floor
+from shared.search.floor import Floor
+from shared.search.index.floors import unrelated_level
+from shared.search.ranking import relevance
+from shared.search.ranking.candidate import Candidate
+from shared.search.ranking.rank import STRATEGIES, rank
+
+LEARNT, START = Floor(0.6, is_learnt=True), Floor(0.4, is_learnt=False)
+QUERY = "When did Ada paint the red boat?"  # its content words are Ada, paint, red, boat
+
+
+def _candidate(text: str, keyword: float | None, cosine: float | None) -> Candidate:
+    return Candidate(text, text, keyword, cosine)
+
+
+def _found(floor: Floor | None, *candidates: Candidate, strategy: str = "blend") -> list[str]:
+    return [scored.id for scored in rank(QUERY, candidates, strategy, floor=floor)]
+
+
+@pytest.mark.parametrize(
+    ("text", "keyword", "cosine", "is_found"),
+    [
+        ("nothing in common", None, 0.61, True),
+        ("nothing in common", None, 0.59, False),
+        ("a red lamp", 2.0, 0.5, True),
+        ("a red lamp", 2.0, 0.45, False),
+        ("Ada's red boat", 6.0, 0.3, True),
+        ("Ada's red boat", 6.0, 0.2, False),
+    ],
+)
+def test_the_cosine_that_is_enough_falls_with_the_share_of_words_that_match(
+    text: str, keyword: float | None, cosine: float, *, is_found: bool
+) -> None:
+    assert bool(_found(LEARNT, _candidate(text, keyword, cosine))) is is_found
+
+
+@pytest.mark.parametrize("strategy", [name for name in STRATEGIES if name not in {"mean", "bm25"}])
+def test_nothing_is_returned_by_any_strategy_if_nothing_is_relevant(strategy: str) -> None:
+    unrelated = [_candidate(f"text {number}", None, 0.3) for number in range(20)]
+    assert _found(None, *unrelated, strategy=strategy)
+    assert _found(LEARNT, *unrelated, strategy=strategy) == []
+    assert _found(START, *unrelated, strategy=strategy) == []
+
+
+def test_without_an_embedder_more_than_a_quarter_of_the_words_must_match() -> None:
+    assert _found(LEARNT, _candidate("a red lamp", 2.0, None)) == []
+    assert _found(LEARNT, _candidate("a red boat", 2.0, None)) == ["a red boat"]
+
+
+def test_a_record_that_is_not_embedded_yet_is_found_by_half_of_the_words() -> None:
+    embedded = _candidate("else", None, 0.1)
+    assert _found(LEARNT, embedded, _candidate("a red boat", 2.0, None)) == ["a red boat"]
+    assert _found(LEARNT, embedded, _candidate("a red lamp", 2.0, None)) == []
+
+
+def test_words_of_a_long_text_weigh_less() -> None:
+    short, long = "a red boat", "a red boat " + "and many other words " * 100
+    assert _found(LEARNT, _candidate(short, 2.0, None)) == [short]
+    assert _found(LEARNT, _candidate(long, 2.0, None)) == []
+
+
+def test_with_few_records_one_word_or_the_start_value_is_enough() -> None:
+    assert _found(START, _candidate("a red lamp", 2.0, 0.0)) == ["a red lamp"]
+    assert _found(START, _candidate("else", None, 0.41)) == ["else"]
+    assert _found(START, _candidate("else", None, 0.39)) == []
+
+
+def test_far_records_do_not_count_beside_a_relevant_one() -> None:
+    candidates = [
+        _candidate("near", None, 0.7),
+        _candidate("far", None, 0.15),
+        _candidate("so-so", None, 0.2),
+    ]
+    assert set(_found(LEARNT, *candidates)) == {"near", "so-so"}
+
+
+def test_a_minimum_of_the_caller_replaces_the_floor() -> None:
+    candidates = [_candidate("else", None, 0.1)]
+    for minimum, count in ((-1.0, 1), (0.05, 1), (0.2, 0)):
+        assert len(rank(QUERY, candidates, "rrf", minimum, floor=LEARNT)) == count
+
+
+def test_mean_keeps_its_own_minimum() -> None:
+    candidate = _candidate("else", None, 0.55)
+    assert _found(LEARNT, candidate, strategy="mean") == ["else"]
+
+
+def test_a_reserved_place_needs_a_word_or_the_floor() -> None:
+    assert relevance.is_match(_candidate("x", 0.1, None), LEARNT)
+    assert relevance.is_match(_candidate("x", None, 0.6), LEARNT)
+    assert not relevance.is_match(_candidate("x", None, 0.59), LEARNT)
+    assert not relevance.is_match(_candidate("x", None, None), LEARNT)
+
+
+def test_a_start_value_belongs_to_a_model_whatever_organisation_stands_before_its_name() -> None:
+    assert floor.start_value("sentence-transformers/all-MiniLM-L6-v2") == 0.4
+    assert floor.start_value("unknown") == floor.start_value(None) == floor.DEFAULT_START_VALUE
+
+
+def test_the_level_of_unrelated_vectors_is_above_nearly_all_of_their_pairs() -> None:
+    draw = random.Random(5)
+    vectors = [[draw.gauss(0.3, 1) for _ in range(30)] for _ in range(200)]
+    level = unrelated_level(vectors)
+    assert 0.4 < level < 0.7
+    scaled = [[3 * x for x in vector] for vector in vectors]
+    assert unrelated_level(scaled) == pytest.approx(level)
