@@ -10,8 +10,9 @@ from shared.conversation.turns import queries as turn_queries
 from shared.conversation.turns.turn import Turn
 from shared.dreams.passes import anti_patterns
 from shared.dreams.passes.anti_patterns import AntiPattern
-from shared.dreams.runs import prompt_size, unread_signal_queries, unread_turns
+from shared.dreams.runs import unread_signal_queries, unread_turns
 from shared.dreams.runs.outcome import NewMemory, Outcome, PassSkipped
+from shared.foundation import prompt_size
 from shared.foundation.categories import is_anti_pattern
 from shared.foundation.prompt_safety import single_line
 from shared.memory.longterm import new_rows, scope_queries

@@ -16,14 +16,14 @@ from typing import Any
 
 from shared.conversation.feedback import report as feedback_report
 from shared.conversation.feedback.feedback_signal import FeedbackSignal
-from shared.dreams.runs import progress_queries, prompt_size
+from shared.dreams.runs import progress_queries
 from shared.dreams.runs.outcome import ArchiveRequest, NewMemory, Outcome, PassSkipped
 from shared.dreams.verification import plan as dream_plan
 from shared.dreams.verification.check import CheckedPlan, Snapshot, check
 from shared.dreams.verification.merge import row_from_merge
 from shared.dreams.verification.plan import Plan
 from shared.dreams.verification.rejection import REPAIRABLE, Rejection, RejectionCode, item_reference
-from shared.foundation import errors
+from shared.foundation import errors, prompt_size
 from shared.foundation.prompt_safety import single_line
 from shared.memory.longterm import scope_queries
 from shared.memory.longterm.memory import Memory

@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from shared.conversation.turns.turn import Turn
 from shared.dreams.passes import episodes
 from shared.dreams.passes.episodes import Episode, Episodes, EpisodeUpdate
-from shared.dreams.runs import prompt_size, unread_turn_queries
+from shared.dreams.runs import unread_turn_queries
 from shared.dreams.runs.outcome import NewMemory, Outcome, PassSkipped
 from shared.dreams.verification import merge
 from shared.dreams.verification.plan import Replacement
+from shared.foundation import prompt_size
 from shared.foundation.categories import EPISODES, is_below
 from shared.foundation.prompt_safety import single_line
 from shared.memory.longterm import new_rows, scope_queries

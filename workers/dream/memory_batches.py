@@ -8,8 +8,8 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
-from shared.dreams.runs import batches, prompt_size
-from shared.foundation import errors
+from shared.dreams.runs import batches
+from shared.foundation import errors, prompt_size
 from shared.infra.embedder import Vector
 from shared.memory.longterm import index_document as memory_document
 from shared.memory.longterm.memory import Memory

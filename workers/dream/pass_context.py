@@ -6,11 +6,10 @@ from decimal import Decimal
 from typing import Any
 
 from shared.dreams.passes import reply_schemas
-from shared.dreams.runs import prompt_size
 from shared.dreams.runs import queries as dream_queries
 from shared.dreams.runs.dream_run import Run
 from shared.dreams.runs.outcome import PassSkipped
-from shared.foundation import errors
+from shared.foundation import errors, prompt_size
 from shared.foundation.stages import DreamPass
 from shared.jobs import counters as fleet_counters
 from shared.jobs import queries as job_queries

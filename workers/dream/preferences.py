@@ -8,9 +8,10 @@ from shared.conversation.feedback.feedback_signal import FeedbackSignal
 from shared.conversation.turns.turn import Turn
 from shared.dreams.passes import preferences
 from shared.dreams.passes.preferences import Evidence, Occurrence, PreferenceCount
-from shared.dreams.runs import progress_queries, prompt_size, unread_turn_queries
+from shared.dreams.runs import progress_queries, unread_turn_queries
 from shared.dreams.runs.outcome import NewMemory, Outcome, PassSkipped
 from shared.dreams.verification import similarity
+from shared.foundation import prompt_size
 from shared.foundation.categories import PREFERENCES, is_below
 from shared.foundation.prompt_safety import single_line
 from shared.foundation.roles import Role

@@ -4,7 +4,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
 from shared.conversation.turns.turn import Turn
-from shared.dreams.runs import prompt_size, unread_turns
+from shared.dreams.runs import unread_turns
+from shared.foundation import prompt_size
 from workers.dream import parts
 from workers.dream.parts import Answers
 from workers.dream.pass_context import PassContext

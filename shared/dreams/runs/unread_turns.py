@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from shared.conversation.turns.turn import Turn
-from shared.dreams.runs import prompt_size
+from shared.foundation import prompt_size
 from shared.foundation.prompt_safety import single_line
 
 

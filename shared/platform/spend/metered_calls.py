@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from shared.foundation import errors, prompt_budget
+from shared.foundation import errors, prompt_size
 from shared.foundation.reply_schema import JsonSchema
 from shared.foundation.stages import DreamPass, ReasonCode
 from shared.infra.embedder import Embedder, Vector
@@ -59,7 +59,7 @@ async def complete(
     Raise errors.OverBudget before the call, and errors.Unavailable or errors.InvalidModelReply as the
     model's client does.
     """
-    prompt_tokens = prompt_budget.tokens_of(system) + prompt_budget.tokens_of(user)
+    prompt_tokens = prompt_size.tokens_of(system) + prompt_size.tokens_of(user)
     if prompt_tokens > model.max_prompt_tokens:
         message = f"a prompt of about {prompt_tokens} tokens, where {model.max_prompt_tokens} are allowed"
         raise errors.PromptTooLong(message, rejected_by_endpoint=True)

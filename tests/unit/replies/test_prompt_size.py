@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.dreams.runs import prompt_size
+from shared.foundation import prompt_size
 
 
 @given(st.lists(st.integers(1, 50)), st.integers(1, 60))
