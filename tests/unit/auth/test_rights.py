@@ -138,3 +138,9 @@ def test_a_user_is_erased_by_an_unbound_key_or_one_bound_to_that_user_alone() ->
             rights.scope(caller, Area.USERS, Action.WRITE, None, "u")
     with pytest.raises(errors.Forbidden):
         rights.scope(TO_USER, Area.USERS, Action.WRITE, None, "v")
+
+
+def test_a_key_that_may_do_nothing_of_a_kind_is_refused_before_the_owner_matters() -> None:
+    for owner in (Owner("a", "u"), Owner("b", None)):
+        with pytest.raises(errors.Forbidden, match="may not read memories"):
+            rights.require(TO_NAMESPACE, Area.MEMORIES, Action.READ, owner, "missing")
