@@ -243,8 +243,12 @@ LISTS: dict[str, ListCase] = {
 
 # Working memory is listed for the whole tenant; its test is one of its own.
 WORKING_LISTS = {"GET /v1/working", "POST /v1/working/search"}
-# Erasing a user has a test of its own, because nothing is left of what it has erased.
-ERASURES = {"DELETE /v1/users/{user_id}"}
+# Erasing has tests of its own, because nothing is left of what was erased.
+ERASURES = {
+    "DELETE /v1/users/{user_id}",
+    "DELETE /v1/agents/{agent_id}",
+    "GET /v1/erasures/{erasure_id}",
+}
 # These need no key.
 WITHOUT_KEY = {"GET /healthz", "GET /readyz", "GET /metrics"}
 

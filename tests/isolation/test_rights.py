@@ -28,7 +28,7 @@ from tests.isolation.rights_cases import (
     RecordCase,
     scope_call,
 )
-from tests.isolation.rights_table import KEYS, OTHER_USER, OWNERS, USER, may
+from tests.isolation.rights_table import AGENT, KEYS, OTHER_AGENT, OTHER_USER, OWNERS, USER, may
 from tests.isolation.rights_world import World, new_name
 
 each_key = pytest.mark.parametrize("key", KEYS)
@@ -229,12 +229,36 @@ async def test_working_memory_is_listed_and_searched_as_the_table_says(
 async def test_only_an_unbound_key_or_one_of_that_user_alone_erases_a_user(
     make_settings: Callable[..., config.Settings], key: str
 ) -> None:
-    async with running_gateway(make_settings(), f"t-{uuid4().hex[:12]}") as gateway:
-        async with await gateway.new_client(**KEYS[key]) as client:
-            statuses = [
-                (await client.delete(f"/v1/users/{user}")).status_code for user in (USER, OTHER_USER, "ADA")
-            ]
-        allowed = {"unbound": [200] * 3, "user": [200, 403, 403]}
-        assert statuses == allowed.get(key, [403] * 3)
+    allowed = {"unbound": [200] * 3, "user": [200, 403, 403]}
+    paths = [f"/v1/users/{user}" for user in (USER, OTHER_USER, "ADA")]
+    assert await _erase(make_settings(), key, paths) == allowed.get(key, [403] * 3)
+
+
+@each_key
+async def test_only_an_unbound_key_or_one_of_that_agent_alone_erases_an_agent(
+    make_settings: Callable[..., config.Settings], key: str
+) -> None:
+    allowed = {"unbound": [200] * 3, "agent": [200, 403, 403]}
+    paths = [f"/v1/agents/{agent}" for agent in (AGENT, OTHER_AGENT, "INN")]
+    assert await _erase(make_settings(), key, paths) == allowed.get(key, [403] * 3)
+
+
+async def _erase(settings: config.Settings, key: str, paths: list[str]) -> list[int]:
+    """Return the statuses of erasures with a key; without the right `admin` the first must be refused."""
+    async with running_gateway(settings, f"t-{uuid4().hex[:12]}") as gateway:
         async with await gateway.new_client(**KEYS[key], rights=["read", "write"]) as client:
-            assert (await client.delete(f"/v1/users/{USER}")).status_code == 403
+            assert (await client.delete(paths[0])).status_code == 403
+        async with await gateway.new_client(**KEYS[key]) as client:
+            return [(await client.delete(path)).status_code for path in paths]
+
+
+@each_key
+async def test_a_bound_key_reads_only_the_receipts_of_its_own_user_or_agent(
+    gateway: Gateway, key: str
+) -> None:
+    paths = [f"/v1/users/{USER}", f"/v1/users/{OTHER_USER}", f"/v1/agents/{OTHER_AGENT}"]
+    ids = [(await gateway.client.delete(path)).json()["id"] for path in paths]
+    allowed = {"unbound": [200] * 3, "user": [200, 404, 404], "namespace": [403] * 3}
+    async with await gateway.new_client(**KEYS[key]) as client:
+        statuses = [(await client.get(f"/v1/erasures/{erasure_id}")).status_code for erasure_id in ids]
+    assert statuses == allowed.get(key, [404] * 3)
