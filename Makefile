@@ -5,7 +5,7 @@ BIN := .venv/bin
 .DEFAULT_GOAL := help
 # Without bytecode files each of the many processes started here would compile all modules: 4 s instead of 1.
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: help up demo local-embeddings test unit lint format types contracts faults load scale bench manifests coverage configuration lock check clean
+.PHONY: help up demo local-embeddings test unit lint format types contracts faults load scale bench manifests image coverage configuration lock check clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z.-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -67,6 +67,9 @@ faults: .venv/installed ## Kill processes at any moment and check that nothing i
 load: .venv/installed ## Measure the gateway under load: 1, 8 and 32 clients, 10 000 and 100 000 memories
 	$(BIN)/python -m benchmarks.turn
 
+mutants: .venv/installed ## Break the modules that guard something, and count what the tests notice (90 minutes)
+	$(BIN)/python -m tests.mutants
+
 scale: .venv/installed ## Start and stop workers under a backlog: measure the throughput, check that no job runs twice
 	$(BIN)/python -m benchmarks.scale
 
@@ -76,6 +79,9 @@ bench: .venv/installed ## Measure the speed in a short run, and the recall with 
 manifests: .venv/installed ## Render the Kubernetes manifests into build/manifests and check them
 	$(BIN)/python -m tests.deploy.variants build/manifests
 	$(BIN)/pytest -q tests/deploy
+
+image: .venv/installed ## Build the image on Debian packages, run every process from it and play the demo (as root)
+	$(BIN)/python -m tests.deploy.image $(if $(SUITE),--suite $(SUITE)) $(if $(CHROOT),--without-runc)
 
 coverage: ## Run all tests and measure branch coverage against the floor in pyproject.toml
 	@$(MAKE) --no-print-directory test COVERAGE=1

@@ -7,6 +7,7 @@ import shared.conversation.state.table
 import shared.conversation.turns.table
 import shared.dreams.runs.table
 import shared.jobs.table
+import shared.lifecycle.table
 import shared.memory.longterm.table
 import shared.platform.agents.table
 import shared.platform.auth.table

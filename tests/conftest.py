@@ -22,12 +22,15 @@ import httpx
 import pytest
 
 from services.gateway.app import create_app
+from services.local import ports
 from services.local.postgres import Postgres
 from services.local.qdrant import Qdrant
 from services.local.redis import Redis
 from shared.foundation import config
 from shared.platform.auth import api_keys
 from shared.platform.resources import Resources
+from tests import state
+from tests.journey.agent import Agent
 from tests.standins.models import ModelServer
 
 # These tests start processes and measure times, so two of them at once would disturb each other.
@@ -172,6 +175,32 @@ def models() -> Iterator[ModelServer]:
     """A stand-in for the model endpoints, which a test can program to fail."""
     with ModelServer() as server:
         yield server
+
+
+@pytest.fixture(scope="module")
+def module_models() -> Iterator[ModelServer]:
+    """A stand-in for the model endpoints that lasts for a module."""
+    with ModelServer() as server:
+        yield server
+
+
+@pytest.fixture
+def agent(gateway: Gateway) -> Agent:
+    """An agent whose key has all rights in a tenant of its own."""
+    return Agent(gateway.client, gateway.tenant)
+
+
+@pytest.fixture
+async def inspector(gateway: Gateway) -> AsyncIterator[state.StateInspector]:
+    """An inspector that reads everything the databases contain."""
+    async with state.watching(gateway.resources.settings) as state_inspector:
+        yield state_inspector
+
+
+@pytest.fixture
+def unused_url() -> str:
+    """A URL of this machine that refuses connections."""
+    return f"http://127.0.0.1:{ports.pick_free_port()}"
 
 
 @pytest.fixture(scope="session")

@@ -1,15 +1,20 @@
 """Process due jobs as workers would, inside the process of the test."""
 
+from datetime import timedelta
+
 from sqlalchemy import func, update
 
 from shared.foundation.stages import EMBED, INDEX
-from shared.jobs.table import job
+from shared.jobs.table import job, removal
+from shared.platform.auth import queries as auth_queries
 from shared.platform.resources import Resources
 from workers.embedding import embed, index
 from workers.enrichment import enrich
 from workers.runtime import drain as job_drain
+from workers.sweep import removals
 from workers.sweep.jobs import dispatch_due_jobs
 
+_LONG = timedelta(hours=1)
 _BATCHES = ((INDEX, index.index_batch), (EMBED, embed.embed_batch))
 
 
@@ -22,7 +27,7 @@ async def drain(resources: Resources) -> None:
 
 
 async def _process_once(resources: Resources) -> int:
-    counts = await enrich.enrich_pending(resources)
+    counts = await enrich.enrich_pending(resources) + await removals.finish_removals(resources)
     for stage, process_batch in _BATCHES:
         counts += await job_drain.drain(resources, stage, process_batch)
     return counts.total()
@@ -32,3 +37,7 @@ async def make_due(resources: Resources) -> None:
     """Make all delayed jobs due now, instead of waiting for them."""
     async with resources.postgres.across_tenants() as connection:
         await connection.execute(update(job).values(run_at=func.now()))
+        tenants = await auth_queries.list_tenants(connection)
+    for tenant in tenants:
+        async with resources.postgres.for_tenant(tenant) as connection:
+            await connection.execute(update(removal).values(removed_at=removal.c.removed_at - _LONG))

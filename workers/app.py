@@ -13,21 +13,22 @@ from contextlib import AsyncExitStack
 from operator import attrgetter
 from typing import Any
 
+import structlog
 from celery import Celery, current_task
 from celery.schedules import schedule
 from celery.signals import setup_logging, worker_init, worker_shutdown, worker_shutting_down
 
-from shared.foundation import config, stages
+from shared.foundation import config, errors, stages
 from shared.foundation.config import Settings
 from shared.infra import telemetry
 from shared.infra.broker import celery_app
 from shared.infra.telemetry import traces
 from shared.lifecycle.reindex import rebuild as rebuild_index
 from shared.platform.resources import Resources, open_resources
-from shared.platform.spend import prices
 from workers.runtime import drain as job_drain
-from workers.runtime import error_privacy, liveness, tracing
+from workers.runtime import error_privacy, liveness, startup, tracing
 
+log = structlog.get_logger()
 AsyncTask = Callable[[Resources], Awaitable[Any]]
 
 
@@ -46,9 +47,9 @@ class _Process:
         asyncio.run_coroutine_threadsafe(self._open(), self.loop).result(60)
 
     async def _open(self) -> None:
+        startup.require_usable(self.settings)
         self.resources = await self.exit_stack.enter_async_context(open_resources(self.settings))
         await rebuild_index.prepare_index(self.resources)
-        prices.listed_prices(self.settings)  # an unreadable price file ends the process at its start
 
     def begin_shutdown(self) -> None:
         """Claim no more jobs, and cancel what is still running after the grace period."""
@@ -136,8 +137,14 @@ async def _run_until(work: AsyncTask, process: _Process, deadline: float) -> Any
 @worker_init.connect
 def _start(**_: object) -> None:
     global _process  # noqa: PLW0603  (one per process, as its name says)
-    _process = _Process()
-    _process.start()
+    try:
+        _process = _Process()
+        _process.start()
+    except Exception as error:
+        # Celery only logs what a signal's receiver raises, and would go on with a worker that does nothing.
+        reason = str(error) if isinstance(error, errors.LociError) else type(error).__name__
+        log.critical("worker_not_started", reason=reason)
+        raise SystemExit(f"the worker can't start: {reason}") from error
 
 
 @worker_shutting_down.connect

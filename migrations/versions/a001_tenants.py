@@ -44,6 +44,7 @@ def upgrade() -> None:
     """Apply this migration."""
     role = row_level_security.role()
     _create_role(role)
+    _create_backup_role()
     _create_tenants()
     _create_api_key()
     _create_idempotent_response()
@@ -79,6 +80,22 @@ def _create_role(role: str) -> None:
     )
     op.execute(f"GRANT USAGE ON SCHEMA public TO {role}")
     op.execute(f"GRANT SELECT ON alembic_version TO {role}")
+
+
+def _create_backup_role() -> None:
+    """Create the role that may read all rows, for `pg_dump`, if this login may; else an administrator has."""
+    op.execute(
+        f"""
+        DO $$ BEGIN
+            IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '{row_level_security.BACKUP_ROLE}') THEN
+                CREATE ROLE {row_level_security.BACKUP_ROLE} NOLOGIN NOBYPASSRLS;
+            END IF;
+        EXCEPTION WHEN insufficient_privilege THEN
+            RAISE NOTICE 'there is no role {row_level_security.BACKUP_ROLE}: pg_dump needs a superuser';
+        END $$
+        """
+    )
+    row_level_security.let_backup_read("alembic_version")
 
 
 def _create_tenants() -> None:

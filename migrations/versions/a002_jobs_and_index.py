@@ -1,8 +1,8 @@
 """Create the queue of jobs, the counters of the fleet, and what describes the search index.
 
-`job` is readable across tenants, because it has no content. Four things have no tenant: counters,
-the last runs of periodic tasks, index generations and the function `job_backlog`. An autoscaler's
-login may call that function and can read no table: it learns one number, and no tenant's name.
+`job` is readable across tenants, because it has no content. Five things have no tenant: counters,
+the last runs of periodic tasks, paused models, index generations and the function `job_backlog`. An
+autoscaler's login may call that function and can read no table: it learns one number, and no tenant's name.
 """
 
 from alembic import op
@@ -21,6 +21,7 @@ from sqlalchemy import (
     Uuid,
     text,
 )
+from sqlalchemy.dialects.postgresql import ARRAY
 
 from migrations import row_level_security
 
@@ -29,13 +30,14 @@ down_revision = "a001"
 branch_labels = None
 depends_on = None
 
-_WITHOUT_TENANT = ("fleet_counter", "periodic_run", "index_generation")
+_WITHOUT_TENANT = ("fleet_counter", "periodic_run", "model_pause", "index_generation")
 
 
 def upgrade() -> None:
     """Apply this migration."""
     _create_job()
     _create_counters_and_periodic_runs()
+    _create_model_pause()
     _create_index_generation()
     _create_embedding_cache()
     row_level_security.secure("job", fleet=True)
@@ -65,6 +67,7 @@ def _create_job() -> None:
         Column("version", BigInteger, nullable=False),
         Column("backfill", Boolean, nullable=False, server_default=text("false")),
         Column("run_at", DateTime(timezone=True), nullable=False, server_default=text("now()")),
+        Column("sent_at", DateTime(timezone=True)),
         Column("lease_token", Uuid(as_uuid=False)),
         Column("attempts", Integer, nullable=False, server_default=text("0")),
         Column("last_error", Text),
@@ -76,6 +79,12 @@ def _create_job() -> None:
     )
     due = ["stage", "backfill", "tenant", "run_at"]
     op.create_index("job_due_idx", "job", due, postgresql_where=text("dead_at IS NULL"))
+    op.create_index(
+        "job_sent_idx",
+        "job",
+        ["stage"],
+        postgresql_where=text("stage = 'dream_pass' AND (lease_token IS NOT NULL OR sent_at IS NOT NULL)"),
+    )
     op.create_index("job_generation_idx", "job", ["generation"], postgresql_where=text("generation > 0"))
 
 
@@ -115,6 +124,19 @@ def _create_counters_and_periodic_runs() -> None:
         "periodic_run",
         Column("task", Text, primary_key=True),
         Column("last_run_at", DateTime(timezone=True), nullable=False, server_default=text("now()")),
+    )
+
+
+def _create_model_pause() -> None:
+    op.create_table(
+        "model_pause",
+        Column("stage", Text, primary_key=True),
+        Column("endpoint", Text, primary_key=True),
+        Column("model", Text, primary_key=True),
+        Column("reason_code", Text, primary_key=True),
+        Column("since", DateTime(timezone=True), nullable=False, server_default=text("now()")),
+        Column("next_probe_at", DateTime(timezone=True), nullable=False),
+        Column("refused_settings", ARRAY(Text), nullable=False),
     )
 
 

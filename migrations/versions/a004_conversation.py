@@ -1,4 +1,6 @@
-"""Create sessions and what belongs to them: turns, recalled memories, feedback, observations and state.
+"""Create sessions and what belongs to them.
+
+These are owners of working-memory namespaces, turns, recalled memories, feedback, observations and state.
 
 State stores also belong to agents. A store's `session_id` repeats its owner where the owner is a
 session, so that everything of a session is deleted together with it.
@@ -11,12 +13,14 @@ from sqlalchemy import (
     Column,
     Computed,
     DateTime,
+    Float,
     ForeignKeyConstraint,
     Integer,
     LargeBinary,
     Numeric,
     PrimaryKeyConstraint,
     Text,
+    UniqueConstraint,
     text,
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, TSVECTOR
@@ -30,6 +34,7 @@ depends_on = None
 
 _TABLES = (
     "session",
+    "working_namespace",
     "turn",
     "recalled_memory",
     "feedback_signal",
@@ -45,6 +50,7 @@ def upgrade() -> None:
     """Apply this migration."""
     _create_session()
     _create_session_indexes()
+    _create_working_namespace()
     _create_turn()
     _create_recalled_memory()
     _create_feedback_signal()
@@ -100,15 +106,37 @@ def _create_session() -> None:
         Column("total_cost_usd", Numeric),
         Column("unpriced_charges", Integer, nullable=False, server_default=text("0")),
         Column("spend_updated_at", DateTime(timezone=True)),
+        Column("folded_id", Text, nullable=False),
         PrimaryKeyConstraint("tenant", "id"),
+        UniqueConstraint("tenant", "folded_id"),
     )
 
 
 def _create_session_indexes() -> None:
     op.create_index("session_newest_idx", "session", ["tenant", text("created_at DESC"), "id"])
-    op.create_index("session_namespace_idx", "session", ["tenant", "namespace"])
+    op.create_index("session_namespace_idx", "session", ["tenant", text("lower(namespace)")])
     expires = text("expires_at IS NOT NULL")
     op.create_index("session_expiry_idx", "session", ["expires_at"], postgresql_where=expires)
+
+
+def _create_working_namespace() -> None:
+    op.create_table(
+        "working_namespace",
+        Column("tenant", Text, nullable=False),
+        Column("namespace", Text, nullable=False),
+        Column("agent_id", Text),
+        Column("user_id", Text),
+        Column("session_id", Text),
+        Column("opened_at", DateTime(timezone=True), nullable=False, server_default=text("now()")),
+        PrimaryKeyConstraint("tenant", "namespace"),
+        ForeignKeyConstraint(
+            ["tenant", "session_id"],
+            ["session.tenant", "session.id"],
+            ondelete="SET NULL (session_id)",
+        ),
+    )
+    op.create_index("working_namespace_session_idx", "working_namespace", ["tenant", "session_id"])
+    op.create_index("working_namespace_user_idx", "working_namespace", ["tenant", "user_id"])
 
 
 def _create_turn() -> None:
@@ -166,6 +194,8 @@ def _create_feedback_signal() -> None:
         Column("type", Text, nullable=False),
         Column("summary", Text, nullable=False),
         Column("detail", Text),
+        Column("likelihood", Float),
+        Column("previous", Text),
         # clock_timestamp() instead of now(), so that signals of one transaction keep their order.
         Column(
             "created_at", DateTime(timezone=True), nullable=False, server_default=text("clock_timestamp()")

@@ -28,7 +28,11 @@ _TABLES = (
     "dream_pass",
     "dream_change",
     "dream_read_turn",
+    "dream_read_signal",
+    "dream_evaluated_session",
     "dream_reviewed_memory",
+    "dream_refused_memory",
+    "dream_undone_change",
     "preference_occurrence",
 )
 
@@ -39,6 +43,7 @@ def upgrade() -> None:
     _create_pass()
     _create_change()
     _create_what_was_read()
+    _create_what_was_reviewed()
     _create_preference_occurrence()
     for table in _TABLES:
         row_level_security.secure(table)
@@ -128,6 +133,8 @@ def _create_change() -> None:
         Column("version", BigInteger, nullable=False),
         Column("reason", Text),
         Column("previous_state", Text),
+        Column("reinforcement_count", Integer),
+        Column("added_count", Integer, nullable=False, server_default=text("0")),
         Column("successors", ARRAY(Text), nullable=False, server_default=text("'{}'")),
         _deleted_with_run(),
     )
@@ -145,13 +152,60 @@ def _create_what_was_read() -> None:
         _deleted_with_turn(),
     )
     op.create_table(
+        "dream_read_signal",
+        Column("tenant", Text, nullable=False),
+        Column("pass", Text, nullable=False),
+        Column("signal_id", Text, nullable=False),
+        PrimaryKeyConstraint("tenant", "signal_id", "pass"),
+        ForeignKeyConstraint(
+            ["tenant", "signal_id"], ["feedback_signal.tenant", "feedback_signal.id"], ondelete="CASCADE"
+        ),
+    )
+    op.create_table(
+        "dream_evaluated_session",
+        Column("tenant", Text, nullable=False),
+        Column("session_id", Text, nullable=False),
+        Column("seq", Integer, nullable=False, server_default=text("0")),
+        Column("refused_seq", Integer, nullable=False, server_default=text("0")),
+        Column("refusals", Integer, nullable=False, server_default=text("0")),
+        PrimaryKeyConstraint("tenant", "session_id"),
+        ForeignKeyConstraint(["tenant", "session_id"], ["session.tenant", "session.id"], ondelete="CASCADE"),
+    )
+
+
+def _deleted_with_memory() -> ForeignKeyConstraint:
+    return ForeignKeyConstraint(["tenant", "memory_id"], ["memory.tenant", "memory.id"], ondelete="CASCADE")
+
+
+def _create_what_was_reviewed() -> None:
+    op.create_table(
         "dream_reviewed_memory",
         Column("tenant", Text, nullable=False),
         Column("memory_id", Text, nullable=False),
         Column("version", BigInteger, nullable=False),
         PrimaryKeyConstraint("tenant", "memory_id"),
-        ForeignKeyConstraint(["tenant", "memory_id"], ["memory.tenant", "memory.id"], ondelete="CASCADE"),
+        _deleted_with_memory(),
     )
+    op.create_table(
+        "dream_refused_memory",
+        Column("tenant", Text, nullable=False),
+        Column("memory_id", Text, nullable=False),
+        Column("version", BigInteger, nullable=False),
+        Column("batch_size", Integer, nullable=False),
+        PrimaryKeyConstraint("tenant", "memory_id"),
+        _deleted_with_memory(),
+    )
+    op.create_table(
+        "dream_undone_change",
+        Column("tenant", Text, nullable=False),
+        Column("group_id", Text, nullable=False),
+        Column("memory_id", Text, nullable=False),
+        Column("content_version", Integer, nullable=False),
+        Column("reason", Text, nullable=False),
+        PrimaryKeyConstraint("tenant", "group_id", "memory_id"),
+        _deleted_with_memory(),
+    )
+    op.create_index("dream_undone_change_memory_idx", "dream_undone_change", ["tenant", "memory_id"])
 
 
 def _create_preference_occurrence() -> None:

@@ -19,7 +19,7 @@ from rich.text import Text
 
 from services.commands.gateway_reply import require_success
 from services.local import ports
-from services.local.stack import Running, Stack
+from services.local.stack import Stack
 from shared.foundation import config, errors
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "two-sessions.json"
@@ -43,8 +43,13 @@ def play(path: Path | None) -> None:
         )
         with Stack(settings, say=lambda _: None).running() as running:
             console.print(f"Running at {running.url}.\n")
-            _print_context(*_replay(running, conversation))
+            replay(running.url, running.key, conversation)
     console.print("\nThe stack is stopped and its data is deleted. `loci up` keeps a stack running.")
+
+
+def replay(url: str, key: str, conversation: Json) -> None:
+    """Replay a conversation at a gateway and print the context that its last session begins with."""
+    _print_context(*_replay(url, key, conversation))
 
 
 def read(path: Path) -> Json:
@@ -59,11 +64,11 @@ def read(path: Path) -> Json:
     return conversation
 
 
-def _replay(running: Running, conversation: Json) -> tuple[Json, float]:
+def _replay(url: str, key: str, conversation: Json) -> tuple[Json, float]:
     """Replay all sessions but the last. Return the context of the last one's first message, and its ms."""
     identity = {"agent_id": conversation.get("agent", "demo"), "user_id": conversation.get("user", "demo")}
-    headers = {"authorization": f"Bearer {running.key}"}
-    with httpx.Client(base_url=running.url, headers=headers, timeout=120) as client:
+    headers = {"authorization": f"Bearer {key}"}
+    with httpx.Client(base_url=url, headers=headers, timeout=120) as client:
         turns_by_session = _group_by_session(conversation["turns"])
         *earlier, last = turns_by_session
         session_ids = {name: _open_session(client, identity) for name in turns_by_session}

@@ -14,6 +14,7 @@ from shared.foundation import errors, unknown_settings
 from shared.infra import redis as redis_client
 from shared.jobs import status
 from shared.platform.resources import Resources
+from shared.platform.spend import prices
 from shared.search.index import generations
 
 _TIMEOUT_SECONDS = 10.0
@@ -35,11 +36,21 @@ async def _run_checks(resources: Resources) -> int:
     outcomes = await asyncio.gather(*map(_run_check, checks.values()))
     outcome_by_part = dict(zip(checks, outcomes, strict=True))
     _print_outcomes(outcome_by_part)
+    for model in prices.models_without_price(resources.settings, _configured_models(resources)):
+        Console().print(
+            f"model {model} has no price, so what it costs is unknown: "
+            f"name it in LOCI_PRICES_FILE, or per tenant with PUT /v1/prices/{model}"
+        )
     for variable, nearest in unknown_settings.unknown_variables(os.environ).items():
         Console().print(unknown_settings.describe(variable, nearest))
     if outcome_by_part["postgres"][0]:
         await _print_index(resources)
     return 0 if all(is_ok for is_ok, _ in outcomes) else 1
+
+
+def _configured_models(resources: Resources) -> list[str]:
+    models = (resources.settings.llm_model, resources.settings.embedding_model)
+    return [model for model in dict.fromkeys(models) if model is not None]
 
 
 async def _run_check(check: Awaitable[Any]) -> tuple[bool, str]:
@@ -104,3 +115,6 @@ async def _print_index(resources: Resources) -> None:
     console = Console()
     console.print(table)
     console.print(f"pending jobs: {job_counts['pending']}, dead jobs: {job_counts['dead']}")
+    for pause in job_counts["paused"]:
+        since = f"{pause['since']:%Y-%m-%d %H:%M} UTC"
+        console.print(f"[red]{pause['stage']} is paused[/] since {since}: {pause['reason_code']}")

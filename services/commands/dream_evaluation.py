@@ -41,6 +41,7 @@ def evaluate(endpoint: str, model: str, example: Path | None) -> None:
             llm_model=model,
             llm_api_key=_configured_key(),
             llm_timeout=300,
+            job_lease=400,
             dream_lease=1200,
             dream_enabled=False,
         )

@@ -15,7 +15,9 @@ def gateway() -> None:
 def worker(queues: str, concurrency: int) -> None:
     """Consume queues in threads. Gossip and mingle are off: Loci does not use them, and they can fail."""
     from workers.app import app
+    from workers.runtime import startup
 
+    startup.require_usable(config.load())
     argv = ["worker", "--pool", "threads", "--concurrency", str(concurrency), "--queues", queues]
     options = ["--without-gossip", "--without-mingle", "--loglevel", config.load().log_level, "-E"]
     app.worker_main([*argv, *options])

@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 
-from services.gateway import errors
+from services.gateway import errors, query_parameters
 from services.gateway.drain import DrainMiddleware
 from services.gateway.limits import LimitMiddleware
 from services.gateway.metrics import MetricsMiddleware
@@ -24,6 +24,7 @@ from services.gateway.routes import (
     session_state,
     sessions,
     spend,
+    status,
     transfer,
     turns,
     users,
@@ -39,6 +40,7 @@ from shared.platform.spend import prices
 
 _SUMMARY = "The memory of a fleet of agents: conversation, working memory and long-term memory in one API."
 # `transfer` comes first, or `/v1/memories/export` would match `/v1/memories/{memory_id}`.
+# The routes under /v1: they need a key, and refuse unknown query parameters.
 _ROUTES = (
     transfer,
     memories,
@@ -56,7 +58,7 @@ _ROUTES = (
     spend,
     budgets,
     users,
-    operations,
+    status,
 )
 
 
@@ -80,6 +82,7 @@ def create_app(settings: config.Settings | None = None) -> FastAPI:
     app.add_middleware(MetricsMiddleware)
     app.add_middleware(TracingMiddleware)
     app.add_middleware(DrainMiddleware)
+    app.include_router(operations.router)
     for routes in _ROUTES:
-        app.include_router(routes.router)
+        app.include_router(routes.router, dependencies=[Depends(query_parameters.refuse_unknown)])
     return app

@@ -9,7 +9,8 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from shared.foundation import errors
 from shared.foundation.scope import Caller, Right, Scope
-from shared.platform.auth import api_keys
+from shared.platform.auth import api_keys, rights
+from shared.platform.auth.rights import Action, Area
 from shared.platform.idempotency.idempotent import IdempotencyKey
 from shared.platform.resources import Resources
 
@@ -26,17 +27,20 @@ def app_resources(request: Request) -> Resources:
 ResourcesDep = Annotated[Resources, Depends(app_resources)]
 
 
-async def _authenticate(
+async def authenticate(
     resources: ResourcesDep, credentials: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)]
 ) -> Caller:
+    """Return the caller that the request's key stands for, or raise errors.Unauthenticated."""
     if credentials is None:
         raise errors.Unauthenticated("send a key as 'Authorization: Bearer <key>'")
     return await api_keys.authenticate(resources.postgres, credentials.credentials)
 
 
-def _caller_with(right: Right) -> Callable[..., Awaitable[Caller]]:
-    async def require_right(caller: Annotated[Caller, Depends(_authenticate)]) -> Caller:
+def _caller_with(right: Right, *, only_working_memory: bool = False) -> Callable[..., Awaitable[Caller]]:
+    async def require_right(caller: Annotated[Caller, Depends(authenticate)]) -> Caller:
         caller.require_right(right)
+        if not only_working_memory:
+            rights.require_more_than_working_memory(caller)
         return caller
 
     return require_right
@@ -45,22 +49,25 @@ def _caller_with(right: Right) -> Callable[..., Awaitable[Caller]]:
 ReadCaller = Annotated[Caller, Depends(_caller_with("read"))]
 WriteCaller = Annotated[Caller, Depends(_caller_with("write"))]
 AdminCaller = Annotated[Caller, Depends(_caller_with("admin"))]
+# Of routes that serve nothing but working memory. Every other route refuses a key bound to a namespace.
+WorkingReadCaller = Annotated[Caller, Depends(_caller_with("read", only_working_memory=True))]
+WorkingWriteCaller = Annotated[Caller, Depends(_caller_with("write", only_working_memory=True))]
 
 AgentId = Annotated[str | None, Query(description="The agent; `default` if not given.", examples=["support"])]
 UserId = Annotated[str | None, Query(description="The user, if any.", examples=["ada"])]
 
 
-def read_scope(caller: ReadCaller, agent_id: AgentId = None, user_id: UserId = None) -> Scope:
+def _memory_scope(caller: ReadCaller, agent_id: AgentId = None, user_id: UserId = None) -> Scope:
     """Return the scope that the query names. Raise errors.Forbidden if the key is bound elsewhere."""
-    return caller.scope(agent_id, user_id)
+    return rights.scope(caller, Area.MEMORIES, Action.READ, agent_id, user_id)
 
 
-ReadScope = Annotated[Scope, Depends(read_scope)]
+ReadScope = Annotated[Scope, Depends(_memory_scope)]
 
 
 async def _idempotency_key(
     request: Request,
-    caller: Annotated[Caller, Depends(_authenticate)],
+    caller: Annotated[Caller, Depends(authenticate)],
     idempotency_key: Annotated[
         str | None,
         Header(description="Identifies this request: a repetition within 24 hours gets the same response."),

@@ -24,6 +24,8 @@ STATUS: dict[type[errors.LociError], HTTPStatus] = {
     errors.Forbidden: HTTPStatus.FORBIDDEN,
     errors.NotFound: HTTPStatus.NOT_FOUND,
     errors.Busy: HTTPStatus.CONFLICT,
+    errors.PreconditionFailed: HTTPStatus.PRECONDITION_FAILED,
+    errors.PreconditionRequired: HTTPStatus.PRECONDITION_REQUIRED,
     errors.Conflict: HTTPStatus.CONFLICT,
     errors.LimitReached: HTTPStatus.CONFLICT,
     # Not a conflict: no change of state will ever make this request valid.

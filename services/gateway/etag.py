@@ -19,7 +19,10 @@ _RULE = 'must be entity tags such as "1717171717171717", or *'
 
 IfMatch = Annotated[
     str | None,
-    Header(description="Write only if this is still the version; otherwise the response is a 409."),
+    Header(
+        description="Write only if this is still the version; otherwise the response is a 412. "
+        "A PUT over what is stored must have it, or If-None-Match; without both the response is a 428."
+    ),
 ]
 IfNoneMatch = Annotated[str | None, Header(description="`*` writes only if nothing is stored yet.")]
 
@@ -30,7 +33,7 @@ def to_etag(version: int) -> str:
 
 
 def expected_versions(if_match: str | None, if_none_match: str | None) -> frozenset[int] | None:
-    """Return the versions that may be stored for a write to go on, or None if every state is allowed.
+    """Return the versions that may be stored for a write to go on, or None without a condition.
 
     Raise errors.Invalid for headers that are no entity tags or contradict each other.
     """

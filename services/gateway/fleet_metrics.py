@@ -14,6 +14,7 @@ from sqlalchemy import RowMapping
 
 from shared.foundation import stages
 from shared.jobs import counters as fleet_counters
+from shared.jobs.model_pauses import Pause
 from shared.platform.spend import budget_queries
 
 
@@ -68,6 +69,15 @@ def stage_metrics(rows: Iterable[RowMapping]) -> list[Metric]:
             family.add_metric([stage], float(value))
         families.append(family)
     return [*families, _queue_backlog(rows_by_stage)]
+
+
+def pause_metrics(pauses: Iterable[Pause]) -> Metric:
+    """Return 1 for every stage that is paused, by the reason."""
+    help_text = "Stages that wait because their model refuses every request, by reason."
+    family = GaugeMetricFamily("loci_stage_paused", help_text, labels=["stage", "reason_code"])
+    for stage, reason_code in sorted({(pause.stage, pause.reason_code) for pause in pauses}):
+        family.add_metric([stage, reason_code], 1)
+    return family
 
 
 def _queue_backlog(rows_by_stage: Mapping[str, RowMapping]) -> Metric:

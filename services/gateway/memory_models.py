@@ -1,23 +1,43 @@
 """Request and response bodies of the routes on memories."""
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Annotated, Any
 
+from fastapi import Query
 from pydantic import Field
 
 from services.gateway.api_model import ApiModel, BatchApiModel, Count, Flag, UnitInterval, example
-from shared.foundation import errors
+from shared.foundation import errors, validation
 from shared.foundation.stages import MemoryState
 from shared.memory.longterm.filters import MemoryFilters
 from shared.memory.longterm.memory import MemoryDraft, Source
 from shared.search.ranking import rank as ranking
 
+MAX_REASON = 1000
 _EXAMPLE = {
     "content": "Ada prefers trains to planes for trips under six hours.",
     "category": "user-preferences/travel",
     "tags": ["travel"],
     "user_id": "ada",
 }
+
+
+Metadata = Annotated[
+    list[str] | None,
+    Query(description="Pairs `name=value`, all of which a memory must have.", examples=[["colour=red"]]),
+]
+
+
+def parse_metadata(pairs: Iterable[str]) -> dict[str, str]:
+    """Return metadata pairs of a query. Raise errors.Invalid for one without `=`."""
+    metadata: dict[str, str] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            raise errors.Invalid("metadata", "must be pairs such as colour=red")
+        metadata[name] = value
+    return metadata
 
 
 class SourceBody(ApiModel):
@@ -61,9 +81,9 @@ class BatchBody(BatchApiModel):
 
 
 class MemoryPatch(ApiModel):
-    """Fields to change. Fields that are not named stay as they are."""
+    """Fields to change. Fields that are not named stay as they are. The reason is kept in the history."""
 
-    model_config = example({"importance": 0.9})
+    model_config = example({"importance": 0.9, "reason": "confirmed by Ada"})
 
     content: str | None = None
     category: str | None = None
@@ -71,18 +91,23 @@ class MemoryPatch(ApiModel):
     metadata: dict[str, str] | None = None
     importance: UnitInterval | None = None
     occurred_at: datetime | None = None
+    reason: str | None = None
 
     def changes(self) -> dict[str, Any]:
         """Return the named fields. Raise errors.Invalid for a null that is not in category or occurred_at."""
-        changes = {name: getattr(self, name) for name in self.model_fields_set}
+        changes = {name: getattr(self, name) for name in self.model_fields_set - {"reason"}}
         for name, value in changes.items():
             if value is None and name not in {"category", "occurred_at"}:
                 raise errors.Invalid(name, "must not be null")
         return changes
 
+    def checked_reason(self) -> str | None:
+        """Return why the memory is changed. Raise errors.Invalid if it breaks a rule."""
+        return None if self.reason is None else validation.check_text(self.reason, "reason", MAX_REASON)
+
 
 class SearchBody(ApiModel):
-    """A search. Without a query, the most recently seen memories come first."""
+    """A search. Without a query, the most recently seen memories come first, page by page."""
 
     model_config = example({"query": "how does Ada like to travel?", "user_id": "ada"})
 
@@ -96,6 +121,7 @@ class SearchBody(ApiModel):
     metadata: dict[str, str] = {}
     state: MemoryState | None = None
     limit: Annotated[Count, Field(ge=1, le=100)] = 20
+    cursor: str | None = None
     min_similarity: Annotated[float | None, Field(ge=-1, le=1)] = None
     strategy: str = ranking.DEFAULT_STRATEGY
     explain: Flag = False

@@ -19,7 +19,7 @@ from starlette.types import Message, Receive, Scope, Send
 from services.gateway import fleet_metrics
 from services.gateway.middleware import HttpMiddleware
 from shared.foundation import errors
-from shared.jobs import backlog
+from shared.jobs import backlog, model_pauses
 from shared.jobs import counters as fleet_counters
 from shared.platform.resources import Resources
 
@@ -79,11 +79,13 @@ async def render(resources: Resources) -> bytes:
         async with resources.postgres.across_tenants() as connection:
             stage_rows = await backlog.backlog_by_stage(connection)
             counter_rows = await fleet_counters.read_all(connection)
+            pauses = await model_pauses.list_all(connection)
     except errors.Unavailable:
         return process_text
     shared_registry = CollectorRegistry()
     families = [
         *fleet_metrics.stage_metrics(stage_rows),
+        fleet_metrics.pause_metrics(pauses),
         *fleet_metrics.counter_metrics(counter_rows, resources.settings.budget_alert),
     ]
     shared_registry.register(_FixedCollector(families))

@@ -4,6 +4,7 @@ import base64
 import binascii
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from http import HTTPStatus
 from typing import Any, TypeVar
 
 import orjson
@@ -31,15 +32,17 @@ class JsonResponse(Response):
 
 
 def page_response(
-    rows: Sequence[T], limit: int, to_json: Callable[[T], Any], cursor_key: Callable[[T], Any]
+    rows: Sequence[T], limit: int, to_json: Callable[[T], Any], cursor_key: Callable[[T], Any], **more: Any
 ) -> JsonResponse:
     """Return one page of `limit` rows. A further row means that there is another page.
 
-    `cursor_key` returns the (time, id) of a row, after which the next page begins.
+    `cursor_key` returns the (time, id) of a row, after which the next page begins. `more` is added to the
+    response as it is.
     """
     page_rows = rows[:limit]
     next_cursor = encode_cursor(*cursor_key(page_rows[-1])) if len(rows) > limit else None
-    return JsonResponse({"results": [to_json(row) for row in page_rows], "next_cursor": next_cursor})
+    results = [to_json(row) for row in page_rows]
+    return JsonResponse({"results": results, "next_cursor": next_cursor, **more})
 
 
 def encode_cursor(moment: datetime, row_id: str) -> str:
@@ -61,3 +64,9 @@ def decode_cursor(text: str | None) -> tuple[datetime, str] | None:
     if cursor_key is None or not row_id or "\x00" in row_id:
         raise errors.Invalid("cursor", "is not one that a list has returned")
     return cursor_key
+
+
+def receipt_response(receipt: Mapping[str, Any]) -> JsonResponse:
+    """Return the receipt of an erasure, with 202 while rows in Postgres are left."""
+    is_accepted = receipt["stores"]["postgres"] == "pending"
+    return JsonResponse(receipt, HTTPStatus.ACCEPTED if is_accepted else HTTPStatus.OK)

@@ -16,6 +16,7 @@ class SearchResponse(ApiModel):
     results: list[dict[str, Any]]
     stages: list[str]
     degraded: list[str]
+    next_cursor: str | None = None
 
 
 def search_response(

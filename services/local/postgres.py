@@ -19,9 +19,10 @@ from services.local.server import LocalServer
 from services.local.signals import Signals
 
 USER = DATABASE = "loci"
-# The children of a killed postmaster keep its shared memory until they notice, a few seconds later.
-_MEMORY_IN_USE = "shared memory block"
-_MEMORY_RETRY_SECONDS = 15.0
+# A killed postmaster is not gone at once, and its children keep its shared memory and its folder until they
+# notice, a few seconds later. Meanwhile Postgres refuses to start with one of these messages.
+_STILL_IN_USE = ("shared memory block", 'lock file "postmaster.pid" already exists')
+_RETRY_SECONDS = 15.0
 
 _SETTINGS = {
     "listen_addresses": ports.HOST,
@@ -71,8 +72,8 @@ class Postgres(LocalServer):
         if not self._cluster.exists():
             self._create()
         unprivileged.change_owner(self._cluster, self._prefix)
-        deadline = time.monotonic() + _MEMORY_RETRY_SECONDS
-        while not self._launch_unless_memory_in_use(can_retry=time.monotonic() < deadline):
+        deadline = time.monotonic() + _RETRY_SECONDS
+        while not self._launch_unless_in_use(can_retry=time.monotonic() < deadline):
             time.sleep(0.1)
         return self.url
 
@@ -114,12 +115,12 @@ class Postgres(LocalServer):
             _run([*self._prefix, *sync_command])
         draft.rename(self._cluster)
 
-    def _launch_unless_memory_in_use(self, *, can_retry: bool) -> bool:
+    def _launch_unless_in_use(self, *, can_retry: bool) -> bool:
         self._drop_stale_lock()
         try:
             self._launch()
         except StartFailed as error:
-            if can_retry and _MEMORY_IN_USE in str(error):
+            if can_retry and any(message in str(error) for message in _STILL_IN_USE):
                 return False
             raise
         return True
@@ -130,18 +131,17 @@ class Postgres(LocalServer):
         return [*self._prefix, str(_program("postgres")), "-D", str(self._cluster), *flags]
 
     def _drop_stale_lock(self) -> None:
-        # The lock file names a process id. Postgres refuses to start while any process has that id,
-        # even an unrelated one, and after a container's restart ids do repeat. Only that case is
-        # handled here: the file also protects the data from the children of a killed postmaster,
-        # and Postgres judges all other cases itself.
+        # The lock file names a process id. Postgres refuses to start while that id is taken: by an unrelated
+        # process, since ids repeat after a container's restart, or by a killed postmaster that its new
+        # parent has not waited for yet. Only these cases are handled here: the file also protects the data
+        # from the children of a killed postmaster, which work in its folder, and Postgres judges all other
+        # cases itself.
         lock = self._cluster / "postmaster.pid"
         try:
             pid = int(lock.read_text().splitlines()[0])
         except (FileNotFoundError, ValueError, IndexError):
             return
-        if process_record.start_identity(pid) is not None and not process_record.is_working_directory(
-            self._cluster
-        ):
+        if process_record.is_id_taken(pid) and not process_record.is_working_directory(self._cluster):
             lock.unlink()
 
     def _is_ready(self) -> bool:

@@ -43,6 +43,11 @@ def start_identity(pid: int) -> str | None:
         return None
 
 
+def is_id_taken(pid: int) -> bool:
+    """Tell whether a process has this id, even one that has ended and that nobody has waited for."""
+    return Path(f"/proc/{pid}").exists()
+
+
 def is_working_directory(folder: Path) -> bool:
     """Tell whether the folder is the working directory of any process."""
     for link in Path("/proc").glob("[0-9]*/cwd"):

@@ -53,15 +53,18 @@ def working_memory(infos: Sequence[WorkingEntryInfo]) -> Block | None:
     return _inventory(BlockKind.WORKING_MEMORY, WORKING_MEMORY, infos)
 
 
-def patrol(infos: Sequence[WorkingEntryInfo]) -> Block | None:
-    """Return the inventory of entries that patrols wrote, or None if there are none."""
-    return _inventory(BlockKind.PATROL, PATROL, infos)
+def patrol(chosen: Sequence[WorkingEntryInfo], other_count: int) -> Block | None:
+    """Return the inventory of chosen entries that patrols wrote, with the number of the others."""
+    return _inventory(BlockKind.PATROL, PATROL, chosen, _others(other_count))
 
 
 def subagents(chosen: Sequence[WorkingEntryInfo], other_count: int) -> Block | None:
     """Return the inventory of chosen outlines that subagents wrote, with the number of the others."""
-    note = f"({other_count} others)" if other_count else ""
-    return _inventory(BlockKind.SUBAGENTS, SUBAGENTS, chosen, note)
+    return _inventory(BlockKind.SUBAGENTS, SUBAGENTS, chosen, _others(other_count))
+
+
+def _others(count: int) -> str:
+    return f"({count} others)" if count else ""
 
 
 def _inventory(

@@ -2,7 +2,8 @@
 
 No transaction is open while the index or a model is called. The turn is recorded while the session's
 row is locked. If another turn was recorded since the inputs were gathered, the conversation is read
-again under the lock, so that exactly those memories are withheld that `messages` shows.
+again under the lock, so that exactly those memories are withheld that `messages` shows. What was deleted
+since is left out (`recheck`).
 """
 
 import time
@@ -10,21 +11,23 @@ from typing import Any, NamedTuple
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from shared.context import assemble, blocks
+from shared.context import assemble, blocks, recheck
 from shared.context.gather import gather
-from shared.context.types import BuiltContext, ContextInputs, Request
+from shared.context.types import Block, BlockKind, BuiltContext, ContextInputs, Request
 from shared.conversation.sessions.open import get_session
 from shared.conversation.sessions.session import Session
 from shared.conversation.turns import append
 from shared.conversation.turns import queries as turn_queries
-from shared.conversation.turns.turn import Turn, TurnDraft
+from shared.conversation.turns.turn import Turn, TurnDraft, turn_key_of
 from shared.foundation.roles import Role
 from shared.foundation.scope import Caller
 from shared.jobs.job import Job
+from shared.memory.working import keys
 from shared.platform.idempotency.idempotent import IdempotencyKey, find_stored, idempotent
 from shared.platform.resources import Resources
 
 JsonObject = dict[str, Any]
+_WORKING_BLOCKS = {BlockKind.WORKING_MEMORY, BlockKind.PATROL, BlockKind.SUBAGENTS}
 
 
 async def build_context(
@@ -46,7 +49,7 @@ async def build_context(
         return await _repeat(resources, caller.tenant, session_id, stored_response)
     inputs = await gather(resources, session, recalled_before, request)
     if not request.record_turn:
-        context = assemble.assemble(_without_current_message(inputs, request.message), request)
+        context = assemble.assemble(inputs, request)
         return _to_response(request, inputs, context, started)
     recorded = await _record(resources, caller, session, inputs, request, key, started)
     if recorded.turns is None:
@@ -68,18 +71,6 @@ async def _repeat(
 ) -> JsonObject:
     await append.index_stored(resources, tenant, session_id, [stored_response])
     return dict(stored_response)
-
-
-def _without_current_message(inputs: ContextInputs, message: str) -> ContextInputs:
-    """Remove the last turn if it is the current message, which the caller has already reported as a turn."""
-    if inputs.turns and _is_message(inputs.turns[-1], message):
-        inputs.turns = inputs.turns[:-1]
-        inputs.first_turn = not inputs.turns
-    return inputs
-
-
-def _is_message(turn: Turn, message: str) -> bool:
-    return turn.role is Role.USER and turn.content == message
 
 
 class _Recorded(NamedTuple):
@@ -106,9 +97,11 @@ async def _record(
     ):
         if idempotent_request.stored is not None:
             return _Recorded(idempotent_request.stored, gathered_session, None, [])
+        await recheck.lock_sessions(connection, gathered_session, inputs)
         session = await get_session(connection, resources.settings, caller, gathered_session.id, lock=True)
         if session.last_seq != gathered_session.last_seq:
             await _reload_turns(resources, connection, session, inputs)
+        await recheck.leave_out_deleted(connection, session, inputs)
         context = assemble.assemble(inputs, request)
         turns, jobs = await append.insert_turns(connection, session, [_to_draft(request, context)])
         await append.notify_dreams(connection, resources.settings, session, turns)
@@ -134,9 +127,19 @@ def _to_draft(request: Request, context: BuiltContext) -> TurnDraft:
 
 
 def _ids_in_response(inputs: ContextInputs, context: BuiltContext) -> list[str]:
-    """Return the ids of the memories whose text the response repeats: deleting one erases the response."""
-    replayed = [line.id for turn in inputs.turns for line in turn.recalled_lines]
-    return sorted({*replayed, *(result.memory.id for result in context.new_memories)})
+    """Return the ids of the records whose text the response repeats: deleting one erases the response."""
+    replayed = {line.id for turn in inputs.turns for line in turn.recalled_lines}
+    shown = {record_id for block in context.blocks for record_id in _shown_records(block)}
+    return sorted(replayed | shown)
+
+
+def _shown_records(block: Block) -> set[str]:
+    line_ids = {line.record_id for line in block.lines}
+    if block.kind is BlockKind.PAST_TURNS:
+        return line_ids | {turn_key_of(record_id)[0] for record_id in line_ids}
+    if block.kind in _WORKING_BLOCKS:
+        return {keys.parse_view(key).base for key in line_ids}
+    return line_ids
 
 
 def _to_response(

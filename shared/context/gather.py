@@ -6,12 +6,12 @@ the other inputs.
 
 import asyncio
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from typing import TypeVar
 
-from shared.context import blocks
+from shared.context import blocks, shared_entries
 from shared.context.types import Block, ContextInputs, Request
-from shared.conversation.sessions import queries as session_queries
+from shared.conversation.sessions import namespace_queries
 from shared.conversation.sessions.session import Session, SessionKind
 from shared.conversation.turns import search as turn_search
 from shared.conversation.turns import window
@@ -19,6 +19,7 @@ from shared.conversation.turns.search import TurnFilters
 from shared.conversation.turns.turn import Turn
 from shared.foundation import errors
 from shared.foundation.categories import EPISODES, is_below
+from shared.foundation.roles import Role
 from shared.foundation.scope import Scope
 from shared.infra import redis as redis_client
 from shared.memory.longterm import search as memory_search
@@ -28,11 +29,10 @@ from shared.memory.working import keys
 from shared.memory.working import queries as working_queries
 from shared.memory.working.queries import WorkingMemory
 from shared.memory.working.working_entry import WorkingEntryInfo
+from shared.platform.auth.rights import Owner
 from shared.platform.resources import Resources
-from shared.search.text import bm25
 
 T = TypeVar("T")
-_MAX_OUTLINES_READ = 8
 
 
 async def gather(
@@ -46,8 +46,11 @@ async def gather(
         _timed(inputs, "working", _read_working_memory(resources, session, request.message)),
         _timed(inputs, "past_turns", _search_past_turns(resources, session, request.message, inputs)),
     )
-    inputs.turns = turns or []
-    inputs.first_turn = session.last_seq == 0
+    is_reported = not request.record_turn and _is_last_turn(request.message, turns or [])
+    inputs.turns = (turns or [])[:-1] if is_reported else turns or []
+    inputs.first_turn = session.last_seq == int(is_reported)
+    if results == [] and inputs.first_turn:
+        results = await _timed(inputs, "newest", _list_newest(resources, session.scope, inputs))
     is_episode = {result.memory.id: is_below(EPISODES, result.memory.category) for result in results or []}
     inputs.recalled = [result for result in results or [] if not is_episode[result.memory.id]]
     inputs.episodes = [result for result in results or [] if is_episode[result.memory.id]]
@@ -81,15 +84,18 @@ async def _recall(
     results = await memory_search.search(resources, session.scope, message, MemoryFilters(), options)
     inputs.stages += results.stages
     inputs.degraded += results.degraded
-    if results.results or session.last_seq > 0:
-        return results.results
-    return await _list_newest(resources, session.scope, inputs)
+    return results.results
+
+
+def _is_last_turn(message: str, turns: Sequence[Turn]) -> bool:
+    """Tell whether the caller has already reported the current message as a turn."""
+    return bool(turns) and turns[-1].role is Role.USER and turns[-1].content == message
 
 
 async def _list_newest(resources: Resources, scope: Scope, inputs: ContextInputs) -> list[MemoryResult]:
     """Return the newest memories, for the first turn of a session to which no memory matches."""
     limit = resources.settings.recall_newest_limit
-    memories = await memory_search.list_newest(resources, scope, MemoryFilters(), limit)
+    memories = await memory_search.recall_newest(resources, scope, limit)
     inputs.stages.append("newest")
     return [MemoryResult.unscored(memory) for memory in memories]
 
@@ -123,15 +129,21 @@ async def _read_working_memory(resources: Resources, session: Session, message: 
         infos = await working_queries.list_many_prefixes(
             working_memory, session.namespace, *shared_prefixes, include_views=True
         )
-    own_block = blocks.working_memory([info for info in infos[session.namespace] if not _is_part(info)])
+    # The session's own namespace too: a patrol's name may belong to another by now.
+    visible = await _select_visible(resources, session, [info for group in infos.values() for info in group])
+    own = [info for info in visible if keys.is_within(info.key, session.namespace) and not _is_part(info)]
+    own_block = blocks.working_memory(own)
     if not shared_prefixes:
         return [own_block]
-    visible = await _select_visible(resources, session, [*infos["patrol"], *infos["subagent"]])
     patrols = [info for info in visible if keys.is_within(info.key, "patrol") and not _is_part(info)]
     outlines = [
         info for info in visible if keys.is_within(info.key, "subagent") and keys.parse_view(info.key).outline
     ]
-    return [own_block, blocks.patrol(patrols), await _choose_outlines(working_memory, outlines, message)]
+    return [
+        own_block,
+        await shared_entries.patrol_block(resources, session.tenant, patrols, message),
+        await shared_entries.subagent_block(resources, session.tenant, outlines, message),
+    ]
 
 
 def _is_part(info: WorkingEntryInfo) -> bool:
@@ -143,32 +155,16 @@ async def _select_visible(
 ) -> list[WorkingEntryInfo]:
     """Return the entries outside the namespaces of other agents' or users' sessions.
 
-    A namespace without a session is common to all.
+    A namespace that nobody has opened is common to all.
     """
     namespaces = {keys.namespace_of(info.key) for info in infos}
     if not namespaces:
         return []
     async with resources.postgres.for_tenant(session.tenant) as connection:
-        owners = await session_queries.owners_of(connection, session.tenant, sorted(namespaces))
-    foreign = {name for name in namespaces if name in owners and not _is_owner(session, owners[name])}
-    return [info for info in infos if keys.namespace_of(info.key) not in foreign]
+        owners = await namespace_queries.owners_of(connection, session.tenant, sorted(namespaces))
+    return [info for info in infos if _is_visible(session, owners[keys.namespace_of(info.key)])]
 
 
-def _is_owner(session: Session, owners: list[tuple[str, str | None]]) -> bool:
-    return any(agent == session.agent_id and user in (None, session.user_id) for agent, user in owners)
-
-
-async def _choose_outlines(
-    working_memory: WorkingMemory, outlines: list[WorkingEntryInfo], message: str
-) -> Block | None:
-    """Return a block of the newest outline and, of the next newest, the one that fits the message best."""
-    newest_first = sorted(outlines, key=lambda info: info.stored_at, reverse=True)
-    chosen, others = newest_first[:1], newest_first[1 : 1 + _MAX_OUTLINES_READ]
-    if others:
-        with redis_client.failures_as_unavailable():
-            entries = await working_queries.read_many(working_memory, [info.key for info in others])
-        readable = [info for info in others if info.key in entries]
-        scores = bm25.score_texts(message, [f"{info.key}\n{entries[info.key].value}" for info in readable])
-        if scores and max(scores) > 0:
-            chosen.append(readable[scores.index(max(scores))])
-    return blocks.subagents(chosen, len(outlines) - len(chosen))
+def _is_visible(session: Session, owner: Owner) -> bool:
+    is_of_agent = owner.agent_id in (None, session.agent_id)
+    return is_of_agent and owner.user_id in (None, session.user_id) and not owner.is_deleted

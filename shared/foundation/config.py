@@ -68,8 +68,16 @@ class Settings(BaseSettings):
     """The time limit of a call to the language model."""
     llm_max_tokens: int = Field(2000, ge=1)
     """The most tokens that a reply may have."""
+    llm_prompt_tokens: int = Field(120_000, ge=1)
+    """About how many tokens a prompt may have. What does not fit is asked in further calls."""
+    llm_prompt_tokens_by_model: dict[str, int] = {}
+    """The same for single models, as a JSON object by the model's name. With the reply it must fit into the
+    model's context."""
     llm_concurrency: int = Field(8, ge=1)
     """Calls to the language model at the same time, per worker process."""
+    model_probe_interval: float = Field(60, gt=0)
+    """The time between two requests, by all workers together, to a model whose endpoint refuses every request
+    (wrong key, unknown model, no quota). Its stage is paused until one of them is answered."""
     embedding_base_url: str | None = None
     """An OpenAI-compatible embedding endpoint. Without it search is by keyword."""
     embedding_model: str | None = None
@@ -122,6 +130,8 @@ class Settings(BaseSettings):
     """The time to live of a value in chunks that names none."""
     window_max_turns: int = Field(50, ge=1)
     """Turns that a conversation window holds."""
+    context_max_patrol_entries: int = Field(20, ge=2)
+    """Findings of patrols that a context lists: the best matches and the newest; it counts the others."""
     context_max_turns: int = Field(20, ge=1)
     """Turns of the window that a context replays."""
     window_ttl: int = Field(3600, ge=1)
@@ -139,7 +149,7 @@ class Settings(BaseSettings):
 
     # Spend
     prices_file: Path | None = None
-    """A TOML file with the prices of models, in USD per million tokens, instead of the built-in one."""
+    """A TOML file with the prices of models, in USD per million tokens, which go before the built-in ones."""
     budget_alert: float = Field(0.8, gt=0, le=1)
     """The used part of a budget from which `loci_budget_alerts` counts it."""
 
@@ -187,6 +197,9 @@ class Settings(BaseSettings):
     """The most feedback signals that a pass reads, the newest first."""
     dream_max_turns: int = Field(500, ge=1)
     """The most turns that a pass reads."""
+    dream_prompt_tokens: int = Field(100_000, ge=1000)
+    """About how many tokens a prompt of a dream pass may have; what does not fit is asked in further parts.
+    It must fit into the context of the model, together with the reply."""
     session_idle_seconds: float = Field(1800, gt=0)
     """The time without activity after which a session is evaluated."""
 
@@ -205,6 +218,8 @@ class Settings(BaseSettings):
     """Days after which feedback signals are deleted."""
     retention_dream_days: float = Field(90, gt=0)
     """Days after which dream runs are deleted. A run can be undone until then."""
+    retention_erasure_days: float = Field(90, gt=0)
+    """Days after which the receipts of erasures are deleted."""
 
     # Liveness, logs and traces
     heartbeat_file: Path | None = None

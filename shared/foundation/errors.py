@@ -7,12 +7,17 @@
     ├── Forbidden            the key may not do this
     ├── NotFound             no such object in the caller's scope
     ├── Conflict             the object is not in a state that allows this
-    │   └── Busy             … but soon will be: try again
+    │   ├── Busy             … but soon will be: try again
+    │   ├── PreconditionFailed    … that the caller has named as its condition
+    │   └── PreconditionRequired  … and the caller must name the state that it replaces
     ├── LimitReached         a limit, named in the message
     │   └── OverBudget       … and the limit is a budget: the model was not called
     ├── Unsupported          a state store has no such operation
     ├── Unavailable          a database or model could not be reached, or refused for now
+    │   └── ModelRefused     … until somebody changes the key, the model's name, the rights or the quota
     ├── InvalidModelReply    a model answered, but not in the form that was requested
+    │   └── CutOffReply      … because the answer ends before it is complete
+    │       └── PromptTooLong  … or because the prompt alone is too long for the model
     └── Misconfigured        a setting is missing or contradicts what is stored
 
 The message is the sentence that the caller reads. `services.gateway.errors` maps each
@@ -22,6 +27,8 @@ class to an HTTP status; nothing in this module knows HTTP.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from shared.foundation.stages import ReasonCode
 
 
 class LociError(Exception):
@@ -72,6 +79,14 @@ class Busy(Conflict):
         self.retry_after = retry_after
 
 
+class PreconditionFailed(Conflict):
+    """The object is not in the state that the caller made a condition; nothing was changed."""
+
+
+class PreconditionRequired(Conflict):
+    """The object exists, and whoever replaces it must say which version; nothing was changed."""
+
+
 class LimitReached(LociError):
     """A limit was reached; the message names it."""
 
@@ -96,6 +111,7 @@ class Unavailable(LociError):
 
     `retry_after` (seconds) is set if the dependency named a time. `may_have_run` tells that the
     request was sent and no response came: the dependency may have done the work, and may charge for it.
+    `uses_attempt` tells that other requests were answered meanwhile, so that this one may be to blame.
     """
 
     def __init__(
@@ -103,8 +119,23 @@ class Unavailable(LociError):
     ) -> None:
         super().__init__(f"{dependency} is unavailable: {reason}")
         self.dependency = dependency
+        self.reason = reason
         self.retry_after = retry_after
         self.may_have_run = may_have_run
+        self.uses_attempt = False
+
+
+class ModelRefused(Unavailable):
+    """A model endpoint refuses every request until somebody changes something.
+
+    `reason_code` tells what: the key, the permission, the name of the model, the quota, or the request.
+    """
+
+    def __init__(
+        self, dependency: str, reason: str, reason_code: ReasonCode, retry_after: float | None = None
+    ) -> None:
+        super().__init__(dependency, f"{reason}, {reason_code}", retry_after)
+        self.reason_code = reason_code
 
 
 class InvalidModelReply(LociError):
@@ -120,6 +151,17 @@ class InvalidModelReply(LociError):
         super().__init__(message)
         self.usage = usage
         self.rejected_by_endpoint = rejected_by_endpoint
+
+
+class CutOffReply(InvalidModelReply):
+    """A model's answer ends before it is complete, so nothing of it counts.
+
+    What it should cover is to be asked again in smaller parts. The same question would be cut off again.
+    """
+
+
+class PromptTooLong(CutOffReply):
+    """The prompt is longer than the model takes, and is to be split as after a cut-off answer."""
 
 
 class Misconfigured(LociError):

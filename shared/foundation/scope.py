@@ -53,33 +53,10 @@ class Caller:
         if right not in self.rights:
             raise errors.Forbidden(f"this key lacks the right '{right}'")
 
-    def require_unbound(self, what: str) -> None:
-        """Raise errors.Forbidden if the key has a binding.
-
-        `what` completes the message: it says what belongs to the whole tenant.
-        """
-        for field, value in self.bindings.items():
-            raise errors.Forbidden(f"this key is bound to {field} '{value}'; {what}")
-
     @property
     def binding_filter(self) -> dict[str, str]:
         """The agent and user that the key's lists are limited to, by column name."""
         return {field: value for field, value in self.bindings.items() if field != "namespace"}
-
-    def scope(self, agent_id: str | None, user_id: str | None) -> Scope:
-        """Return the requested scope if the key may act in it.
-
-        The key's bindings are the defaults. Raises errors.Forbidden for another agent or user than
-        the key is bound to.
-        """
-        agent = _require_bound_value("agent_id", self.agent_id, agent_id) or DEFAULT_AGENT
-        return Scope(self.tenant, agent, _require_bound_value("user_id", self.user_id, user_id))
-
-    def may_see(self, agent_id: str, user_id: str | None) -> bool:
-        """Tell whether the key's bindings allow it to see a record of this agent and user."""
-        if self.agent_id is not None and agent_id != self.agent_id:
-            return False
-        return self.user_id is None or user_id in (None, self.user_id)
 
 
 def _check_id(field: str, value: str) -> None:
@@ -88,9 +65,3 @@ def _check_id(field: str, value: str) -> None:
         raise errors.Invalid(field, "must be printable, not blank, without spaces around it")
     if len(value) > MAX_ID_LENGTH:
         raise errors.TooLarge(field, f"must be at most {MAX_ID_LENGTH} characters")
-
-
-def _require_bound_value(field: str, bound: str | None, requested: str | None) -> str | None:
-    if bound is None or requested is None or requested == bound:
-        return requested or bound
-    raise errors.Forbidden(f"this key is bound to {field} '{bound}'")

@@ -10,7 +10,9 @@ A job is one row of the durable queue in Postgres: a record, a *pipeline* and th
     index         index ──▶ embed             each searchable record, once per index generation
     enrichment    enrich                      memories, if a language model is configured
     dream         dream_start                 a scope that is due for a dream run
+    evaluation    dream_start                 a scope with sessions that are to be evaluated
                   dream_pass                  a dream run, until its last pass
+    removal       remove                      a deletion, until Redis and Qdrant hold nothing of it
 
 `index` writes the keyword point: at once in the process that saves, or in a worker if that fails.
 `embed` adds the vector to the point, if the generation has an embedding model. `enrich` archives the
@@ -45,6 +47,7 @@ class RecordKind(StrEnum):
     OBSERVATION = "observation"
     DREAM_SCOPE = "dream_scope"  # a scope that is due for a dream run
     DREAM_RUN = "dream_run"
+    REMOVAL = "removal"  # what a deletion has still to remove from Redis and Qdrant
 
 
 SEARCHABLE_KINDS = (RecordKind.MEMORY, RecordKind.TURN, RecordKind.WORKING, RecordKind.OBSERVATION)
@@ -57,12 +60,19 @@ class Pipeline(StrEnum):
     INDEX = "index"
     ENRICHMENT = "enrichment"
     DREAM = "dream"
+    EVALUATION = "evaluation"
+    REMOVAL = "removal"
 
 
 class ReasonCode(StrEnum):
     """Why a job is delayed, was released or is dead. The text stored with it is for people."""
 
     UNAVAILABLE = "unavailable"  # a database or a model could not be reached, refused, or took too long
+    KEY_REFUSED = "key_refused"  # a model endpoint or Qdrant does not accept the API key
+    NOT_PERMITTED = "not_permitted"  # the key is known, but may not use the model
+    MODEL_UNKNOWN = "model_unknown"  # the endpoint has no such model, or the address is wrong
+    QUOTA_USED_UP = "quota_used_up"
+    REQUEST_REFUSED = "request_refused"  # the endpoint refuses all requests, and does not say why
     REJECTED = "rejected"  # a database refused the request itself, so repeating it may not help
     INVALID_REPLY = "invalid_reply"  # the model answered, but not in the form that was requested
     OVER_BUDGET = "over_budget"  # until the budget's window ends, or the budget or a price is changed
@@ -73,32 +83,24 @@ class ReasonCode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One step of a pipeline.
-
-    `outage_uses_attempt` tells whether the failure of a database or model counts as an attempt. It
-    does not for the index: the record is fine, and Qdrant will return. It does for enrichment: a model
-    that keeps refusing ends it as `failed`, because the raw memory is useful as it is.
-    """
+    """One step of a pipeline."""
 
     name: str
     pipeline: Pipeline
     task: str
     batch_size: int
-    outage_uses_attempt: bool = False
 
 
 INDEX = Stage("index", Pipeline.INDEX, "embedding.index_pending", batch_size=200)
 EMBED = Stage("embed", Pipeline.INDEX, "embedding.embed_pending", batch_size=256)
-ENRICH = Stage(
-    "enrich", Pipeline.ENRICHMENT, "enrichment.enrich_pending", batch_size=16, outage_uses_attempt=True
-)
+ENRICH = Stage("enrich", Pipeline.ENRICHMENT, "enrichment.enrich_pending", batch_size=16)
 
 DREAM_START = Stage("dream_start", Pipeline.DREAM, "dream.start_due_runs", batch_size=20)
-DREAM_PASS = Stage(
-    "dream_pass", Pipeline.DREAM, "dream.dispatch_next_passes", batch_size=10, outage_uses_attempt=True
-)
+DREAM_PASS = Stage("dream_pass", Pipeline.DREAM, "dream.dispatch_next_passes", batch_size=10)
 
-STAGES = {stage.name: stage for stage in (INDEX, EMBED, ENRICH, DREAM_START, DREAM_PASS)}
+REMOVE = Stage("remove", Pipeline.REMOVAL, "sweep.finish_removals", batch_size=10)
+
+STAGES = {stage.name: stage for stage in (INDEX, EMBED, ENRICH, DREAM_START, DREAM_PASS, REMOVE)}
 
 # Tasks that belong to no stage: Celery beat sends them at fixed intervals.
 DISPATCH_TASK = "sweep.dispatch_due_jobs"

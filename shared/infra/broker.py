@@ -16,11 +16,15 @@ from kombu.entity import Queue
 from kombu.exceptions import OperationalError
 
 from shared.foundation import config, stages
+from shared.foundation.content import declare_store
 from shared.infra.telemetry import traces
 
 _INTERVAL_SECONDS = 0.05
 _MAX_WAKE_UPS = 8  # per stage and interval
 _EXPIRES_SECONDS = 300
+FAMILY = declare_store(
+    "redis", "celery", reason="wake-ups without content, which are received or expire within minutes"
+)
 log = structlog.get_logger()
 
 
@@ -58,7 +62,7 @@ def _settings(settings: config.Settings) -> dict[str, object]:
             "socket_keepalive": True,
             "health_check_interval": 10,
             "retry_on_timeout": True,
-            "global_keyprefix": f"{settings.prefix}:celery:",
+            "global_keyprefix": f"{settings.prefix}:{FAMILY}:",
         },
     }
 

@@ -15,12 +15,15 @@ class CircuitBreaker:
         self._dependency = dependency
         self._pause = pause
         self._open_until = 0.0
+        self._reason = ""
 
     def __enter__(self) -> None:
         wait_seconds = self._open_until - time.monotonic()
         if wait_seconds > 0:
-            raise errors.Unavailable(self._dependency, "it failed a moment ago", retry_after=wait_seconds)
+            reason = f"it failed a moment ago: {self._reason}"
+            raise errors.Unavailable(self._dependency, reason, retry_after=wait_seconds)
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, errors.Unavailable):
             self._open_until = time.monotonic() + self._pause
+            self._reason = error.reason

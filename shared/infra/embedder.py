@@ -33,11 +33,17 @@ class Embedder:
     def __init__(self, endpoint: ModelEndpoint, settings: config.Settings) -> None:
         self._endpoint = endpoint
         self.model = settings.embedding_model or "default"
+        self.identity = endpoint.identity(self.model)
         self._dimension = settings.embedding_dimension
         self.batch_size = settings.embedding_batch
         self.max_chars = settings.embedding_max_chars
         self._query_timeout = settings.query_embedding_timeout
         self._breaker = CircuitBreaker("embedding endpoint", pause=2)
+
+    @property
+    def knows_dimension(self) -> bool:
+        """Whether the length of the vectors is known without asking the endpoint."""
+        return self._dimension is not None
 
     async def dimension(self) -> int:
         """Return the length of the vectors: the setting, or else that of a vector from the endpoint."""

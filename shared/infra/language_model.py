@@ -3,8 +3,14 @@
 from dataclasses import dataclass
 from typing import Any
 
+import structlog
+
 from shared.foundation import config, errors
+from shared.foundation.reply_schema import JsonSchema
 from shared.infra.model_endpoint import ModelEndpoint, usage_of
+
+log = structlog.get_logger()
+_CUT_OFF_REASONS = {"length", "max_tokens", "max_output_tokens", "model_length", "content_filter"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,7 +18,6 @@ class ModelReply:
     """The text of a reply and the usage object that the endpoint reported for it."""
 
     text: str
-    finish_reason: str | None
     usage: dict[str, Any]
 
 
@@ -23,13 +28,26 @@ class LanguageModel:
         self._endpoint = endpoint
         self.model = settings.llm_model or "default"
         self.max_tokens = settings.llm_max_tokens
+        self.max_prompt_tokens = settings.llm_prompt_tokens_by_model.get(
+            self.model, settings.llm_prompt_tokens
+        )
+        self.identity = endpoint.identity(self.model)
+        self._refuses_schemas = False
 
-    async def complete(self, system: str, user: str) -> ModelReply:
+    def answered_within(self, seconds: float) -> bool:
+        """Tell whether this process got an answer to any request in the last `seconds`."""
+        return self._endpoint.answered_within(seconds)
+
+    async def complete(self, system: str, user: str, schema: JsonSchema | None = None) -> ModelReply:
         """Return the model's reply to a system and a user message.
 
+        `schema` is the shape of the reply. It is sent unless this endpoint has refused one since the process
+        started. A schema makes valid JSON, not true JSON: the reply is to be checked all the same.
+
         Workers call `shared.platform.spend.metered_calls` instead, which also records the cost. Raises
-        errors.Unavailable if the endpoint cannot serve now, and errors.InvalidModelReply if the response
-        has no text: an empty choice, a refusal or an unknown shape.
+        errors.Unavailable if the endpoint cannot serve now, errors.CutOffReply if the reply ends before it
+        is complete, and errors.InvalidModelReply if the response has no text: an empty choice, a refusal
+        or an unknown shape.
         """
         body = {
             "model": self.model,
@@ -37,14 +55,32 @@ class LanguageModel:
             "temperature": 0,
             "messages": [{"role": "system", "content": system}, {"role": "user", "content": user}],
         }
-        return _parse_reply(await self._endpoint.post("chat/completions", body))
+        if schema is None or self._refuses_schemas:
+            return await self._post(body)
+        try:
+            return await self._post(body | {"response_format": _response_format(schema)})
+        except errors.InvalidModelReply as error:
+            if not error.rejected_by_endpoint or isinstance(error, errors.CutOffReply):
+                raise
+        # Refused: for the schema, if the same request is answered without it.
+        reply = await self._post(body)
+        self._refuses_schemas = True
+        log.info("reply_schema_refused", model=self.model)
+        return reply
+
+    async def _post(self, body: dict[str, Any]) -> ModelReply:
+        return _parse_reply(await self._endpoint.post("chat/completions", body), self.max_tokens)
 
     async def close(self) -> None:
         """Close the connections."""
         await self._endpoint.close()
 
 
-def _parse_reply(response: Any) -> ModelReply:
+def _response_format(schema: JsonSchema) -> dict[str, Any]:
+    return {"type": "json_schema", "json_schema": {"name": "reply", "strict": True, "schema": schema}}
+
+
+def _parse_reply(response: Any, max_tokens: int) -> ModelReply:
     usage = usage_of(response)
     try:
         choice = response["choices"][0]
@@ -52,11 +88,25 @@ def _parse_reply(response: Any) -> ModelReply:
         finish_reason = choice.get("finish_reason")
     except (KeyError, IndexError, TypeError, AttributeError) as error:
         raise errors.InvalidModelReply("a chat completion of an unknown shape", usage=usage) from error
+    if _is_cut_off(finish_reason, usage, max_tokens):
+        raise errors.CutOffReply("the answer was cut off", usage=usage)
     if refusal:
         raise errors.InvalidModelReply("the model refused", usage=usage)
     if not isinstance(text, str) or not text.strip():
         raise errors.InvalidModelReply("the model answered nothing", usage=usage)
-    return ModelReply(text, finish_reason, usage)
+    return ModelReply(text, usage)
+
+
+def _is_cut_off(finish_reason: object, usage: dict[str, Any], max_tokens: int) -> bool:
+    """Tell whether a reply ended at a limit, by what the endpoint says or by the tokens that it used.
+
+    `stop`, `eos`, `end_turn` and no reason at all are an end. Whether the JSON of a reply closes is checked
+    where it is parsed (`shared.foundation.model_output`).
+    """
+    if isinstance(finish_reason, str) and finish_reason.casefold() in _CUT_OFF_REASONS:
+        return True
+    used = usage.get("completion_tokens", usage.get("output_tokens"))
+    return isinstance(used, int) and used >= max_tokens
 
 
 def open_language_model(settings: config.Settings) -> LanguageModel | None:

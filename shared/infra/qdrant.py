@@ -10,12 +10,16 @@ import asyncio
 from collections.abc import Sequence
 
 import httpx
+import structlog
 from qdrant_client import AsyncQdrantClient, models
 from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
 
 from shared.foundation import config, errors
 from shared.infra.circuit_breaker import CircuitBreaker
 
+_KEY_REFUSED = {httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN}
+_TRANSIENT_STATUSES = {httpx.codes.REQUEST_TIMEOUT, httpx.codes.TOO_MANY_REQUESTS}
+log = structlog.get_logger()
 # Without limits, the client opens a new connection for every call to a server on this machine. Idle
 # connections are closed earlier than by the server (after 5 s), or a call may hit one that is closing.
 _CONNECTIONS = httpx.Limits(max_connections=64, max_keepalive_connections=32, keepalive_expiry=2)
@@ -70,13 +74,17 @@ class Qdrant:
 
     async def version(self) -> str:
         """Return the server's version."""
+        await self.ping()
         async with self.call_guard():
             return (await self.client.info()).version
 
     async def ping(self) -> None:
-        """Raise errors.Unavailable unless the server responds."""
+        """Raise errors.Unavailable unless the server responds and accepts the API key.
+
+        The collections are listed, because a server tells its version without a key.
+        """
         async with self.call_guard():
-            await self.client.info()
+            await self.client.get_collections()
 
     async def close(self) -> None:
         """Close the connections."""
@@ -113,7 +121,15 @@ def _translate(error: BaseException) -> errors.LociError | None:
             if b"point with id" in error.content.lower():
                 return PointNotFound("a point of the index is missing")
             return CollectionNotFound("a collection of the index is missing")
-        if error.status_code is None or error.status_code >= httpx.codes.INTERNAL_SERVER_ERROR:
+        if error.status_code in _KEY_REFUSED:
+            reason = f"it refuses the API key (LOCI_QDRANT_API_KEY) with status {error.status_code}"
+            log.error("qdrant_key_refused", status=error.status_code)
+            return errors.Unavailable("qdrant", reason)
+        if (
+            error.status_code is None
+            or error.status_code in _TRANSIENT_STATUSES
+            or error.status_code >= httpx.codes.INTERNAL_SERVER_ERROR
+        ):
             return errors.Unavailable("qdrant", f"status {error.status_code}")
     if isinstance(error, (ResponseHandlingException, httpx.HTTPError, TimeoutError, OSError)):
         return errors.Unavailable("qdrant", type(error).__name__)

@@ -3,9 +3,8 @@
 from sqlalchemy import RowMapping, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from shared.foundation.stages import Stage
 from shared.infra.postgres import tenant_filter
-from shared.jobs.job import JOB_COLUMNS, Job
+from shared.jobs.job import Job
 from shared.jobs.table import job
 
 _MAX_REASONS = 20
@@ -19,18 +18,6 @@ async def count_due(connection: AsyncConnection) -> dict[str, int]:
         .group_by(job.c.stage)
     )
     return {row.stage: row.rows for row in rows}
-
-
-async def list_due(connection: AsyncConnection, stage: Stage, attempts: int, limit: int) -> list[Job]:
-    """Return the due jobs of a stage that have been attempted fewer than `attempts` times."""
-    rows = await connection.execute(
-        select(*(job.c[name] for name in JOB_COLUMNS))
-        .where(job.c.stage == stage.name, job.c.run_at <= func.now(), job.c.dead_at.is_(None))
-        .where(job.c.attempts < attempts)
-        .order_by(job.c.run_at)
-        .limit(limit)
-    )
-    return [Job.from_row(row) for row in rows.mappings()]
 
 
 async def list_exhausted(connection: AsyncConnection, attempts: int, limit: int) -> list[Job]:

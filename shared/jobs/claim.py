@@ -107,6 +107,7 @@ async def claim_one(
             lease_token=func.gen_random_uuid(),
             attempts=job.c.attempts + 1,
             run_at=func.now() + seconds(lease),
+            sent_at=None,
         )
         .returning(*(job.c[name] for name in JOB_COLUMNS))
     )

@@ -21,12 +21,32 @@ _SCHEDULE = text(
            coalesce(CAST(:cron_time AS timestamptz),
                     greatest(now() + make_interval(secs => :initial_delay),
                              (SELECT max(created_at) FROM dream_run
-                              WHERE tenant = :tenant AND agent_id = :agent_id
+                              WHERE tenant = :tenant AND agent_id = :agent_id AND actor <> :evaluation
                                 AND user_id IS NOT DISTINCT FROM CAST(:user_id AS text))
                              + make_interval(secs => :interval)))
     ON CONFLICT (tenant, kind, record_id, pipeline, generation) DO NOTHING
     """
 )
+
+# A scope has one job for all of its sessions, so that turns of different sessions do not wait for each
+# other. It is due when the first of them may be idle; the worker then finds out about the others.
+_SCHEDULE_EVALUATION = text(
+    """
+    INSERT INTO job (tenant, kind, record_id, pipeline, stage, version, run_at)
+    VALUES (:tenant, 'dream_scope', :record_id, 'evaluation', :stage, 1,
+            now() + make_interval(secs => :delay))
+    ON CONFLICT (tenant, kind, record_id, pipeline, generation) DO NOTHING
+    """
+)
+_HASTEN_EVALUATION = text(
+    """
+    UPDATE job SET run_at = least(run_at, now() + make_interval(secs => :delay))
+    WHERE tenant = :tenant AND kind = 'dream_scope' AND record_id = :record_id AND pipeline = 'evaluation'
+      AND lease_token IS NULL
+    """
+)
+EVALUATION = "evaluation"
+"""The actor of runs that only evaluate sessions. They do not delay the next run of all passes."""
 
 
 async def schedule_dream(connection: AsyncConnection, settings: Settings, scope: Scope) -> None:
@@ -41,9 +61,64 @@ async def schedule_dream(connection: AsyncConnection, settings: Settings, scope:
         "stage": stages.DREAM_START.name,
         "initial_delay": settings.dream_initial_delay,
         "interval": settings.dream_interval,
+        "evaluation": EVALUATION,
         "cron_time": next_cron_time(settings.dream_cron, datetime.now(UTC)),
     }
     await connection.execute(_SCHEDULE, values)
+
+
+async def schedule_evaluation(
+    connection: AsyncConnection, settings: Settings, scope: Scope, delay: float | None = None
+) -> None:
+    """Make the sessions of a scope due for evaluation in `delay` seconds.
+
+    Without `delay`, a session has a turn now: it can't be idle before `session_idle_seconds` have passed, and
+    a job that exists is due no later than that. Nothing is done if dreams or this pass are disabled.
+    """
+    if not settings.dream_enabled or stages.DreamPass.EVALUATE_SESSIONS in settings.dream_disabled_passes:
+        return
+    values: dict[str, str | float] = {"tenant": scope.tenant, "record_id": scope_to_record_id(scope)}
+    if delay is not None:
+        await connection.execute(_HASTEN_EVALUATION, values | {"delay": delay})
+    values |= {"stage": stages.DREAM_START.name}
+    seconds = settings.session_idle_seconds if delay is None else delay
+    await connection.execute(_SCHEDULE_EVALUATION, values | {"delay": seconds})
+
+
+_CANCEL_RUNS = text(
+    """
+    DELETE FROM job WHERE tenant = :tenant AND kind = 'dream_run' AND record_id IN (
+        SELECT id FROM dream_run WHERE tenant = :tenant AND state = 'running'
+        AND (user_id = CAST(:user_id AS text) OR agent_id = CAST(:agent_id AS text)))
+    """
+)
+_CANCEL_SCOPES = text(
+    """
+    DELETE FROM job WHERE tenant = :tenant AND kind = 'dream_scope'
+    AND (CAST(record_id AS jsonb) ->> 1 = CAST(:user_id AS text)
+         OR CAST(record_id AS jsonb) ->> 0 = CAST(:agent_id AS text))
+    """
+)
+
+
+async def cancel_runs(
+    connection: AsyncConnection, tenant: str, *, user_id: str | None = None, agent_id: str | None = None
+) -> None:
+    """Delete the jobs of running dreams of a user, of all agents, or of an agent, of all users.
+
+    This waits for a pass that is recording its outcome. One that is still thinking loses its claim. As a
+    pass completes its job before it locks sessions and memories, call this before locking any.
+    """
+    values = {"tenant": tenant, "user_id": user_id, "agent_id": agent_id}
+    await connection.execute(_CANCEL_RUNS, values)
+
+
+async def cancel_scopes(
+    connection: AsyncConnection, tenant: str, *, user_id: str | None = None, agent_id: str | None = None
+) -> None:
+    """Delete the jobs that would start dreams of a user or an agent. Memories are locked before this."""
+    values = {"tenant": tenant, "user_id": user_id, "agent_id": agent_id}
+    await connection.execute(_CANCEL_SCOPES, values)
 
 
 def next_cron_time(cron: str | None, now: datetime) -> datetime | None:

@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.types import BigInteger, Text
 
 from shared.foundation.stages import Pipeline, ReasonCode, RecordKind, Stage
-from shared.infra.postgres import seconds, tenant_filter
+from shared.infra.postgres import is_any_of, seconds, tenant_filter
 from shared.infra.telemetry import traces
 from shared.jobs.claimed_jobs import claim_parameters, on_claimed_jobs
 from shared.jobs.job import Job
@@ -20,29 +20,37 @@ from shared.jobs.table import job as job_table
 
 _ENQUEUE = text(
     """
-    INSERT INTO job (tenant, kind, record_id, pipeline, stage, version, traceparent)
-    SELECT :tenant, :kind, r.record_id, :pipeline, :stage, r.version, :traceparent
+    INSERT INTO job (tenant, kind, record_id, pipeline, stage, version, run_at, traceparent)
+    SELECT :tenant, :kind, r.record_id, :pipeline, :stage, r.version, now() + make_interval(secs => :delay),
+           :traceparent
     FROM unnest(:record_ids, :versions) AS r (record_id, version) ORDER BY r.record_id
     ON CONFLICT (tenant, kind, record_id, pipeline, generation) DO UPDATE
-        SET stage = excluded.stage, version = excluded.version, run_at = now(),
+        SET stage = excluded.stage, version = excluded.version, run_at = excluded.run_at,
             lease_token = NULL, attempts = 0, last_error = NULL, reason_code = NULL,
             dead_at = NULL, created_at = now(), traceparent = excluded.traceparent
     """
 ).bindparams(bindparam("record_ids", type_=ARRAY(Text)), bindparam("versions", type_=ARRAY(BigInteger)))
+_LOCK_VALID = on_claimed_jobs("SELECT id FROM claimed")
 _COMPLETE = on_claimed_jobs("DELETE FROM job USING claimed WHERE job.id = claimed.id RETURNING job.id")
 
 
 async def enqueue(
-    connection: AsyncConnection, tenant: str, kind: RecordKind, stage: Stage, versions: Mapping[str, int]
+    connection: AsyncConnection,
+    tenant: str,
+    kind: RecordKind,
+    stage: Stage,
+    versions: Mapping[str, int],
+    *,
+    delay: float = 0,
 ) -> None:
     """Enqueue records for a stage of another pipeline than `index`; `versions` is by record id.
 
-    An existing job is reset, and a claim on it becomes invalid.
+    They are due in `delay` seconds. An existing job is reset, and a claim on it becomes invalid.
     """
     if versions:
         values = {"record_ids": list(versions), "versions": list(versions.values())}
         names = {"tenant": tenant, "kind": kind, "pipeline": stage.pipeline, "stage": stage.name}
-        trace = {"traceparent": traces.traceparent()}
+        trace = {"traceparent": traces.traceparent(), "delay": delay}
         await connection.execute(_ENQUEUE, names | values | trace)
 
 
@@ -54,6 +62,12 @@ async def complete(connection: AsyncConnection, jobs: Sequence[Job]) -> set[int]
     that also locks other rows must lock them before the jobs, here and everywhere, to avoid deadlocks.
     """
     return set((await connection.scalars(_COMPLETE, claim_parameters(jobs))).all()) if jobs else set()
+
+
+async def lock_valid(connection: AsyncConnection, jobs: Sequence[Job]) -> list[Job]:
+    """Return the jobs whose claims are still valid; they stay so until the transaction ends."""
+    ids = set((await connection.scalars(_LOCK_VALID, claim_parameters(jobs))).all()) if jobs else set()
+    return [job for job in jobs if job.id in ids]
 
 
 async def reschedule(
@@ -82,13 +96,14 @@ async def reschedule(
     )
 
 
-async def extend_lease(connection: AsyncConnection, job: Job, lease: float) -> None:
-    """Extend the lease of a valid claim to `lease` seconds from now."""
-    await connection.execute(
+async def extend_lease(connection: AsyncConnection, job: Job, lease: float) -> bool:
+    """Extend the lease of a claim to `lease` seconds from now. Return whether the claim is valid."""
+    extended = await connection.execute(
         update(job_table)
         .where(job_table.c.id == job.id, job_table.c.lease_token == job.lease_token)
         .values(run_at=func.now() + seconds(lease))
     )
+    return extended.rowcount == 1
 
 
 async def run_delayed_now(
@@ -124,7 +139,7 @@ async def cancel(
         delete(job_table).where(
             tenant_filter(job_table, tenant),
             job_table.c.kind == kind,
-            job_table.c.record_id.in_(record_ids),
+            is_any_of(job_table.c.record_id, record_ids),
             job_table.c.pipeline == pipeline,
         )
     )

@@ -13,6 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from shared.conversation.observations import queries as observation_queries
 from shared.conversation.turns import index_document as turn_document
 from shared.conversation.turns import queries as turn_queries
+from shared.foundation.content import Subject, declare_store
 from shared.foundation.stages import RecordKind
 from shared.infra import redis as redis_client
 from shared.memory.longterm import index_document as memory_document
@@ -152,3 +153,12 @@ KINDS: dict[RecordKind, SearchableKind] = {
         observation_queries.count,
     ),
 }
+
+_SUBJECTS = {
+    RecordKind.MEMORY: (Subject.MEMORY, Subject.USER, Subject.AGENT),
+    RecordKind.TURN: (Subject.TURN, Subject.SESSION),
+    RecordKind.WORKING: (Subject.SESSION, Subject.USER, Subject.AGENT),
+    RecordKind.OBSERVATION: (Subject.SESSION,),
+}
+for _kind, _subjects in _SUBJECTS.items():
+    declare_store("qdrant", _kind, *_subjects, reason="a point is deleted with its record, by its record id")

@@ -17,8 +17,8 @@ from tests.isolation.ids import unused_ids
 from tests.state import StateInspector
 
 OWNER, OTHER, ROLE = "owner", "other", "loci_app"
-# Tables without a tenant, because they have no content: index generations, counters, last runs.
-WITHOUT_TENANT = {"alembic_version", "fleet_counter", "index_generation", "periodic_run"}
+# Tables without a tenant, because they have no content.
+WITHOUT_TENANT = {"alembic_version", "fleet_counter", "index_generation", "model_pause", "periodic_run"}
 Described = list[tuple[Any, ...]]
 
 

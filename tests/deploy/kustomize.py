@@ -133,6 +133,9 @@ def _edit(manifest: Object, step: Object) -> None:
     target_object: Any = manifest
     for part in path:
         target_object = target_object[int(part)] if isinstance(target_object, list) else target_object[part]
+    if isinstance(target_object, list) and (step["op"], last) == ("add", "-"):
+        target_object.append(json.loads(json.dumps(step["value"])))
+        return
     if not isinstance(target_object, dict) or (step["op"] == "replace" and last not in target_object):
         raise Unsupported(f"{step['op']} at {step['path']}")
     target_object[last] = json.loads(json.dumps(step["value"]))

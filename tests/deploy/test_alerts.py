@@ -4,11 +4,13 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+import yaml
+
 from shared.foundation import config
 from shared.jobs import counters as fleet_counters
 from tests.conftest import running_gateway
 from tests.deploy.kustomize import Object
-from tests.deploy.variants import objects
+from tests.deploy.variants import KUBERNETES, objects
 
 OPERATIONS = Path(__file__).parents[2] / "docs" / "OPERATIONS.md"
 
@@ -50,3 +52,13 @@ def _fleet_counter_names(repository: Path) -> set[str]:
     increment = re.compile(r'fleet_counters\.increment\(\w+, "(\w+)"')
     sources = "".join(path.read_text() for path in repository.glob("workers/**/*.py"))
     return set(increment.findall(sources))
+
+
+def test_the_operator_selects_the_monitor_and_the_rules_by_the_release_that_is_set() -> None:
+    patch = yaml.safe_load((KUBERNETES / "components" / "monitoring" / "release.yaml").read_text())
+    for variant in ("small-with-components", "production-with-components"):
+        selected = [m for m in objects(variant) if m["kind"] in {"ServiceMonitor", "PrometheusRule"}]
+        assert len(selected) == 2
+        for manifest in selected:
+            assert manifest["metadata"]["labels"] == patch[0]["value"]
+            assert manifest["metadata"]["labels"]["release"]

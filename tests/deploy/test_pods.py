@@ -128,7 +128,8 @@ def test_pods_that_read_tables_wait_for_the_migration_and_only_it_logs_in_as_the
         for name, manifest in _of_kind(rendered, *_PODS).items()
         if "loci-migrate" in _secrets(manifest["spec"]["template"])
     ]
-    assert owner == ["loci-migrate"]
+    [job] = _of_kind(rendered, "Job")
+    assert owner == [job]
     for manifest in _of_kind(rendered, "Deployment").values():
         spec = manifest["spec"]["template"]["spec"]
         reads = any(pair["name"] == "LOCI_POSTGRES_URL" for pair in spec["containers"][0].get("env", []))
@@ -187,11 +188,23 @@ def test_with_keda_queues_scale_by_their_backlog_and_without_by_processor_time(o
     assert set(_of_kind(with_keda, "ScaledObject")) == queues
 
 
-def test_both_scalers_of_a_queue_have_the_same_maximum() -> None:
-    plain = _of_kind(objects("small"), "HorizontalPodAutoscaler")
-    scaled = _of_kind(objects("small-with-components"), "ScaledObject")
-    most = {name: manifest["spec"]["maxReplicaCount"] for name, manifest in scaled.items()}
-    assert most == {name: plain[name]["spec"]["maxReplicas"] for name in scaled}
+@pytest.mark.parametrize("overlay", ["small", "production"])
+def test_both_scalers_of_a_queue_have_the_same_limits(overlay: str) -> None:
+    plain = _of_kind(objects(overlay), "HorizontalPodAutoscaler")
+    for name, scaled in _of_kind(objects(f"{overlay}-with-components"), "ScaledObject").items():
+        specification = plain[name]["spec"]
+        limits = (specification["minReplicas"], specification["maxReplicas"])
+        assert (scaled["spec"]["minReplicaCount"], scaled["spec"]["maxReplicaCount"]) == limits
+
+
+@pytest.mark.parametrize("overlay", ["small", "production"])
+def test_keda_takes_over_the_scaler_of_the_same_deployment_that_is_in_the_cluster(overlay: str) -> None:
+    """Applying the component does not delete that scaler."""
+    existing = _of_kind(objects(overlay), "HorizontalPodAutoscaler")
+    for scaled in _of_kind(objects(f"{overlay}-with-components"), "ScaledObject").values():
+        name = scaled["spec"]["advanced"]["horizontalPodAutoscalerConfig"]["name"]
+        assert existing[name]["spec"]["scaleTargetRef"]["name"] == scaled["spec"]["scaleTargetRef"]["name"]
+        assert scaled["metadata"]["annotations"]["scaledobject.keda.sh/transfer-hpa-ownership"] == "true"
 
 
 def test_in_production_there_are_two_pods_of_each_process_and_they_are_spread() -> None:

@@ -11,7 +11,7 @@ import yaml
 from tests.deploy.kustomize import Object, render
 
 KUBERNETES = Path(__file__).parents[2] / "deploy" / "kubernetes"
-COMPONENTS = ("keda", "monitoring")
+COMPONENTS = ("keda", "monitoring", "tracing")
 OVERLAYS = ("small", "production")
 VARIANTS: dict[str, tuple[str, tuple[str, ...]]] = {
     name: (overlay, components)

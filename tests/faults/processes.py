@@ -95,7 +95,8 @@ class Fleet:
         self._process_pool = process_pool
         self._log = folder / "log"
         self._programs: list[Program] = []
-        self._values = {**QUICK, "data_dir": folder, "port": ports.pick_free_port(), **addresses, **changes}
+        values = {**QUICK, "data_dir": folder, "port": ports.pick_free_port(), **addresses, **changes}
+        self._values = {name: value for name, value in values.items() if value is not None}
         self.url = f"http://127.0.0.1:{self._values['port']}"
 
     @property

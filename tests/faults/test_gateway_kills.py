@@ -7,6 +7,7 @@ import pytest
 
 from tests.faults.history import History, RunFigures
 from tests.faults.processes import Fleet
+from tests.faults.rivals import Rivals
 
 
 @pytest.mark.parametrize("kills", [30, pytest.param(500, marks=pytest.mark.long)])
@@ -19,7 +20,8 @@ async def test_a_gateway_killed_mid_save_loses_no_acknowledgement_and_doubles_no
     fleet = make_fleet()
     gateway = fleet.serve()
     history: History = await remember(fleet)
-    async with history.agents(6):
+    rivals = Rivals(history.client)
+    async with rivals.writing(1), history.agents(6):
         for _ in range(kills):
             await history.more(1, 10)
             gateway.kill()
@@ -29,4 +31,5 @@ async def test_a_gateway_killed_mid_save_loses_no_acknowledgement_and_doubles_no
     await history.quiet(within=60)
     figures = await history.check("gateway killed mid-save", kills)
     report(figures)
+    await rivals.check()
     assert figures.retried >= kills / 2, f"seed {history.seed}: the kills hit too few saves: {figures}"

@@ -1,27 +1,28 @@
 """However a language model fails, each memory ends in a defined state and stays searchable."""
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
 from tests.faults.by_word import ByWord
 from tests.faults.history import History, RunFigures, Save, split_in_two
 from tests.faults.processes import Fleet
+from tests.integration.local.conditions import until
 from tests.standins import behaviours
 from tests.standins.models import ModelServer
 from tests.standins.wire import Behaviour
 
 ATTEMPTS = 3
-# What the endpoint does each time, and why the memory then fails. The maximum number of attempts is made.
-AWAY: dict[str, tuple[Behaviour, str]] = {
-    "busy": (behaviours.Status(429), "status 429"),
-    "paused": (behaviours.Status(429, retry_after=1), "status 429"),
-    "broken": (behaviours.Status(500), "status 500"),
-    "gone": (behaviours.Status(502), "status 502"),
-    "silent": (behaviours.Hang(), "language model is unavailable"),
-    "hangup": (behaviours.Drop(), "RemoteProtocolError"),
-    "cut": (behaviours.Cut(), "RemoteProtocolError"),
+# What an endpoint does that is away: the memory waits, however often that happens.
+AWAY: dict[str, Behaviour] = {
+    "busy": behaviours.Status(429),
+    "paused": behaviours.Status(429, retry_after=1),
+    "broken": behaviours.Status(500),
+    "gone": behaviours.Status(502),
+    "hangup": behaviours.Drop(),
+    "cut": behaviours.Cut(),
 }
-# Replies that cannot be used. The model is asked twice.
+# Replies that cannot be used, and why the memory then fails. The model is asked twice.
 UNUSABLE: dict[str, tuple[Behaviour, str]] = {
     "html": (behaviours.Garbage(), "not JSON"),
     "shapeless": (behaviours.WrongShape(), "unknown shape"),
@@ -29,10 +30,11 @@ UNUSABLE: dict[str, tuple[Behaviour, str]] = {
     "refused": (behaviours.Refusal(), "refused"),
     "mute": (behaviours.Reply(" "), "answered nothing"),
     "prose": (behaviours.Reply("I have saved that for you!"), "no JSON array"),
-    "half": (behaviours.Truncated('[{"content": "never finished"}]', keep=20), "no JSON array"),
-    "endless": (behaviours.Reply("<think>Let me see. The note says"), "no JSON array"),
     "hollow": (behaviours.Reply('[{"content": " "}, {"tags": ["x"]}, {"content": 7}]'), "no item"),
-    "forbidden": (behaviours.Status(401, message="wrong key"), "status 401"),
+}
+CUT_OFF: dict[str, Behaviour] = {
+    "half": behaviours.Truncated('[{"content": "never finished"}]', keep=20),
+    "endless": behaviours.Reply("<think>Let me see. The note says"),
 }
 GOOD: dict[str, Behaviour] = {
     "plain": behaviours.Reply(split_in_two),
@@ -48,10 +50,11 @@ async def test_every_failure_of_the_model_is_stored_with_its_reason_and_the_memo
     models: ModelServer,
     report: Callable[[RunFigures], None],
 ) -> None:
-    faults = {word: behaviour for word, (behaviour, _) in (AWAY | UNUSABLE).items()}
-    models.chat_default = ByWord(
-        {f"{word}zz": plan for word, plan in (faults | GOOD).items()}, behaviours.Reply("[]")
-    )
+    unusable = {word: behaviour for word, (behaviour, _) in UNUSABLE.items()} | CUT_OFF
+    lasting = {f"{word}zz": plan for word, plan in (unusable | GOOD).items()}
+    passing = {f"{word}zz": plan for word, plan in AWAY.items()}
+    faults = unusable | AWAY
+    models.chat_default = ByWord(lasting | passing, behaviours.Reply("[]"))
     # No process is killed here. A short lease on a busy machine would give jobs another reason for failing.
     fleet = make_fleet(
         llm_base_url=models.url, llm_model="m", job_max_attempts=ATTEMPTS, llm_concurrency=16, job_lease=30
@@ -63,12 +66,23 @@ async def test_every_failure_of_the_model_is_stored_with_its_reason_and_the_memo
     saves = {word: await _save(history, word) for word in faults | GOOD | {"idle": None}}
     for word in faults:
         assert saves[word].id in await history.search_ids(saves[word].word), word
-    await history.quiet(within=60)
-    for word, (_, reason) in (AWAY | UNUSABLE).items():
+    await asyncio.to_thread(
+        until, lambda: all(_count_calls(models, word) > ATTEMPTS for word in AWAY), within=60
+    )
+    for word in AWAY:
+        assert (await _load_memory(history, saves[word]))["state"] == "pending", word
+    back = {f"{word}zz": behaviours.Reply(split_in_two) for word in AWAY}
+    models.chat_default = ByWord(lasting | back, behaviours.Reply("[]"))
+    await history.quiet(within=90)
+    for word, (_, reason) in UNUSABLE.items():
         memory = await _load_memory(history, saves[word])
         assert memory["state"] == "failed", word
         assert reason in memory["failure_reason"], word
-        assert _count_calls(models, word) == (ATTEMPTS if word in AWAY else 2), word
+        assert _count_calls(models, word) == 2, word
+    for word in CUT_OFF:
+        assert (await _load_memory(history, saves[word]))["failure_reason"] == "answer cut off", word
+    for word in AWAY:
+        assert (await _load_memory(history, saves[word]))["state"] == "archived", word
     for word in GOOD:
         assert (await _load_memory(history, saves[word]))["state"] == "archived", word
     assert (await _load_memory(history, saves["idle"]))["state"] == "kept-raw"
@@ -95,7 +109,7 @@ async def test_a_model_that_says_when_to_come_back_is_not_asked_before(
 async def test_enrichment_resumes_when_the_model_is_back(
     make_fleet: Callable[..., Fleet], remember: Callable[..., Any], models: ModelServer
 ) -> None:
-    """Failed memories stay as they are; pending and new ones are enriched."""
+    """No memory has failed meanwhile: those that waited and new ones are enriched."""
     models.chat_default = behaviours.Reply(split_in_two)
     models.stop()
     fleet = make_fleet(llm_base_url=models.url, llm_model="m", job_max_attempts=ATTEMPTS)
@@ -103,16 +117,14 @@ async def test_enrichment_resumes_when_the_model_is_back(
         fleet.start(role)
     fleet.serve()
     history: History = await remember(fleet)
-    failed = await history.save()
-    await history.quiet(within=20)
-    assert (await _load_memory(history, failed))[
-        "failure_reason"
-    ] == "language model is unavailable: ConnectError"
+    waiting = await history.save()
+    await asyncio.to_thread(until, lambda: fleet.log.count("jobs_rescheduled") > ATTEMPTS, within=60)
+    assert (await _load_memory(history, waiting))["state"] == "pending"
     models.start()
     await history.save_many(10)
-    await history.quiet(within=20)
+    await history.quiet(within=90)
     states = [(await _load_memory(history, save))["state"] for save in history.saves]
-    assert states == ["failed", *["archived"] * 10]
+    assert states == ["archived"] * 11
     await history.check("")
 
 

@@ -67,7 +67,7 @@ async def test_a_worker_that_was_frozen_past_its_lease_changes_nothing_when_it_c
     late = Hang(Reply('[{"content": "too late"}]'))
     models.chat_replies.append(late)
     models.chat_default = Reply(split_in_two)
-    fleet = make_fleet(llm_base_url=models.url, llm_model="m", llm_timeout=60, job_lease=2)
+    fleet = make_fleet(llm_base_url=models.url, llm_model="m", llm_timeout=None, job_lease=2)
     fleet.serve()
     fleet.start("beat")
     frozen = fleet.start("work")

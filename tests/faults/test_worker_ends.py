@@ -26,7 +26,7 @@ async def test_a_job_that_kills_its_workers_fails_and_the_others_complete(
 ) -> None:
     """No other job may fail with it, although they ran in the same worker."""
     models.chat_default = ByWord({"poison": Hang()}, Slow(0.2, Reply("[]")))
-    fleet = make_fleet(llm_base_url=models.url, llm_model="m", llm_timeout=60, job_max_attempts=ATTEMPTS)
+    fleet = make_fleet(llm_base_url=models.url, llm_model="m", llm_timeout=None, job_max_attempts=ATTEMPTS)
     fleet.serve()
     fleet.start("beat")
     history: History = await remember(fleet)

@@ -224,6 +224,11 @@ def _of_state(status: int, body: Any = None, **path: str) -> Case:
     return calls
 
 
+def _write_scratch(body: Any, **path: str) -> Case:
+    """Write as one scope: the name would be taken for the others."""
+    return lambda ids: _of_scratch(200, body, **path)(ids)[:1]
+
+
 def _of_scratch(status: int, body: Any = None, **path: str) -> Case:
     def calls(ids: Ids) -> list[Call]:
         parameters = {
@@ -329,11 +334,11 @@ CASES: dict[str, Case] = {
     "GET /v1/stores/{name}": _of_scratch(200),
     "DELETE /v1/stores/{name}": _of_scratch(200),
     "GET /v1/stores/{name}/kv": _of_scratch(200),
-    "PUT /v1/stores/{name}/kv/{key}": _of_scratch(200, _VALUE, key="patrol"),
+    "PUT /v1/stores/{name}/kv/{key}": _write_scratch(_VALUE, key="patrol"),
     "GET /v1/stores/{name}/kv/{key}": _of_scratch(404, key="patrol"),
     "DELETE /v1/stores/{name}/kv/{key}": _of_scratch(200, key="patrol"),
     "GET /v1/stores/{name}/collections": _of_scratch(200),
-    "PUT /v1/stores/{name}/collections/{label}": _of_scratch(200, _DOC, label="patrol"),
+    "PUT /v1/stores/{name}/collections/{label}": _write_scratch(_DOC, label="patrol"),
     "GET /v1/stores/{name}/collections/{label}": _of_scratch(404, label="patrol"),
     "DELETE /v1/stores/{name}/collections/{label}": _of_scratch(200, label="patrol"),
     "POST /v1/stores/{name}/collections/{label}/search": _of_scratch(404, _VECTOR, label="patrol"),
@@ -342,6 +347,7 @@ CASES: dict[str, Case] = {
     "POST /v1/observations/search": _search_observations,
     "PUT /v1/agents/{agent_id}": _of_agent(200, {"public_key": "mine", "document": "mine"}),
     "GET /v1/agents/{agent_id}": _of_agent(404),
+    "DELETE /v1/agents/{agent_id}": _of_agent(200),
     "GET /v1/agents/{agent_id}/kv": _of_agent(200),
     "PUT /v1/agents/{agent_id}/kv/{key}": _of_agent(200, {"value": "mine"}, key="patrol"),
     "GET /v1/agents/{agent_id}/kv/{key}": _of_agent(404, key="patrol"),
@@ -376,6 +382,7 @@ CASES: dict[str, Case] = {
     "PUT /v1/budgets/{scope}": _of_budget(200, _LIMIT),
     "DELETE /v1/budgets/{scope}": _of_budget(200),
     "DELETE /v1/users/{user_id}": lambda ids: [Call(200, {"user_id": ids.user})],
+    "GET /v1/erasures/{erasure_id}": lambda ids: [Call(404, {"erasure_id": ids.run})],
     "GET /healthz": _without_ids,
     "GET /readyz": _without_ids,
     "GET /metrics": _without_ids,

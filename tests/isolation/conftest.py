@@ -1,6 +1,6 @@
 """One stack for all of these tests: a tenant that owns a record of every kind, and its models."""
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -36,12 +36,6 @@ class IsolationStack:
     def stranger(self) -> str:
         """Return a new tenant's name. It begins with the owner's name, which must not give it any access."""
         return f"{self.gateway.tenant}/{uuid4().hex[:8]}"
-
-
-@pytest.fixture(scope="module")
-def module_models() -> Iterator[ModelServer]:
-    with ModelServer() as server:
-        yield server
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")

@@ -135,7 +135,9 @@ async def test_a_users_key_sees_the_common_memories_and_its_own(stack: Isolation
 
 async def test_entries_that_a_key_may_not_see_take_no_place_among_its_hits(stack: IsolationStack) -> None:
     body = {"id": "harbour/night", "agent_id": "harbour"}
-    assert (await stack.gateway.client.post("/v1/sessions", json=body)).status_code == 201
+    others = [{"id": f"else{n}", "agent_id": "elsewhere"} for n in range(5)]
+    for session in (body, *others):
+        assert (await stack.gateway.client.post("/v1/sessions", json=session)).status_code == 201
     for key in ("session/harbour:night/mine", *(f"session/else{n}/theirs" for n in range(5))):
         written = await stack.gateway.client.put(f"/v1/working/{key}", json={"value": "the harbour lamp"})
         assert written.status_code == 200, written.text

@@ -12,7 +12,7 @@ import pytest
 
 from tests.journey.agent import Agent
 from tests.journey.rewriting import SynonymVectors, reply_by_sentence
-from tests.journey.stack import TestStack, run_stack
+from tests.journey.stack import ProcessStack, run_stack
 from tests.standins.behaviours import Reply
 from tests.standins.models import ModelServer
 
@@ -20,7 +20,7 @@ NewAgent = Callable[..., Awaitable[Agent]]
 
 
 @pytest.fixture(scope="session")
-def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestStack]:
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProcessStack]:
     """Run a stack without models: keyword search, raw memories, and a context window of four turns."""
     data_dir = tmp_path_factory.mktemp("plain") / "data"
     with run_stack(data_dir, without=["flower"], context_max_turns=4) as running_stack:
@@ -36,7 +36,7 @@ def model() -> Iterator[ModelServer]:
 
 
 @pytest.fixture(scope="session")
-def stack_with_models(tmp_path_factory: pytest.TempPathFactory, model: ModelServer) -> Iterator[TestStack]:
+def stack_with_models(tmp_path_factory: pytest.TempPathFactory, model: ModelServer) -> Iterator[ProcessStack]:
     """Run a stack with a language model, an embedding model and the block of past turns."""
     models: dict[str, Any] = {
         "llm_base_url": model.url,
@@ -51,14 +51,14 @@ def stack_with_models(tmp_path_factory: pytest.TempPathFactory, model: ModelServ
 
 
 @pytest.fixture
-async def agent(stack: TestStack) -> AsyncIterator[Agent]:
+async def agent(stack: ProcessStack) -> AsyncIterator[Agent]:
     """Yield an agent with all rights, of a new tenant on the stack without models."""
     async with stack.agent() as tenant_agent:
         yield tenant_agent
 
 
 @pytest.fixture
-async def new_agent(stack: TestStack) -> AsyncIterator[NewAgent]:
+async def new_agent(stack: ProcessStack) -> AsyncIterator[NewAgent]:
     """Return a function that makes agents on the stack without models, with the given rights and bindings."""
     async with AsyncExitStack() as exit_stack:
 
@@ -69,7 +69,7 @@ async def new_agent(stack: TestStack) -> AsyncIterator[NewAgent]:
 
 
 @pytest.fixture
-async def agent_with_model(stack_with_models: TestStack) -> AsyncIterator[Agent]:
+async def agent_with_model(stack_with_models: ProcessStack) -> AsyncIterator[Agent]:
     """Yield an agent with all rights, of a new tenant on the stack with models."""
     async with stack_with_models.agent() as tenant_agent:
         yield tenant_agent

@@ -45,10 +45,8 @@ class CommandResult:
 
 
 @dataclass(frozen=True)
-class TestStack:
+class ProcessStack:
     """A running stack."""
-
-    __test__ = False  # the name begins with `Test`, but pytest must not collect it
 
     running: Running
 
@@ -98,7 +96,7 @@ class TestStack:
 
 
 @contextmanager
-def run_stack(data_dir: Path, *, without: Container[str] = (), **settings: Any) -> Iterator[TestStack]:
+def run_stack(data_dir: Path, *, without: Container[str] = (), **settings: Any) -> Iterator[ProcessStack]:
     """Run a stack on free ports for the length of a block. Its data is kept.
 
     `without` names programs that the tests on it don't need, because each costs seconds to start.
@@ -113,7 +111,7 @@ def run_stack(data_dir: Path, *, without: Container[str] = (), **settings: Any) 
     with Stack(
         stack_settings, commands=replace(LOCI, background=background), say=_ignore
     ).running() as running:
-        yield TestStack(running)
+        yield ProcessStack(running)
 
 
 def _ignore(_line: str) -> None:

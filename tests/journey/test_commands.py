@@ -8,12 +8,12 @@ from pathlib import Path
 from subprocess import run
 
 from tests.journey.conftest import NewAgent
-from tests.journey.stack import TestStack
+from tests.journey.stack import ProcessStack
 from tests.standins.models import ModelServer
 
 
 async def test_keys_create_prints_only_the_key_and_the_first_request_after_a_revocation_is_refused(
-    stack: TestStack,
+    stack: ProcessStack,
 ) -> None:
     created = await stack.loci("keys", "create", "--tenant", "acme", "--user", "ada")
     assert created.code == 0
@@ -50,14 +50,16 @@ async def test_an_expired_key_is_refused(new_agent: NewAgent) -> None:
     await expired.request("GET", "/v1/memories", status=HTTPStatus.UNAUTHORIZED)
 
 
-async def test_the_development_key_is_readable_only_by_its_owner_and_has_all_rights(stack: TestStack) -> None:
+async def test_the_development_key_is_readable_only_by_its_owner_and_has_all_rights(
+    stack: ProcessStack,
+) -> None:
     assert stack.running.key_file.stat().st_mode & 0o777 == 0o600
     async with stack.client(stack.running.key) as client:
         assert (await client.delete("/v1/users/nobody")).is_success
 
 
 async def test_doctor_exits_with_0_if_everything_answers_and_prints_what_is_configured(
-    stack: TestStack,
+    stack: ProcessStack,
 ) -> None:
     with ModelServer() as model:
         settings = {"LOCI_EMBEDDING_BASE_URL": model.url, "LOCI_EMBEDDING_MODEL": "words", "COLUMNS": "200"}
@@ -65,11 +67,11 @@ async def test_doctor_exits_with_0_if_everything_answers_and_prints_what_is_conf
     assert result.code == 0, result.stdout + result.stderr
     language_model, embeddings = "not configured: memories stay", "answers, model words, 64 dimensions"
     parts = ("postgres", "append-only file", language_model, embeddings, "keywords only", "pending jobs")
-    for text in parts:
+    for text in (*parts, "model words has no price"):
         assert text in result.stdout
 
 
-async def test_doctor_exits_with_1_and_names_the_part_that_does_not_answer(stack: TestStack) -> None:
+async def test_doctor_exits_with_1_and_names_the_part_that_does_not_answer(stack: ProcessStack) -> None:
     with ModelServer() as stopped_server:
         url = stopped_server.url
     result = await stack.loci("doctor", LOCI_LLM_BASE_URL=url, LOCI_LLM_MODEL="m", COLUMNS="200")

@@ -5,7 +5,7 @@ from http import HTTPStatus
 
 from tests.journey.agent import Agent, count_occurrences, find_block, random_word, recalled_ids
 from tests.journey.conftest import NewAgent
-from tests.journey.stack import TestStack
+from tests.journey.stack import ProcessStack
 
 WINDOW_TURNS = 4  # LOCI_CONTEXT_MAX_TURNS of this stack
 
@@ -201,7 +201,7 @@ async def test_cv1_the_window_of_an_unknown_session_is_404(agent: Agent, new_age
 
 
 async def test_cv1_the_window_is_rebuilt_from_the_stored_turns_if_redis_lost_it(
-    stack: TestStack, agent: Agent
+    stack: ProcessStack, agent: Agent
 ) -> None:
     session = await agent.session()
     for number in range(3):

@@ -13,7 +13,7 @@ from shared.foundation.stages import DreamPass
 from tests.journey.agent import Agent, Json, wait_until
 from tests.journey.dreaming import reply_to_passes
 from tests.journey.rewriting import reply_by_sentence
-from tests.journey.stack import TestStack
+from tests.journey.stack import ProcessStack
 from tests.standins.behaviours import Reply
 from tests.standins.models import ModelServer
 
@@ -61,7 +61,7 @@ async def wait_until_ended(agent: Agent, run_id: str) -> Json:
     return ended_run
 
 
-async def list_tasks(stack: TestStack, run_id: str) -> dict[str, Json]:
+async def list_tasks(stack: ProcessStack, run_id: str) -> dict[str, Json]:
     """Return the tasks of a run by name, as Flower shows them."""
     file = stack.running.flower_password_file
     assert file is not None
@@ -73,7 +73,7 @@ async def list_tasks(stack: TestStack, run_id: str) -> dict[str, Json]:
     return {task["name"]: task for task in tasks.values() if run_id in (task["kwargs"] or "")}
 
 
-async def wait_for_tasks(stack: TestStack, agent: Agent, run_id: str) -> dict[str, Json]:
+async def wait_for_tasks(stack: ProcessStack, agent: Agent, run_id: str) -> dict[str, Json]:
     """Wait until Flower shows a successful task for each pass of a run; return the tasks by name."""
     task_names = {f"dream.{name}" for name in PASSES}
 
@@ -88,7 +88,7 @@ async def wait_for_tasks(stack: TestStack, agent: Agent, run_id: str) -> dict[st
 
 
 async def test_dr7_a_run_is_started_watched_shown_and_undone_in_the_terminal(
-    stack_with_models: TestStack, agent_with_model: Agent, ids: list[str]
+    stack_with_models: ProcessStack, agent_with_model: Agent, ids: list[str]
 ) -> None:
     tenant = ("--tenant", agent_with_model.tenant)
     started = await stack_with_models.loci("dreams", "run", *tenant, "--agent", "support")
@@ -119,7 +119,7 @@ async def test_dr7_a_run_is_started_watched_shown_and_undone_in_the_terminal(
 
 
 async def test_dr1_each_pass_is_a_task_of_its_own_in_flower_that_shows_its_scope(
-    stack_with_models: TestStack, agent_with_model: Agent, ids: list[str]
+    stack_with_models: ProcessStack, agent_with_model: Agent, ids: list[str]
 ) -> None:
     body = {"agent_id": "support"}
     started = await agent_with_model.request("POST", "/v1/dreams", json=body, status=HTTPStatus.CREATED)
@@ -140,7 +140,7 @@ async def test_dr1_each_pass_is_a_task_of_its_own_in_flower_that_shows_its_scope
 
 
 async def test_dr7_the_metrics_count_runs_seconds_changes_rejections_and_tokens(
-    stack_with_models: TestStack, agent_with_model: Agent, ids: list[str]
+    stack_with_models: ProcessStack, agent_with_model: Agent, ids: list[str]
 ) -> None:
     before = await read_counters(stack_with_models)
     started = await agent_with_model.request(
@@ -162,7 +162,7 @@ async def test_dr7_the_metrics_count_runs_seconds_changes_rejections_and_tokens(
     assert increases['dream_tokens_total{kind="input"}'] > increases['dream_tokens_total{kind="output"}'] > 0
 
 
-async def read_counters(stack: TestStack) -> dict[str, float]:
+async def read_counters(stack: ProcessStack) -> dict[str, float]:
     """Return the counters of dreams by name and label."""
     async with stack.client() as client:
         text = (await client.get("/metrics")).text

@@ -17,7 +17,7 @@ from tests.journey.agent import Agent, random_word, wait_until
 from tests.journey.chromium import Unobtainable
 from tests.journey.dreaming import reply_to_passes
 from tests.journey.rewriting import reply_by_sentence
-from tests.journey.stack import TestStack
+from tests.journey.stack import ProcessStack
 from tests.standins.behaviours import Reply
 from tests.standins.models import ModelServer
 
@@ -57,7 +57,7 @@ _ROWS = """() => {
 
 
 @pytest.fixture
-async def flower(stack_with_models: TestStack) -> AsyncIterator[Flower]:
+async def flower(stack_with_models: ProcessStack) -> AsyncIterator[Flower]:
     try:
         browser = chromium.obtain()
     except Unobtainable as error:
@@ -149,7 +149,7 @@ async def test_the_workers_page_shows_who_is_online_and_how_much_they_did(
 
 
 async def test_flower_shows_nothing_without_its_password(
-    flower: Flower, stack_with_models: TestStack
+    flower: Flower, stack_with_models: ProcessStack
 ) -> None:
     async with stack_with_models.client() as client:
         for page in ("/", "/tasks", "/api/tasks", "/broker"):

@@ -6,10 +6,10 @@ from typing import Any
 import httpx
 
 from tests.journey.agent import Agent, wait_until
-from tests.journey.stack import TestStack
+from tests.journey.stack import ProcessStack
 
 
-async def test_health_and_readiness_need_no_key_and_name_each_database(stack: TestStack) -> None:
+async def test_health_and_readiness_need_no_key_and_name_each_database(stack: ProcessStack) -> None:
     async with stack.client() as client:
         assert (await client.get("/healthz")).json() == {"status": "ok"}
         ready = await client.get("/readyz")
@@ -18,7 +18,9 @@ async def test_health_and_readiness_need_no_key_and_name_each_database(stack: Te
     assert ready.json() == {"status": "ready", "stores": stores}
 
 
-async def test_every_metric_has_our_prefix_and_none_contains_a_path(stack: TestStack, agent: Agent) -> None:
+async def test_every_metric_has_our_prefix_and_none_contains_a_path(
+    stack: ProcessStack, agent: Agent
+) -> None:
     saved = await agent.save("Something to count.")
     await agent.memory(saved["id"])
     async with stack.client() as client:
@@ -31,7 +33,7 @@ async def test_every_metric_has_our_prefix_and_none_contains_a_path(stack: TestS
     assert agent.tenant not in text
 
 
-async def test_the_openapi_document_is_served_with_an_example_for_every_body(stack: TestStack) -> None:
+async def test_the_openapi_document_is_served_with_an_example_for_every_body(stack: ProcessStack) -> None:
     async with stack.client() as client:
         document = (await client.get("/openapi.json")).json()
         assert (await client.get("/docs")).is_success
@@ -47,7 +49,7 @@ async def test_the_openapi_document_is_served_with_an_example_for_every_body(sta
 
 
 async def test_flower_asks_for_its_password_and_shows_tasks_by_readable_names(
-    stack_with_models: TestStack, agent_with_model: Agent
+    stack_with_models: ProcessStack, agent_with_model: Agent
 ) -> None:
     await agent_with_model.save("Hello. The bridge is closed.")
     await agent_with_model.wait_until_idle()

@@ -4,12 +4,12 @@ import asyncio
 from http import HTTPStatus
 
 from tests.journey.agent import Agent, random_word
-from tests.journey.stack import CommandResult, TestStack
+from tests.journey.stack import CommandResult, ProcessStack
 
 SAVED_BEFORE = 200
 
 
-async def test_ix2_a_reindex_loses_no_search_no_save_and_no_delete(stack: TestStack, agent: Agent) -> None:
+async def test_ix2_a_reindex_loses_no_search_no_save_and_no_delete(stack: ProcessStack, agent: Agent) -> None:
     secret = random_word()
     contents = [f"The {secret} stone {n} lies in row {random_word()}." for n in range(SAVED_BEFORE)]
     drafts = [{"content": text} for text in contents]
@@ -49,7 +49,7 @@ async def _search_and_save(
     return saved
 
 
-async def test_ix2_turns_and_working_memory_are_rebuilt_too(stack: TestStack, agent: Agent) -> None:
+async def test_ix2_turns_and_working_memory_are_rebuilt_too(stack: ProcessStack, agent: Agent) -> None:
     secret, session = random_word(), await agent.session()
     await agent.append_turn(session, f"We spoke of {secret}.")
     await agent.put(f"session/{session}/note", f"mind the {secret}", ttl_seconds=600)

@@ -13,7 +13,7 @@ import pytest
 
 from tests.journey.agent import Agent, Json, count_occurrences, random_word, recalled_ids, wait_until
 from tests.journey.rewriting import SynonymVectors
-from tests.journey.stack import TestStack, run_stack
+from tests.journey.stack import ProcessStack, run_stack
 from tests.standins.behaviours import Status
 from tests.standins.models import ModelServer
 
@@ -56,7 +56,7 @@ def embedding_server() -> Iterator[ModelServer]:
 
 
 @pytest.fixture(scope="module")
-async def second_stack(first_run: FirstRun, embedding_server: ModelServer) -> AsyncIterator[TestStack]:
+async def second_stack(first_run: FirstRun, embedding_server: ModelServer) -> AsyncIterator[ProcessStack]:
     """Run a stack on the same data, now with an embedding model."""
     model = {
         "embedding_base_url": embedding_server.url,
@@ -68,7 +68,7 @@ async def second_stack(first_run: FirstRun, embedding_server: ModelServer) -> As
 
 
 @pytest.fixture
-async def agent(first_run: FirstRun, second_stack: TestStack) -> AsyncIterator[Agent]:
+async def agent(first_run: FirstRun, second_stack: ProcessStack) -> AsyncIterator[Agent]:
     """Yield the agent of the first run, with the same key."""
     async with second_stack.client(first_run.key) as client:
         yield Agent(client, "default")
@@ -112,7 +112,7 @@ async def test_ix4_a_model_configured_later_makes_old_records_due_and_search_goe
 
 
 async def test_wm7_a_killed_redis_is_restarted_with_all_entries_and_their_expiry(
-    second_stack: TestStack, agent: Agent
+    second_stack: ProcessStack, agent: Agent
 ) -> None:
     session = await agent.session()
     long_lived = await agent.put(f"session/{session}/long", "kept", ttl_seconds=900)
@@ -126,7 +126,7 @@ async def test_wm7_a_killed_redis_is_restarted_with_all_entries_and_their_expiry
     assert await agent.list_keys(f"session/{session}") == [long_lived["key"]]
 
 
-async def _is_back(second_stack: TestStack, agent: Agent, killed_pid: int) -> bool:
+async def _is_back(second_stack: ProcessStack, agent: Agent, killed_pid: int) -> bool:
     ready = await agent.client.get("/readyz")
     with suppress(FileNotFoundError):  # there is no process file while Redis restarts
         return second_stack.pid("redis") != killed_pid and ready.json()["stores"]["redis"] == "ok"

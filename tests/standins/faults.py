@@ -14,11 +14,12 @@ class Status:
     code: int
     retry_after: float | str | None = None
     message: str = "the stand-in was programmed to fail"
+    error_code: str | None = None
 
     def play(self, _: Call, wire: Wire) -> None:
         """Send the error."""
         headers = {} if self.retry_after is None else {"Retry-After": str(self.retry_after)}
-        error = {"message": self.message, "type": "stand_in", "param": None, "code": None}
+        error = {"message": self.message, "type": "stand_in", "param": None, "code": self.error_code}
         wire.send({"error": error}, self.code, headers)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.journey.rewriting import SynonymVectors, reply_by_sentence
-from tests.journey.stack import TestStack, run_stack
+from tests.journey.stack import ProcessStack, run_stack
 from tests.standins.behaviours import Reply
 from tests.standins.collector import Collector
 from tests.standins.models import ModelServer
@@ -28,7 +28,7 @@ def model() -> Iterator[ModelServer]:
 @pytest.fixture(scope="session")
 def verbose_stack(
     tmp_path_factory: pytest.TempPathFactory, collector: Collector, model: ModelServer
-) -> Iterator[TestStack]:
+) -> Iterator[ProcessStack]:
     settings: dict[str, Any] = {
         "llm_base_url": model.url,
         "llm_model": "rewriter",

@@ -10,7 +10,7 @@ from tests.isolation.asking import send
 from tests.isolation.cases import CASES, Call
 from tests.isolation.ids import Ids, unused_ids
 from tests.journey.agent import Agent, wait_until
-from tests.journey.stack import TestStack
+from tests.journey.stack import ProcessStack
 from tests.standins.behaviours import EmptyChoices, Fenced, Refusal, Reply, Status
 from tests.standins.collector import Collector
 from tests.standins.models import ModelServer
@@ -32,7 +32,7 @@ FAILURES: list[Behaviour] = [
 
 
 async def test_no_written_content_appears_in_a_log_a_span_or_a_task(
-    verbose_stack: TestStack, collector: Collector, model: ModelServer
+    verbose_stack: ProcessStack, collector: Collector, model: ModelServer
 ) -> None:
     async with verbose_stack.agent() as agent:
         accepted = await _write_everywhere(agent)
@@ -126,7 +126,7 @@ async def _has_ended(agent: Agent, run_id: str) -> bool:
     return bool((await agent.request("GET", f"/v1/dreams/{run_id}"))["state"] != "running")
 
 
-async def _all_reports(stack: TestStack, collector: Collector) -> dict[str, str]:
+async def _all_reports(stack: ProcessStack, collector: Collector) -> dict[str, str]:
     paths = (stack.running.data_dir / "logs").glob("*.log*")
     texts = {path.name: path.read_text(errors="replace") for path in paths}
     logs = {name: text for name, text in texts.items() if text}
@@ -134,7 +134,7 @@ async def _all_reports(stack: TestStack, collector: Collector) -> dict[str, str]
     return logs | {"spans": collector.sent.decode(errors="replace"), "tasks": await _tasks(stack)}
 
 
-async def _tasks(stack: TestStack) -> str:
+async def _tasks(stack: ProcessStack) -> str:
     """Return every task with its arguments and result, as Flower reports it."""
     running = stack.running
     assert running.flower_password_file is not None

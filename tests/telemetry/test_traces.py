@@ -4,7 +4,7 @@ import json
 from secrets import token_hex
 
 from tests.journey.agent import wait_until
-from tests.journey.stack import TestStack
+from tests.journey.stack import ProcessStack
 from tests.standins.behaviours import Status
 from tests.standins.collector import Collector, Span
 from tests.standins.models import ModelServer
@@ -22,7 +22,7 @@ HOPS = {
 
 
 async def test_a_save_and_its_later_processing_are_one_trace_up_to_the_model(
-    verbose_stack: TestStack, collector: Collector, model: ModelServer
+    verbose_stack: ProcessStack, collector: Collector, model: ModelServer
 ) -> None:
     trace, sender = token_hex(16), token_hex(8)
     headers = {"traceparent": f"00-{trace}-{sender}-01", "x-request-id": "order-7"}
@@ -54,7 +54,7 @@ def _path_to_root(span: Span, spans: dict[str, Span]) -> list[str]:
 
 
 async def test_a_batch_of_jobs_from_several_traces_links_to_each_of_them(
-    verbose_stack: TestStack, collector: Collector
+    verbose_stack: ProcessStack, collector: Collector
 ) -> None:
     traces = {token_hex(16) for _ in range(8)}
     async with verbose_stack.agent() as agent:
@@ -75,7 +75,7 @@ async def test_a_batch_of_jobs_from_several_traces_links_to_each_of_them(
 
 
 async def test_worker_logs_are_json_and_name_the_task_and_the_trace(
-    verbose_stack: TestStack, model: ModelServer
+    verbose_stack: ProcessStack, model: ModelServer
 ) -> None:
     trace = token_hex(16)
     async with verbose_stack.agent() as agent:

@@ -1,80 +1,136 @@
 """Pass `mine_anti_patterns`: learn from users' corrections what not to do again, and what to do instead."""
 
-from datetime import datetime
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
-from shared.conversation.feedback import report as feedback_report
-from shared.conversation.feedback.feedback_signal import FeedbackSignal, SignalType
+from shared.conversation.feedback import judge
+from shared.conversation.feedback.feedback_signal import FeedbackSignal
 from shared.conversation.turns import queries as turn_queries
 from shared.conversation.turns.turn import Turn
 from shared.dreams.passes import anti_patterns
 from shared.dreams.passes.anti_patterns import AntiPattern
-from shared.dreams.runs import queries as dream_queries
-from shared.dreams.runs import unread_turns
+from shared.dreams.runs import prompt_size, unread_signal_queries, unread_turns
 from shared.dreams.runs.outcome import NewMemory, Outcome, PassSkipped
 from shared.foundation.categories import is_anti_pattern
 from shared.foundation.prompt_safety import single_line
 from shared.memory.longterm import new_rows, scope_queries
 from shared.memory.longterm.memory import Memory
+from workers.dream import parts
+from workers.dream.parts import Answers
 from workers.dream.pass_context import PassContext
 
 DIRECTIVE = "anti-patterns"
 _MAX_TURNS_PER_SESSION = 60
+_MAX_NAMED_SIGNALS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class _CorrectedSession:
+    """The unread corrections of one session and its last turns."""
+
+    id: str
+    corrections: list[FeedbackSignal]
+    turns: list[Turn]
 
 
 async def run(context: PassContext) -> Outcome:
-    """Ask the model about the sessions with corrections that were reported since this pass last ended."""
-    corrections, existing, turns = await _load_inputs(context)
-    if not corrections:
+    """Ask the model about the sessions with corrections that this pass has not read."""
+    await judge.judge_doubtful(context.resources, context.run.scope, context.ask)
+    sessions, has_more, existing = await _load_inputs(context)
+    if not sessions:
         raise PassSkipped("there are no corrections since the last run of this pass")
-    reply = await context.ask(DIRECTIVE, _prompt_text(corrections, existing, turns))
-    proposed = anti_patterns.parse(reply.text)
+    max_tokens = await context.free_tokens(DIRECTIVE) // 2
+    existing_lines = prompt_size.fitting((f"- {single_line(item.content)}" for item in existing), max_tokens)
+
+    async def ask(part: list[_CorrectedSession]) -> list[AntiPattern]:
+        reply = await context.ask(DIRECTIVE, _prompt_text(part, existing_lines, max_tokens))
+        return anti_patterns.parse(reply.text)
+
+    shown_sessions = [replace(item, turns=_fitting_turns(item, max_tokens)) for item in sessions]
+    session_parts = prompt_size.split(shown_sessions, _tokens_of, max_tokens)
+    answers = await parts.ask_in_parts(context, session_parts, ask, _inputs_of)
+    answers.require_usable()
+    outcome = _outcome(answers, existing)
+    outcome.rejections += answers.rejections(_name_part)
+    outcome.has_more = has_more or answers.has_more
+    return outcome
+
+
+def _outcome(answers: Answers[_CorrectedSession, list[AntiPattern]], existing: list[Memory]) -> Outcome:
+    proposed = [anti_pattern for _, found in answers.usable for anti_pattern in found]
     accepted, rejections = anti_patterns.check_new(proposed, existing)
-    session_ids = {signal.session_id for signal in corrections}
+    session_ids = {session.id for session in answers.items}
     return Outcome(
-        inputs={"signals": [signal.id for signal in corrections]},
+        inputs=_inputs_of(answers.items),
         proposed=[anti_pattern.content for anti_pattern in proposed],
         rejections=[
             {"code": rejection.code, "detail": rejection.detail, **rejection.item} for rejection in rejections
         ],
         creations=[_new_memory(anti_pattern, session_ids) for anti_pattern in accepted],
-        turns=[(turn.session_id, turn.seq) for turn in turns],
+        turns=[(turn.session_id, turn.seq) for session in answers.items for turn in session.turns],
+        read_signal_ids=[signal.id for session in answers.items for signal in session.corrections],
+        shown_memories={memory.id for memory in existing},
+        shown_sessions=session_ids,
     )
 
 
-async def _load_inputs(context: PassContext) -> tuple[list[FeedbackSignal], list[Memory], list[Turn]]:
-    """Return the new corrections, the existing anti-patterns, and the last turns of the sessions."""
+async def _load_inputs(context: PassContext) -> tuple[list[_CorrectedSession], bool, list[Memory]]:
+    """Return the sessions with unread corrections, whether there are more, and the existing anti-patterns."""
     settings, scope = context.resources.settings, context.run.scope
+    limit = settings.dream_max_signals
     async with context.resources.postgres.for_tenant(scope.tenant) as connection:
-        since = await dream_queries.last_finished_at(connection, scope, context.name)
-        signals = await feedback_report.recent(
-            connection, scope, days=settings.dream_signal_days, limit=settings.dream_max_signals
+        corrections = await unread_signal_queries.list_unread_corrections(
+            connection, scope, context.name, days=settings.dream_signal_days, limit=limit + 1
         )
-        corrections = [signal for signal in signals if _is_new_correction(signal, since)]
         memories = await scope_queries.list_scope(connection, scope) if corrections else []
-        turns: list[Turn] = []
-        for session_id in dict.fromkeys(signal.session_id for signal in corrections):
-            turns += await turn_queries.list_last(
-                connection, scope.tenant, session_id, _MAX_TURNS_PER_SESSION
+        sessions = [
+            _CorrectedSession(
+                session_id,
+                [signal for signal in corrections[:limit] if signal.session_id == session_id],
+                await turn_queries.list_last(connection, scope.tenant, session_id, _MAX_TURNS_PER_SESSION),
             )
+            for session_id in dict.fromkeys(signal.session_id for signal in corrections[:limit])
+        ]
     existing = [memory for memory in memories if is_anti_pattern(memory.category, memory.tags)]
-    return corrections, existing, turns
+    return sessions, len(corrections) > limit, existing
 
 
-def _is_new_correction(signal: FeedbackSignal, since: datetime | None) -> bool:
-    return signal.type is SignalType.CORRECTION and (since is None or signal.created_at > since)
+def _inputs_of(sessions: Sequence[_CorrectedSession]) -> dict[str, Any]:
+    return {
+        "signals": [signal.id for session in sessions for signal in session.corrections],
+        "turns": [turn.record_id for session in sessions for turn in session.turns],
+    }
+
+
+def _name_part(sessions: Sequence[_CorrectedSession]) -> dict[str, Any]:
+    ids = [signal.id for session in sessions for signal in session.corrections]
+    return {"kind": "signals", "ids": ids[:_MAX_NAMED_SIGNALS]}
+
+
+def _tokens_of(session: _CorrectedSession) -> int:
+    corrections = map(prompt_size.tokens_of, map(_correction_line, session.corrections))
+    return sum(corrections) + sum(map(unread_turns.tokens_of_turn, session.turns))
+
+
+def _fitting_turns(session: _CorrectedSession, max_tokens: int) -> list[Turn]:
+    """Return the last turns of a session that fit into half of a prompt."""
+    turns = unread_turns.last_fitting(session.turns, max_tokens // 2)
+    return turns or session.turns[-1:]
+
+
+def _correction_line(signal: FeedbackSignal) -> str:
+    return f'- session {signal.session_id}: "{single_line(signal.detail or signal.summary)}"'
+
+
+def _prompt_text(sessions: Sequence[_CorrectedSession], existing_lines: list[str], max_tokens: int) -> str:
+    correction_lines = [_correction_line(signal) for session in sessions for signal in session.corrections]
+    turns = [turn for session in sessions for turn in session.turns]
+    lists = ["Corrections:", *correction_lines, "", "Known already:", *(existing_lines or ["- none"])]
+    return "\n".join([*lists, "", unread_turns.render_turns(turns, max_tokens // 2)])
 
 
 def _new_memory(anti_pattern: AntiPattern, session_ids: set[str]) -> NewMemory:
     """Return the memory to create, with those of its sessions that the model was shown."""
     named_ids = tuple(session_id for session_id in anti_pattern.session_ids if session_id in session_ids)
     return NewMemory(new_rows.row_from_learned_draft(anti_pattern.draft, named_ids))
-
-
-def _prompt_text(corrections: list[FeedbackSignal], existing: list[Memory], turns: list[Turn]) -> str:
-    correction_lines = [
-        f'- session {signal.session_id}: "{single_line(signal.detail or signal.summary)}"'
-        for signal in corrections
-    ]
-    existing_lines = [f"- {single_line(memory.content)}" for memory in existing] or ["- none"]
-    lists = ["Corrections:", *correction_lines, "", "Known already:", *existing_lines]
-    return "\n".join([*lists, "", unread_turns.render_turns(turns)])

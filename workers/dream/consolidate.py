@@ -4,34 +4,48 @@ Memories that were reviewed before and have not changed since are not shown to t
 without changes therefore costs no call, and the cost of a large scope depends on how much has changed in
 it. Memories for which a run has no time or budget left count as not reviewed, and the scope becomes due
 again.
+
+A batch without a usable reply is set aside, and the others are reviewed all the same. The next run asks
+about its memories in batches of half the size, apart from the rest of the scope. A memory about which alone
+there was no usable reply is not shown again until it changes: it must not cost a call in every run.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from shared.conversation.feedback import report as feedback_report
 from shared.conversation.feedback.feedback_signal import FeedbackSignal
-from shared.dreams.runs import progress_queries
+from shared.dreams.runs import progress_queries, prompt_size
 from shared.dreams.runs.outcome import ArchiveRequest, NewMemory, Outcome, PassSkipped
 from shared.dreams.verification import plan as dream_plan
 from shared.dreams.verification.check import CheckedPlan, Snapshot, check
 from shared.dreams.verification.merge import row_from_merge
 from shared.dreams.verification.plan import Plan
-from shared.dreams.verification.rejection import REPAIRABLE, Rejection
+from shared.dreams.verification.rejection import REPAIRABLE, Rejection, RejectionCode, item_reference
+from shared.foundation import errors
 from shared.foundation.prompt_safety import single_line
 from shared.memory.longterm import scope_queries
 from shared.memory.longterm.memory import Memory
-from workers.dream import memory_batches
+from workers.dream import memory_batches, parts
 from workers.dream.pass_context import PassContext
 
 DIRECTIVE = "dream"
+_SMALLEST_BATCH = 1
 
 
 @dataclass(frozen=True, slots=True)
 class _Inputs:
     memories: list[Memory]
     changed_ids: set[str]
+    # The size of the batch in which a memory got no usable reply, by memory id.
+    refused: dict[str, int]
     signals: list[FeedbackSignal]
+
+    @property
+    def open_memories(self) -> list[Memory]:
+        """The memories that may be shown with any others."""
+        return [memory for memory in self.memories if memory.id not in self.refused]
 
 
 async def run(context: PassContext) -> Outcome:
@@ -41,23 +55,19 @@ async def run(context: PassContext) -> Outcome:
         raise PassSkipped("there are fewer than two memories")
     if not inputs.changed_ids:
         raise PassSkipped("nothing has changed since the last consolidation")
-    outcome = Outcome(proposed=[])
-    versions = {memory.id: memory.version for memory in inputs.memories}
-    batches = await memory_batches.load_batches(context, inputs.memories, inputs.changed_ids)
-    pruned_count = 0
-    for batch in batches:
-        try:
-            checked_plan = await _consolidate(context, inputs, batch, pruned_count, outcome)
-        except PassSkipped:  # over budget: the batches before this one are applied all the same
-            if not outcome.proposed:
-                raise
-            break
-        pruned_count += len(checked_plan.prunes)
-        outcome.reviewed |= {memory_id: versions[memory_id] for memory_id in batch}
-        if not context.has_time():
-            break
-    outcome.has_more = len(outcome.reviewed) < sum(map(len, batches))
+    consolidation = _Consolidation(context, inputs, await context.free_tokens(DIRECTIVE))
+    batches = await consolidation.load_batches()
+    answers = await parts.ask_in_parts(context, batches, consolidation.consolidate, consolidation.versions_of)
+    context.refused_batch_sizes = {id_: len(batch) for batch, _ in answers.refused for id_ in batch}
+    answers.require_usable()
+    outcome = consolidation.outcome
+    outcome.rejections += answers.rejections(lambda batch: item_reference("batch", batch))
+    outcome.reviewed = consolidation.versions_of(answers.items)
+    outcome.refused_batch_sizes = context.refused_batch_sizes
+    outcome.has_more = answers.has_more
     outcome.inputs = dict(outcome.reviewed)
+    outcome.shown_memories = {memory_id for batch in batches for memory_id in batch}
+    outcome.shown_sessions = {signal.session_id for signal in inputs.signals}
     return outcome
 
 
@@ -66,37 +76,85 @@ async def _load_inputs(context: PassContext) -> _Inputs:
     async with context.resources.postgres.for_tenant(context.run.tenant) as connection:
         memories = await scope_queries.list_scope(connection, scope)
         reviewed = await progress_queries.list_reviewed(connection, scope, [memory.id for memory in memories])
+        refused = await progress_queries.list_refused(connection, memories)
         signals = await feedback_report.recent(
             connection, scope, days=settings.dream_signal_days, limit=settings.dream_max_signals
         )
+    set_aside = {memory_id for memory_id, size in refused.items() if size <= _SMALLEST_BATCH}
     changed_ids = {memory.id for memory in memories if reviewed.get(memory.id) != memory.version}
-    return _Inputs(memories, changed_ids, signals)
+    return _Inputs(memories, changed_ids - set_aside, refused, signals)
 
 
-async def _consolidate(
-    context: PassContext, inputs: _Inputs, batch: Sequence[str], pruned_count: int, outcome: Outcome
-) -> CheckedPlan:
-    """Ask the model about one batch of memories and add the accepted items to the outcome."""
-    by_id = {memory.id: memory for memory in inputs.memories}
-    offered_memories = {memory_id: by_id[memory_id] for memory_id in batch}
-    prompt_text = _prompt_text(inputs.signals, list(offered_memories.values()))
-    snapshot = Snapshot(context.run.scope, offered_memories, len(inputs.memories), pruned_count)
-    plan = dream_plan.parse((await context.ask(DIRECTIVE, prompt_text)).text)
-    checked_plan = check(plan, snapshot)
-    _add_to_outcome(outcome, plan, checked_plan, by_id)
-    repairable = [rejection for rejection in checked_plan.rejections if rejection.code in REPAIRABLE]
-    if repairable:
-        repair_prompt = f"{prompt_text}\n\n{_repair_text(repairable)}"
-        await _repair(context, repair_prompt, snapshot.remaining_after(checked_plan), outcome)
-    return checked_plan
+class _Consolidation:
+    """Asks about one batch of memories after the other and collects what is accepted."""
+
+    def __init__(self, context: PassContext, inputs: _Inputs, free_tokens: int) -> None:
+        self.outcome = Outcome(proposed=[])
+        self._context = context
+        self._inputs = inputs
+        self._by_id = {memory.id: memory for memory in inputs.memories}
+        signal_lines = prompt_size.fitting(map(_signal_line, inputs.signals), free_tokens // 4)
+        self._signal_lines = ["Recent feedback:", *signal_lines, ""] if signal_lines else []
+        # Room for the feedback, and for the reasons of a repair.
+        self._max_tokens = free_tokens // 2
+        self._pruned_count = 0
+
+    async def load_batches(self) -> list[list[str]]:
+        """Return the batches to ask about: first those of what never was refused."""
+        tokens = {memory.id: _tokens_of(memory) for memory in self._inputs.memories}
+        changed_ids = self._inputs.changed_ids - self._inputs.refused.keys()
+        batches = await memory_batches.load_batches(
+            self._context, self._inputs.open_memories, changed_ids, tokens, self._max_tokens
+        )
+        return [*batches, *_halves_of_refused(self._inputs)]
+
+    def versions_of(self, memory_ids: Sequence[str]) -> dict[str, Any]:
+        """Return memories as inputs of the pass."""
+        return {memory_id: self._by_id[memory_id].version for memory_id in memory_ids}
+
+    async def consolidate(self, batch: Sequence[str]) -> CheckedPlan:
+        """Ask the model about one batch of memories and add the accepted items to the outcome."""
+        offered_memories = {memory_id: self._by_id[memory_id] for memory_id in batch}
+        prompt_text = "\n".join([*self._signal_lines, *_memory_lines(list(offered_memories.values()))])
+        scope, scope_size = self._context.run.scope, len(self._by_id)
+        snapshot = Snapshot(scope, offered_memories, scope_size, self._pruned_count)
+        plan = dream_plan.parse((await self._context.ask(DIRECTIVE, prompt_text)).text)
+        checked_plan = check(plan, snapshot)
+        _add_to_outcome(self.outcome, plan, checked_plan, self._by_id)
+        self._pruned_count += len(checked_plan.prunes)
+        repairable = [rejection for rejection in checked_plan.rejections if rejection.code in REPAIRABLE]
+        if repairable:
+            repair_prompt = f"{prompt_text}\n\n{_repair_text(repairable)}"
+            await self._repair(repair_prompt, snapshot.remaining_after(checked_plan))
+        return checked_plan
+
+    async def _repair(self, prompt_text: str, remaining: Snapshot) -> None:
+        """Let the model repair rejected replacements, once. Memories that were merged are no longer offered.
+
+        Without a usable answer the replacements stay rejected, and what was accepted is applied.
+        """
+        try:
+            reply = await self._context.ask(DIRECTIVE, prompt_text)
+            repaired = dream_plan.parse(reply.text)
+        except (errors.InvalidModelReply, errors.Unavailable, PassSkipped) as error:
+            self.outcome.rejections.append(
+                {"code": RejectionCode.REPAIR_FAILED, "detail": str(error), **item_reference("repair", ())}
+            )
+            return
+        # Deletions of the second reply are ignored: it was only asked for replacements.
+        plan = Plan((), repaired.replacements)
+        _add_to_outcome(self.outcome, plan, check(plan, remaining), dict(remaining.memories))
 
 
-async def _repair(context: PassContext, prompt_text: str, remaining: Snapshot, outcome: Outcome) -> None:
-    """Let the model repair rejected replacements, once. Memories that were merged are no longer offered."""
-    reply = await context.ask(DIRECTIVE, prompt_text)
-    # Deletions of the second reply are ignored: it was only asked for replacements.
-    plan = Plan((), dream_plan.parse(reply.text).replacements)
-    _add_to_outcome(outcome, plan, check(plan, remaining), dict(remaining.memories))
+def _halves_of_refused(inputs: _Inputs) -> list[list[str]]:
+    """Return what got no usable reply before, in batches of half the size."""
+    batches: list[list[str]] = []
+    for size in sorted({size for size in inputs.refused.values() if size > _SMALLEST_BATCH}):
+        ids = [memory_id for memory_id, refused_size in inputs.refused.items() if refused_size == size]
+        ids = sorted(memory_id for memory_id in ids if memory_id in inputs.changed_ids)
+        half = size // 2
+        batches += [ids[start : start + half] for start in range(0, len(ids), half)]
+    return batches
 
 
 def _add_to_outcome(
@@ -118,16 +176,20 @@ def _add_to_outcome(
     outcome.proposed.append(dream_plan.as_json(plan))
 
 
-def _prompt_text(signals: Sequence[FeedbackSignal], memories: Sequence[Memory]) -> str:
-    """Return the feedback and the numbered memories.
+def _memory_lines(memories: Sequence[Memory]) -> list[str]:
+    """Return the numbered memories.
 
     Each text is put on a single line, so that the text of a memory can't look like another memory.
     """
-    lines = ["Recent feedback:", *map(_signal_line, signals), ""] if signals else []
+    lines: list[str] = []
     for number, memory in enumerate(memories, start=1):
         lines.append(f"{number}. [ID:{memory.id}] {_labels(memory)}")
         lines.append(f"   {single_line(memory.content)}")
-    return "\n".join(lines)
+    return lines
+
+
+def _tokens_of(memory: Memory) -> int:
+    return sum(map(prompt_size.tokens_of, _memory_lines([memory])))
 
 
 def _signal_line(signal: FeedbackSignal) -> str:

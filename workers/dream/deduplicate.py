@@ -9,6 +9,7 @@ import unicodedata
 from shared.dreams.runs.outcome import NewMemory, Outcome, PassSkipped
 from shared.dreams.verification import fidelity, merge
 from shared.dreams.verification.plan import Replacement
+from shared.foundation import validation
 from shared.foundation.categories import ACTIVE_PLANS, is_below
 from shared.memory.longterm import scope_queries
 from shared.memory.longterm.memory import Memory
@@ -25,7 +26,8 @@ async def run(context: PassContext) -> Outcome:
     if not groups:
         raise PassSkipped("no memories differ only in punctuation")
     inputs = {memory.id: memory.version for group in groups for memory in group}
-    return Outcome(inputs=inputs, creations=[_merge(group) for group in groups])
+    creations = [_merge(group) for group in groups]
+    return Outcome(inputs=inputs, creations=creations, shown_memories=set(inputs))
 
 
 def _group(memories: list[Memory]) -> list[list[Memory]]:
@@ -50,8 +52,10 @@ def _without_punctuation(text: str) -> str:
 
 
 def _is_faithful(group: list[Memory]) -> bool:
-    """Tell whether the kept wording loses nothing: punctuation may carry meaning after all."""
-    return fidelity.first_fault(group[0].content, group) is None
+    """Tell whether nothing is lost: punctuation may carry meaning, and metadata may not fit in one memory."""
+    keys = {key for memory in group for key in memory.metadata}
+    fits = len(keys) <= validation.MAX_METADATA_PAIRS
+    return fits and fidelity.first_fault(group[0].content, group) is None
 
 
 def _merge(group: list[Memory]) -> NewMemory:

@@ -1,16 +1,18 @@
-"""Start scheduled runs over scopes that were active some time ago and are quiet now."""
+"""Start scheduled runs over scopes that were active some time ago and are quiet now.
+
+Sessions are evaluated by runs of their own, because they are idle at other times than their scope is due.
+"""
 
 from collections.abc import Sequence
 
 from shared.conversation.turns import queries as turn_queries
 from shared.dreams.runs import start
-from shared.dreams.runs.dream_run import Run
-from shared.foundation.stages import DREAM_START, ReasonCode
+from shared.foundation.stages import DREAM_START, Pipeline, ReasonCode
 from shared.jobs import dream_schedule
 from shared.jobs import queries as job_queries
 from shared.jobs.job import Job
 from shared.platform.resources import Resources
-from workers.dream import dispatch
+from workers.dream import dispatch, due_evaluations
 from workers.runtime import drain as job_drain
 from workers.runtime.drain import ClaimCounts
 
@@ -25,10 +27,14 @@ async def start_due_runs(resources: Resources) -> ClaimCounts:
 
 async def _start_all(resources: Resources, jobs: Sequence[Job]) -> None:
     for job in jobs:
-        dispatch.dispatch_next_pass(resources, await _start_or_reschedule(resources, job))
+        if job.pipeline is Pipeline.EVALUATION:
+            await due_evaluations.start_or_reschedule(resources, job)
+        else:
+            await _start_or_reschedule(resources, job)
+    await dispatch.dispatch_next_passes(resources)
 
 
-async def _start_or_reschedule(resources: Resources, job: Job) -> Run | None:
+async def _start_or_reschedule(resources: Resources, job: Job) -> None:
     """Start a run over the scope of a job, or reschedule the job while the scope is active."""
     settings = resources.settings
     scope = dream_schedule.scope_from_record_id(job.tenant, job.record_id)
@@ -42,10 +48,9 @@ async def _start_or_reschedule(resources: Resources, job: Job) -> Run | None:
                 reason_code=ReasonCode.NOT_READY,
                 refund=True,
             )
-            return None
+            return
         if job.id not in await job_queries.complete(connection, [job]):
-            return None
+            return
         run = await start.start_run(connection, settings, scope, _SCHEDULE, ())
         if run is None:  # a run that was started on demand has not ended: this one is due after it
             await dream_schedule.schedule_dream(connection, settings, scope)
-        return run

@@ -1,9 +1,11 @@
 """Pass `extract_episodes`: take stories with an outcome from the conversation log."""
 
+from collections.abc import Sequence
+
 from shared.conversation.turns.turn import Turn
 from shared.dreams.passes import episodes
-from shared.dreams.passes.episodes import Episode, EpisodeUpdate
-from shared.dreams.runs import unread_turn_queries, unread_turns
+from shared.dreams.passes.episodes import Episode, Episodes, EpisodeUpdate
+from shared.dreams.runs import prompt_size, unread_turn_queries
 from shared.dreams.runs.outcome import NewMemory, Outcome, PassSkipped
 from shared.dreams.verification import merge
 from shared.dreams.verification.plan import Replacement
@@ -11,6 +13,7 @@ from shared.foundation.categories import EPISODES, is_below
 from shared.foundation.prompt_safety import single_line
 from shared.memory.longterm import new_rows, scope_queries
 from shared.memory.longterm.memory import Memory
+from workers.dream import turn_parts
 from workers.dream.pass_context import PassContext
 
 DIRECTIVE = "episodes"
@@ -19,43 +22,81 @@ _MAX_SHOWN_EPISODES = 100
 
 async def run(context: PassContext) -> Outcome:
     """Ask the model about turns that this pass has not read: new episodes and updates of existing ones."""
-    turns, existing = await _load_inputs(context)
+    turns, has_more, existing = await _load_inputs(context)
     if not turns:
         raise PassSkipped("there are no turns since the last run of this pass")
-    proposed = episodes.parse((await context.ask(DIRECTIVE, _prompt_text(turns, existing))).text)
-    by_id = {memory.id: memory for memory in existing}
-    updates, rejections = episodes.check_updates(proposed.continued, by_id)
+    log = _EpisodeLog(existing)
+    max_tokens = await context.free_tokens(DIRECTIVE) // 2
+
+    async def ask(turns_text: str) -> Episodes:
+        prompt_text = "\n".join([*log.prompt_lines(max_tokens), "", turns_text])
+        found = episodes.parse((await context.ask(DIRECTIVE, prompt_text)).text)
+        log.add(found)
+        return found
+
+    answers = await turn_parts.ask_about_turns(context, turns, max_tokens, ask)
+    answers.require_usable()
+    outcome = _outcome(answers.items, log)
+    outcome.rejections += answers.rejections(turn_parts.name_part)
+    outcome.has_more = has_more or answers.has_more
+    return outcome
+
+
+class _EpisodeLog:
+    """The episodes that exist, and those that the parts before have found."""
+
+    def __init__(self, existing: Sequence[Memory]) -> None:
+        self.existing = {memory.id: memory for memory in existing}
+        self.new: list[Episode] = []
+        self.continued: list[EpisodeUpdate] = []
+
+    def add(self, found: Episodes) -> None:
+        self.new += found.new
+        self.continued += found.continued
+
+    def prompt_lines(self, max_tokens: int) -> list[str]:
+        """Return what is known. An episode that was continued already is shown as it will be, without id."""
+        continued = {update.id: update.content for update in self.continued}
+        open_lines = [
+            f"- [ID:{memory.id}] {single_line(memory.content)}"
+            for memory in self.existing.values()
+            if memory.id not in continued
+        ]
+        known = [*continued.values(), *(episode.content for episode in self.new)]
+        lines = [*(f"- {single_line(content)}" for content in known), *open_lines]
+        return ["Episodes so far:", *(prompt_size.fitting(lines, max_tokens) or ["- none"])]
+
+
+def _outcome(turns: list[Turn], log: _EpisodeLog) -> Outcome:
+    updates, rejections = episodes.check_updates(log.continued, log.existing)
     session_ids = {turn.session_id for turn in turns}
     return Outcome(
-        inputs={"turns": [turn.record_id for turn in turns]},
+        inputs=turn_parts.inputs_of(turns),
         proposed=[
-            *(episode.content for episode in proposed.new),
-            *(update.content for update in proposed.continued),
+            *(episode.content for episode in log.new),
+            *(update.content for update in log.continued),
         ],
         rejections=[
             {"code": rejection.code, "detail": rejection.detail, **rejection.item} for rejection in rejections
         ],
         creations=[
-            *(_new_memory(episode, session_ids) for episode in proposed.new),
-            *(_updated_memory(update, by_id[update.id]) for update in updates),
+            *(_new_memory(episode, session_ids) for episode in log.new),
+            *(_updated_memory(update, log.existing[update.id]) for update in updates),
         ],
-        turns=[(turn.session_id, turn.seq) for turn in turns],
+        turns=turn_parts.turn_keys(turns),
+        shown_memories=set(log.existing),
+        shown_sessions=session_ids,
     )
 
 
-async def _load_inputs(context: PassContext) -> tuple[list[Turn], list[Memory]]:
-    """Return the unread turns and the existing episodes."""
+async def _load_inputs(context: PassContext) -> tuple[list[Turn], bool, list[Memory]]:
+    """Return the unread turns, whether there are more than a pass reads, and the existing episodes."""
     scope, limit = context.run.scope, context.resources.settings.dream_max_turns
     async with context.resources.postgres.for_tenant(scope.tenant) as connection:
-        turns = await unread_turn_queries.list_unread(connection, scope, context.name, limit)
+        turns, has_more = await unread_turn_queries.list_oldest_unread(connection, scope, context.name, limit)
         memories = await scope_queries.list_scope(connection, scope) if turns else []
     existing = [memory for memory in memories if is_below(EPISODES, memory.category)]
-    return turns, existing[:_MAX_SHOWN_EPISODES]
-
-
-def _prompt_text(turns: list[Turn], existing: list[Memory]) -> str:
-    lines = [f"- [ID:{memory.id}] {single_line(memory.content)}" for memory in existing] or ["- none"]
-    return "\n".join(["Episodes so far:", *lines, "", unread_turns.render_turns(turns)])
+    return turns, has_more, existing[:_MAX_SHOWN_EPISODES]
 
 
 def _new_memory(episode: Episode, session_ids: set[str]) -> NewMemory:

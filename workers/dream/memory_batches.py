@@ -5,10 +5,10 @@ one, only its words decide which memories are near it.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
-from shared.dreams.runs import batches
+from shared.dreams.runs import batches, prompt_size
 from shared.foundation import errors
 from shared.infra.embedder import Vector
 from shared.memory.longterm import index_document as memory_document
@@ -20,10 +20,36 @@ _MAX_COMPARED = 2000
 
 
 async def load_batches(
-    context: PassContext, memories: Sequence[Memory], changed_ids: AbstractSet[str]
+    context: PassContext,
+    memories: Sequence[Memory],
+    changed_ids: AbstractSet[str],
+    tokens: Mapping[str, int],
+    max_tokens: int,
 ) -> list[list[str]]:
-    """Return batches of memory ids; of a scope over the limit only what changed and what is near it."""
-    limit = context.resources.settings.dream_batch_size
+    """Return batches of memory ids; of a scope over the limits only what changed and what is near it.
+
+    `tokens` are those that each memory adds to a prompt; a batch has at most `max_tokens`.
+    """
+    limit = min(context.resources.settings.dream_batch_size, _fitting_count(memories, tokens, max_tokens))
+    batches_by_count = await _batches_of(context, memories, changed_ids, limit)
+    return [
+        part
+        for batch in batches_by_count
+        for part in prompt_size.split(batch, tokens.__getitem__, max_tokens)
+    ]
+
+
+def _fitting_count(memories: Sequence[Memory], tokens: Mapping[str, int], max_tokens: int) -> int:
+    """Return how many of these memories fit into a prompt on average: all of them, if all fit."""
+    total_tokens = sum(tokens[memory.id] for memory in memories)
+    if total_tokens <= max_tokens:
+        return max(2, len(memories))
+    return max(2, len(memories) * max_tokens // total_tokens)
+
+
+async def _batches_of(
+    context: PassContext, memories: Sequence[Memory], changed_ids: AbstractSet[str], limit: int
+) -> list[list[str]]:
     vectors = await _cached_vectors(context, memories, changed_ids) if len(memories) > limit else {}
     # In a thread: over ten thousand memories this takes seconds, and must not block other jobs.
     return await asyncio.to_thread(batches.build_batches, memories, changed_ids, vectors, limit)

@@ -3,19 +3,29 @@
 import time
 from dataclasses import dataclass, field
 from decimal import Decimal
+from typing import Any
 
+from shared.dreams.passes import reply_schemas
+from shared.dreams.runs import prompt_size
 from shared.dreams.runs import queries as dream_queries
 from shared.dreams.runs.dream_run import Run
 from shared.dreams.runs.outcome import PassSkipped
 from shared.foundation import errors
 from shared.foundation.stages import DreamPass
+from shared.jobs import counters as fleet_counters
 from shared.jobs import queries as job_queries
 from shared.jobs.job import Job
 from shared.platform.directives import resolve
+from shared.platform.directives.directive import Directive
 from shared.platform.resources import Resources
-from shared.platform.spend import metered_calls, money
+from shared.platform.spend import metered_calls
 from shared.platform.spend.charge import Payer
 from shared.platform.spend.metered_calls import MeteredReply
+from shared.platform.spend.usage import Usage
+
+
+class LeaseLost(Exception):
+    """Another worker has the job of the pass, so nothing more may be recorded."""
 
 
 @dataclass(slots=True)
@@ -26,11 +36,12 @@ class PassContext:
     run: Run
     job: Job
     name: DreamPass
-    directive: str | None = None
-    input_tokens: int = 0
-    output_tokens: int = 0
-    # In USD; None until a reply had a price.
-    cost: Decimal | None = None
+    # What the pass has given to the model so far; None before it has read anything.
+    inputs: dict[str, Any] | None = None
+    # The size of the batch in which a memory got no usable reply, by memory id.
+    refused_batch_sizes: dict[str, int] = field(default_factory=dict)
+    # The directives that the pass has asked with, by name; the last one is that of the pass itself.
+    _directives: dict[str, Directive] = field(default_factory=dict)
     started: float = field(default_factory=time.monotonic)
 
     @property
@@ -47,46 +58,84 @@ class PassContext:
         """Tell whether a call of the model and its repair would end in time, each at its timeout."""
         return self.seconds + 2 * self.resources.settings.llm_timeout < self.time_limit_seconds
 
-    async def ask(self, directive: str, prompt_text: str) -> MeteredReply:
-        """Ask the model with a directive. No transaction is open meanwhile.
+    async def free_tokens(self, directive: str) -> int:
+        """Return about how many tokens a prompt may have beside the directive.
 
-        Raises PassSkipped if no model is configured or the budget is used up, and errors.Unavailable and
-        errors.InvalidModelReply as the model's client does.
+        Raises PassSkipped if no model is configured.
         """
-        settings, tenant = self.resources.settings, self.run.tenant
         model = self.resources.language_model
         if model is None:
             raise PassSkipped("no language model is configured")
-        async with self.resources.postgres.for_tenant(tenant) as connection:
-            resolved_directive = await resolve.resolve(connection, settings, tenant, directive)
-            self.directive = f"{directive}@{resolved_directive.version}"
-            await job_queries.extend_lease(connection, self.job, settings.dream_lease)
-        payer = Payer(tenant, self.run.agent_id, self.run.user_id, self.name)
+        resolved_directive = await self._resolve(directive)
+        directive_tokens = prompt_size.tokens_of(resolved_directive.text)
+        allowed_tokens = min(self.resources.settings.dream_prompt_tokens, model.max_prompt_tokens)
+        return max(1, allowed_tokens - directive_tokens)
+
+    async def ask(self, directive: str, prompt_text: str) -> MeteredReply:
+        """Ask the model with a directive. No transaction is open meanwhile.
+
+        Raises PassSkipped if no model is configured or the budget is used up, errors.CutOffReply if the
+        answer ends before it is complete (so that what it covers is to be asked in smaller parts), and
+        errors.Unavailable and errors.InvalidModelReply as the model's client does.
+        """
+        model = self.resources.language_model
+        if model is None:
+            raise PassSkipped("no language model is configured")
+        resolved_directive = await self._resolve(directive)
+        await self._save_inputs()
+        payer = Payer(self.run.tenant, self.run.agent_id, self.run.user_id, self.name)
+        booked: list[tuple[Usage, Decimal | None]] = []
         try:
-            reply = await metered_calls.complete(
-                self.resources, model, payer, resolved_directive.text, prompt_text
+            return await metered_calls.complete(
+                self.resources,
+                model,
+                payer,
+                resolved_directive.text,
+                prompt_text,
+                reply_schemas.BY_DIRECTIVE.get(directive),
+                on_settled=lambda usage, cost: booked.append((usage, cost)),
             )
         except errors.OverBudget as error:
-            raise PassSkipped(str(error)) from None
-        self._count(reply)
-        return reply
+            raise PassSkipped(str(error), has_more=True) from None
+        finally:
+            for usage, cost in booked:
+                await self._count(usage, cost)
 
-    def _count(self, reply: MeteredReply) -> None:
-        self.input_tokens += reply.usage.input + reply.usage.cached
-        self.output_tokens += reply.usage.output
-        if reply.cost is not None:
-            self.cost = money.total([self.cost or Decimal(0), reply.cost])
+    async def _resolve(self, directive: str) -> Directive:
+        """Return the tenant's directive. It is read once, so that all parts of a pass have the same."""
+        if directive not in self._directives:
+            async with self.resources.postgres.for_tenant(self.run.tenant) as connection:
+                self._directives[directive] = await resolve.resolve(
+                    connection, self.resources.settings, self.run.tenant, directive
+                )
+        return self._directives[directive]
 
-    def model_columns(self) -> dict[str, object]:
-        """Return the columns of the pass that describe the use of the model."""
+    async def _save_inputs(self) -> None:
+        """Save what the model is given before it is asked, and extend the lease.
+
+        If the worker dies, the sweep knows what was read.
+        """
+        inputs = {} if self.inputs is None else {"inputs": self.inputs}
+        async with self.resources.postgres.for_tenant(self.run.tenant) as connection:
+            await dream_queries.start_pass(connection, self.run, self.name, **self._model_columns(), **inputs)
+            await job_queries.extend_lease(connection, self.job, self.resources.settings.dream_lease)
+
+    def _model_columns(self) -> dict[str, object]:
+        """Return the columns of the pass that say which model it asks, and by which directive."""
         model = self.resources.language_model
-        return {
-            "directive": self.directive,
-            "model": model.model if model and self.directive else None,
-            "input_tokens": self.input_tokens,
-            "output_tokens": self.output_tokens,
-            "cost_usd": self.cost,
-        }
+        if model is None or not self._directives:
+            return {}
+        directive = next(reversed(self._directives.values()))
+        return {"directive": f"{directive.name}@{directive.version}", "model": model.model}
+
+    async def _count(self, usage: Usage, cost: Decimal | None) -> None:
+        """Add a call to what the pass has used, at once: a later failure must not lose it."""
+        input_tokens, output_tokens = usage.input + usage.cached, usage.output
+        async with self.resources.postgres.for_tenant(self.run.tenant) as connection:
+            await dream_queries.add_usage(connection, self.run, self.name, input_tokens, output_tokens, cost)
+            tokens = {"input": input_tokens, "output": output_tokens}
+            await fleet_counters.increment(connection, "dream_tokens", tokens)
+            await fleet_counters.increment(connection, "dream_cost_usd", {self.name: float(cost or 0)})
 
     async def save_progress(self, **columns: object) -> None:
         """Save that the pass has started, with columns that are known so far, visible while it runs."""

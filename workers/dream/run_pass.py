@@ -13,7 +13,8 @@ from collections.abc import Awaitable, Callable
 import structlog
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from shared.dreams.runs import apply, unread_turn_queries
+from shared.conversation.turns.turn import turn_key_of
+from shared.dreams.runs import apply, recheck
 from shared.dreams.runs import queries as dream_queries
 from shared.dreams.runs.dream_run import PassState, Run, RunState
 from shared.dreams.runs.outcome import Outcome, PassSkipped
@@ -29,8 +30,8 @@ from shared.memory.longterm import save
 from shared.memory.longterm.memory import Memory
 from shared.platform.resources import Resources
 from workers.dream import anti_patterns, consolidate, deduplicate, episodes, preferences, session_evaluation
-from workers.dream.dispatch import dispatch_next_pass
-from workers.dream.pass_context import PassContext
+from workers.dream.dispatch import dispatch_next_passes
+from workers.dream.pass_context import LeaseLost, PassContext
 from workers.runtime import drain as job_drain
 
 RunPass = Callable[[PassContext], Awaitable[Outcome]]
@@ -43,7 +44,6 @@ PASSES: dict[DreamPass, RunPass] = {
     DreamPass.INFER_PREFERENCES: preferences.run,
     DreamPass.EXTRACT_EPISODES: episodes.run,
 }
-_READS_TURNS = {DreamPass.MINE_ANTI_PATTERNS, DreamPass.INFER_PREFERENCES, DreamPass.EXTRACT_EPISODES}
 log = structlog.get_logger()
 
 
@@ -59,6 +59,7 @@ async def run_pass(resources: Resources, tenant: str, run_id: str, name: DreamPa
         run = await dream_queries.get(connection, tenant, run_id)
     if job is None or run is None:
         return "not due"
+    await dispatch_next_passes(resources)  # this pass no longer waits: another may take its place
     if run.next_pass is None or run.next_pass.name is not name:
         error = errors.Unavailable("dream", "another pass is due")
         await job_drain.reschedule(resources, DREAM_PASS, [job], error, ReasonCode.NOT_READY)
@@ -77,7 +78,9 @@ async def _run_claimed(context: PassContext) -> str:
         async with asyncio.timeout(context.time_limit_seconds):
             outcome = await PASSES[context.name](context)
     except PassSkipped as error:
-        return await _end_pass(context, PassState.SKIPPED, str(error), Outcome())
+        return await _end_pass(context, PassState.SKIPPED, str(error), Outcome(has_more=error.has_more))
+    except LeaseLost:
+        return "lease_lost"
     except (errors.Unavailable, errors.InvalidModelReply, TimeoutError) as error:
         return await _reschedule_or_fail(context, error)
     return await _end_pass(context, PassState.DONE, None, outcome)
@@ -86,27 +89,44 @@ async def _run_claimed(context: PassContext) -> str:
 async def _reschedule_or_fail(context: PassContext, error: Exception) -> str:
     """Reschedule the pass, or end it as failed after its last attempt."""
     reason = str(error) or "it took too long"
+    if isinstance(error, errors.Unavailable) and not error.uses_attempt:  # an outage never ends a pass
+        await job_drain.reschedule(context.resources, DREAM_PASS, [context.job], error)
+        return f"rescheduled: {reason}"
+    if context.job.attempts >= _max_attempts(context, error):
+        return await _end_pass(context, PassState.FAILED, reason, _failure_outcome(context))
     is_invalid_reply = isinstance(error, errors.InvalidModelReply)
-    max_attempts = MAX_INVALID_REPLIES if is_invalid_reply else context.resources.settings.job_max_attempts
-    if context.job.attempts >= max_attempts:
-        return await _end_pass(context, PassState.FAILED, reason, await _failure_outcome(context))
     unavailable = error if isinstance(error, errors.Unavailable) else errors.Unavailable("dream", reason)
     reason_code = ReasonCode.INVALID_REPLY if is_invalid_reply else ReasonCode.UNAVAILABLE
-    await job_drain.reschedule(context.resources, DREAM_PASS, [context.job], unavailable, reason_code)
+    await job_drain.reschedule(
+        context.resources, DREAM_PASS, [context.job], unavailable, reason_code, uses_attempt=True
+    )
     return f"rescheduled: {reason}"
 
 
-async def _failure_outcome(context: PassContext) -> Outcome:
-    """Return the outcome of a pass that has failed for good: its turns count as read.
+def _max_attempts(context: PassContext, error: Exception) -> int:
+    if isinstance(error, errors.CutOffReply):  # smaller parts were asked already
+        return 1
+    is_invalid_reply = isinstance(error, errors.InvalidModelReply)
+    return MAX_INVALID_REPLIES if is_invalid_reply else context.resources.settings.job_max_attempts
 
-    Otherwise the turns that a model can't process would be read again by every run.
+
+def _failure_outcome(context: PassContext) -> Outcome:
+    """Return the outcome of a pass that has failed for good: what it was given counts as read.
+
+    Otherwise what a model can't process would be read again by every run. What it was not given, such as a
+    turn that arrived during the last attempt, stays unread.
     """
-    if context.name not in _READS_TURNS:
-        return Outcome()
-    limit = context.resources.settings.dream_max_turns
-    async with context.resources.postgres.for_tenant(context.run.tenant) as connection:
-        turns = await unread_turn_queries.list_unread(connection, context.run.scope, context.name, limit)
-    return Outcome(turns=[(turn.session_id, turn.seq) for turn in turns])
+    inputs = context.inputs
+    if inputs is None and context.run.next_pass is not None:  # given by an attempt whose worker died
+        inputs = context.run.next_pass.inputs
+    inputs = inputs or {}
+    return Outcome(
+        inputs=inputs,
+        turns=[turn_key_of(record_id) for record_id in inputs.get("turns", ())],
+        read_signal_ids=list(inputs.get("signals", ())),
+        refused_batch_sizes=context.refused_batch_sizes,
+        has_more=True,
+    )
 
 
 async def _end_pass(context: PassContext, state: PassState, reason: str | None, outcome: Outcome) -> str:
@@ -120,10 +140,10 @@ async def _end_pass(context: PassContext, state: PassState, reason: str | None, 
             return "lease_lost"
         changed_memories = await _apply_outcome(connection, context, state, reason, outcome)
         index_jobs = await save.enqueue_jobs(connection, run.tenant, changed_memories)
-        advanced_run = await _advance_run(connection, run)
+        await _advance_run(connection, run)
     index_documents = [memory_document.document(memory) for memory in changed_memories]
     await resources.index_writer.write_through(index_documents, index_jobs)
-    dispatch_next_pass(resources, advanced_run)
+    await dispatch_next_passes(resources)
     log.info("pass_ended", run=run.id, dream_pass=context.name, state=state, reason=reason)
     return state if reason is None else f"{state}: {reason}"
 
@@ -134,11 +154,12 @@ async def _apply_outcome(
     """Apply the outcome unless the run is dry, and save it with the pass. Return the changed memories."""
     run, name = context.run, context.name
     applied_changes = apply.AppliedChanges()
+    outcome = await recheck.without_deleted(connection, run, outcome)
     if not run.dry_run:
         applied_changes = await apply.apply(connection, run, name, outcome)
         await apply.record_progress(connection, run, name, outcome, applied_changes)
         if outcome.has_more:
-            await dream_schedule.schedule_dream(connection, context.resources.settings, run.scope)
+            await _schedule_rest(connection, context, state)
     await dream_queries.end_pass(
         connection,
         run,
@@ -146,13 +167,23 @@ async def _apply_outcome(
         state,
         reason,
         inputs=outcome.inputs,
+        record_ids=outcome.record_ids,
         proposed=outcome.proposed,
         rejections=[*outcome.rejections, *applied_changes.skipped],
         applied=applied_changes.counts,
-        **context.model_columns(),
     )
     await _count_pass(connection, context, state, outcome, applied_changes)
     return list(applied_changes.changed_memories.values())
+
+
+async def _schedule_rest(connection: AsyncConnection, context: PassContext, state: PassState) -> None:
+    """Make the scope due again for what the pass has left."""
+    settings, scope = context.resources.settings, context.run.scope
+    if context.name is DreamPass.EVALUATE_SESSIONS:
+        delay = 0.0 if state is PassState.DONE else settings.session_idle_seconds
+        await dream_schedule.schedule_evaluation(connection, settings, scope, delay)
+    else:
+        await dream_schedule.schedule_dream(connection, settings, scope)
 
 
 async def _count_pass(
@@ -167,24 +198,20 @@ async def _count_pass(
     changes = Counter(
         ":".join(filter(None, (change["action"], change["reason"]))) for change in applied_changes.diff
     )
-    tokens = {"input": context.input_tokens, "output": context.output_tokens}
     await fleet_counters.increment(connection, "dream_passes", {f"{context.name}:{state}": 1})
     await fleet_counters.increment(connection, "dream_seconds", {context.name: context.seconds})
     await fleet_counters.increment(connection, "dream_changes", changes)
     await fleet_counters.increment(connection, "dream_rejections", rejections)
-    await fleet_counters.increment(connection, "dream_tokens", tokens)
-    await fleet_counters.increment(connection, "dream_cost_usd", {context.name: float(context.cost or 0)})
 
 
-async def _advance_run(connection: AsyncConnection, run: Run) -> Run | None:
-    """Make the run due for its next pass and return it, or end the run and return None."""
+async def _advance_run(connection: AsyncConnection, run: Run) -> None:
+    """Make the run due for its next pass, or end the run."""
     current_run = await dream_queries.get(connection, run.tenant, run.id)
     if current_run is not None and current_run.next_pass is not None:
         await job_queries.enqueue(connection, run.tenant, RecordKind.DREAM_RUN, DREAM_PASS, {run.id: 1})
-        return current_run
+        return
     await dream_queries.end_run(connection, run, RunState.DONE)
     await fleet_counters.increment(connection, "dream_runs", {"dry" if run.dry_run else "done": 1})
-    return None
 
 
 async def fail_current_pass(resources: Resources, job: Job) -> None:
@@ -193,4 +220,5 @@ async def fail_current_pass(resources: Resources, job: Job) -> None:
         run = await dream_queries.get(connection, job.tenant, job.record_id)
     if run is not None and run.next_pass is not None:
         context = PassContext(resources, run, job, run.next_pass.name)
-        await _end_pass(context, PassState.FAILED, f"its worker ended {job.attempts} times", Outcome())
+        reason = f"its worker ended {job.attempts} times"
+        await _end_pass(context, PassState.FAILED, reason, _failure_outcome(context))

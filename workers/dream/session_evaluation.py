@@ -1,4 +1,8 @@
-"""Pass `evaluate_sessions`: evaluate sessions that are idle: what worked, what failed, how good they were."""
+"""Pass `evaluate_sessions`: evaluate sessions that are idle: what worked, what failed, how good they were.
+
+Each evaluation is stored by itself, as soon as it is made: a model that becomes slow or unavailable does
+not take away those before.
+"""
 
 from shared.conversation.feedback import queries as feedback_queries
 from shared.conversation.feedback.feedback_signal import FeedbackSignalDraft
@@ -6,9 +10,12 @@ from shared.conversation.sessions import queries as session_queries
 from shared.conversation.turns import queries as turn_queries
 from shared.conversation.turns.turn import Turn
 from shared.dreams.passes import session_evaluation
-from shared.dreams.runs import unread_turns
+from shared.dreams.runs import evaluated_session_queries, unread_turns
 from shared.dreams.runs.outcome import Outcome, PassSkipped
-from workers.dream.pass_context import PassContext
+from shared.foundation import errors
+from shared.jobs import queries as job_queries
+from workers.dream import parts
+from workers.dream.pass_context import LeaseLost, PassContext
 
 DIRECTIVE = "session-evaluation"
 _MAX_SESSIONS = 10
@@ -16,33 +23,95 @@ _MAX_TURNS_PER_SESSION = 100
 
 
 async def run(context: PassContext) -> Outcome:
-    """Ask the model about each session that is idle and was not evaluated since its last turn."""
-    turns_by_session = await _load_turns(context)
+    """Ask the model about each session that is idle and has turns that were not evaluated."""
+    turns_by_session, has_more = await _load_turns(context)
     if not turns_by_session:
         raise PassSkipped("there are no idle sessions that were not evaluated yet")
-    outcome = Outcome(
-        inputs={session_id: turns[-1].seq for session_id, turns in turns_by_session.items() if turns}
+    evaluator = _Evaluator(context, await context.free_tokens(DIRECTIVE))
+    session_parts = [[session_id] for session_id in turns_by_session]
+
+    async def ask(part: list[str]) -> FeedbackSignalDraft:
+        return await evaluator.evaluate(part[0], turns_by_session[part[0]])
+
+    def inputs_of(session_ids: list[str]) -> dict[str, int]:
+        return {session_id: turns_by_session[session_id][-1].seq for session_id in session_ids}
+
+    answers = await parts.ask_in_parts(context, session_parts, ask, lambda items: inputs_of(list(items)))
+    answers.require_usable()
+    return Outcome(
+        inputs=inputs_of(answers.items),
+        proposed=[draft.model_dump(mode="json") for _, draft in answers.usable],
+        rejections=answers.rejections(lambda part: {"kind": "session", "session": part[0]}),
+        has_more=has_more or answers.has_more,
+        shown_sessions=set(answers.items),
     )
-    for session_id, turns in turns_by_session.items():
-        outcome.signals.append((session_id, await _evaluate(context, turns)))
-    outcome.proposed = [draft.model_dump(mode="json") for _, draft in outcome.signals]
-    return outcome
 
 
-async def _load_turns(context: PassContext) -> dict[str, list[Turn]]:
-    """Return the last turns of the sessions to evaluate, by session id."""
+async def _load_turns(context: PassContext) -> tuple[dict[str, list[Turn]], bool]:
+    """Return the last turns of the sessions to evaluate, by session id, and whether there are more."""
     tenant, idle_seconds = context.run.tenant, context.resources.settings.session_idle_seconds
-    is_unevaluated = ~feedback_queries.session_is_evaluated()
     async with context.resources.postgres.for_tenant(tenant) as connection:
         session_ids = await session_queries.list_idle(
-            connection, context.run.scope, idle_seconds, _MAX_SESSIONS, is_unevaluated
+            connection,
+            context.run.scope,
+            idle_seconds,
+            _MAX_SESSIONS + 1,
+            evaluated_session_queries.is_unevaluated(),
         )
-        return {
+        turns_by_session = {
             session_id: await turn_queries.list_last(connection, tenant, session_id, _MAX_TURNS_PER_SESSION)
-            for session_id in session_ids
+            for session_id in session_ids[:_MAX_SESSIONS]
         }
+    with_turns = {session_id: turns for session_id, turns in turns_by_session.items() if turns}
+    return with_turns, len(session_ids) > _MAX_SESSIONS
 
 
-async def _evaluate(context: PassContext, turns: list[Turn]) -> FeedbackSignalDraft:
-    reply = await context.ask(DIRECTIVE, unread_turns.render_turns(turns))
-    return session_evaluation.parse(reply.text).signal()
+class _Evaluator:
+    """Evaluates one session after the other."""
+
+    def __init__(self, context: PassContext, max_tokens: int) -> None:
+        self._context = context
+        self._max_tokens = max_tokens
+
+    async def evaluate(self, session_id: str, turns: list[Turn]) -> FeedbackSignalDraft:
+        """Return the evaluation of a session, which is stored by then unless the run is dry."""
+        last_seq = turns[-1].seq
+        shown_turns = unread_turns.last_fitting(turns, self._max_tokens) or turns[-1:]
+        try:
+            draft = await self._ask(shown_turns)
+        except errors.InvalidModelReply:
+            await self._store(session_id, last_seq, None)
+            raise
+        await self._store(session_id, last_seq, draft)
+        return draft
+
+    async def _ask(self, turns: list[Turn]) -> FeedbackSignalDraft:
+        """Ask about turns, and about the later half of them while the answer is cut off."""
+        for _ in range(parts.MAX_HALVINGS):
+            try:
+                return await self._ask_once(turns)
+            except errors.CutOffReply:
+                if len(turns) == 1:
+                    raise
+                turns = turns[len(turns) // 2 :]
+        return await self._ask_once(turns)
+
+    async def _ask_once(self, turns: list[Turn]) -> FeedbackSignalDraft:
+        turns_text = unread_turns.render_turns(turns, self._max_tokens)
+        reply = await self._context.ask(DIRECTIVE, turns_text)
+        return session_evaluation.parse(reply.text).signal()
+
+    async def _store(self, session_id: str, seq: int, draft: FeedbackSignalDraft | None) -> None:
+        """Store an evaluation, or that there was no usable reply, if the claim on the job is valid."""
+        context = self._context
+        if context.run.dry_run:
+            return
+        tenant, lease = context.run.tenant, context.resources.settings.dream_lease
+        async with context.resources.postgres.for_tenant(tenant) as connection:
+            if not await job_queries.extend_lease(connection, context.job, lease):
+                raise LeaseLost
+            if draft is None:
+                await evaluated_session_queries.mark_refused(connection, tenant, session_id, seq)
+                return
+            await evaluated_session_queries.mark_evaluated(connection, tenant, session_id, seq)
+            await feedback_queries.insert_for_session_id(connection, tenant, session_id, draft)

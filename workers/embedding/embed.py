@@ -1,6 +1,6 @@
 """Add embeddings to points: from the cache if the same text was embedded before, else from the model."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from operator import attrgetter
 
 import structlog
@@ -10,20 +10,19 @@ from shared.foundation.stages import EMBED, ReasonCode, RecordKind
 from shared.infra.embedder import Embedder, Vector
 from shared.infra.qdrant import CollectionNotFound, PointNotFound, RequestRefused
 from shared.jobs import counters as fleet_counters
-from shared.jobs import dead_jobs, index_jobs
+from shared.jobs import dead_jobs, index_jobs, model_guard
 from shared.jobs import queries as job_queries
 from shared.jobs.job import Job
 from shared.platform.resources import Resources
-from shared.platform.spend import metered_calls
-from shared.platform.spend.charge import Payer, Purpose
-from shared.search.index import embedding_cache, generations, points
+from shared.platform.spend.charge import Purpose
+from shared.search.index import generations, points
 from shared.search.index.generations import Generation
 from shared.search.index.points import IndexDocument
-from workers.embedding import documents
+from workers.embedding import documents, embed_texts
+from workers.embedding.embed_texts import Refusal, TextKey
 from workers.runtime import drain as job_drain
 
 DocumentKey = tuple[str, RecordKind, str]  # tenant, kind, record id
-TextKey = tuple[str, str]  # tenant, embedding text
 log = structlog.get_logger()
 _LOCK_ORDER = attrgetter("tenant", "kind", "record_id", "generation")
 """The order in which jobs are locked everywhere. Locking in another order could deadlock."""
@@ -38,21 +37,32 @@ async def embed_batch(resources: Resources, jobs: Sequence[Job]) -> None:
         by_id = {generation.id: generation for generation in await generations.list_generations(connection)}
     embedder, pending_jobs = resources.embedder, jobs
     try:
-        pending_jobs = [job for job in jobs if await _is_embedded(by_id.get(job.generation), embedder)]
+        pending_jobs = await _embeddable_jobs(resources, jobs, by_id)
         await _complete(resources, [job for job in jobs if job not in pending_jobs])
         if embedder is None or not pending_jobs:
             return
         documents_by_key = await documents.load_documents(resources, pending_jobs)
-        vectors, refusals = await _embed_texts(resources, embedder, list(documents_by_key.values()))
+        vectors, refusals = await embed_texts.embed_texts(resources, embedder, pending_jobs, documents_by_key)
     except errors.Unavailable as error:
         await job_drain.reschedule(resources, EMBED, pending_jobs, error)
         return
-    delayed_ids = await _delay_over_budget(resources, pending_jobs, documents_by_key, refusals)
+    set_aside_ids = await _set_aside(resources, pending_jobs, documents_by_key, refusals)
     for number in {job.generation for job in pending_jobs}:
         generation_jobs = [
-            job for job in pending_jobs if job.generation == number and job.id not in delayed_ids
+            job for job in pending_jobs if job.generation == number and job.id not in set_aside_ids
         ]
         await _add_vectors(resources, by_id[number], generation_jobs, documents_by_key, vectors)
+
+
+async def _embeddable_jobs(
+    resources: Resources, jobs: Sequence[Job], by_id: Mapping[int, Generation]
+) -> list[Job]:
+    embedder = resources.embedder
+    if embedder is None or embedder.knows_dimension:
+        return [job for job in jobs if await _is_embedded(by_id.get(job.generation), embedder)]
+    stage = Purpose.EMBEDDING
+    async with model_guard.guard(resources.postgres, resources.settings, stage, embedder.identity):
+        return [job for job in jobs if await _is_embedded(by_id.get(job.generation), embedder)]
 
 
 async def _is_embedded(generation: Generation | None, embedder: Embedder | None) -> bool:
@@ -67,94 +77,38 @@ async def _complete(resources: Resources, jobs: Sequence[Job]) -> None:
         await job_queries.complete(connection, jobs)
 
 
-async def _embed_texts(
-    resources: Resources, embedder: Embedder, batch: Sequence[IndexDocument]
-) -> tuple[dict[TextKey, Vector], dict[TextKey, errors.OverBudget]]:
-    """Return the vectors of the documents' texts, and the refusals of those that a budget forbids."""
-    vectors = await _find_cached(resources, embedder, batch)
-    refusals: dict[TextKey, errors.OverBudget] = {}
-    payers = {
-        key: _payer(document)
-        for document in batch
-        if (key := (document.tenant, document.embedding_text)) not in vectors
-    }
-    for keys in _batches(list(payers), embedder.batch_size):
-        texts = [(payers[key], key[1]) for key in keys]
-        outcomes = await metered_calls.embed(resources, embedder, texts)
-        new_vectors: dict[TextKey, Vector] = {}
-        for key, outcome in zip(keys, outcomes, strict=True):
-            if isinstance(outcome, errors.OverBudget):
-                refusals[key] = outcome
-            else:
-                new_vectors[key] = outcome
-        # Before the next call: if that fails, these texts are not paid for a second time.
-        await _cache(resources, embedder, new_vectors)
-        vectors |= new_vectors
-    return vectors, refusals
-
-
-async def _find_cached(
-    resources: Resources, embedder: Embedder, batch: Sequence[IndexDocument]
-) -> dict[TextKey, Vector]:
-    texts_by_tenant: dict[str, set[str]] = {}
-    for document in batch:
-        texts_by_tenant.setdefault(document.tenant, set()).add(document.embedding_text)
-    vectors: dict[TextKey, Vector] = {}
-    dimension = await embedder.dimension()
-    for tenant, texts in texts_by_tenant.items():
-        async with resources.postgres.for_tenant(tenant) as connection:
-            cached_vectors = await embedding_cache.find(
-                connection, tenant, embedder.model, dimension, sorted(texts)
-            )
-        vectors |= {(tenant, text): vector for text, vector in cached_vectors.items()}
-    return vectors
-
-
-def _payer(document: IndexDocument) -> Payer:
-    """Return who pays for a document's embedding: the tenant alone for working memory, which has no agent."""
-    agent_id, user_id = document.filters.get("agent_id"), document.filters.get("user_id")
-    return Payer(document.tenant, agent_id, user_id or None, Purpose.EMBEDDING)
-
-
-def _batches(keys: list[TextKey], size: int) -> Iterator[list[TextKey]]:
-    return (keys[start : start + size] for start in range(0, len(keys), size))
-
-
-async def _delay_over_budget(
+async def _set_aside(
     resources: Resources,
     jobs: Sequence[Job],
     documents_by_key: Mapping[DocumentKey, IndexDocument],
-    refusals: Mapping[TextKey, errors.OverBudget],
+    refusals: Mapping[TextKey, Refusal],
 ) -> set[int]:
-    """Delay the jobs that a budget forbids until its next window, and return their ids.
+    """End or delay the jobs whose texts have no vector, and return their ids.
 
-    Their records are found by keywords meanwhile.
+    A budget delays a job until its next window. A text that the model cannot embed ends its job with the
+    reason. Their records are found by keywords all the same.
     """
-    delayed_jobs = [
+    pairs = [
         (job, refusals[(document.tenant, document.embedding_text)])
         for job in jobs
         if (document := documents_by_key.get((job.tenant, job.kind, job.record_id)))
         and (document.tenant, document.embedding_text) in refusals
     ]
-    if delayed_jobs:
+    if pairs:
         async with resources.postgres.across_tenants() as connection:
-            for job, refusal in sorted(delayed_jobs, key=lambda pair: _LOCK_ORDER(pair[0])):
-                await job_queries.reschedule(
-                    connection,
-                    job,
-                    str(refusal),
-                    refusal.retry_after,
-                    reason_code=ReasonCode.OVER_BUDGET,
-                    refund=True,
-                )
-    return {job.id for job, _ in delayed_jobs}
-
-
-async def _cache(resources: Resources, embedder: Embedder, vectors: Mapping[TextKey, Vector]) -> None:
-    for tenant in {tenant for tenant, _ in vectors}:
-        by_text = {text: vector for (owner, text), vector in vectors.items() if owner == tenant}
-        async with resources.postgres.for_tenant(tenant) as connection:
-            await embedding_cache.save(connection, tenant, embedder.model, by_text)
+            for job, refusal in sorted(pairs, key=lambda pair: _LOCK_ORDER(pair[0])):
+                if isinstance(refusal, errors.OverBudget):
+                    await job_queries.reschedule(
+                        connection,
+                        job,
+                        str(refusal),
+                        refusal.retry_after,
+                        reason_code=ReasonCode.OVER_BUDGET,
+                        refund=True,
+                    )
+                else:
+                    await dead_jobs.mark_dead(connection, job, str(refusal))
+    return {job.id for job, _ in pairs}
 
 
 async def _add_vectors(

@@ -11,8 +11,7 @@ import structlog
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation import errors
-from shared.foundation.stages import ENRICH, MemoryState, ReasonCode
-from shared.infra.language_model import LanguageModel
+from shared.foundation.stages import ENRICH, MemoryState
 from shared.jobs import counters as fleet_counters
 from shared.jobs import queries as job_queries
 from shared.jobs.job import Job
@@ -22,16 +21,13 @@ from shared.memory.longterm import queries as memory_queries
 from shared.memory.longterm.memory import Memory, MemoryDraft
 from shared.platform.directives import resolve
 from shared.platform.resources import Resources
-from shared.platform.spend import metered_calls
-from shared.platform.spend.charge import Payer, Purpose
-from workers.enrichment import parse_reply, prompt
+from workers.enrichment import prompt
+from workers.enrichment.rewrite import NoteRewriter, UnfaithfulRewriting
 from workers.runtime import drain as job_drain
 from workers.runtime.concurrent_drain import ConcurrentDrain, ReleaseSlot
 from workers.runtime.drain import ClaimCounts
 
 ACTOR = "enrichment"
-MAX_INVALID_REPLIES = 2
-"""An invalid reply gets a second attempt. A third with the same prompt rarely succeeds."""
 log = structlog.get_logger()
 
 
@@ -52,14 +48,19 @@ async def enrich(resources: Resources, job: Job, release_slot: ReleaseSlot) -> N
     if model is None:
         await keep_as_written(resources, job, MemoryState.FINAL, None)
         return
+    rewriter = NoteRewriter(resources, model, raw_memory, prompt.system_prompt(directive.text))
     try:
-        drafts = await _ask_model(resources, model, raw_memory, prompt.system_prompt(directive.text))
-    except errors.OverBudget as error:
+        drafts = await rewriter.rewrite()
+    except (errors.OverBudget, UnfaithfulRewriting) as error:
         await keep_as_written(resources, job, MemoryState.KEPT_RAW, str(error))
     except errors.Unavailable as error:
         await _retry_later(resources, job, error)
+    except errors.PromptTooLong as error:
+        await keep_as_written(resources, job, MemoryState.FAILED, f"too long for the model: {error}")
+    except errors.CutOffReply:
+        await keep_as_written(resources, job, MemoryState.FAILED, "answer cut off")
     except errors.InvalidModelReply as error:
-        await _retry_after_invalid_reply(resources, job, error)
+        await keep_as_written(resources, job, MemoryState.FAILED, str(error))
     else:
         release_slot()
         await _store(resources, job, drafts)
@@ -68,27 +69,11 @@ async def enrich(resources: Resources, job: Job, release_slot: ReleaseSlot) -> N
 _concurrent_drain = ConcurrentDrain(ENRICH, enrich)
 
 
-async def _ask_model(
-    resources: Resources, model: LanguageModel, raw_memory: Memory, system: str
-) -> list[MemoryDraft]:
-    payer = Payer(raw_memory.tenant, raw_memory.agent_id, raw_memory.user_id, Purpose.ENRICHMENT)
-    reply = await metered_calls.complete(resources, model, payer, system, prompt.user_prompt(raw_memory))
-    return parse_reply.parse_drafts(reply.text, raw_memory, system)
-
-
 async def _retry_later(resources: Resources, job: Job, error: errors.Unavailable) -> None:
-    if job.attempts >= resources.settings.job_max_attempts:
+    if error.uses_attempt and job.attempts >= resources.settings.job_max_attempts:
         await keep_as_written(resources, job, MemoryState.FAILED, str(error))
     else:
         await job_drain.reschedule(resources, ENRICH, [job], error)
-
-
-async def _retry_after_invalid_reply(resources: Resources, job: Job, error: errors.InvalidModelReply) -> None:
-    if job.attempts >= MAX_INVALID_REPLIES:
-        await keep_as_written(resources, job, MemoryState.FAILED, str(error))
-    else:
-        unavailable = errors.Unavailable("language model", str(error))
-        await job_drain.reschedule(resources, ENRICH, [job], unavailable, ReasonCode.INVALID_REPLY)
 
 
 async def _complete(resources: Resources, job: Job) -> None:

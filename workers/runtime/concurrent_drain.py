@@ -17,7 +17,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 from shared.foundation.stages import Stage
-from shared.jobs import claim as job_claim
 from shared.jobs.job import Job
 from shared.platform.resources import Resources
 from workers.runtime import drain
@@ -87,11 +86,7 @@ class ConcurrentDrain:
 
     async def _claim(self, resources: Resources, limit: int) -> list[Job]:
         self._has_wake_up = False
-        settings = resources.settings
-        async with resources.postgres.across_tenants() as connection:
-            return await job_claim.claim_batch(
-                connection, self._stage, limit, settings.job_lease, settings.job_max_attempts
-            )
+        return await drain.claim(resources, self._stage, limit)
 
     def _start(self, resources: Resources, job: Job) -> asyncio.Task[None]:
         async def process(_: Resources, __: Sequence[Job]) -> None:

@@ -17,13 +17,16 @@ from typing import Any
 import structlog
 
 from shared.foundation import errors
-from shared.foundation.stages import ReasonCode, Stage
+from shared.foundation.stages import EMBED, ENRICH, INDEX, ReasonCode, Stage
+from shared.infra.model_endpoint import ModelIdentity
 from shared.jobs import claim as job_claim
 from shared.jobs import counters as fleet_counters
+from shared.jobs import model_guard, status
 from shared.jobs import queries as job_queries
 from shared.jobs.job import Job
 from shared.platform.resources import Resources
 from workers.runtime import tracing
+from workers.runtime.startup import MAX_PART_OF_LEASE
 
 ProcessBatch = Callable[[Resources, Sequence[Job]], Awaitable[None]]
 log = structlog.get_logger()
@@ -54,16 +57,34 @@ async def drain(resources: Resources, stage: Stage, process: ProcessBatch) -> Cl
     settings, counts = resources.settings, ClaimCounts()
     deadline = time.monotonic() + settings.job_lease / 2
     while time.monotonic() < deadline and not stopping.is_set():
-        async with resources.postgres.across_tenants() as connection:
-            jobs = await job_claim.claim_batch(
-                connection, stage, stage.batch_size, settings.job_lease, settings.job_max_attempts
-            )
+        jobs = await claim(resources, stage, stage.batch_size)
         if not jobs:
             return counts
         counts.add(jobs)
         await process_within_lease(resources, stage, process, jobs)
     resources.publisher.wake(stage)
     return counts
+
+
+async def claim(resources: Resources, stage: Stage, limit: int) -> list[Job]:
+    """Claim up to `limit` due jobs: none while the stage is paused, and one if its model is to be probed."""
+    settings, identity = resources.settings, _model_of(resources, stage)
+    limit = await model_guard.claim_limit(
+        resources.postgres, status.NAMES.get(stage.name, stage.name), identity, limit
+    )
+    if limit == 0:
+        return []
+    async with resources.postgres.across_tenants() as connection:
+        return await job_claim.claim_batch(
+            connection, stage, limit, settings.job_lease, settings.job_max_attempts
+        )
+
+
+def _model_of(resources: Resources, stage: Stage) -> ModelIdentity | None:
+    """Return the model that every job of a stage calls."""
+    if stage is ENRICH and resources.language_model is not None:
+        return resources.language_model.identity
+    return resources.embedder.identity if stage is EMBED and resources.embedder is not None else None
 
 
 async def process_within_lease(
@@ -75,12 +96,13 @@ async def process_within_lease(
     releases them at once.
     """
     try:
-        async with asyncio.timeout(resources.settings.job_lease * 0.8):
+        async with asyncio.timeout(resources.settings.job_lease * MAX_PART_OF_LEASE):
             await _count_claims(resources, stage, jobs)
             with tracing.trace_jobs(stage, jobs):
                 await process(resources, jobs)
     except TimeoutError:
-        await reschedule(resources, stage, jobs, errors.Unavailable(stage.name, "it took too long"))
+        unavailable = errors.Unavailable(stage.name, "it took too long")
+        await reschedule(resources, stage, jobs, unavailable, uses_attempt=True)
     except asyncio.CancelledError:
         async with resources.postgres.across_tenants() as connection:
             await job_queries.release(connection, jobs)
@@ -101,20 +123,60 @@ async def reschedule(
     jobs: Sequence[Job],
     error: errors.Unavailable,
     reason_code: ReasonCode = ReasonCode.UNAVAILABLE,
+    *,
+    uses_attempt: bool = False,
 ) -> None:
-    """Make jobs due again after a delay, because another service failed in a way that may pass."""
+    """Make jobs due again after a delay, because another service failed in a way that may pass.
+
+    No attempt is used for that, so that an outage never ends a job. Jobs of a paused stage stay due: they are
+    claimed when the pause ends.
+    """
     log.warning("jobs_rescheduled", stage=stage.name, rows=len(jobs), reason=str(error))
+    is_refused = isinstance(error, errors.ModelRefused)
     async with resources.postgres.across_tenants() as connection:
         for job in sorted(jobs, key=attrgetter("tenant", "kind", "record_id", "generation")):
-            delay = retry_delay(resources, job.attempts, error.retry_after)
+            is_claimed_when_resumed = is_refused and _model_of(resources, stage) is not None
+            delay = 0.0 if is_claimed_when_resumed else _delay(resources, stage, job, error.retry_after)
             await job_queries.reschedule(
                 connection,
                 job,
                 str(error),
                 delay,
-                reason_code=reason_code,
-                refund=not stage.outage_uses_attempt,
+                reason_code=error.reason_code if isinstance(error, errors.ModelRefused) else reason_code,
+                refund=not (uses_attempt or error.uses_attempt),
             )
+
+
+def _delay(resources: Resources, stage: Stage, job: Job, retry_after: float | None) -> float:
+    if stage is INDEX:
+        return retry_delay(resources, job.attempts, retry_after)
+    return max(retry_after or 0.0, retry_delay(resources, job.attempts), _outages.delay(stage.name))
+
+
+class _Outages:
+    """How long the models of stages have been away, as far as this process knows.
+
+    Attempts don't grow in an outage, so they can't tell how long to wait. The delay is up to as long as the
+    outage has lasted.
+    """
+
+    _MAX_DELAY = 60.0
+    _FORGOTTEN_AFTER = 2 * _MAX_DELAY
+
+    def __init__(self) -> None:
+        self._spans: dict[str, tuple[float, float]] = {}
+
+    def delay(self, stage: str) -> float:
+        """Note a failure now, and return the seconds to wait."""
+        now = time.monotonic()
+        began, last = self._spans.get(stage, (now, now))
+        if now - last > self._FORGOTTEN_AFTER:
+            began = now
+        self._spans[stage] = (began, now)
+        return random.uniform(0, min(now - began, self._MAX_DELAY))  # noqa: S311
+
+
+_outages = _Outages()
 
 
 def retry_delay(resources: Resources, attempts: int, retry_after: float | None = None) -> float:

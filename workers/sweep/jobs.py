@@ -7,14 +7,16 @@ from contextlib import suppress
 
 from shared.foundation import errors, stages
 from shared.foundation.stages import MemoryState, Pipeline, RecordKind
-from shared.jobs import backlog, dead_jobs
+from shared.jobs import backlog, dead_jobs, removals
 from shared.jobs import queries as job_queries
 from shared.lifecycle.reindex import rebuild as rebuild_index
 from shared.platform.resources import Resources
+from workers.dream import dispatch as dream_dispatch
 from workers.dream import run_pass
 from workers.enrichment import enrich
 
 _MAX_JOBS = 500
+_REMOVAL_DELAY_SECONDS = 60.0
 _REASON = "its worker ended {attempts} times while working on it"
 
 
@@ -26,7 +28,10 @@ async def dispatch_due_jobs(resources: Resources) -> dict[str, int]:
     async with resources.postgres.across_tenants() as connection:
         due_jobs = await backlog.count_due(connection)
     for stage_name, job_count in due_jobs.items():
-        resources.publisher.wake(stages.STAGES[stage_name], job_count)
+        if stage_name == stages.DREAM_PASS.name:  # its tasks are sent here, each once
+            await dream_dispatch.dispatch_next_passes(resources)
+        else:
+            resources.publisher.wake(stages.STAGES[stage_name], job_count)
     # While Qdrant is unavailable, generations that were promoted stay so, and the next run tries the rest.
     with suppress(errors.Unavailable):
         await rebuild_index.promote_ready(resources)
@@ -44,6 +49,8 @@ async def fail_exhausted_jobs(resources: Resources) -> int:
         for job in jobs:
             if job.pipeline is Pipeline.INDEX:
                 await dead_jobs.mark_dead(connection, job, _REASON.format(attempts=job.attempts))
+            if job.pipeline is Pipeline.REMOVAL:  # nobody gives up what is to be erased
+                await removals.schedule(connection, job.tenant, job.record_id, _REMOVAL_DELAY_SECONDS)
             if job.kind is RecordKind.DREAM_SCOPE:  # the next activity in the scope makes it due again
                 await job_queries.complete(connection, [job])
     for job in jobs:

@@ -7,16 +7,14 @@ signals and dream records.
 from datetime import timedelta
 
 from shared.conversation.feedback import queries as feedback_queries
+from shared.conversation.sessions import namespace_queries
 from shared.conversation.sessions import queries as session_queries
 from shared.conversation.turns import queries as turn_queries
 from shared.dreams.runs import queries as dream_queries
-from shared.foundation.stages import RecordKind
-from shared.jobs import index_jobs
-from shared.lifecycle import delete_memory as delete_memory_everywhere
-from shared.lifecycle.delete_session import delete_rows, drop_cached_state
+from shared.lifecycle import delete_memory, delete_session, delete_turns, erasure_queries, removal
 from shared.memory.longterm import history_queries, maintenance_queries
 from shared.memory.longterm import queries as memory_queries
-from shared.memory.working import write
+from shared.memory.working import entries
 from shared.platform.idempotency import queries as idempotency_queries
 from shared.platform.resources import Resources
 from shared.search.index import embedding_cache
@@ -25,23 +23,27 @@ _BATCH = 500
 
 
 async def delete_expired_sessions(resources: Resources, tenant: str) -> int:
-    """Delete expired sessions with their records and working memory, and return how many.
-
-    Their points are deleted by write-through or by the index stage.
-    """
+    """Delete expired sessions with their records and working memory, and return how many."""
     async with resources.postgres.for_tenant(tenant) as connection:
         expired_sessions = await session_queries.lock_expired(connection, tenant, _BATCH)
-        session_ids = [session_id for session_id, _ in expired_sessions]
-        jobs = await delete_rows(connection, tenant, session_ids) if session_ids else []
-        namespaces = {namespace for _, namespace in expired_sessions}
-        # Patrols and subagents of one name share a namespace, which is kept while one of them exists.
-        shared_namespaces = await session_queries.owners_of(connection, tenant, sorted(namespaces))
-    await resources.index_writer.write_through([], jobs)
-    await drop_cached_state(resources, tenant, session_ids)
-    for namespace in sorted(namespaces):
-        if namespace.lower() not in shared_namespaces:
-            await write.clear(resources, tenant, namespace)
+        rest = await delete_session.delete_rows(connection, tenant, expired_sessions)
+    if expired_sessions:
+        await removal.work_off(resources, rest)
     return len(expired_sessions)
+
+
+async def forget_empty_namespaces(resources: Resources, tenant: str) -> int:
+    """Forget who owned the empty namespaces that no session writes to any more, and return how many."""
+    after, forgotten = "", 0
+    while True:
+        async with resources.postgres.for_tenant(tenant) as connection:
+            names = await namespace_queries.lock_without_session(connection, tenant, after, _BATCH)
+            empty = [name for name in names if not await entries.holds_entries(resources, tenant, name)]
+            await namespace_queries.remove(connection, tenant, empty)
+        forgotten += len(empty)
+        if len(names) < _BATCH:
+            return forgotten
+        after = names[-1]
 
 
 async def purge_archived(resources: Resources, tenant: str) -> int:
@@ -50,8 +52,9 @@ async def purge_archived(resources: Resources, tenant: str) -> int:
     async with resources.postgres.for_tenant(tenant) as connection:
         ids = await maintenance_queries.list_archived_before(connection, tenant, age, _BATCH)
         memories = await memory_queries.lock(connection, tenant, ids)
-        jobs, _ = await delete_memory_everywhere.delete_rows(connection, tenant, memories)
-    await resources.index_writer.write_through([], jobs)
+        rest = await delete_memory.delete_rows(connection, tenant, memories)
+    if memories:
+        await removal.work_off(resources, rest)
     return len(memories)
 
 
@@ -61,15 +64,11 @@ async def delete_old_turns(resources: Resources, tenant: str) -> int:
     if days is None:
         return 0
     async with resources.postgres.for_tenant(tenant) as connection:
-        deleted = await turn_queries.delete_expired(connection, tenant, timedelta(days=days), _BATCH)
-        versions = {record_id: version + 1 for record_id, version in deleted.items()}
-        jobs = (
-            await index_jobs.enqueue_index_jobs(connection, tenant, RecordKind.TURN, versions)
-            if versions
-            else []
-        )
-    await resources.index_writer.write_through([], jobs)
-    return len(deleted)
+        record_ids = await turn_queries.list_expired(connection, tenant, timedelta(days=days), _BATCH)
+        rest = await delete_turns.delete_rows(connection, tenant, record_ids)
+    if record_ids:
+        await removal.work_off(resources, rest)
+    return len(record_ids)
 
 
 async def delete_old_rows(resources: Resources, tenant: str) -> dict[str, int]:
@@ -81,6 +80,7 @@ async def delete_old_rows(resources: Resources, tenant: str) -> dict[str, int]:
     response_age = timedelta(hours=settings.retention_idempotency_hours)
     embedding_age = timedelta(days=settings.retention_embedding_cache_days)
     signal_age = timedelta(days=settings.retention_feedback_days)
+    erasure_age = timedelta(days=settings.retention_erasure_days)
     dream_age = timedelta(days=settings.retention_dream_days)
     async with resources.postgres.for_tenant(tenant) as connection:
         deleted_counts = {
@@ -88,6 +88,7 @@ async def delete_old_rows(resources: Resources, tenant: str) -> dict[str, int]:
             "embeddings": await embedding_cache.expire(connection, tenant, embedding_age),
             "signals": await feedback_queries.delete_expired(connection, tenant, signal_age),
             "dreams": await dream_queries.delete_old_runs(connection, tenant, dream_age),
+            "erasures": await erasure_queries.expire(connection, tenant, erasure_age),
             "history": 0,
         }
         if settings.retention_history_days is not None:

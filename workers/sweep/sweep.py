@@ -10,7 +10,7 @@ import structlog
 
 from shared.foundation import errors
 from shared.jobs import counters as fleet_counters
-from shared.jobs import periodic
+from shared.jobs import model_pauses, periodic
 from shared.lifecycle.reindex import rebuild as rebuild_index
 from shared.platform.auth import queries as auth_queries
 from shared.platform.resources import Resources
@@ -28,6 +28,7 @@ class Counts:
     exhausted_jobs: int = 0
     expired_sessions: int = 0
     expired_working_points: int = 0
+    forgotten_namespaces: int = 0
     orphan_points: int = 0
     missing_points: int = 0
     purged_archived: int = 0
@@ -37,6 +38,7 @@ class Counts:
     expired_embeddings: int = 0
     expired_signals: int = 0
     expired_dreams: int = 0
+    expired_erasures: int = 0
     expired_reservations: int = 0
     rolled_over_budgets: int = 0
     learnt_floors: int = 0
@@ -87,6 +89,12 @@ async def _fail_exhausted_jobs(resources: Resources, counts: Counts) -> None:
     counts.exhausted_jobs = await jobs.fail_exhausted_jobs(resources)
 
 
+async def _end_stale_pauses(resources: Resources, _: Counts) -> None:
+    """Forget pauses that nobody has probed for long: the model is configured no longer, or nothing waits."""
+    async with resources.postgres.across_tenants() as connection:
+        await model_pauses.delete_stale(connection, 10 * resources.settings.model_probe_interval)
+
+
 async def _settle_spend(resources: Resources, counts: Counts) -> None:
     """Settle the reservations of dead workers, which block money, and roll over budgets without charges."""
     async with resources.postgres.across_tenants() as connection:
@@ -110,11 +118,20 @@ async def _apply_retention(resources: Resources, counts: Counts) -> None:
         counts.expired_embeddings += deleted_counts["embeddings"]
         counts.expired_signals += deleted_counts["signals"]
         counts.expired_dreams += deleted_counts["dreams"]
+        counts.expired_erasures += deleted_counts["erasures"]
 
 
 async def _delete_expired_working_points(resources: Resources, counts: Counts) -> None:
     """Delete the points of working-memory entries that Redis has expired: the index does not expire them."""
     counts.expired_working_points = await index_drift.delete_expired_working_points(resources)
+
+
+async def _forget_empty_namespaces(resources: Resources, counts: Counts) -> None:
+    """Forget who owned working memory that is empty and that no session writes to any more."""
+    async with resources.postgres.across_tenants() as connection:
+        tenants = await auth_queries.list_tenants(connection)
+    for tenant in tenants:
+        counts.forgotten_namespaces += await retention.forget_empty_namespaces(resources, tenant)
 
 
 async def _reconcile_index(resources: Resources, counts: Counts) -> None:
@@ -130,9 +147,11 @@ async def _learn_floors(resources: Resources, counts: Counts) -> None:
 _STEPS: tuple[Step, ...] = (
     _ensure_generations,
     _fail_exhausted_jobs,
+    _end_stale_pauses,
     _settle_spend,
     _apply_retention,
     _delete_expired_working_points,
+    _forget_empty_namespaces,
     _reconcile_index,
     _learn_floors,
 )

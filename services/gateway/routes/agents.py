@@ -10,6 +10,7 @@ from starlette.responses import Response
 from services.gateway import responses, state_keys
 from services.gateway.api_model import ApiModel, example
 from services.gateway.dependencies import (
+    AdminCaller,
     Cursor,
     IdempotencyKeyDep,
     Limit,
@@ -22,6 +23,7 @@ from services.gateway.responses import JsonResponse
 from services.gateway.state_keys import Key, KeyResponse, ValueBody
 from shared.conversation.sessions.session import validate_store_types
 from shared.conversation.state.agent_keys import open_agent_keys
+from shared.lifecycle import erasure
 from shared.platform.agents import files, profile, texts
 from shared.platform.agents.agent import Agent, AgentText, IdentityProof, TextDraft
 
@@ -233,3 +235,12 @@ async def put_agent(
 async def get_agent(resources: ResourcesDep, caller: ReadCaller, agent_id: AgentPathId) -> JsonResponse:
     """Read an agent's profile."""
     return JsonResponse((await profile.get(resources, caller, agent_id)).model_dump(mode="json"))
+
+
+@router.delete("/{agent_id:agent}")
+async def delete_agent(resources: ResourcesDep, caller: AdminCaller, agent_id: AgentPathId) -> JsonResponse:
+    """Erase an agent with its profile, sessions and memories, and return the receipt.
+
+    As with a user, a repeated request returns the last receipt, and 202 says that rows are deleted later.
+    """
+    return responses.receipt_response(await erasure.delete_agent(resources, caller, agent_id))

@@ -24,6 +24,8 @@ from shared.dreams.runs import undo as undo_run
 from shared.dreams.runs.dream_run import Run
 from shared.foundation.optional_fields import without_none
 from shared.foundation.stages import DreamPass
+from shared.platform.auth import rights
+from shared.platform.auth.rights import Action, Area
 
 router = APIRouter(prefix="/v1/dreams", tags=["dreams"])
 
@@ -44,7 +46,7 @@ async def begin_dream(
     resources: ResourcesDep, caller: WriteCaller, body: DreamBody, idempotency_key: IdempotencyKeyDep
 ) -> JsonResponse:
     """Start a run over exactly one scope: an agent's common memory, or that of one user."""
-    scope = caller.scope(body.agent_id, body.user_id)
+    scope = rights.scope(caller, Area.DREAMS, Action.WRITE, body.agent_id, body.user_id)
     run = await start.start_on_demand(
         resources, scope, caller.key_id, body.passes, dry_run=body.dry_run, key=idempotency_key
     )
@@ -61,7 +63,7 @@ async def list_dreams(
     cursor: Cursor = None,
 ) -> JsonResponse:
     """List runs, newest first."""
-    caller.scope(agent_id, user_id)
+    rights.scope(caller, Area.DREAMS, Action.READ, agent_id, user_id)
     filters = without_none(agent_id=agent_id, user_id=user_id)
     rows = await read.list_runs(resources, caller, filters, limit + 1, responses.decode_cursor(cursor))
     return responses.page_response(rows, limit, _to_summary, lambda row: (row.created_at, row.id))

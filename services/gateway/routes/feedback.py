@@ -22,6 +22,8 @@ from shared.conversation.feedback.feedback_signal import FeedbackSignal, Feedbac
 from shared.conversation.feedback.report import DEFAULT_DAYS
 from shared.foundation import validation
 from shared.foundation.optional_fields import without_none
+from shared.platform.auth import rights
+from shared.platform.auth.rights import Action, Area
 
 router = APIRouter(prefix="/v1", tags=["feedback"])
 _EXAMPLE = {"type": "UserThumbsDown", "summary": "The invoice went to the old address."}
@@ -91,7 +93,7 @@ async def list_signals(  # noqa: PLR0913
     cursor: Cursor = None,
 ) -> JsonResponse:
     """List the feedback signals of the last `days` days, newest first."""
-    caller.scope(agent_id, user_id)
+    rights.scope(caller, Area.SESSIONS, Action.READ, agent_id, user_id)
     filters = without_none(session_id=session_id, type=type, agent_id=agent_id, user_id=user_id)
     after = responses.decode_cursor(cursor)
     rows = await feedback_report.list_signals(resources, caller, filters, days, limit + 1, after)

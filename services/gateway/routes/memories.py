@@ -1,5 +1,6 @@
 """Long-term memories: save, list, search, read, update and delete them."""
 
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from http import HTTPStatus
 from typing import Annotated, Any
@@ -18,7 +19,14 @@ from services.gateway.dependencies import (
     ResourcesDep,
     WriteCaller,
 )
-from services.gateway.memory_models import BatchBody, MemoryBody, MemoryPatch, SearchBody
+from services.gateway.memory_models import (
+    BatchBody,
+    MemoryBody,
+    MemoryPatch,
+    Metadata,
+    SearchBody,
+    parse_metadata,
+)
 from services.gateway.responses import JsonResponse
 from services.gateway.search_response import SearchResponse, search_response
 from shared.foundation import errors
@@ -29,6 +37,8 @@ from shared.memory.longterm import search as memory_search
 from shared.memory.longterm.filters import MemoryFilters
 from shared.memory.longterm.memory import Memory
 from shared.memory.longterm.search import SearchOptions
+from shared.platform.auth import rights
+from shared.platform.auth.rights import Action, Area
 
 router = APIRouter(prefix="/v1/memories", tags=["memories"])
 
@@ -38,7 +48,7 @@ async def save_memory(
     resources: ResourcesDep, caller: WriteCaller, body: MemoryBody, idempotency_key: IdempotencyKeyDep
 ) -> JsonResponse:
     """Save a memory. It is durable and keyword search finds it before the response is sent."""
-    scope = caller.scope(body.agent_id, body.user_id)
+    scope = rights.scope(caller, Area.MEMORIES, Action.WRITE, body.agent_id, body.user_id)
     return JsonResponse(
         await save.save(resources, scope, caller.key_id, body.draft(), idempotency_key), HTTPStatus.CREATED
     )
@@ -54,7 +64,8 @@ async def save_memories(
     for position, item in enumerate(body.memories):
         try:
             memory = parse(MemoryBody, item)
-            items.append((caller.scope(memory.agent_id, memory.user_id), memory.draft()))
+            scope = rights.scope(caller, Area.MEMORIES, Action.WRITE, memory.agent_id, memory.user_id)
+            items.append((scope, memory.draft()))
         except errors.LociError as error:
             problems_by_position[position] = gateway_errors.problem_from_error(error)
     results = await save.save_all(
@@ -72,6 +83,9 @@ async def list_memories(  # noqa: PLR0913
     tag: Annotated[list[str] | None, Query()] = None,
     created_after: datetime | None = None,
     created_before: datetime | None = None,
+    occurred_after: datetime | None = None,
+    occurred_before: datetime | None = None,
+    metadata: Metadata = None,
     state: MemoryState | None = None,
     limit: Limit = 20,
     cursor: Cursor = None,
@@ -82,24 +96,40 @@ async def list_memories(  # noqa: PLR0913
         tags=tuple(tag or ()),
         created_after=created_after,
         created_before=created_before,
+        occurred_after=occurred_after,
+        occurred_before=occurred_before,
+        metadata=parse_metadata(metadata or ()),
         state=state,
     )
     rows = await memory_search.list_newest(
         resources, scope, filters, limit + 1, responses.decode_cursor(cursor)
     )
+    return _page(rows, limit)
+
+
+def _page(
+    rows: Sequence[Memory], limit: int, fields: Mapping[str, Any] | None = None, **more: Any
+) -> JsonResponse:
+    """Return a page of memories, each with the given fields in addition."""
     return responses.page_response(
-        rows, limit, lambda row: row.model_dump(mode="json"), lambda row: (row.last_seen_at, row.id)
+        rows,
+        limit,
+        lambda row: row.model_dump(mode="json") | dict(fields or {}),
+        lambda row: (row.last_seen_at, row.id),
+        **more,
     )
 
 
 @router.post("/search", response_model=SearchResponse)
 async def search_memories(resources: ResourcesDep, caller: ReadCaller, body: SearchBody) -> JsonResponse:
     """Search the contents of memories. Without a query, return the most recently seen."""
-    scope, filters = caller.scope(body.agent_id, body.user_id), body.filters()
+    scope = rights.scope(caller, Area.MEMORIES, Action.READ, body.agent_id, body.user_id)
+    filters, after = body.filters(), responses.decode_cursor(body.cursor)
     if not body.query or not body.query.strip():
-        rows = await memory_search.list_newest(resources, scope, filters, body.limit)
-        results = [row.model_dump(mode="json") | {"score": 0.0} for row in rows]
-        return JsonResponse({"results": results, "stages": ["newest"], "degraded": []})
+        rows = await memory_search.list_newest(resources, scope, filters, body.limit + 1, after)
+        return _page(rows, body.limit, {"score": 0.0}, stages=["newest"], degraded=[])
+    if after is not None:
+        raise errors.Invalid("cursor", "continues a search without a query only")
     options = SearchOptions(body.limit, body.strategy, body.min_similarity)
     hits = await memory_search.search(resources, scope, body.query, filters, options)
     pairs = [(hit.memory, hit.scored) for hit in hits.results]
@@ -135,8 +165,8 @@ async def get_history(resources: ResourcesDep, caller: ReadCaller, memory_id: st
 async def change_memory(
     resources: ResourcesDep, caller: WriteCaller, memory_id: str, body: MemoryPatch
 ) -> JsonResponse:
-    """Change fields of a memory."""
-    memory = await update.update(resources, caller, memory_id, body.changes())
+    """Change fields of a memory. What it holds already is no change."""
+    memory = await update.update(resources, caller, memory_id, body.changes(), body.checked_reason())
     return JsonResponse(memory.model_dump(mode="json"))
 
 

@@ -24,6 +24,8 @@ from shared.conversation.observations import add, read
 from shared.conversation.observations import search as observation_search
 from shared.conversation.observations.observation import Observation, ObservationDraft, ObservationKind
 from shared.conversation.observations.search import ObservationFilters
+from shared.platform.auth import rights
+from shared.platform.auth.rights import Action, Area
 
 router = APIRouter(prefix="/v1", tags=["observations"])
 
@@ -104,6 +106,6 @@ async def search_observations(
 ) -> JsonResponse:
     """Search the contents of observations across sessions."""
     filters = ObservationFilters(body.kind, body.session_id)
-    scope = caller.scope(body.agent_id, body.user_id)
+    scope = rights.scope(caller, Area.SESSIONS, Action.READ, body.agent_id, body.user_id)
     hits = await observation_search.search(resources, scope, body.query, filters, body.limit)
     return search_response(hits.results, hits.stages, hits.degraded, explain=body.explain)

@@ -1,4 +1,4 @@
-"""Health, readiness, metrics and pending work."""
+"""Health, readiness and metrics: what a probe asks without a key."""
 
 from http import HTTPStatus
 
@@ -6,10 +6,9 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from services.gateway import metrics
-from services.gateway.dependencies import ReadCaller, ResourcesDep
+from services.gateway.dependencies import ResourcesDep
 from services.gateway.drain import is_draining
 from services.gateway.responses import JsonResponse
-from shared.jobs import status
 from shared.platform import probe
 
 router = APIRouter(tags=["operations"])
@@ -39,9 +38,3 @@ async def readyz(request: Request, resources: ResourcesDep) -> JsonResponse:
 async def read_metrics(resources: ResourcesDep) -> Response:
     """Read metrics in Prometheus's text format. Their names begin with `loci_`."""
     return Response(await metrics.render(resources), media_type=metrics.CONTENT_TYPE)
-
-
-@router.get("/v1/status")
-async def read_status(resources: ResourcesDep, caller: ReadCaller) -> JsonResponse:
-    """Count the tenant's pending jobs. All 0 means that everything is enriched, embedded and searchable."""
-    return JsonResponse(await status.tenant_status(resources.postgres, caller.tenant))

@@ -6,7 +6,15 @@ from fastapi import APIRouter, Depends, Path
 from starlette.responses import Response
 
 from services.gateway import etag, state_collections, state_keys
-from services.gateway.dependencies import AgentId, Cursor, Limit, ReadScope, ResourcesDep, UserId, WriteCaller
+from services.gateway.dependencies import (
+    AgentId,
+    Cursor,
+    Limit,
+    ReadCaller,
+    ResourcesDep,
+    UserId,
+    WriteCaller,
+)
 from services.gateway.etag import IfMatch, IfNoneMatch
 from services.gateway.responses import JsonResponse
 from services.gateway.state_collections import (
@@ -22,9 +30,18 @@ from shared.conversation.state.tmp import RedisStateStore
 from shared.conversation.state.vector_search import nearest
 from shared.conversation.values import json_codec
 from shared.foundation.scope import Scope
+from shared.platform.auth import rights
+from shared.platform.auth.rights import Action, Area
 
 router = APIRouter(prefix="/v1/stores/{name}", tags=["scratch stores"])
 Name = Annotated[str, Path(examples=["notes"])]
+
+
+def _read_scope(caller: ReadCaller, agent_id: AgentId = None, user_id: UserId = None) -> Scope:
+    return rights.scope(caller, Area.SCRATCH_STORES, Action.READ, agent_id, user_id)
+
+
+ReadScope = Annotated[Scope, Depends(_read_scope)]
 
 
 async def _open_to_read(resources: ResourcesDep, scope: ReadScope, name: Name) -> RedisStateStore:
@@ -32,7 +49,7 @@ async def _open_to_read(resources: ResourcesDep, scope: ReadScope, name: Name) -
 
 
 def _write_scope(caller: WriteCaller, agent_id: AgentId = None, user_id: UserId = None) -> Scope:
-    return caller.scope(agent_id, user_id)
+    return rights.scope(caller, Area.SCRATCH_STORES, Action.WRITE, agent_id, user_id)
 
 
 WriteScope = Annotated[Scope, Depends(_write_scope)]
@@ -59,9 +76,9 @@ async def show_store(store: ReadableStore, name: Name) -> JsonResponse:
 
 
 @router.delete("")
-async def drop_store(store: DeletableStore, name: Name) -> JsonResponse:
+async def drop_store(resources: ResourcesDep, store: DeletableStore, name: Name) -> JsonResponse:
     """Delete everything in a store. If it is empty, nothing changes and `deleted` is false."""
-    return JsonResponse({"name": name, "deleted": await store.drop()})
+    return JsonResponse({"name": name, "deleted": await scratch.drop(resources, store, name)})
 
 
 @router.get("/kv")

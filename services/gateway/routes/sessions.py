@@ -27,6 +27,9 @@ from shared.foundation import validation
 from shared.foundation.optional_fields import without_none
 from shared.foundation.roles import MAX_TURN_CONTENT
 from shared.lifecycle import delete_session
+from shared.memory.working import entries
+from shared.platform.auth import rights
+from shared.platform.auth.rights import Action, Area
 
 router = APIRouter(prefix="/v1/sessions", tags=["sessions"])
 
@@ -84,13 +87,14 @@ async def open_session(
     session = await session_open.open_session(
         resources,
         caller,
-        caller.scope(body.agent_id, body.user_id),
+        rights.scope(caller, Area.SESSIONS, Action.WRITE, body.agent_id, body.user_id),
         session_id=body.id,
         kind=body.kind,
         name=body.name,
         store_types=body.store_types,
         ttl_seconds=body.ttl_seconds,
         key=idempotency_key,
+        holds_entries=entries.holds_entries,
     )
     return JsonResponse(session, HTTPStatus.CREATED)
 
@@ -106,7 +110,7 @@ async def list_sessions(
     cursor: Cursor = None,
 ) -> JsonResponse:
     """List sessions, newest first."""
-    caller.scope(agent_id, user_id)
+    rights.scope(caller, Area.SESSIONS, Action.READ, agent_id, user_id)
     filters = without_none(agent_id=agent_id, user_id=user_id, kind=kind)
     after = responses.decode_cursor(cursor)
     rows = await read.list_sessions(resources, caller, filters, limit + 1, after)

@@ -22,6 +22,8 @@ from services.gateway.responses import JsonResponse
 from shared.conversation.sessions import usage as session_usage
 from shared.foundation import validation
 from shared.foundation.optional_fields import without_none
+from shared.platform.auth import rights
+from shared.platform.auth.rights import Action, Area
 from shared.platform.spend import budget_admin, report
 from shared.platform.spend.charge import ReportedUsage, parse_reported_usage
 from shared.platform.spend.prices import DECIMALS, MAX_PRICE, Rates
@@ -111,7 +113,7 @@ async def read_report(  # noqa: PLR0913
     format: Literal["json", "csv"] = "json",  # noqa: A002
 ) -> Response:
     """Read the sums of what Loci itself spent and of the usage that agents reported."""
-    caller.scope(agent_id, user_id)
+    rights.scope(caller, Area.SPEND, Action.READ, agent_id, user_id)
     filters = without_none(
         agent_id=agent_id, user_id=user_id, session_id=session_id, purpose=purpose, model=model
     )

@@ -9,6 +9,8 @@ from starlette.responses import StreamingResponse
 from services.gateway.dependencies import AgentId, ReadCaller, ResourcesDep, UserId, WriteCaller
 from services.gateway.responses import JsonResponse
 from shared.lifecycle.transfer import transfer
+from shared.platform.auth import rights
+from shared.platform.auth.rights import Action, Area
 
 router = APIRouter(prefix="/v1/memories", tags=["memories"])
 
@@ -18,7 +20,7 @@ async def export_memories(
     resources: ResourcesDep, caller: ReadCaller, agent_id: AgentId = None, user_id: UserId = None
 ) -> StreamingResponse:
     """Stream the memories of a scope as NDJSON, including archived ones."""
-    lines = transfer.export(resources, caller.scope(agent_id, user_id))
+    lines = transfer.export(resources, rights.scope(caller, Area.MEMORIES, Action.READ, agent_id, user_id))
     return StreamingResponse(await _with_first_line_read(lines), media_type="application/x-ndjson")
 
 
@@ -44,6 +46,6 @@ async def import_memories(
     restore: Annotated[bool, Query(description="Also import memories that were deleted on purpose.")] = False,  # noqa: FBT002
 ) -> JsonResponse:
     """Import the NDJSON lines of an export. A memory whose id exists is skipped or updated."""
-    scope = caller.scope(agent_id, user_id)
+    scope = rights.scope(caller, Area.MEMORIES, Action.WRITE, agent_id, user_id)
     report = await transfer.import_stream(resources, scope, caller.key_id, request.stream(), restore=restore)
     return JsonResponse(report)

@@ -19,6 +19,8 @@ from shared.conversation.turns.search import TurnFilters
 from shared.conversation.turns.turn import TurnDraft
 from shared.foundation import errors
 from shared.foundation.roles import Role
+from shared.platform.auth import rights
+from shared.platform.auth.rights import Action, Area
 from shared.platform.spend.charge import parse_turn_usage
 
 router = APIRouter(prefix="/v1", tags=["sessions"])
@@ -117,6 +119,6 @@ async def list_turns(
 async def search_turns(resources: ResourcesDep, caller: ReadCaller, body: TurnSearchBody) -> JsonResponse:
     """Search turns by content, across sessions; filter them by session and time."""
     filters = TurnFilters(body.session_id, None, body.created_after, body.created_before)
-    scope = caller.scope(body.agent_id, body.user_id)
+    scope = rights.scope(caller, Area.SESSIONS, Action.READ, body.agent_id, body.user_id)
     hits = await turn_search.search(resources, scope, body.query, filters, body.limit)
     return search_response(hits.results, hits.stages, hits.degraded, explain=body.explain)

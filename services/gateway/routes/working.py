@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query
 from pydantic import Field
 
 from services.gateway.api_model import ApiModel, Count, Seconds, example
-from services.gateway.dependencies import ReadCaller, ResourcesDep, WriteCaller
+from services.gateway.dependencies import ResourcesDep, WorkingReadCaller, WorkingWriteCaller
 from services.gateway.responses import JsonResponse
 from shared.memory.working import access, entries, keys, render
 from shared.memory.working import search as working_search
@@ -52,7 +52,7 @@ class WorkingSearchBody(ApiModel):
 
 @router.get("")
 async def list_entries(
-    resources: ResourcesDep, caller: ReadCaller, prefix: str = "", namespace: Namespace = None
+    resources: ResourcesDep, caller: WorkingReadCaller, prefix: str = "", namespace: Namespace = None
 ) -> JsonResponse:
     """List entries under a prefix, without their values."""
     path = keys.resolve_prefix(prefix, access.bound_namespace(caller, namespace))
@@ -62,7 +62,7 @@ async def list_entries(
 
 @router.delete("")
 async def clear_entries(
-    resources: ResourcesDep, caller: WriteCaller, prefix: str, namespace: Namespace = None
+    resources: ResourcesDep, caller: WorkingWriteCaller, prefix: str, namespace: Namespace = None
 ) -> JsonResponse:
     """Delete all entries at and beneath a prefix."""
     path = keys.resolve_prefix(prefix, access.bound_namespace(caller, namespace), write=True)
@@ -71,7 +71,7 @@ async def clear_entries(
 
 @router.post("/search")
 async def search_entries(
-    resources: ResourcesDep, caller: ReadCaller, body: WorkingSearchBody, namespace: Namespace = None
+    resources: ResourcesDep, caller: WorkingReadCaller, body: WorkingSearchBody, namespace: Namespace = None
 ) -> JsonResponse:
     """Search entries by words, tags and category. Values are shortened."""
     prefix = keys.resolve_prefix(body.prefix, access.bound_namespace(caller, namespace))
@@ -88,7 +88,7 @@ def _to_preview(entry: WorkingEntry) -> dict[str, Any]:
 @router.put("/{key:path}", response_model=WorkingEntry)
 async def put_entry(
     resources: ResourcesDep,
-    caller: WriteCaller,
+    caller: WorkingWriteCaller,
     key: str,
     body: WorkingEntryBody,
     namespace: Namespace = None,
@@ -103,7 +103,7 @@ async def put_entry(
 @router.get("/{key:path}", response_model=WorkingEntry)
 async def get_entry(
     resources: ResourcesDep,
-    caller: ReadCaller,
+    caller: WorkingReadCaller,
     key: str,
     namespace: Namespace = None,
     full: Annotated[bool, Query(description="Return the whole of a large value, not its outline.")] = False,  # noqa: FBT002
@@ -116,7 +116,7 @@ async def get_entry(
 
 @router.delete("/{key:path}")
 async def delete_entry(
-    resources: ResourcesDep, caller: WriteCaller, key: str, namespace: Namespace = None
+    resources: ResourcesDep, caller: WorkingWriteCaller, key: str, namespace: Namespace = None
 ) -> JsonResponse:
     """Delete an entry with its chunks. If there is none, nothing changes and `deleted` is false."""
     path = keys.resolve(key, access.bound_namespace(caller, namespace), write=True)

@@ -23,13 +23,19 @@ class SignalType(StrEnum):
 
 
 class FeedbackSignalDraft(BaseModel):
-    """A signal that is to be stored."""
+    """A signal that is to be stored.
+
+    `likelihood`, in 0..1, and `previous`, the end of the assistant's turn before, are those of a
+    doubtful correction. None means that there is no doubt.
+    """
 
     model_config = ConfigDict(frozen=True)
 
     type: SignalType
     summary: str
     detail: str | None = None
+    likelihood: float | None = None
+    previous: str | None = None
 
     def validated(self) -> "FeedbackSignalDraft":
         """Return the signal as it will be stored; raise errors.Invalid that names the field and the rule."""
@@ -37,6 +43,16 @@ class FeedbackSignalDraft(BaseModel):
         if self.detail is not None:
             validation.check_text(self.detail, "detail", MAX_DETAIL, allow_blank=True)
         return self
+
+
+class DoubtfulCorrection(BaseModel):
+    """A signal that is perhaps a correction: the user's words, and the assistant's before them."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    detail: str
+    previous: str | None
 
 
 class FeedbackSignal(BaseModel):

@@ -1,8 +1,9 @@
-"""Compile the patterns of `phrases.txt`: phrases with which people object.
+"""Compile the patterns of `phrases.txt`: how people object, by the structure of what they say.
 
 A refusal opens a sentence (`no,`), perhaps after an interjection. It counts unless the rest of the
 sentence is polite (`no, thanks`). A fault counts anywhere in a clause (`that's wrong`), unless the
-words before it are hypothetical or report another person's words (`tell me if that's wrong`). No
+words before it are hypothetical or report another person's words (`tell me if that's wrong`). The
+comments in `phrases.txt` say what its other sections are; `detect.py` says how they are used. No
 pattern has an unbounded repetition of something that may also follow it, so that the time of a
 search is linear in the length of the text.
 """
@@ -29,7 +30,8 @@ def _read_sections() -> dict[str, str]:
             section = line[1:-1]
         elif line and not line.startswith("#"):
             lines.setdefault(section, []).append(_remove_accents(line))
-    return {name: "|".join(patterns) for name, patterns in lines.items()}
+    sections = {name: "|".join(patterns) for name, patterns in lines.items()}
+    return {name: pattern.replace("<ask>", f"(?:{sections['ask']})") for name, pattern in sections.items()}
 
 
 def _remove_accents(pattern: str) -> str:
@@ -38,11 +40,41 @@ def _remove_accents(pattern: str) -> str:
     return unicodedata.normalize("NFC", _ACCENTS.sub("", decomposed))
 
 
+def _whole_words(section: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<!\w)(?:{_SECTIONS[section]})(?!\w)")
+
+
 _SECTIONS = _read_sections()
 _PRAISE = f"(?:(?:{_SECTIONS['very']}) ?){{0,2}}(?:{_SECTIONS['fine']})"
 _INTERJECTIONS = rf"(?:(?:{_SECTIONS['interjection']})[,!. ]{{1,3}}){{0,3}}"
 
 REFUSAL = re.compile(rf"{_INTERJECTIONS}(?:{_SECTIONS['refusal']})\s*")
+ACTUALLY = re.compile(rf"{_INTERJECTIONS}(?:{_SECTIONS['actually']})\s*")
+AFFIRMATION = re.compile(rf"{_INTERJECTIONS}(?:{_SECTIONS['affirmation']})(?!\w)")
 POLITE_REFUSAL = re.compile(_SECTIONS["harmless"].replace("<fine>", _PRAISE))
 FAULT = re.compile(_SECTIONS["fault"])
+DOUBTFUL_FAULT = re.compile(_SECTIONS["doubtful"])
 HYPOTHETICAL = re.compile(_SECTIONS["supposing"])
+OWN_MISTAKE = re.compile(_SECTIONS["own-mistake"])
+OWN_ANSWER = re.compile(_SECTIONS["own-answer"])
+OWN_LACK = re.compile(_SECTIONS["own-lack"])
+OWN_NEGATION = re.compile(_SECTIONS["own-negation"])
+FACT = re.compile(_SECTIONS["fact"])
+WANTED = re.compile(rf"(?:{_SECTIONS['wanted']})(?!\w)")
+WISH = re.compile(_SECTIONS["wish"])
+ONLY = _whole_words("only")
+NEGATION = _whole_words("negation")
+EXCESS = _whole_words("excess")
+EXISTENCE = _whole_words("existence")
+STALE = _whole_words("stale")
+QUESTION = re.compile(rf"\W*(?:{_SECTIONS['question']})(?!\w)")
+POLITE_QUESTION = re.compile(rf"\W*(?:{_SECTIONS['polite-question']}) ")
+CONTRAST = re.compile(
+    rf"(?P<first>[^,;]{{1,80}}), ?(?:(?:{_SECTIONS['but']}) )?(?:{_SECTIONS['contrast']}) "
+    rf"(?!(?:{_SECTIONS['no-contrast']})(?!\w))(?P<second>[^,;]{{1,50}})$"
+)
+DENIED_FIRST = re.compile(
+    rf"(?<!\w)(?:{_SECTIONS['contrast']}) (?:(?:{_SECTIONS['article']})(?!\w)|\d)[^,;]{{1,40}}, ?"
+    rf"(?:(?:{_SECTIONS['but']}) )?[^,;]{{1,40}}$"
+)
+FILLERS = frozenset(_SECTIONS["filler"].split())

@@ -3,11 +3,16 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
-from sqlalchemy import ColumnElement, delete, exists, func, select
+from sqlalchemy import ColumnElement, delete, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from shared.conversation.feedback.feedback_signal import FeedbackSignal, FeedbackSignalDraft, SignalType
+from shared.conversation.feedback.detect import COUNTED_SCORE
+from shared.conversation.feedback.feedback_signal import (
+    DoubtfulCorrection,
+    FeedbackSignal,
+    FeedbackSignalDraft,
+)
 from shared.conversation.feedback.table import feedback_signal
 from shared.conversation.sessions.session import Session
 from shared.conversation.sessions.table import session as session_table
@@ -80,6 +85,16 @@ def _is_newer_than(days: float) -> ColumnElement[bool]:
     return feedback_signal.c.created_at >= func.now() - timedelta(days=days)
 
 
+async def list_oldest(
+    connection: AsyncConnection, scope: Scope, days: float, limit: int, *conditions: ColumnElement[bool]
+) -> list[FeedbackSignal]:
+    """Return signals of the last `days` days of exactly this scope that meet the conditions, oldest first."""
+    where = (exact_scope(feedback_signal, scope), _is_newer_than(days), *conditions)
+    oldest_first = (feedback_signal.c.created_at, feedback_signal.c.id)
+    statement = select(feedback_signal).where(*where).order_by(*oldest_first).limit(limit)
+    return [FeedbackSignal.from_row(row) for row in (await connection.execute(statement)).mappings()]
+
+
 async def list_page(
     connection: AsyncConnection,
     caller: Caller,
@@ -106,21 +121,38 @@ async def list_page(
 async def _select_newest(
     connection: AsyncConnection, conditions: Sequence[ColumnElement[bool]], limit: int
 ) -> list[FeedbackSignal]:
+    likelihood = feedback_signal.c.likelihood
+    counts = or_(likelihood.is_(None), likelihood >= COUNTED_SCORE)
     newest_first = (feedback_signal.c.created_at.desc(), feedback_signal.c.id)
-    statement = select(feedback_signal).where(*conditions).order_by(*newest_first).limit(limit)
+    statement = select(feedback_signal).where(counts, *conditions).order_by(*newest_first).limit(limit)
     return [FeedbackSignal.from_row(row) for row in (await connection.execute(statement)).mappings()]
 
 
-def session_is_evaluated() -> ColumnElement[bool]:
-    """Return the condition that a row of `session` was evaluated since its last turn."""
-    return exists(
-        select(feedback_signal.c.id).where(
-            feedback_signal.c.tenant == session_table.c.tenant,
-            feedback_signal.c.session_id == session_table.c.id,
-            feedback_signal.c.type == SignalType.SESSION_SUMMARY,
-            feedback_signal.c.created_at > session_table.c.last_turn_at,
-        )
+async def list_doubtful(
+    connection: AsyncConnection, scope: Scope, days: float, limit: int
+) -> list[DoubtfulCorrection]:
+    """Return doubtful corrections of the last `days` days of exactly this scope, newest first."""
+    where = (
+        exact_scope(feedback_signal, scope),
+        _is_newer_than(days),
+        feedback_signal.c.likelihood.is_not(None),
     )
+    columns = (feedback_signal.c.id, feedback_signal.c.detail, feedback_signal.c.previous)
+    statement = select(*columns).where(*where).order_by(feedback_signal.c.created_at.desc()).limit(limit)
+    rows = (await connection.execute(statement)).mappings()
+    return [DoubtfulCorrection.model_validate({**row}) for row in rows]
+
+
+async def settle_doubtful(
+    connection: AsyncConnection, tenant: str, confirmed_ids: Sequence[str], rejected_ids: Sequence[str]
+) -> None:
+    """Make doubtful corrections certain, and delete those that are none."""
+    is_doubtful = (tenant_filter(feedback_signal, tenant), feedback_signal.c.likelihood.is_not(None))
+    is_confirmed = feedback_signal.c.id.in_(confirmed_ids)
+    settled_values = {"likelihood": None, "previous": None}
+    await connection.execute(update(feedback_signal).where(*is_doubtful, is_confirmed).values(settled_values))
+    is_rejected = feedback_signal.c.id.in_(rejected_ids)
+    await connection.execute(delete(feedback_signal).where(*is_doubtful, is_rejected))
 
 
 async def count(connection: AsyncConnection, tenant: str, session_ids: Sequence[str]) -> int:

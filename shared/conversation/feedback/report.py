@@ -3,6 +3,8 @@
 A signal belongs to the agent and the user of its session. `recent` reads exactly one scope: either
 the agent's sessions without a user, or the sessions of one user. Dreams learn by scope, so a
 correction that belonged to two scopes would be learnt twice.
+
+A doubtful correction counts by its likelihood until a model has judged it (`judge.py`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,8 +13,7 @@ from typing import Any
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from shared.conversation.feedback import queries
-from shared.conversation.feedback.detect import is_correction
+from shared.conversation.feedback import detect, queries
 from shared.conversation.feedback.feedback_signal import FeedbackSignal, FeedbackSignalDraft, SignalType
 from shared.conversation.sessions.open import get_session
 from shared.conversation.sessions.session import Session
@@ -24,6 +25,8 @@ DEFAULT_DAYS = 7
 DEFAULT_LIMIT = 50
 CORRECTION_SUMMARY = "The user corrected the agent."
 _MAX_QUOTED = 200
+MAX_PREVIOUS = 1000
+"""The most characters of the assistant's turn before that the detector and a model are shown, its end."""
 
 
 async def report(
@@ -66,16 +69,28 @@ async def list_signals(
         return await queries.list_page(connection, caller, filters, days, limit, after)
 
 
-async def note_corrections(connection: AsyncConnection, session: Session, contents: Sequence[str]) -> None:
-    """Store a signal for each of these user texts that corrects the agent."""
-    drafts = [
-        FeedbackSignalDraft(
-            type=SignalType.CORRECTION, summary=CORRECTION_SUMMARY, detail=content[:_MAX_QUOTED]
-        )
-        for content in contents
-        if is_correction(content)
-    ]
-    await queries.insert_rows(connection, session, drafts)
+async def note_corrections(
+    connection: AsyncConnection, session: Session, contents: Sequence[tuple[str, str | None]]
+) -> None:
+    """Store a signal for each user text that corrects the agent, or perhaps does.
+
+    `contents` are the user's texts, each with the assistant's text before it, if there is one.
+    """
+    drafts = [_correction_draft(content, previous) for content, previous in contents]
+    await queries.insert_rows(connection, session, [draft for draft in drafts if draft is not None])
+
+
+def _correction_draft(content: str, previous: str | None) -> FeedbackSignalDraft | None:
+    likelihood = detect.score(content, previous)
+    if likelihood < detect.DOUBTFUL_SCORE:
+        return None
+    draft = FeedbackSignalDraft(
+        type=SignalType.CORRECTION, summary=CORRECTION_SUMMARY, detail=content[:_MAX_QUOTED]
+    )
+    if likelihood >= detect.SURE_SCORE:
+        return draft
+    excerpt = previous[-MAX_PREVIOUS:] if previous else None
+    return draft.model_copy(update={"likelihood": likelihood, "previous": excerpt})
 
 
 async def recent(

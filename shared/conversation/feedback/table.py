@@ -1,20 +1,35 @@
 """The table of feedback signals. Deleting a session deletes its signals."""
 
-from sqlalchemy import Column, DateTime, ForeignKeyConstraint, Index, PrimaryKeyConstraint, Table, Text, func
+from sqlalchemy import (
+    Column,
+    DateTime,
+    Float,
+    ForeignKeyConstraint,
+    Index,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    func,
+)
 
+from shared.foundation.content import Subject, content, names, no_content
 from shared.infra.postgres import metadata
 
 feedback_signal = Table(
     "feedback_signal",
     metadata,
-    Column("tenant", Text, nullable=False),
-    Column("id", Text, nullable=False),
-    Column("session_id", Text, nullable=False),
-    Column("agent_id", Text, nullable=False),
-    Column("user_id", Text),
-    Column("type", Text, nullable=False),
-    Column("summary", Text, nullable=False),
-    Column("detail", Text),
+    Column("tenant", Text, nullable=False, info=no_content("the tenant")),
+    Column("id", Text, nullable=False, info=no_content("a random id")),
+    Column("session_id", Text, nullable=False, info=names(Subject.SESSION)),
+    Column("agent_id", Text, nullable=False, info=content()),
+    Column("user_id", Text, info=content()),
+    Column("type", Text, nullable=False, info=no_content("one of a fixed list")),
+    Column("summary", Text, nullable=False, info=content()),
+    Column("detail", Text, info=content()),
+    # How likely a doubtful correction is one, in 0..1, until a model has judged it; NULL: there is no doubt.
+    Column("likelihood", Float),
+    # The end of the assistant's turn before a doubtful correction, for the model that judges it.
+    Column("previous", Text, info=content()),
     # The time of the statement and not of the transaction: signals of one batch of turns keep their order.
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),
     PrimaryKeyConstraint("tenant", "id"),

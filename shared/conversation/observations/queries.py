@@ -100,9 +100,15 @@ async def embedding_texts(
     connection: AsyncConnection, tenant: str, session_ids: Sequence[str]
 ) -> dict[str, str]:
     """Return the embedding text of every observation of these sessions, by id."""
-    where = (tenant_filter(observation, tenant), observation.c.session_id.in_(session_ids))
+    where = (tenant_filter(observation, tenant), is_any_of(observation.c.session_id, session_ids))
     rows = await connection.execute(select(observation.c.id, observation.c.content).where(*where))
     return {row.id: indexed_text.embedding_text(row.content) for row in rows}
+
+
+async def list_ids(connection: AsyncConnection, tenant: str, session_ids: Sequence[str]) -> list[str]:
+    """Return the ids of the observations of these sessions."""
+    where = (tenant_filter(observation, tenant), is_any_of(observation.c.session_id, session_ids))
+    return list((await connection.scalars(select(observation.c.id).where(*where))).all())
 
 
 async def versions(connection: AsyncConnection, tenant: str, record_ids: Sequence[str]) -> dict[str, int]:

@@ -14,9 +14,10 @@ from shared.foundation.stages import RecordKind
 from shared.platform.resources import Resources
 from shared.search.floor import Floor
 from shared.search.index import filters
-from shared.search.index.client import Hit, IndexQuery
-from shared.search.index.fallback import RowHits, RowSource, search_or_fallback
+from shared.search.index.client import Hit, IndexHits, IndexQuery
+from shared.search.index.fallback import RowHits, RowSource
 from shared.search.index.filters import Condition, field_equals
+from shared.search.index.widening import search_until_enough
 from shared.search.ranking import rank as ranking
 from shared.search.ranking.candidate import ScoredCandidate
 from shared.search.search_results import SearchResults
@@ -64,14 +65,18 @@ async def search(
         async with resources.postgres.for_tenant(scope.tenant) as connection:
             return await queries.list_matching(connection, terms, max_rows, *criteria.to_sql(scope))
 
+    async def read_hits(found: IndexHits) -> tuple[list[ScoredObservation], int]:
+        current = await _read_hits(resources, scope, criteria, found.hits)
+        return current, len(current)
+
     index_query = IndexQuery(scope.tenant, RecordKind.OBSERVATION, query, criteria.to_qdrant(scope))
     source = RowSource("postgres", read_rows, index_document.keyword_text)
-    found = await search_or_fallback(resources.search_index, index_query, source)
+    found, observations = await search_until_enough(
+        resources.search_index, index_query, source, read_hits, limit
+    )
     if isinstance(found, RowHits):
-        observations: list[ScoredObservation] = [(row, score, None) for row, score in found.rows]
-    else:
-        observations = await _read_hits(resources, scope, criteria, found.hits)
-    results = _rank(query, observations, found.floor)[:limit]
+        observations = [(row, score, None) for row, score in found.rows]
+    results = _rank(query, observations or [], found.floor)[:limit]
     return SearchResults(results, found.stages, found.degraded)
 
 

@@ -1,18 +1,22 @@
 """Open sessions and look them up."""
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import uuid_utils
 from sqlalchemy import func
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from shared.conversation.sessions import queries
+from shared.conversation.sessions import namespace_queries, queries
 from shared.conversation.sessions.session import Session, SessionKind, namespace_of, validate_store_types
 from shared.foundation import errors, validation
 from shared.foundation.config import Settings
 from shared.foundation.scope import Caller, Scope
 from shared.infra.postgres import seconds
+from shared.jobs import removals
 from shared.platform.agents import queries as agent_queries
+from shared.platform.auth import rights
+from shared.platform.auth.rights import Owner
 from shared.platform.idempotency.idempotent import IdempotencyKey, idempotent
 from shared.platform.resources import Resources
 
@@ -37,6 +41,8 @@ RESERVED_SEGMENTS = frozenset(
 )
 # When a client may retry to open an expired session: by then the sweep has usually deleted it.
 _RETRY_AFTER_SECONDS = 60.0
+HoldsEntries = Callable[[Resources, str, str], Awaitable[bool]]
+"""Tells, of a tenant's namespace of working memory, whether it holds live entries."""
 _IMMUTABLE_FIELDS = ("kind", "name", "agent_id", "user_id", "store_types", "ttl_seconds")
 
 
@@ -51,12 +57,14 @@ async def open_session(  # noqa: PLR0913
     store_types: list[str] | None = None,
     ttl_seconds: int | None = None,
     key: IdempotencyKey | None = None,
+    holds_entries: HoldsEntries,
 ) -> dict[str, Any]:
     """Open a session and return it as JSON.
 
     Without `store_types`, the agent's profile determines them. Opening an existing id again with the
-    same properties returns the existing session. Raises errors.Conflict if its properties differ,
-    and errors.Busy if it has expired and the sweep has not deleted it yet.
+    same properties returns the existing session. Raises errors.Conflict if its properties differ or if the
+    id, in any spelling, or the name is another's; and errors.Busy if it has expired and the sweep has not
+    deleted it yet. `holds_entries` tells whether a namespace of working memory holds live entries.
     """
     valid_id = _validated_id(session_id)
     if name is not None:
@@ -80,8 +88,11 @@ async def open_session(  # noqa: PLR0913
         if request.stored is not None:
             return dict(request.stored)
         session = await _insert_or_get(connection, caller, values, resources.settings)
+        # Nobody can have written under an id that was drawn just now, so Redis need not be asked.
+        is_drawn = session_id is None and name is None
+        await _own_namespace(connection, resources, caller, session, None if is_drawn else holds_entries)
         response = session.model_dump(mode="json")
-        await request.store(response, user_id=scope.user_id)
+        await request.store(response, record_ids=[session.id], user_id=scope.user_id)
     return response
 
 
@@ -102,16 +113,67 @@ async def _insert_or_get(
     row = values | {"store_types": values["store_types"] or await _default_store_types(connection, values)}
     if values["ttl_seconds"] is not None:
         row["expires_at"] = func.now() + seconds(values["ttl_seconds"])
-    await queries.insert_session(connection, row)
-    session = await queries.get(connection, caller, values["id"], settings.window_ttl)
-    if session is None and await queries.is_expired(connection, values["tenant"], values["id"]):
-        detail = f"session '{values['id']}' is over and about to be deleted"
-        raise errors.Busy(detail, _RETRY_AFTER_SECONDS)
+    is_new = await queries.insert_session(connection, row)
+    if is_new and await removals.has_pending_keys(connection, row["tenant"], [row["id"], row["namespace"]]):
+        # Otherwise what is written to the new session could be removed with the rest of the old one.
+        raise errors.Busy(f"session '{row['id']}' is being deleted", _RETRY_AFTER_SECONDS)
+    session = await queries.get_in_any_spelling(connection, caller, values["id"], settings.window_ttl)
+    if is_new and session is not None:
+        return session
+    if session is None or session.scope != Scope(values["tenant"], values["agent_id"], values["user_id"]):
+        raise _taken("id", values["id"])
+    if session.is_expired:
+        raise errors.Busy(f"session '{session.id}' is over and about to be deleted", _RETRY_AFTER_SECONDS)
     # A caller who names no store types accepts the default that applied when the session was first opened.
     fields = [field for field in _IMMUTABLE_FIELDS if field != "store_types" or values[field]]
-    if session is None or any(getattr(session, field) != values[field] for field in fields):
-        raise errors.Conflict(f"session '{values['id']}' exists with other properties")
+    if any(getattr(session, field) != values[field] for field in fields):
+        raise errors.Conflict(f"session '{session.id}' exists with other properties")
     return session
+
+
+def _taken(field: str, value: str) -> errors.Conflict:
+    """Return the error for a name that another has: it says nothing about whom."""
+    return errors.Conflict(f"the {field} '{value}' is taken")
+
+
+async def _own_namespace(
+    connection: AsyncConnection,
+    resources: Resources,
+    caller: Caller,
+    session: Session,
+    holds_entries: HoldsEntries | None,
+) -> None:
+    """Give the session's working-memory namespace to its scope, unless another's entries are in it.
+
+    An unbound key may also give away what nobody has opened. A bound key may not, or it could take what
+    it was only allowed to read. Raises errors.Conflict if the namespace is another's.
+    """
+    scope, namespace = session.scope, session.namespace
+    session_id = session.id if session.kind is SessionKind.SESSION else None
+
+    async def is_empty() -> bool:
+        return holds_entries is None or not await holds_entries(resources, scope.tenant, namespace)
+
+    owner = await namespace_queries.lock_owner(connection, scope.tenant, namespace)
+    if owner is None and (rights.is_unbound(caller) or await is_empty()):
+        if await namespace_queries.add_owner(connection, scope, namespace, session_id):
+            return
+        # Another request has opened it just now.
+        owner = await namespace_queries.lock_owner(connection, scope.tenant, namespace)
+    if owner is not None and (owner.agent_id, owner.user_id) == (scope.agent_id, scope.user_id):
+        return
+    if owner is None or not await is_empty():
+        raise _namespace_taken(session, owner)
+    await namespace_queries.set_owner(connection, scope, namespace, session_id)
+
+
+def _namespace_taken(session: Session, owner: Owner | None) -> errors.Conflict:
+    if owner is not None and owner.is_deleted:
+        what = f"the working memory of '{session.namespace}' is about to be deleted"
+        return errors.Busy(what, _RETRY_AFTER_SECONDS)
+    if session.kind is SessionKind.SESSION or session.name is None:
+        return _taken("id", session.id)
+    return _taken("name", session.name)
 
 
 async def _default_store_types(connection: AsyncConnection, values: dict[str, Any]) -> list[str]:

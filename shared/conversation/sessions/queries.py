@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     ColumnElement,
+    Select,
     Table,
-    delete,
     exists,
     func,
     not_,
@@ -20,8 +20,11 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.conversation.sessions.session import Session
 from shared.conversation.sessions.table import session as session_table
+from shared.foundation.names import fold
 from shared.foundation.scope import Caller, Scope
-from shared.infra.postgres import exact_scope, keyset_after, seconds, tenant_filter
+from shared.infra.postgres import exact_scope, is_any_of, keyset_after, seconds, tenant_filter
+from shared.platform.auth import rights
+from shared.platform.auth.rights import Action, Area, Owner
 from shared.platform.spend import money
 from shared.platform.spend.charge import Charge
 
@@ -29,7 +32,7 @@ from shared.platform.spend.charge import Charge
 def _columns(idle_after: float) -> list[ColumnElement[Any]]:
     idle_time = func.now() - session_table.c.last_turn_at
     window_expired = func.coalesce(idle_time > seconds(idle_after), False)
-    return [*session_table.c, window_expired.label("window_expired")]
+    return [*session_table.c, window_expired.label("window_expired"), not_(_is_live()).label("is_expired")]
 
 
 def _is_live() -> ColumnElement[bool]:
@@ -46,8 +49,9 @@ def session_is_live(table: Table) -> ColumnElement[bool]:
 
 
 async def insert_session(connection: AsyncConnection, values: dict[str, Any]) -> bool:
-    """Insert a session unless its id exists; return whether it was inserted."""
-    statement = insert(session_table).values(values).on_conflict_do_nothing().returning(session_table.c.id)
+    """Insert a session unless its id exists in some spelling; return whether it was inserted."""
+    columns = values | {"folded_id": fold(values["id"])}
+    statement = insert(session_table).values(columns).on_conflict_do_nothing().returning(session_table.c.id)
     return (await connection.scalar(statement)) is not None
 
 
@@ -62,22 +66,24 @@ async def get(
     statement = select(*_columns(idle_after)).where(*where)
     if lock:
         statement = statement.with_for_update(of=session_table)
+    return await _get_visible(connection, caller, statement)
+
+
+async def get_in_any_spelling(
+    connection: AsyncConnection, caller: Caller, session_id: str, idle_after: float
+) -> Session | None:
+    """Return a session by its id without regard to case, expired or not, or None as `get` does."""
+    same_id = (tenant_filter(session_table, caller.tenant), session_table.c.folded_id == fold(session_id))
+    return await _get_visible(connection, caller, select(*_columns(idle_after)).where(*same_id))
+
+
+async def _get_visible(connection: AsyncConnection, caller: Caller, statement: Select[Any]) -> Session | None:
     row = (await connection.execute(statement)).mappings().one_or_none()
-    if row is None or not _may_access(caller, row["agent_id"], row["user_id"]):
+    if row is None or not rights.allows(
+        caller, Area.SESSIONS, Action.READ, Owner(row["agent_id"], row["user_id"])
+    ):
         return None
     return Session.from_row(row)
-
-
-def _may_access(caller: Caller, agent_id: str, user_id: str | None) -> bool:
-    if caller.agent_id is not None and agent_id != caller.agent_id:
-        return False
-    return caller.user_id is None or user_id == caller.user_id
-
-
-async def is_expired(connection: AsyncConnection, tenant: str, session_id: str) -> bool:
-    """Return whether a session exists that has expired and that the sweep has not deleted yet."""
-    where = (tenant_filter(session_table, tenant), session_table.c.id == session_id, not_(_is_live()))
-    return await connection.scalar(select(session_table.c.id).where(*where)) is not None
 
 
 async def list_page(
@@ -135,53 +141,63 @@ async def renew_expiry(connection: AsyncConnection, session: Session) -> None:
         )
 
 
-async def owners_of(
-    connection: AsyncConnection, tenant: str, namespaces: Sequence[str]
-) -> dict[str, list[tuple[str, str | None]]]:
-    """Return the (agent, user) pairs of the sessions that write to each working-memory namespace.
+class LockedSession(NamedTuple):
+    """What a deletion has to know about a session."""
 
-    The keys are namespaces in lower case; a namespace without a session is absent.
+    id: str
+    kind: str
+    namespace: str
+
+
+_DELETION_COLUMNS = (session_table.c.id, session_table.c.kind, session_table.c.namespace)
+
+
+async def lock(connection: AsyncConnection, tenant: str, session_ids: Sequence[str]) -> list[LockedSession]:
+    """Lock sessions and return those that exist, so that nobody else adds to their content.
+
+    The fixed order prevents deadlocks.
     """
-    lower = func.lower(session_table.c.namespace)
-    statement = select(lower.label("namespace"), session_table.c.agent_id, session_table.c.user_id).where(
-        tenant_filter(session_table, tenant), lower.in_([namespace.lower() for namespace in namespaces])
-    )
-    owners: dict[str, list[tuple[str, str | None]]] = {}
-    for row in await connection.execute(statement.distinct()):
-        owners.setdefault(row.namespace, []).append((row.agent_id, row.user_id))
-    return owners
+    where = (tenant_filter(session_table, tenant), is_any_of(session_table.c.id, session_ids))
+    statement = select(*_DELETION_COLUMNS).where(*where).order_by(session_table.c.id).with_for_update()
+    return [LockedSession(*row) for row in await connection.execute(statement)]
 
 
-async def lock(connection: AsyncConnection, tenant: str, session_ids: Sequence[str]) -> None:
-    """Lock sessions, so that nobody else adds to their content. The fixed order prevents deadlocks."""
-    where = (tenant_filter(session_table, tenant), session_table.c.id.in_(session_ids))
-    await connection.execute(
-        select(session_table.c.id).where(*where).order_by(session_table.c.id).with_for_update()
-    )
+async def lock_existing(connection: AsyncConnection, tenant: str, session_ids: Sequence[str]) -> set[str]:
+    """Return those of these ids that exist, and keep their sessions from being deleted until the end.
+
+    Changing the sessions stays possible. A transaction that stores a copy of their text calls this.
+    """
+    if not session_ids:
+        return set()
+    where = (tenant_filter(session_table, tenant), is_any_of(session_table.c.id, session_ids))
+    statement = select(session_table.c.id).where(*where).order_by(session_table.c.id)
+    return set(await connection.scalars(statement.with_for_update(read=True, key_share=True)))
 
 
-async def remove(connection: AsyncConnection, tenant: str, session_ids: Sequence[str]) -> int:
-    """Delete sessions; the database deletes their content with them. Return the number of sessions."""
-    where = (tenant_filter(session_table, tenant), session_table.c.id.in_(session_ids))
-    return (await connection.execute(delete(session_table).where(*where))).rowcount
+async def lock_of(
+    connection: AsyncConnection,
+    tenant: str,
+    *,
+    user_id: str | None = None,
+    agent_id: str | None = None,
+    limit: int | None = None,
+) -> list[LockedSession]:
+    """Lock the sessions of a user, of all agents, or of an agent, of all users; at most `limit`."""
+    owner = session_table.c.user_id == user_id if user_id else session_table.c.agent_id == agent_id
+    statement = select(*_DELETION_COLUMNS).where(tenant_filter(session_table, tenant), owner)
+    ordered = statement.order_by(session_table.c.id).limit(limit).with_for_update()
+    return [LockedSession(*row) for row in await connection.execute(ordered)]
 
 
-async def lock_expired(connection: AsyncConnection, tenant: str, limit: int) -> list[tuple[str, str]]:
-    """Lock expired sessions and return their (id, namespace).
+async def lock_expired(connection: AsyncConnection, tenant: str, limit: int) -> list[LockedSession]:
+    """Lock expired sessions and return them.
 
     Sessions that another transaction has locked are skipped, so that two sweeps share the work.
     """
     where = (tenant_filter(session_table, tenant), session_table.c.expires_at <= func.now())
-    statement = select(session_table.c.id, session_table.c.namespace).where(*where).limit(limit)
+    statement = select(*_DELETION_COLUMNS).where(*where).order_by(session_table.c.id).limit(limit)
     rows = await connection.execute(statement.with_for_update(skip_locked=True))
-    return [(row.id, row.namespace) for row in rows]
-
-
-async def list_of_user(connection: AsyncConnection, tenant: str, user_id: str) -> list[tuple[str, str]]:
-    """Return (id, namespace) of every session of a user, for all agents."""
-    where = (tenant_filter(session_table, tenant), session_table.c.user_id == user_id)
-    statement = select(session_table.c.id, session_table.c.namespace).where(*where)
-    return [(row.id, row.namespace) for row in await connection.execute(statement)]
+    return [LockedSession(*row) for row in rows]
 
 
 async def list_idle(
@@ -202,6 +218,23 @@ async def list_idle(
     where = (exact_scope(session_table, scope), *is_idle, *conditions)
     statement = select(session_table.c.id).where(*where).order_by(session_table.c.last_turn_at)
     return list((await connection.scalars(statement.limit(limit))).all())
+
+
+async def seconds_until_idle(
+    connection: AsyncConnection, scope: Scope, idle_seconds: float, *conditions: ColumnElement[bool]
+) -> float | None:
+    """Return in how many seconds the first of exactly this scope's other sessions can be idle, or None.
+
+    Only sessions that meet the conditions count, and that are not idle yet (`list_idle`).
+    """
+    idle_at = func.min(session_table.c.last_turn_at) + seconds(idle_seconds)
+    is_active = (
+        session_table.c.last_turn_at >= func.now() - seconds(idle_seconds),
+        session_table.c.last_seq > 1,
+    )
+    where = (exact_scope(session_table, scope), *is_active, *conditions)
+    remaining = await connection.scalar(select(func.extract("epoch", idle_at - func.now())).where(*where))
+    return None if remaining is None else max(0.0, float(remaining))
 
 
 async def add_charges(

@@ -56,10 +56,12 @@ class Session(BaseModel):
     last_seq: int = Field(exclude=True)
     # Whether the session has been idle for so long that its conversation window counts as empty.
     window_expired: bool = Field(exclude=True)
+    # Whether the session is over, and only waits for the sweep to delete it.
+    is_expired: bool = Field(exclude=True)
 
     @classmethod
     def from_row(cls, row: RowMapping) -> "Session":
-        """Build a session from a row of `session` with the computed column `window_expired`."""
+        """Build a session from a row of `session` with the computed columns of `queries`."""
         return cls.model_validate({**row, "spend": _totals_from_row(row)})
 
     def model_dump(self, **options: Any) -> dict[str, Any]:

@@ -1,35 +1,41 @@
-"""The table of sessions. A writer takes the sequence numbers of turns from the row while it is locked."""
+"""The tables of sessions, and of who owns which namespace of working memory.
+
+A writer takes the sequence numbers of turns from the row of a session while it is locked.
+"""
 
 from sqlalchemy import (
     BigInteger,
     Column,
     DateTime,
+    ForeignKeyConstraint,
     Index,
     Integer,
     Numeric,
     PrimaryKeyConstraint,
     Table,
     Text,
+    UniqueConstraint,
     func,
     text,
 )
 from sqlalchemy.dialects.postgresql import ARRAY
 
+from shared.foundation.content import Subject, content, names, names_and_clears, no_content
 from shared.infra.postgres import metadata
 
 session = Table(
     "session",
     metadata,
-    Column("tenant", Text, nullable=False),
-    Column("id", Text, nullable=False),
-    Column("kind", Text, nullable=False),
-    Column("name", Text),
-    Column("agent_id", Text, nullable=False),
-    Column("user_id", Text),
+    Column("tenant", Text, nullable=False, info=no_content("the tenant")),
+    Column("id", Text, nullable=False, info=names(Subject.SESSION)),
+    Column("kind", Text, nullable=False, info=no_content("one of a fixed list")),
+    Column("name", Text, info=content()),
+    Column("agent_id", Text, nullable=False, info=names(Subject.AGENT)),
+    Column("user_id", Text, info=names(Subject.USER)),
     # The working-memory namespace that this session writes to.
-    Column("namespace", Text, nullable=False),
-    Column("store_types", ARRAY(Text), nullable=False),
-    Column("last_agent", Text),
+    Column("namespace", Text, nullable=False, info=content()),
+    Column("store_types", ARRAY(Text), nullable=False, info=no_content("of a fixed list")),
+    Column("last_agent", Text, info=content()),
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
     Column("ttl_seconds", Integer),
     Column("expires_at", DateTime(timezone=True)),
@@ -43,9 +49,37 @@ session = Table(
     Column("total_cost_usd", Numeric),
     Column("unpriced_charges", Integer, nullable=False, server_default=text("0")),
     Column("spend_updated_at", DateTime(timezone=True)),
+    # The id in the form in which ids are compared (`names.fold`): no two may differ in case alone.
+    Column("folded_id", Text, nullable=False, info=content()),
     PrimaryKeyConstraint("tenant", "id"),
+    UniqueConstraint("tenant", "folded_id"),
 )
 
+working_namespace = Table(
+    "working_namespace",
+    metadata,
+    Column("tenant", Text, nullable=False, info=no_content("the tenant")),
+    # In the form in which namespaces are compared (`names.fold`).
+    Column("namespace", Text, nullable=False, info=no_content("a name, kept until nothing is left under it")),
+    # Whose the namespace is; without an agent, that of somebody who was erased: nobody may take what is left.
+    Column("agent_id", Text, info=names_and_clears(Subject.AGENT, clears=("agent_id", "user_id"))),
+    Column("user_id", Text, info=names_and_clears(Subject.USER, clears=("agent_id", "user_id"))),
+    # The session that a namespace `session/…` goes with. Without it nobody may take what is left in there.
+    # Patrols and subagents share theirs by name, over many sessions.
+    Column("session_id", Text, info=names_and_clears(Subject.SESSION, clears=("session_id",))),
+    Column("opened_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    PrimaryKeyConstraint("tenant", "namespace"),
+    # However a session is deleted, its namespace ceases to belong to anybody in the same transaction.
+    ForeignKeyConstraint(
+        ["tenant", "session_id"],
+        ["session.tenant", "session.id"],
+        ondelete="SET NULL (session_id)",
+    ),
+)
+
+Index("working_namespace_session_idx", working_namespace.c.tenant, working_namespace.c.session_id)
+Index("working_namespace_user_idx", working_namespace.c.tenant, working_namespace.c.user_id)
+
 Index("session_newest_idx", session.c.tenant, session.c.created_at.desc(), session.c.id)
-Index("session_namespace_idx", session.c.tenant, session.c.namespace)
+Index("session_namespace_idx", session.c.tenant, func.lower(session.c.namespace))
 Index("session_expiry_idx", session.c.expires_at, postgresql_where=session.c.expires_at.is_not(None))

@@ -56,7 +56,9 @@ async def report_usage(
         session = await get_session(connection, resources.settings, caller, session_id, lock=True)
         [charge] = await record_usage(connection, resources.settings, session, [usage])
         if request.stored is None:
-            await request.store({"usage_id": charge.usage_id}, user_id=session.user_id)
+            await request.store(
+                {"usage_id": charge.usage_id}, record_ids=[session.id], user_id=session.user_id
+            )
         updated_session = await get_session(connection, resources.settings, caller, session_id)
     return {**(totals_to_json(updated_session.spend) or {}), "charge": charge.to_json()}
 

@@ -9,6 +9,7 @@ from shared.conversation.state.types import Caps, Owner, OwnerKind
 from shared.foundation.scope import Caller
 from shared.platform.agents import queries as agent_queries
 from shared.platform.agents.profile import agent_scope
+from shared.platform.auth.rights import Action
 from shared.platform.resources import Resources
 
 
@@ -20,7 +21,7 @@ async def open_agent_keys(
 
     With `write` the agent's profile is created if necessary and locked.
     """
-    scope = agent_scope(caller, agent_id)
+    scope = agent_scope(caller, agent_id, Action.WRITE if write else Action.READ)
     owner = Owner(scope.tenant, OwnerKind.AGENT, scope.agent_id)
     async with resources.postgres.for_tenant(scope.tenant) as connection:
         if write:

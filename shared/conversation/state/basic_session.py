@@ -90,7 +90,7 @@ class PostgresStateStore:
         rules.check_label(self, label)
         version = await queries.next_version(self.connection, self.owner)
         stored_version = await queries.version_of(self.connection, self.owner, label)
-        rules.check_version(label, stored_version, expected)
+        rules.check_replacement(label, stored_version, expected)
         value, data = collection_codec.dump_parts(collection)
         size = collection_codec.size_of(value, data)
         info = CollectionInfo(label, collection_codec.collection_type(collection), index, size, version)

@@ -70,12 +70,17 @@ class StateStore(Protocol):
     ) -> CollectionInfo:
         """Write a collection as a whole.
 
-        `expected` lists the acceptable stored versions, among them perhaps ABSENT and EXISTS; None
-        accepts any. Raises errors.Conflict for another stored version.
+        `expected` lists the acceptable stored versions, among them perhaps ABSENT and EXISTS. Raises
+        errors.PreconditionFailed for another stored version. Without `expected` only a new collection is
+        written, so that nobody overwrites unread what another has written: raises
+        errors.PreconditionRequired if there is one.
         """
 
     async def remove_collection(self, label: str, *, expected: abc.Collection[int] | None = None) -> bool:
-        """Remove a collection under the condition of `put_collection`; return whether it existed."""
+        """Remove a collection, of any version without `expected`; return whether it existed.
+
+        Raises errors.PreconditionFailed for a stored version that is not expected.
+        """
 
     async def list_collections(self) -> list[CollectionInfo]:
         """Return the infos of all collections, ordered by label."""

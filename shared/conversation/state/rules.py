@@ -2,7 +2,7 @@
 
 from collections import abc
 
-from shared.conversation.state.protocol import EXISTS, StateStore
+from shared.conversation.state.protocol import ABSENT, EXISTS, StateStore
 from shared.conversation.state.types import OPERATIONS
 from shared.foundation import errors, validation
 
@@ -35,13 +35,26 @@ def _check_name(name: str, field: str, *, allow_blank: bool) -> None:
 
 
 def check_version(label: str, version: int, expected: abc.Collection[int] | None) -> None:
-    """Raise errors.Conflict unless the stored version (0: no collection) is an expected one."""
+    """Raise errors.PreconditionFailed unless the stored version (0: no collection) is an expected one."""
     if expected is None or version in expected or (version and EXISTS in expected):
         return
-    raise version_conflict(label, version)
+    raise version_conflict(label, version, expected)
 
 
-def version_conflict(label: str, version: int) -> errors.Conflict:
-    """Return the error for a writer who expected another version."""
+def check_replacement(label: str, version: int, expected: abc.Collection[int] | None) -> None:
+    """Check a version as `check_version`. Raise errors.PreconditionRequired to replace it unnamed."""
+    if expected is None and version != ABSENT:
+        raise version_conflict(label, version, expected)
+    check_version(label, version, expected)
+
+
+def version_conflict(label: str, version: int, expected: abc.Collection[int] | None) -> errors.Conflict:
+    """Return the error for a writer who expected another version, or who must say which one to replace."""
     state = f"is at version {version}" if version else "is not there"
-    return errors.Conflict(f"collection '{label}' {state}: read it again and apply your change to that")
+    if expected is None:
+        return errors.PreconditionRequired(
+            f"collection '{label}' {state}: name the version that you replace in If-Match"
+        )
+    return errors.PreconditionFailed(
+        f"collection '{label}' {state}: read it again and apply your change to that"
+    )

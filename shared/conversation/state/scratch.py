@@ -1,8 +1,11 @@
 """Scratch stores: `tmp` state stores of an agent, or of one of its users, that belong to no session.
 
-A scratch store is identified by its name within its scope. Redis keys can't be searched, so a
-registry in Redis lists the scratch stores of each user. A store is registered before the first
-write to it. Therefore erasing the user finds every store.
+The name of a scratch store is unique in its tenant, without regard to case: the first scope that writes to
+it has the name (`scratch_names.py`). For every other scope the store is empty and can't be written.
+
+Redis keys can't be searched, so a registry in Redis lists the scratch stores of each user and of each
+agent. A store is registered before the first write to it. Therefore erasing the user or the agent finds
+every store.
 """
 
 import hashlib
@@ -11,13 +14,21 @@ from typing import Any
 
 import orjson
 
+from shared.conversation.state import scratch_names
 from shared.conversation.state.tmp import RedisStateStore, open_redis_store
 from shared.conversation.state.types import Owner, OwnerKind, to_json_time
 from shared.foundation import errors, validation
+from shared.foundation.content import declare_store
+from shared.foundation.names import fold
 from shared.foundation.scope import Scope
 from shared.infra import redis as redis_client
 from shared.platform.resources import Resources
 
+FAMILY = declare_store(
+    "redis",
+    "scratch",
+    reason="the registry has digests only, and expires soon after its stores",
+)
 # The registry must outlive the stores it lists, even if servers differ in time or the TTL setting changed.
 _REGISTRY_GRACE_SECONDS = 24 * 3600
 
@@ -27,15 +38,36 @@ async def open_scratch(
 ) -> RedisStateStore:
     """Open a scratch store by its name; a store that was never written to is empty.
 
-    Raises errors.Invalid for a name that is no identifier of one segment.
+    Raises errors.Invalid for a name that is no identifier of one segment and, with `write`, errors.Conflict
+    for a name that another scope has.
     """
     validation.check_identifier(name, "name")
     if "/" in name:
         raise errors.Invalid("name", "must not contain '/'")
-    store = _open_store(resources, scope.tenant, _digest(scope.agent_id, scope.user_id, name))
+    store = _open_store(resources, scope.tenant, _digest(scope.agent_id, scope.user_id, fold(name)))
+    if write:
+        await scratch_names.take(resources, scope.tenant, name, store.owner.id, store.ttl)
+        await _register(resources, scope.tenant, agent_registry(scope.agent_id), store)
     if write and scope.user_id is not None:
-        await _register(resources, scope.tenant, scope.user_id, store)
+        await _register(resources, scope.tenant, user_registry(scope.user_id), store)
     return store
+
+
+async def drop(resources: Resources, store: RedisStateStore, name: str) -> bool:
+    """Delete everything in a scratch store and free its name; return whether there was anything."""
+    is_dropped = await store.drop()
+    await scratch_names.free(resources, store.owner.tenant, name, store.owner.id)
+    return is_dropped
+
+
+def user_registry(user_id: str) -> str:
+    """Return the name of the registry of a user's scratch stores, of all agents."""
+    return _digest(user_id)
+
+
+def agent_registry(agent_id: str) -> str:
+    """Return the name of the registry of an agent's scratch stores, of all users and of none."""
+    return _digest("agent", agent_id)
 
 
 def _open_store(resources: Resources, tenant: str, owner_id: str) -> RedisStateStore:
@@ -47,8 +79,8 @@ def _digest(*names: str | None) -> str:
     return hashlib.sha256(orjson.dumps(names)).hexdigest()
 
 
-async def _register(resources: Resources, tenant: str, user_id: str, store: RedisStateStore) -> None:
-    key, now = _registry_key(resources, tenant, user_id), time.time()
+async def _register(resources: Resources, tenant: str, registry: str, store: RedisStateStore) -> None:
+    key, now = _registry_key(resources, tenant, registry), time.time()
     registered_seconds = store.ttl + _REGISTRY_GRACE_SECONDS
     with redis_client.failures_as_unavailable():
         async with resources.redis.pipeline(transaction=True) as pipe:
@@ -58,8 +90,8 @@ async def _register(resources: Resources, tenant: str, user_id: str, store: Redi
             await pipe.execute()
 
 
-def _registry_key(resources: Resources, tenant: str, user_id: str) -> str:
-    return f"{resources.settings.prefix}:scratch:{{{tenant}}}:{_digest(user_id)}"
+def _registry_key(resources: Resources, tenant: str, registry: str) -> str:
+    return f"{resources.settings.prefix}:{FAMILY}:{{{tenant}}}:{registry}"
 
 
 async def describe(store: RedisStateStore, name: str) -> dict[str, Any]:
@@ -74,15 +106,15 @@ async def describe(store: RedisStateStore, name: str) -> dict[str, Any]:
     }
 
 
-async def delete_user_stores(resources: Resources, tenant: str, user_id: str) -> int:
-    """Delete every scratch store of a user, for all agents; return the number of stores that had content.
+async def delete_registered(resources: Resources, tenant: str, registry: str) -> int:
+    """Delete every scratch store that a registry lists; return the number of stores that had content.
 
-    The registry, which contains only digests, expires by itself. Deleting it here would be wrong: a
-    concurrent writer may have registered a store and not written to it yet, and the next erasure
-    must find that store.
+    `registry` comes from `user_registry` or `agent_registry`. The registry, which contains only digests,
+    expires by itself. Deleting it here would be wrong: a concurrent writer may have registered a store
+    and not written to it yet, and the next erasure must find that store.
     """
-    registry = _registry_key(resources, tenant, user_id)
+    key = _registry_key(resources, tenant, registry)
     with redis_client.failures_as_unavailable():
-        owner_ids = [str(member) for member in await resources.redis.zrange(registry, 0, -1)]
+        owner_ids = [str(member) for member in await resources.redis.zrange(key, 0, -1)]
         had_content = [await _open_store(resources, tenant, owner_id).drop() for owner_id in owner_ids]
     return sum(had_content)

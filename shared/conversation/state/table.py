@@ -25,16 +25,20 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
+from shared.foundation.content import Subject, content, names, no_content
 from shared.infra.postgres import metadata
 
 state_store = Table(
     "state_store",
     metadata,
-    Column("tenant", Text, nullable=False),
-    Column("owner_kind", Text, nullable=False),
-    Column("owner_id", Text, nullable=False),
+    Column("tenant", Text, nullable=False, info=no_content("the tenant")),
+    Column("owner_kind", Text, nullable=False, info=no_content("one of a fixed list")),
+    Column("owner_id", Text, nullable=False, info=names(Subject.AGENT, only={"owner_kind": "agent"})),
     Column(
-        "session_id", Text, Computed("CASE WHEN owner_kind = 'session' THEN owner_id END", persisted=True)
+        "session_id",
+        Text,
+        Computed("CASE WHEN owner_kind = 'session' THEN owner_id END", persisted=True),
+        info=names(Subject.SESSION),
     ),
     Column("version", BigInteger, nullable=False),
     PrimaryKeyConstraint("tenant", "owner_kind", "owner_id"),
@@ -53,12 +57,12 @@ def _state_store_key() -> ForeignKeyConstraint:
 state_key = Table(
     "state_key",
     metadata,
-    Column("tenant", Text, nullable=False),
-    Column("owner_kind", Text, nullable=False),
-    Column("owner_id", Text, nullable=False),
-    Column("key", Text, nullable=False),
+    Column("tenant", Text, nullable=False, info=no_content("the tenant")),
+    Column("owner_kind", Text, nullable=False, info=no_content("one of a fixed list")),
+    Column("owner_id", Text, nullable=False, info=content()),
+    Column("key", Text, nullable=False, info=content()),
     # JSON as text, because jsonb would lose the sign of a zero.
-    Column("value", Text, nullable=False),
+    Column("value", Text, nullable=False, info=content()),
     Column("version", BigInteger, nullable=False),
     PrimaryKeyConstraint("tenant", "owner_kind", "owner_id", "key"),
     _state_store_key(),
@@ -69,13 +73,13 @@ Index("state_key_order_idx", *(state_key.c[name] for name in ("tenant", "owner_k
 transcript_entry = Table(
     "transcript_entry",
     metadata,
-    Column("tenant", Text, nullable=False),
-    Column("owner_kind", Text, nullable=False),
-    Column("owner_id", Text, nullable=False),
+    Column("tenant", Text, nullable=False, info=no_content("the tenant")),
+    Column("owner_kind", Text, nullable=False, info=no_content("one of a fixed list")),
+    Column("owner_id", Text, nullable=False, info=content()),
     Column("version", BigInteger, nullable=False),
-    Column("role", Text, nullable=False),
-    Column("content", Text, nullable=False),
-    Column("metadata", JSONB, nullable=False),
+    Column("role", Text, nullable=False, info=content()),
+    Column("content", Text, nullable=False, info=content()),
+    Column("metadata", JSONB, nullable=False, info=content()),
     PrimaryKeyConstraint("tenant", "owner_kind", "owner_id", "version"),
     _state_store_key(),
 )
@@ -83,16 +87,16 @@ transcript_entry = Table(
 state_collection = Table(
     "state_collection",
     metadata,
-    Column("tenant", Text, nullable=False),
-    Column("owner_kind", Text, nullable=False),
-    Column("owner_id", Text, nullable=False),
-    Column("label", Text, nullable=False),
-    Column("type", Text, nullable=False),
+    Column("tenant", Text, nullable=False, info=no_content("the tenant")),
+    Column("owner_kind", Text, nullable=False, info=no_content("one of a fixed list")),
+    Column("owner_id", Text, nullable=False, info=content()),
+    Column("label", Text, nullable=False, info=content()),
+    Column("type", Text, nullable=False, info=no_content("one of a fixed list")),
     # Whether the collection can be searched by similarity.
     Column("index", Boolean, nullable=False),
     # JSON as text; the binary data of a Vec or Tensor is in `data`.
-    Column("value", Text, nullable=False),
-    Column("data", LargeBinary),
+    Column("value", Text, nullable=False, info=content()),
+    Column("data", LargeBinary, info=content()),
     Column("size_bytes", Integer, nullable=False),
     Column("version", BigInteger, nullable=False),
     PrimaryKeyConstraint("tenant", "owner_kind", "owner_id", "label"),

@@ -16,6 +16,7 @@ import orjson
 from redis.asyncio import Redis
 
 from shared.conversation.state import rules, scripts
+from shared.conversation.state.protocol import ABSENT
 from shared.conversation.state.types import (
     Caps,
     CollectionInfo,
@@ -30,10 +31,17 @@ from shared.conversation.state.types import (
 from shared.conversation.values import collection_codec, json_codec
 from shared.conversation.values.collection import Collection
 from shared.conversation.values.value import Value
+from shared.foundation.content import Subject, declare_store
 from shared.foundation.roles import Role
 from shared.infra import redis as redis_client
 from shared.platform.resources import Resources
 
+FAMILY = declare_store(
+    "redis",
+    "state",
+    *(Subject.SESSION, Subject.USER, Subject.AGENT),
+    reason="deleted with its session; scratch stores with the user or agent whose registry names them",
+)
 _PARTS = ("version", "keys", "order", "transcript", "labels", "values")
 
 
@@ -99,21 +107,19 @@ class RedisStateStore:
         # The texts are joined without encoding: the value is JSON already, and base64 needs no escaping.
         encoded = "null" if data is None else f'"{base64.b64encode(data).decode()}"'
         packed = (orjson.dumps(info).decode(), f"[{value},{encoded}]")
-        version = await self._write_collection(scripts.PUT_COLLECTION, label, expected, *packed)
-        return CollectionInfo(label, *info, version)
+        arguments = (_version_list({ABSENT} if expected is None else expected), *packed)
+        succeeded, version = await self._run(scripts.PUT_COLLECTION, self._ttl_ms, label, *arguments)
+        if not succeeded:
+            raise rules.version_conflict(label, int(version), expected)
+        return CollectionInfo(label, *info, int(version))
 
     async def remove_collection(self, label: str, *, expected: abc.Collection[int] | None = None) -> bool:  # noqa: D102
         rules.check_label(self, label)
-        return await self._write_collection(scripts.REMOVE_COLLECTION, label, expected) > 0
-
-    async def _write_collection(
-        self, script: str, label: str, expected: abc.Collection[int] | None, *packed: str
-    ) -> int:
-        versions = "" if expected is None else f",{','.join(map(str, expected))},"
-        succeeded, version = await self._run(script, self._ttl_ms, label, versions, *packed)
+        versions = _version_list(expected)
+        succeeded, version = await self._run(scripts.REMOVE_COLLECTION, self._ttl_ms, label, versions)
         if not succeeded:
-            raise rules.version_conflict(label, int(version))
-        return int(version)
+            raise rules.version_conflict(label, int(version), expected)
+        return int(version) > 0
 
     async def list_collections(self) -> list[CollectionInfo]:  # noqa: D102
         rules.check_operation(self, "collections")
@@ -141,8 +147,13 @@ class RedisStateStore:
 
     def _redis_keys(self) -> list[str]:
         owner = self.owner
-        tag = f"{self.prefix}:state:{{{owner.tenant}:{owner.kind}:{owner.id}}}"
+        tag = f"{self.prefix}:{FAMILY}:{{{owner.tenant}:{owner.kind}:{owner.id}}}"
         return [f"{tag}:{part}" for part in _PARTS]
+
+
+def _version_list(expected: abc.Collection[int] | None) -> str:
+    """Return versions as a script reads them; an empty text accepts every version."""
+    return "" if expected is None else f",{','.join(map(str, expected))},"
 
 
 def open_redis_store(resources: Resources, owner: Owner, ttl_seconds: float | None = None) -> RedisStateStore:
@@ -155,7 +166,7 @@ def open_redis_store(resources: Resources, owner: Owner, ttl_seconds: float | No
 async def drop_session_stores(resources: Resources, tenant: str, session_ids: Sequence[str]) -> None:
     """Delete the temporary state of deleted sessions. Durable state is deleted together with the sessions.
 
-    Raises errors.Unavailable when Redis is unavailable; the state then expires by itself.
+    Raises errors.Unavailable when Redis is unavailable.
     """
     for session_id in session_ids:
         await open_redis_store(resources, Owner(tenant, OwnerKind.SESSION, session_id)).drop()

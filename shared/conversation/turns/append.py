@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from shared.conversation.feedback import detect
 from shared.conversation.feedback import report as feedback_report
 from shared.conversation.sessions import queries as session_queries
 from shared.conversation.sessions import usage as session_usage
@@ -101,13 +102,30 @@ async def insert_turns(
 async def notify_dreams(
     connection: AsyncConnection, settings: Settings, session: Session, turns: Sequence[Turn]
 ) -> None:
-    """Schedule a dream of the session's scope, and store a signal for each turn that corrects the agent."""
+    """Schedule a dream of the session's scope and its evaluation, and store a signal for each correction."""
     if not turns:
         return
     await dream_schedule.schedule_dream(connection, settings, session.scope)
-    await feedback_report.note_corrections(
-        connection, session, [turn.content for turn in turns if turn.role is Role.USER]
-    )
+    await dream_schedule.schedule_evaluation(connection, settings, session.scope)
+    await feedback_report.note_corrections(connection, session, await _user_texts(connection, session, turns))
+
+
+async def _user_texts(
+    connection: AsyncConnection, session: Session, turns: Sequence[Turn]
+) -> list[tuple[str, str | None]]:
+    """Return the texts of the user's turns, each with the assistant's text before it where that matters."""
+    texts: list[tuple[str, str | None]] = []
+    for position, turn in enumerate(turns):
+        if turn.role is not Role.USER:
+            continue
+        previous = None
+        if position:
+            before = turns[position - 1]
+            previous = before.content if before.role is Role.ASSISTANT else None
+        elif turn.seq > 1 and detect.needs_previous(turn.content):
+            previous = await queries.assistant_text_before(connection, session, turn.seq)
+        texts.append((turn.content, previous))
+    return texts
 
 
 async def cache_and_index(resources: Resources, session: Session, turns: list[Turn], jobs: list[Job]) -> None:

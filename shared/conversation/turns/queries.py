@@ -8,16 +8,25 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import orjson
-from sqlalchemy import ARRAY, ColumnElement, Select, Text, bindparam, delete, func, select, text, tuple_
+from sqlalchemy import ARRAY, ColumnElement, Select, Text, delete, func, literal, select, text, tuple_
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from shared.conversation.feedback.report import MAX_PREVIOUS
 from shared.conversation.sessions import queries as session_queries
 from shared.conversation.sessions.session import Session
 from shared.conversation.turns.table import READ_COLUMNS, recalled_memory, turn
 from shared.conversation.turns.turn import Turn, TurnDraft, record_id_of, turn_key_of
+from shared.foundation.roles import Role
 from shared.foundation.scope import Scope
-from shared.infra.postgres import exact_scope, is_any_turn_of, seconds, tenant_filter, visible_scope
+from shared.infra.postgres import (
+    exact_scope,
+    is_any_of,
+    is_any_turn_of,
+    seconds,
+    tenant_filter,
+    visible_scope,
+)
 from shared.search.text import indexed_text, tsvector
 
 _INSERT = text(
@@ -67,6 +76,15 @@ async def list_last(connection: AsyncConnection, tenant: str, session_id: str, c
     where = (tenant_filter(turn, tenant), turn.c.session_id == session_id)
     statement = select(*READ_COLUMNS).where(*where).order_by(turn.c.seq.desc()).limit(count)
     return [Turn.from_row(row) for row in (await connection.execute(statement)).mappings()][::-1]
+
+
+async def assistant_text_before(connection: AsyncConnection, session: Session, seq: int) -> str | None:
+    """Return the end of the turn before this number, if it is the assistant's."""
+    where = (tenant_filter(turn, session.tenant), turn.c.session_id == session.id, turn.c.seq < seq)
+    statement = select(turn.c.role, func.right(turn.c.content, MAX_PREVIOUS).label("content"))
+    newest = statement.where(*where).order_by(turn.c.seq.desc()).limit(1)
+    row = (await connection.execute(newest)).one_or_none()
+    return str(row.content) if row is not None and row.role == Role.ASSISTANT else None
 
 
 async def list_by_keys(
@@ -156,37 +174,27 @@ async def save_recalled(
     )
 
 
-_DELETE_RECALLED_LINES = text(
-    """
-    UPDATE turn SET
-        recalled_lines = coalesce((SELECT jsonb_agg(line) FROM jsonb_array_elements(recalled_lines) line
-                             WHERE line ->> 'id' <> ALL (:ids)), '[]'),
-        recalled_ids = ARRAY(SELECT x FROM unnest(recalled_ids) x WHERE x <> ALL (:ids))
-    WHERE tenant = :tenant AND recalled_ids && :ids
-    RETURNING session_id
-    """
-).bindparams(bindparam("ids", type_=ARRAY(Text)))
-
-
-async def delete_recalled_lines(
+async def list_sessions_showing(
     connection: AsyncConnection, tenant: str, memory_ids: Sequence[str]
 ) -> list[str]:
-    """Delete the lines of deleted memories from stored turns.
+    """Return the ids of the sessions with a turn that shows a line of one of these memories."""
+    shows = turn.c.recalled_ids.overlap(literal(list(memory_ids), ARRAY(Text)))
+    statement = select(turn.c.session_id).where(tenant_filter(turn, tenant), shows).distinct()
+    return list((await connection.scalars(statement)).all())
 
-    Return the ids of the sessions whose cached windows are stale.
-    """
-    values = {"tenant": tenant, "ids": list(memory_ids)}
-    session_ids = set((await connection.scalars(_DELETE_RECALLED_LINES, values)).all())
-    where = (tenant_filter(recalled_memory, tenant), recalled_memory.c.memory_id.in_(memory_ids))
-    await connection.execute(delete(recalled_memory).where(*where))
-    return sorted(session_ids)
+
+async def list_record_ids(connection: AsyncConnection, tenant: str, session_ids: Sequence[str]) -> list[str]:
+    """Return the record id of every turn of these sessions."""
+    where = (tenant_filter(turn, tenant), is_any_of(turn.c.session_id, session_ids))
+    rows = await connection.execute(select(turn.c.session_id, turn.c.seq).where(*where))
+    return [record_id_of(row.session_id, row.seq) for row in rows]
 
 
 async def list_indexed(
     connection: AsyncConnection, tenant: str, session_ids: Sequence[str]
 ) -> dict[str, tuple[int, str]]:
     """Return (version, embedding text) of every turn of these sessions, by record id."""
-    where = (tenant_filter(turn, tenant), turn.c.session_id.in_(session_ids))
+    where = (tenant_filter(turn, tenant), is_any_of(turn.c.session_id, session_ids))
     columns = (turn.c.session_id, turn.c.seq, turn.c.version, turn.c.content, turn.c.speaker)
     rows = await connection.execute(select(*columns).where(*where))
     return {
@@ -215,6 +223,15 @@ async def versions(connection: AsyncConnection, tenant: str, record_ids: Sequenc
     return {record_id_of(row.session_id, row.seq): row.version for row in rows}
 
 
+async def count_of(
+    connection: AsyncConnection, tenant: str, *, user_id: str | None = None, agent_id: str | None = None
+) -> int:
+    """Return the number of turns of a user, of all agents, or of an agent."""
+    is_owned = turn.c.user_id == user_id if user_id else turn.c.agent_id == agent_id
+    statement = select(func.count()).select_from(turn).where(tenant_filter(turn, tenant), is_owned)
+    return int(await connection.scalar(statement) or 0)
+
+
 async def count(connection: AsyncConnection, tenant: str) -> int:
     """Return the number of a tenant's turns."""
     statement = select(func.count()).select_from(turn).where(tenant_filter(turn, tenant))
@@ -235,18 +252,14 @@ async def page_versions(connection: AsyncConnection, tenant: str, after: str, li
     return {record_id_of(row.session_id, row.seq): row.version for row in rows}
 
 
-async def delete_expired(
-    connection: AsyncConnection, tenant: str, age: timedelta, limit: int
-) -> dict[str, int]:
-    """Delete turns received longer ago than `age`; return their versions by record id."""
-    old_turns = (
-        select(turn.c.session_id, turn.c.seq, turn.c.version)
-        .where(tenant_filter(turn, tenant), turn.c.received_at < func.now() - age)
-        .limit(limit)
-        .with_for_update(skip_locked=True)
-    )
-    rows = (await connection.execute(old_turns)).all()
-    if rows:
-        has_key = tuple_(turn.c.session_id, turn.c.seq).in_([(row.session_id, row.seq) for row in rows])
-        await connection.execute(delete(turn).where(tenant_filter(turn, tenant), has_key))
-    return {record_id_of(row.session_id, row.seq): row.version for row in rows}
+async def list_expired(connection: AsyncConnection, tenant: str, age: timedelta, limit: int) -> list[str]:
+    """Return at most `limit` record ids of turns received longer ago than `age`."""
+    is_old = (tenant_filter(turn, tenant), turn.c.received_at < func.now() - age)
+    rows = await connection.execute(select(turn.c.session_id, turn.c.seq).where(*is_old).limit(limit))
+    return [record_id_of(row.session_id, row.seq) for row in rows]
+
+
+async def remove(connection: AsyncConnection, tenant: str, record_ids: Sequence[str]) -> int:
+    """Delete turns, and return how many there were."""
+    has_key = is_any_turn_of(turn.c.session_id, turn.c.seq, map(turn_key_of, record_ids))
+    return (await connection.execute(delete(turn).where(tenant_filter(turn, tenant), has_key))).rowcount

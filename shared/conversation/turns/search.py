@@ -18,14 +18,16 @@ from shared.platform.resources import Resources
 from shared.search.floor import Floor
 from shared.search.index import filters
 from shared.search.index.client import IndexHits, IndexQuery
-from shared.search.index.fallback import RowHits, RowSource, search_or_fallback
+from shared.search.index.fallback import RowHits, RowSource
 from shared.search.index.filters import Condition, field_equals
+from shared.search.index.widening import search_until_enough
 from shared.search.ranking import neighbours
 from shared.search.ranking import rank as ranking
 from shared.search.ranking.candidate import Candidate, ScoredCandidate
 from shared.search.search_results import SearchResults
 
 TurnKey = tuple[str, int]
+_RankedTurns = tuple[list[ScoredCandidate], dict[TurnKey, Turn]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,26 +84,30 @@ async def search(
         async with resources.postgres.for_tenant(scope.tenant) as connection:
             return await queries.list_matching(connection, terms, max_rows, *criteria.to_sql(scope))
 
+    async def rank_hits(found: IndexHits) -> tuple[_RankedTurns, int]:
+        return await _rank_hits(resources, scope, query, criteria, found)
+
     index_query = IndexQuery(scope.tenant, RecordKind.TURN, query, criteria.to_qdrant(scope))
     source = RowSource("postgres", read_rows, index_document.keyword_text)
-    found = await search_or_fallback(resources.search_index, index_query, source)
+    found, ranked_turns = await search_until_enough(
+        resources.search_index, index_query, source, rank_hits, limit
+    )
     if isinstance(found, RowHits):
         turns = _by_key([turn for turn, _ in found.rows])
         scores = {(turn.session_id, turn.seq): (score, None) for turn, score in found.rows}
-        ranked = _rank(query, turns, scores, list(turns), None)
-    else:
-        ranked, turns = await _rank_hits(resources, scope, query, criteria, found)
+        ranked_turns = _rank(query, turns, scores, list(turns), None), turns
+    ranked, turns = ranked_turns or ([], {})
     results = [(turns[turn_key_of(scored.id)], scored) for scored in ranked[:limit]]
     return SearchResults(results, found.stages, found.degraded)
 
 
 async def _rank_hits(
     resources: Resources, scope: Scope, query: str, criteria: TurnFilters, found: IndexHits
-) -> tuple[list[ScoredCandidate], dict[TurnKey, Turn]]:
-    """Read the turns of the hits and the neighbours of the best ones; return the ranking and the turns."""
+) -> tuple[_RankedTurns, int]:
+    """Read the turns of the hits and the neighbours of the best ones; return them and how many hits match."""
     hits = {turn_key_of(hit.record_id): (hit.keyword, hit.cosine) for hit in found.hits}
     if not hits:
-        return [], {}
+        return ([], {}), 0
     async with resources.postgres.for_tenant(scope.tenant) as connection:
         turns = _by_key(await queries.list_by_keys(connection, scope, hits, criteria.to_sql(scope)))
         ranked = _rank(query, turns, hits, list(turns), found.floor)
@@ -109,7 +115,7 @@ async def _rank_hits(
     if neighbour_turns:
         keys = _keys_to_rank(turns, neighbour_turns, criteria)
         ranked = _rank(query, turns | neighbour_turns, hits, keys, found.floor)
-    return ranked, turns | neighbour_turns
+    return (ranked, turns | neighbour_turns), len(turns)
 
 
 def _by_key(turns: Sequence[Turn]) -> dict[TurnKey, Turn]:

@@ -15,26 +15,33 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, TSVECTOR
 
+from shared.foundation.content import Subject, content, names, names_items, no_content
 from shared.infra.postgres import metadata
 
 turn = Table(
     "turn",
     metadata,
-    Column("tenant", Text, nullable=False),
-    Column("session_id", Text, nullable=False),
+    Column("tenant", Text, nullable=False, info=no_content("the tenant")),
+    Column("session_id", Text, nullable=False, info=names(Subject.SESSION)),
     Column("seq", Integer, nullable=False),
-    Column("agent_id", Text, nullable=False),
-    Column("user_id", Text),
-    Column("role", Text, nullable=False),
-    Column("speaker", Text),
-    Column("content", Text, nullable=False),
+    Column("agent_id", Text, nullable=False, info=content()),
+    Column("user_id", Text, info=content()),
+    Column("role", Text, nullable=False, info=no_content("one of a fixed list")),
+    Column("speaker", Text, info=content()),
+    Column("content", Text, nullable=False, info=content()),
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
     Column("received_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
-    Column("metadata", JSONB, nullable=False, server_default=text("'{}'")),
+    Column("metadata", JSONB, nullable=False, server_default=text("'{}'"), info=content()),
     # The lines recalled with this turn, [{id, line, is_episode}]. Contexts show them together with the turn.
-    Column("recalled_lines", JSONB, nullable=False, server_default=text("'[]'")),
-    Column("recalled_ids", ARRAY(Text), nullable=False, server_default=text("'{}'")),
-    Column("search_terms", TSVECTOR, nullable=False),
+    Column("recalled_lines", JSONB, nullable=False, server_default=text("'[]'"), info=content()),
+    Column(
+        "recalled_ids",
+        ARRAY(Text),
+        nullable=False,
+        server_default=text("'{}'"),
+        info=names_items(Subject.MEMORY, lists=("recalled_lines",)),
+    ),
+    Column("search_terms", TSVECTOR, nullable=False, info=content()),
     # The version of the point in the index. A session can be created anew under the id of a deleted one, and
     # its turns are numbered from 1 again: with the time as their version they are newer than deleted ones.
     Column(
@@ -60,9 +67,9 @@ Index("turn_received_idx", turn.c.received_at)
 recalled_memory = Table(
     "recalled_memory",
     metadata,
-    Column("tenant", Text, nullable=False),
-    Column("session_id", Text, nullable=False),
-    Column("memory_id", Text, nullable=False),
+    Column("tenant", Text, nullable=False, info=no_content("the tenant")),
+    Column("session_id", Text, nullable=False, info=names(Subject.SESSION)),
+    Column("memory_id", Text, nullable=False, info=names(Subject.MEMORY)),
     Column("content_version", Integer, nullable=False),
     Column("seq", Integer, nullable=False),
     PrimaryKeyConstraint("tenant", "session_id", "memory_id"),

@@ -5,6 +5,8 @@ its next reader, so neither a failed update nor an unavailable Redis loses a tur
 session has been idle for longer than the setting `window_ttl` is empty.
 """
 
+from collections.abc import Sequence
+
 import orjson
 import structlog
 
@@ -13,16 +15,23 @@ from shared.conversation.sessions.session import Session
 from shared.conversation.turns import queries
 from shared.conversation.turns.turn import Turn
 from shared.foundation import errors
+from shared.foundation.content import Subject, declare_store
 from shared.foundation.scope import Caller
 from shared.infra import redis as redis_client
 from shared.platform.resources import Resources
 
+FAMILY = declare_store(
+    "redis",
+    "window",
+    *(Subject.SESSION, Subject.TURN, Subject.MEMORY),
+    reason="deleted with its session, its turns, and the memories of which it shows a line",
+)
 log = structlog.get_logger()
 
 
 def key(resources: Resources, tenant: str, session_id: str) -> str:
     """Return the Redis key of a session's window."""
-    return f"{resources.settings.prefix}:window:{{{tenant}:{session_id}}}"
+    return f"{resources.settings.prefix}:{FAMILY}:{{{tenant}:{session_id}}}"
 
 
 async def read_window(resources: Resources, caller: Caller, session_id: str, count: int) -> list[Turn]:
@@ -89,19 +98,10 @@ async def push(resources: Resources, session: Session, turns: list[Turn]) -> Non
         log.warning("window_not_updated", session_id=session.id, reason=str(error))
 
 
-async def delete(resources: Resources, tenant: str, session_ids: list[str]) -> None:
-    """Delete windows whose text has been erased.
-
-    An unavailable Redis does no harm: a recalled line is shown only while Postgres lists it as
-    recalled.
-    """
-    if not session_ids:
-        return
-    try:
-        with redis_client.failures_as_unavailable():
-            await resources.redis.delete(*(key(resources, tenant, session_id) for session_id in session_ids))
-    except errors.Unavailable as error:
-        log.warning("windows_not_deleted", sessions=len(session_ids), reason=str(error))
+async def delete(resources: Resources, tenant: str, session_ids: Sequence[str]) -> None:
+    """Delete windows whose text has been deleted. Raise errors.Unavailable if Redis is unavailable."""
+    with redis_client.failures_as_unavailable():
+        await resources.redis.delete(*(key(resources, tenant, session_id) for session_id in session_ids))
 
 
 def _pack(turn: Turn) -> bytes:

@@ -12,14 +12,22 @@ from typing import Any
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from shared.conversation.feedback import queries as feedback_queries
-from shared.dreams.runs import progress_queries, queries, unread_turn_queries
+from shared.dreams.runs import (
+    progress_queries,
+    queries,
+    undone_change_queries,
+    unread_signal_queries,
+    unread_turn_queries,
+)
 from shared.dreams.runs.dream_run import Run
 from shared.dreams.runs.outcome import ArchiveRequest, NewMemory, Outcome
+from shared.dreams.runs.undone_change_queries import MERGED, UndoneChanges
+from shared.dreams.verification.rejection import RejectionCode
 from shared.foundation.stages import DreamPass
-from shared.memory.longterm import history, tombstones
+from shared.memory.longterm import history, reinforce, scope_queries, tombstones
 from shared.memory.longterm import queries as memory_queries
 from shared.memory.longterm.memory import Memory
+from shared.memory.longterm.reinforce import Addition
 
 ACTOR = "dream"
 
@@ -41,32 +49,59 @@ class AppliedChanges:
 async def apply(connection: AsyncConnection, run: Run, name: DreamPass, outcome: Outcome) -> AppliedChanges:
     """Apply the outcome of a pass. The caller's transaction applies all of it or nothing."""
     applied_changes = AppliedChanges()
-    locked_memories = await _lock_sources(connection, run, outcome)
-    deleted_texts = await _find_deleted_texts(connection, run, outcome.creations)
+    present = await _read_present(connection, run, outcome)
     for creation in outcome.creations:
-        skip_reason = _skip_reason(creation, locked_memories, deleted_texts)
+        skip_reason = _skip_reason(creation, present)
         if skip_reason:
             applied_changes.skipped.append(skip_reason)
         else:
-            await _create_memory(connection, run, name, creation, locked_memories, applied_changes)
+            await _create_memory(connection, run, name, creation, present, applied_changes)
     for removal in outcome.removals:
-        if _is_unchanged(removal.memory, locked_memories):
-            await _archive_removed(connection, run, name, removal, locked_memories, applied_changes)
+        code = _code_to_keep(removal, present)
+        if code is None:
+            await _archive_removed(connection, run, name, removal, present.memories, applied_changes)
         else:
-            applied_changes.skipped.append({"code": "changed_meanwhile", "ids": [removal.memory.id]})
+            applied_changes.skipped.append({"code": code, "ids": [removal.memory.id]})
     await queries.insert_changes(connection, applied_changes.diff)
     return applied_changes
 
 
-async def _lock_sources(connection: AsyncConnection, run: Run, outcome: Outcome) -> dict[str, Memory]:
+@dataclass(frozen=True, slots=True)
+class _Present:
+    """What is stored now about what a pass wants to change: its sources, locked, and what was refused."""
+
+    memories: dict[str, Memory]
+    deleted_texts: set[str]
+    undone: UndoneChanges
+    # The live memory that has a text already, by fingerprint.
+    ids_by_fingerprint: dict[bytes, str]
+
+    def id_with_text_of(self, creation: NewMemory) -> str | None:
+        """Return the memory that has the text of a creation before it is applied, or None."""
+        return self.ids_by_fingerprint.get(_fingerprint(creation))
+
+
+async def _read_present(connection: AsyncConnection, run: Run, outcome: Outcome) -> _Present:
+    fingerprints = [_fingerprint(creation) for creation in outcome.creations]
+    ids_by_fingerprint = await scope_queries.ids_by_fingerprint(connection, run.scope, fingerprints)
     ids = {memory.id for creation in outcome.creations for memory in creation.sources}
-    ids |= {removal.memory.id for removal in outcome.removals}
-    return {memory.id: memory for memory in await memory_queries.lock(connection, run.tenant, sorted(ids))}
+    ids |= {removal.memory.id for removal in outcome.removals} | set(ids_by_fingerprint.values())
+    memories = await memory_queries.lock(connection, run.tenant, sorted(ids))
+    return _Present(
+        memories={memory.id: memory for memory in memories},
+        deleted_texts=await _find_deleted_texts(connection, run, outcome.creations),
+        undone=await undone_change_queries.find(connection, run.tenant, ids),
+        ids_by_fingerprint=ids_by_fingerprint,
+    )
 
 
-def _is_unchanged(memory: Memory, locked_memories: dict[str, Memory]) -> bool:
+def _fingerprint(creation: NewMemory) -> bytes:
+    return bytes.fromhex(creation.row["fingerprint"].removeprefix("\\x"))
+
+
+def _is_unchanged(memory: Memory, present: _Present) -> bool:
     """Tell whether a memory is still what the pass read, and this pass has not archived it yet."""
-    locked_memory = locked_memories.get(memory.id)
+    locked_memory = present.memories.get(memory.id)
     return (
         locked_memory is not None
         and locked_memory.version == memory.version
@@ -81,13 +116,27 @@ async def _find_deleted_texts(
     return await tombstones.find_deleted(connection, run.scope, contents) if contents else set()
 
 
-def _skip_reason(
-    creation: NewMemory, locked_memories: dict[str, Memory], deleted_texts: set[str]
-) -> dict[str, Any] | None:
-    if creation.row["content"] in deleted_texts:
-        return {"code": "forgotten", "ids": [memory.id for memory in creation.sources]}
-    changed_ids = [memory.id for memory in creation.sources if not _is_unchanged(memory, locked_memories)]
-    return {"code": "changed_meanwhile", "ids": changed_ids} if changed_ids else None
+def _skip_reason(creation: NewMemory, present: _Present) -> dict[str, Any] | None:
+    source_ids = [memory.id for memory in creation.sources]
+    if creation.row["content"] in present.deleted_texts:
+        return {"code": RejectionCode.FORGOTTEN, "ids": source_ids}
+    changed_ids = [memory.id for memory in creation.sources if not _is_unchanged(memory, present)]
+    if changed_ids:
+        return {"code": RejectionCode.CHANGED_MEANWHILE, "ids": changed_ids}
+    third_id = present.id_with_text_of(creation)
+    joined_ids = {*source_ids, third_id} if source_ids and third_id else set(source_ids)
+    if present.undone.forbids_merge(joined_ids):
+        return {"code": RejectionCode.UNDONE_BEFORE, "ids": source_ids}
+    return None
+
+
+def _code_to_keep(removal: ArchiveRequest, present: _Present) -> RejectionCode | None:
+    """Return why a memory is not archived, or None."""
+    if not _is_unchanged(removal.memory, present):
+        return RejectionCode.CHANGED_MEANWHILE
+    if removal.memory.id in present.undone.archived_ids:
+        return RejectionCode.UNDONE_BEFORE
+    return None
 
 
 async def _create_memory(
@@ -95,18 +144,12 @@ async def _create_memory(
     run: Run,
     name: DreamPass,
     creation: NewMemory,
-    locked_memories: dict[str, Memory],
+    present: _Present,
     applied_changes: AppliedChanges,
 ) -> None:
     # The sources are archived first: the new text may equal the text of one of them.
-    archived_pairs = await _archive(connection, run, creation.sources, "merged", locked_memories)
-    (row,) = await memory_queries.upsert(connection, run.scope, [creation.row])
-    successor = Memory.from_row(row)
-    action = "created" if row["inserted"] else "reinforced"
-    await history.add(connection, ACTOR, action, [successor], f"dream {run.id}, {name}")
-    if row["inserted"]:
-        applied_changes.changed_memories[successor.id] = successor
-    applied_changes.diff.append(_change_row(run, name, action, successor, None))
+    archived_pairs = await _archive(connection, run, creation.sources, MERGED, present.memories)
+    successor = await _insert_or_reinforce(connection, run, name, creation, present, applied_changes)
     for before, after in archived_pairs:
         superseded_memory = await memory_queries.update_columns(
             connection, run.tenant, after.id, {"superseded_by": [successor.id]}
@@ -114,8 +157,41 @@ async def _create_memory(
         await history.add(connection, ACTOR, "archived", [superseded_memory], f"merged into {successor.id}")
         applied_changes.changed_memories[superseded_memory.id] = superseded_memory
         applied_changes.diff.append(
-            _change_row(run, name, "archived", superseded_memory, before, [successor.id], "merged")
+            _change_row(run, name, "archived", superseded_memory, before, [successor.id], MERGED)
         )
+
+
+async def _insert_or_reinforce(
+    connection: AsyncConnection,
+    run: Run,
+    name: DreamPass,
+    creation: NewMemory,
+    present: _Present,
+    applied_changes: AppliedChanges,
+) -> Memory:
+    """Insert the new memory, or let the live one that says the same take over all that it has."""
+    (row,) = await memory_queries.upsert(connection, run.scope, [creation.row])
+    successor = Memory.from_row(row)
+    if row["inserted"]:
+        await history.add(connection, ACTOR, "created", [successor], reason_of(run.id, name))
+        applied_changes.changed_memories[successor.id] = successor
+        applied_changes.diff.append(_change_row(run, name, "created", successor, None))
+        return successor
+    before = present.memories.get(successor.id, successor)
+    addition = Addition(tags=creation.row["tags"], metadata=creation.row["metadata"])
+    successor = await reinforce.add_labels(connection, successor, addition)
+    await history.add_change(connection, ACTOR, "reinforced", before, successor, reason_of(run.id, name))
+    if successor.version != before.version:
+        applied_changes.changed_memories[successor.id] = successor
+    present.memories[successor.id] = successor
+    change = _change_row(run, name, "reinforced", successor, None)
+    applied_changes.diff.append(change | {"added_count": creation.row["reinforcement_count"]})
+    return successor
+
+
+def reason_of(run_id: str, name: str) -> str:
+    """Return the reason in the history of a memory that a pass created or reinforced."""
+    return f"dream {run_id}, {name}"
 
 
 async def _archive_removed(
@@ -168,6 +244,8 @@ def _change_row(
         "version": memory.version,
         "reason": reason,
         "previous_state": before.state if before else None,
+        "reinforcement_count": memory.reinforcement_count,
+        "added_count": 0,
         "successors": list(successors),
     }
 
@@ -175,12 +253,12 @@ def _change_row(
 async def record_progress(
     connection: AsyncConnection, run: Run, name: DreamPass, outcome: Outcome, applied_changes: AppliedChanges
 ) -> None:
-    """Save which turns the pass read, which memories it reviewed, and what it counted and evaluated."""
+    """Save what the pass read, which memories it reviewed, and what it counted."""
     await unread_turn_queries.mark_read(connection, run.scope, name, outcome.turns)
+    await unread_signal_queries.mark_read(connection, run.scope, name, outcome.read_signal_ids)
     await progress_queries.save_reviewed(connection, run.tenant, _reviewed_versions(outcome, applied_changes))
+    await progress_queries.save_refused(connection, run.tenant, outcome.refused_batch_sizes)
     await progress_queries.save_occurrences(connection, run, outcome.occurrences, outcome.inferred_keys)
-    for session_id, draft in outcome.signals:
-        await feedback_queries.insert_for_session_id(connection, run.tenant, session_id, draft)
 
 
 def _reviewed_versions(outcome: Outcome, applied_changes: AppliedChanges) -> dict[str, int]:

@@ -3,15 +3,16 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import BigInteger, Text, bindparam, func, select, text, update
+from sqlalchemy import BigInteger, Integer, Text, bindparam, delete, func, select, text, update
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.dreams.passes.preferences import Evidence, Level
 from shared.dreams.runs.dream_run import Run
-from shared.dreams.runs.table import dream_reviewed_memory, preference_occurrence
+from shared.dreams.runs.table import dream_refused_memory, dream_reviewed_memory, preference_occurrence
 from shared.foundation.scope import Scope
 from shared.infra.postgres import exact_scope, is_any_of, tenant_filter
+from shared.memory.longterm.memory import Memory
 
 # The join leaves out memories that were deleted meanwhile: a foreign key would reject them.
 _SAVE_REVIEWED = text(
@@ -22,6 +23,15 @@ _SAVE_REVIEWED = text(
     ON CONFLICT (tenant, memory_id) DO UPDATE SET version = excluded.version
     """
 ).bindparams(bindparam("ids", type_=ARRAY(Text)), bindparam("versions", type_=ARRAY(BigInteger)))
+
+_SAVE_REFUSED = text(
+    """
+    INSERT INTO dream_refused_memory (tenant, memory_id, version, batch_size)
+    SELECT m.tenant, m.id, m.version, r.batch_size FROM unnest(:ids, :sizes) AS r (id, batch_size)
+    JOIN memory m ON m.tenant = :tenant AND m.id = r.id
+    ON CONFLICT (tenant, memory_id) DO UPDATE SET version = excluded.version, batch_size = excluded.batch_size
+    """
+).bindparams(bindparam("ids", type_=ARRAY(Text)), bindparam("sizes", type_=ARRAY(Integer)))
 
 # The scope is read from the turn. A turn that was deleted meanwhile adds no row.
 _SAVE_OCCURRENCE = text(
@@ -37,9 +47,14 @@ _SAVE_OCCURRENCE = text(
 
 async def save_reviewed(connection: AsyncConnection, tenant: str, versions: Mapping[str, int]) -> None:
     """Save the version of each memory that a consolidation has reviewed, if the memory still exists."""
-    if versions:
-        values = {"tenant": tenant, "ids": list(versions), "versions": list(versions.values())}
-        await connection.execute(_SAVE_REVIEWED, values)
+    if not versions:
+        return
+    values = {"tenant": tenant, "ids": list(versions), "versions": list(versions.values())}
+    await connection.execute(_SAVE_REVIEWED, values)
+    was_refused = is_any_of(dream_refused_memory.c.memory_id, versions)
+    await connection.execute(
+        delete(dream_refused_memory).where(tenant_filter(dream_refused_memory, tenant), was_refused)
+    )
 
 
 async def list_reviewed(connection: AsyncConnection, scope: Scope, ids: Sequence[str]) -> dict[str, int]:
@@ -52,6 +67,26 @@ async def list_reviewed(connection: AsyncConnection, scope: Scope, ids: Sequence
         select(dream_reviewed_memory.c.memory_id, dream_reviewed_memory.c.version).where(*where)
     )
     return {row.memory_id: row.version for row in rows}
+
+
+async def save_refused(connection: AsyncConnection, tenant: str, batch_sizes: Mapping[str, int]) -> None:
+    """Save the size of the batch in which each of these memories got no usable reply."""
+    if batch_sizes:
+        values = {"tenant": tenant, "ids": list(batch_sizes), "sizes": list(batch_sizes.values())}
+        await connection.execute(_SAVE_REFUSED, values)
+
+
+async def list_refused(connection: AsyncConnection, memories: Sequence[Memory]) -> dict[str, int]:
+    """Return the size of the refused batch by memory id, of those that have not changed since."""
+    if not memories:
+        return {}
+    versions = {memory.id: memory.version for memory in memories}
+    where = (
+        tenant_filter(dream_refused_memory, memories[0].tenant),
+        is_any_of(dream_refused_memory.c.memory_id, versions),
+    )
+    rows = await connection.execute(select(dream_refused_memory).where(*where))
+    return {row.memory_id: row.batch_size for row in rows if row.version == versions[row.memory_id]}
 
 
 async def save_occurrences(

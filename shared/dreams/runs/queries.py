@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 from sqlalchemy import (
@@ -17,9 +18,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.dreams.runs.dream_run import PassState, Run, RunState
 from shared.dreams.runs.table import dream_change, dream_pass, dream_run
-from shared.foundation.scope import Caller, Scope
+from shared.foundation.scope import Caller
 from shared.foundation.stages import DreamPass
-from shared.infra.postgres import exact_scope, keyset_after, tenant_filter
+from shared.infra.postgres import keyset_after, tenant_filter
 
 
 async def add_run(
@@ -86,6 +87,24 @@ async def start_pass(connection: AsyncConnection, run: Run, name: DreamPass, **c
     await connection.execute(_update_pass(run, name).values(**columns))
 
 
+async def add_usage(
+    connection: AsyncConnection,
+    run: Run,
+    name: DreamPass,
+    input_tokens: int,
+    output_tokens: int,
+    cost: Decimal | None,
+) -> None:
+    """Add the usage of one call to a pass, whichever attempt made it. `cost` is None without a price."""
+    columns: dict[str, Any] = {
+        "input_tokens": dream_pass.c.input_tokens + input_tokens,
+        "output_tokens": dream_pass.c.output_tokens + output_tokens,
+    }
+    if cost is not None:
+        columns["cost_usd"] = func.coalesce(dream_pass.c.cost_usd, 0) + cost
+    await connection.execute(_update_pass(run, name).values(**columns))
+
+
 async def end_pass(
     connection: AsyncConnection,
     run: Run,
@@ -115,19 +134,6 @@ async def end_run(connection: AsyncConnection, run: Run, state: RunState) -> Non
     )
 
 
-async def last_finished_at(connection: AsyncConnection, scope: Scope, name: DreamPass) -> datetime | None:
-    """Return when this pass last ended with state `done` in a run over exactly this scope."""
-    is_same_run = (dream_run.c.tenant == dream_pass.c.tenant) & (dream_run.c.id == dream_pass.c.run_id)
-    statement = (
-        select(func.max(dream_pass.c.finished_at))
-        .join(dream_run, is_same_run)
-        .where(exact_scope(dream_run, scope), ~dream_run.c.dry_run)
-        .where(dream_pass.c.name == name, dream_pass.c.state == PassState.DONE)
-    )
-    finished_at: datetime | None = await connection.scalar(statement)
-    return finished_at
-
-
 async def insert_changes(connection: AsyncConnection, rows: Sequence[Mapping[str, Any]]) -> None:
     """Insert the diff of a pass."""
     if rows:
@@ -136,7 +142,10 @@ async def insert_changes(connection: AsyncConnection, rows: Sequence[Mapping[str
 
 async def list_changes(connection: AsyncConnection, tenant: str, run_id: str) -> list[dict[str, Any]]:
     """Return the diff of a run, in the order in which the changes were made."""
-    names = ("pass", "action", "entry_id", "version", "reason", "previous_state", "successors")
+    names = (
+        *("pass", "action", "entry_id", "version", "reason", "previous_state", "successors"),
+        *("reinforcement_count", "added_count"),
+    )
     where = (tenant_filter(dream_change, tenant), dream_change.c.run_id == run_id)
     rows = await connection.execute(
         select(*(dream_change.c[name] for name in names)).where(*where).order_by(dream_change.c.id)

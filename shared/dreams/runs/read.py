@@ -9,6 +9,8 @@ from shared.dreams.runs import queries
 from shared.dreams.runs.dream_run import Run
 from shared.foundation import errors
 from shared.foundation.scope import Caller
+from shared.platform.auth import rights
+from shared.platform.auth.rights import Action, Area, Owner
 from shared.platform.resources import Resources
 
 
@@ -42,6 +44,8 @@ async def read_changes(resources: Resources, caller: Caller, run_id: str) -> lis
 
 async def _get_visible(connection: AsyncConnection, caller: Caller, run_id: str) -> Run:
     run = await queries.get(connection, caller.tenant, run_id)
-    if run is None or not caller.may_see(run.agent_id, run.user_id):
-        raise errors.NotFound(f"no dream run '{run_id}'")
+    missing = f"no dream run '{run_id}'"
+    if run is None:
+        raise errors.NotFound(missing)
+    rights.require(caller, Area.DREAMS, Action.READ, Owner(run.agent_id, run.user_id), missing)
     return run

@@ -1,31 +1,46 @@
-"""Undo a run: restore what it archived and delete what it created, unless it was changed since.
+"""Undo a run: restore what it archived, delete what it created and take back what it reinforced.
 
-A merged memory that was edited since stays, and its sources then stay archived, because the same fact
-must not be stored twice. The response names everything that could not be undone, with the reason.
+The changes of all passes are undone together: what one pass created and a later one merged is deleted with
+it. What somebody has edited or saved again since stays, and the memories that were merged into it then stay
+archived, because the same fact must not be stored twice. The response names everything that could not be
+undone, with the reason. What was undone is remembered, so that the next run does not do it again.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from shared.dreams.runs import queries
+from shared.dreams.runs import queries, undo_changes
 from shared.dreams.runs.dream_run import Run, RunState
+from shared.dreams.runs.run_diff import Change, RunDiff
 from shared.foundation import errors
 from shared.foundation.scope import Caller
-from shared.jobs.job import Job
 from shared.lifecycle import delete_memory as delete_memory_everywhere
-from shared.memory.longterm import history, save, scope_queries
+from shared.lifecycle import removal
+from shared.lifecycle.removal import Removal
 from shared.memory.longterm import index_document as memory_document
 from shared.memory.longterm import queries as memory_queries
+from shared.memory.longterm import save, tombstones
 from shared.memory.longterm.memory import Memory
+from shared.platform.auth import rights
+from shared.platform.auth.rights import Action, Area, Owner
 from shared.platform.resources import Resources
 
-Change = dict[str, Any]
+
+@dataclass(slots=True)
+class _Undone:
+    """What was undone, and by memory id why something was not."""
+
+    removed_ids: list[str] = field(default_factory=list)
+    restored: list[Memory] = field(default_factory=list)
+    reinforced: list[Memory] = field(default_factory=list)
+    kept: dict[str, str] = field(default_factory=dict)
 
 
 async def undo(resources: Resources, caller: Caller, run_id: str) -> dict[str, Any]:
-    """Undo a run and return {id, restored, removed, kept: [{entry_id, reason}]}.
+    """Undo a run and return {id, restored, removed, unreinforced, kept: [{entry_id, reason}]}.
 
     Raises errors.NotFound if the caller may not see the run, and errors.Conflict if the run has not
     ended yet or was undone already.
@@ -34,23 +49,29 @@ async def undo(resources: Resources, caller: Caller, run_id: str) -> dict[str, A
         run = _require_undoable(
             caller, await queries.get(connection, caller.tenant, run_id, lock=True), run_id
         )
-        changes = await queries.list_changes(connection, caller.tenant, run_id)
-        removed_ids, kept_creations, jobs = await _remove_created(connection, caller, changes)
-        kept_ids = {item["entry_id"] for item in kept_creations}
-        restored_memories, kept_archived = await _restore_archived(connection, caller, changes, kept_ids)
-        jobs += await save.enqueue_jobs(connection, caller.tenant, restored_memories)
+        diff = RunDiff(run_id, await queries.list_changes(connection, caller.tenant, run_id))
+        undone, rest = await _undo_all(connection, caller, diff)
+        changed_by_id = {memory.id: memory for memory in [*undone.restored, *undone.reinforced]}
+        changed_memories = list(changed_by_id.values())
+        jobs = await save.enqueue_jobs(connection, caller.tenant, changed_memories)
         await queries.end_run(connection, run, RunState.UNDONE)
-    await resources.index_writer.write_through(
-        [memory_document.document(memory) for memory in restored_memories], jobs
-    )
-    restored_ids = [memory.id for memory in restored_memories]
-    kept_items = [*kept_creations, *kept_archived]
-    return {"id": run_id, "restored": restored_ids, "removed": removed_ids, "kept": kept_items}
+    documents = [memory_document.document(memory) for memory in changed_memories]
+    await resources.index_writer.write_through(documents, jobs)
+    await removal.work_off(resources, rest)
+    return {
+        "id": run_id,
+        "restored": [memory.id for memory in undone.restored],
+        "removed": undone.removed_ids,
+        "unreinforced": [memory.id for memory in undone.reinforced],
+        "kept": [{"entry_id": memory_id, "reason": reason} for memory_id, reason in undone.kept.items()],
+    }
 
 
 def _require_undoable(caller: Caller, run: Run | None, run_id: str) -> Run:
-    if run is None or not caller.may_see(run.agent_id, run.user_id):
-        raise errors.NotFound(f"no dream run '{run_id}'")
+    missing = f"no dream run '{run_id}'"
+    if run is None:
+        raise errors.NotFound(missing)
+    rights.require(caller, Area.DREAMS, Action.WRITE, Owner(run.agent_id, run.user_id), missing)
     if run.state is RunState.RUNNING:
         raise errors.Conflict("the run has not ended yet")
     if run.state is RunState.UNDONE:
@@ -58,79 +79,93 @@ def _require_undoable(caller: Caller, run: Run | None, run_id: str) -> Run:
     return run
 
 
-async def _remove_created(
-    connection: AsyncConnection, caller: Caller, changes: Sequence[Change]
-) -> tuple[list[str], list[Change], list[Job]]:
-    """Delete the unchanged memories that the run created; return their ids, what was kept, and the jobs."""
-    created_versions = {
-        change["entry_id"]: change["version"] for change in changes if change["action"] == "created"
+async def _undo_all(connection: AsyncConnection, caller: Caller, diff: RunDiff) -> tuple[_Undone, Removal]:
+    memories = {
+        memory.id: memory for memory in await memory_queries.lock(connection, caller.tenant, diff.ids)
     }
-    locked_memories = await _lock(connection, caller, sorted(created_versions))
-    to_delete = [
-        memory for memory in locked_memories.values() if _is_unchanged(memory, created_versions[memory.id])
-    ]
-    deleted_ids = [memory.id for memory in to_delete]
-    kept_items = [
-        {
-            "entry_id": memory_id,
-            "reason": "it was deleted since" if memory_id not in locked_memories else "it was changed since",
-        }
-        for memory_id in created_versions
-        if memory_id not in deleted_ids
-    ]
-    jobs, _ = await delete_memory_everywhere.delete_rows(connection, caller.tenant, to_delete)
-    return deleted_ids, kept_items, jobs
+    undone = _Undone(kept=diff.created_to_keep(memories))
+    untouched_ids = {memory.id for memory in memories.values() if diff.is_untouched(memory)}
+    rest = await _remove_created(connection, caller, diff, memories, undone)
+    for change in diff.archivings:
+        await _restore_archived(connection, caller, change, memories, undone)
+    for change in diff.reinforcements:
+        is_untouched = change["entry_id"] in untouched_ids
+        await _undo_reinforcement(connection, caller, diff.run_id, change, memories, undone, is_untouched)
+    await undo_changes.remember(connection, caller.tenant, diff, undone.restored, undone.removed_ids)
+    return undone, rest
 
 
-async def _lock(connection: AsyncConnection, caller: Caller, ids: Sequence[str]) -> dict[str, Memory]:
-    return {memory.id: memory for memory in await memory_queries.lock(connection, caller.tenant, ids)}
+async def _remove_created(
+    connection: AsyncConnection,
+    caller: Caller,
+    diff: RunDiff,
+    memories: Mapping[str, Memory],
+    undone: _Undone,
+) -> Removal:
+    """Delete what the run created and nobody has changed or saved since; return what is left to remove.
 
-
-def _is_unchanged(memory: Memory, version: int) -> bool:
-    return memory.version == version and memory.archived_at is None
+    What was learned from conversations gets a tombstone, so that no later pass brings it back. A merged
+    memory gets none, because its text may be that of a restored source.
+    """
+    to_delete = [memories[memory_id] for memory_id in diff.created_ids if memory_id not in undone.kept]
+    learned = [memory for memory in to_delete if not diff.sources_of(memory.id)]
+    await tombstones.add(connection, caller.tenant, learned)
+    rest = await delete_memory_everywhere.delete_rows(connection, caller.tenant, to_delete)
+    undone.removed_ids = [memory.id for memory in to_delete]
+    return rest
 
 
 async def _restore_archived(
-    connection: AsyncConnection, caller: Caller, changes: Sequence[Change], kept_ids: set[str]
-) -> tuple[list[Memory], list[Change]]:
-    """Restore the memories that the run archived; return them and what was kept archived."""
-    archivings = [change for change in changes if change["action"] == "archived"]
-    locked_memories = await _lock(connection, caller, sorted(change["entry_id"] for change in archivings))
-    restored_memories: list[Memory] = []
-    kept_items: list[Change] = []
-    for change in archivings:
-        memory_id = change["entry_id"]
-        reason = await _reason_to_keep(connection, locked_memories.get(memory_id), change, kept_ids)
-        if reason is None:
-            memory = await _restore(connection, caller, locked_memories[memory_id], change)
-            restored_memories.append(memory)
-        else:
-            kept_items.append({"entry_id": memory_id, "reason": reason})
-    return restored_memories, kept_items
+    connection: AsyncConnection,
+    caller: Caller,
+    change: Change,
+    memories: dict[str, Memory],
+    undone: _Undone,
+) -> None:
+    memory_id = change["entry_id"]
+    memory = memories.get(memory_id)
+    reason = await _reason_to_keep(connection, memory, change, undone.kept)
+    if reason is None and memory is not None:
+        memories[memory_id] = await undo_changes.restore(connection, caller, memory, change)
+        undone.restored.append(memories[memory_id])
+    else:
+        undone.kept[memory_id] = reason or "it was deleted since"
+
+
+async def _undo_reinforcement(
+    connection: AsyncConnection,
+    caller: Caller,
+    run_id: str,
+    change: Change,
+    memories: dict[str, Memory],
+    undone: _Undone,
+    is_untouched: bool,  # noqa: FBT001
+) -> None:
+    memory_id = change["entry_id"]
+    memory = memories.get(memory_id)
+    if memory is None or memory.archived_at is not None:
+        undone.kept[memory_id] = "it was deleted since" if memory is None else "it was archived since"
+        return
+    memories[memory_id] = await undo_changes.take_back_reinforcement(
+        connection, caller, run_id, memory, change["added_count"], is_untouched=is_untouched
+    )
+    undone.reinforced = [item for item in undone.reinforced if item.id != memory_id]
+    undone.reinforced.append(memories[memory_id])
+    if not is_untouched:
+        undone.kept[memory_id] = "it was changed since: only the number of observations was taken back"
 
 
 async def _reason_to_keep(
-    connection: AsyncConnection, memory: Memory | None, change: Change, kept_ids: set[str]
+    connection: AsyncConnection, memory: Memory | None, change: Change, kept: Mapping[str, str]
 ) -> str | None:
     if memory is None:
         return "it was deleted since"
     if memory.version != change["version"] or memory.archived_at is None:
         return "it was changed since"
-    if kept_ids & set(change["successors"]):
+    if _stays(change["successors"], kept):
         return "what it was merged into was changed since and stays"
-    fingerprint = await scope_queries.get_fingerprint(connection, memory)
-    duplicate_id = await memory_queries.find_duplicate(connection, memory.scope, fingerprint, memory.id)
-    return None if duplicate_id is None else f"memory '{duplicate_id}' says this already"
+    return await undo_changes.duplicate_reason(connection, memory)
 
 
-async def _restore(connection: AsyncConnection, caller: Caller, memory: Memory, change: Change) -> Memory:
-    values: dict[str, Any] = {
-        "state": change["previous_state"] or "final",
-        "archived_at": None,
-        "archive_reason": None,
-        "superseded_by": [],
-        "version": memory.version + 1,
-    }
-    restored_memory = await memory_queries.update_columns(connection, caller.tenant, memory.id, values)
-    await history.add(connection, caller.key_id, "restored", [restored_memory], "a dream was undone")
-    return restored_memory
+def _stays(successor_ids: Sequence[str], kept: Mapping[str, str]) -> bool:
+    return any(successor_id in kept for successor_id in successor_ids)

@@ -19,16 +19,19 @@ from shared.foundation.stages import DreamPass
 from shared.infra.postgres import exact_scope, is_any_turn_of, tenant_filter
 
 
-async def list_unread(connection: AsyncConnection, scope: Scope, name: DreamPass, limit: int) -> list[Turn]:
-    """Return the `limit` oldest turns of the scope that a pass has not read, ordered by session and seq."""
+async def list_oldest_unread(
+    connection: AsyncConnection, scope: Scope, name: DreamPass, limit: int
+) -> tuple[list[Turn], bool]:
+    """Return the `limit` oldest unread turns of the scope, and whether there are more."""
     statement = (
         select(turn_table)
         .where(exact_scope(turn_table, scope), ~_is_read_by(name))
         .order_by(turn_table.c.received_at, turn_table.c.session_id, turn_table.c.seq)
-        .limit(limit)
+        .limit(limit + 1)
     )
     turns = await turn_queries.select_turns(connection, statement)
-    return sorted(turns, key=lambda turn: (turn.session_id, turn.seq))
+    has_more = len(turns) > limit
+    return sorted(turns[:limit], key=lambda turn: (turn.session_id, turn.seq)), has_more
 
 
 def _is_read_by(name: DreamPass) -> ColumnElement[bool]:

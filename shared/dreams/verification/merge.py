@@ -29,11 +29,10 @@ from shared.foundation.ids import new_record_id
 from shared.foundation.stages import MemoryState
 from shared.memory.longterm import new_rows
 from shared.memory.longterm.fingerprint import fingerprint
+from shared.memory.longterm.labels import INFERRED, PERMISSION, join_tags, requires_permission
 from shared.memory.longterm.memory import Memory, Source
 from shared.search.text import indexed_text
 
-PERMISSION = "requires_user_permission"
-INFERRED = "inferred"
 MAX_RAISED_IMPORTANCE = 0.75
 """The highest importance that a model can give. Memories from 0.8 on are never pruned."""
 
@@ -127,7 +126,7 @@ def _merge_metadata(sources: Sequence[Memory], *, are_inferred: bool) -> dict[st
 
 def needs_permission(memory: Memory) -> bool:
     """Tell whether an agent needs the user's permission to act on a memory."""
-    return memory.metadata.get(PERMISSION, "").strip().lower() == "true"
+    return requires_permission(memory.metadata)
 
 
 def _merge_importance(proposed: float | None, sources: Sequence[Memory]) -> float:
@@ -144,7 +143,7 @@ def row_from_merge(fields: MergedFields) -> dict[str, Any]:
         indexed_text=indexed_text.keyword_text(fields.content, category=fields.category, tags=fields.tags),
         state=MemoryState.FINAL,
         category=fields.category,
-        tags=list(fields.tags),
+        tags=join_tags((), fields.tags),
         metadata=fields.metadata,
         importance=fields.importance,
         occurred_at=fields.occurred_at,

@@ -34,12 +34,14 @@ _WORDS = """
 _NEGATIVE = frozenset(_WORDS.split())
 # Everyday verbs. Two unrelated denials often share one, so it doesn't show that they match.
 _GENERIC_VERBS = frozenset(
-    tokenizer.tokenize("like love want use eat drink prefer have know need go get make take work")
+    tokenizer.tokenize(
+        "like love want use used eat drink prefer have know need go get make take work allow permit accept"
+    )
 )
 _ENDED = frozenset({"longer", "anymore", "mehr", "plus", "ya"})
 _WINDOW = 6
 _CLAUSE_END = re.compile(
-    r"[.!?;:\n\u2026\u2013\u2014]|,?\s(?:but|however|though|aber|sondern|mais|pero|ma|maar)\s"
+    r"(?<!\bdr)(?<!\bmr)(?<!\bmrs)(?<!\bms)(?<!\bprof)(?<!\bst)\.|[!?;:\n\u2026\u2013\u2014]|,?\s(?:but|however|though|aber|sondern|mais|pero|ma|maar)\s"
 )
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
 # Negations of scripts without spaces: before the denied word in Chinese, after it in Japanese and Korean.
@@ -49,11 +51,21 @@ _NEAR = 3
 
 @dataclass(frozen=True, slots=True)
 class Denial:
-    """A negative word in its wording, the stems near it, and whether it says that something has ended."""
+    """A negative word in its wording, the stems near it, and whether it says that something has ended.
+
+    `subject_stems` are before the negative word. If nothing follows it, or only an everyday verb ("Dogs
+    don't", "Tabs must not be used"), they tell what is denied.
+    """
 
     wording: str
     near_stems: frozenset[str]
     has_ended: bool = False
+    subject_stems: frozenset[str] = frozenset()
+
+    @property
+    def is_shown_by_subject(self) -> bool:
+        """Whether what follows the negative word does not tell what is denied."""
+        return self.near_stems <= self.subject_stems | _GENERIC_VERBS
 
 
 def changed_negations(content: str, sources: Sequence[str]) -> list[str]:
@@ -68,8 +80,17 @@ def _unmatched(denials: Iterable[Denial], others: Sequence[Denial]) -> list[str]
     return [
         denial.wording
         for denial in denials
-        if denial.near_stems and not any(denial.near_stems & other.near_stems for other in others)
+        if denial.near_stems and not any(_match(denial, other) for other in others)
     ]
+
+
+def _match(denial: Denial, other: Denial) -> bool:
+    if denial.near_stems & other.near_stems:
+        return True
+    return bool(
+        (denial.is_shown_by_subject and denial.subject_stems & (other.near_stems | other.subject_stems))
+        or (other.is_shown_by_subject and other.subject_stems & (denial.near_stems | denial.subject_stems))
+    )
 
 
 def _denials(text: str) -> Iterator[Denial]:
@@ -87,9 +108,10 @@ def _denials(text: str) -> Iterator[Denial]:
 
 def _denial_at(words: Sequence[str], position: int) -> Denial:
     after = words[position + 1 : position + 1 + _WINDOW]
-    near_stems = _content_stems(after) or _content_stems(words[max(0, position - _WINDOW) : position])
+    subject_stems = _content_stems(words[max(0, position - _WINDOW) : position])
     wording = " ".join([words[position], *after[:3]])
-    return Denial(wording, near_stems, has_ended=not _ENDED.isdisjoint(after))
+    near_stems = _content_stems(after) or subject_stems
+    return Denial(wording, near_stems, not _ENDED.isdisjoint(after), subject_stems)
 
 
 def _content_stems(words: Sequence[str]) -> frozenset[str]:

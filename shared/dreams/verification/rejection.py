@@ -37,6 +37,12 @@ class RejectionCode(StrEnum):
     OVER_QUOTA = "over_quota"  # over the number of memories that a run may prune
     UNCHANGED = "unchanged"  # says the same as its only source
     DUPLICATE = "duplicate"  # says the same as an existing memory
+    UNUSABLE_REPLY = "unusable_reply"  # the model's reply about these inputs was not what was asked for
+    CUT_OFF = "cut_off"  # the model's reply about these inputs was cut off, also in small parts
+    CHANGED_MEANWHILE = "changed_meanwhile"  # a source changed while the model was asked
+    FORGOTTEN = "forgotten"  # a caller has deleted this text
+    UNDONE_BEFORE = "undone_before"  # the same was done before and undone
+    REPAIR_FAILED = "repair_failed"  # the second attempt brought no usable reply
 
 
 REPAIRABLE = frozenset(

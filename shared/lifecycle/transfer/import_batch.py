@@ -15,6 +15,8 @@ from shared.foundation.stages import MemoryState, Pipeline, RecordKind
 from shared.infra.postgres import transaction_time
 from shared.jobs import queries as job_queries
 from shared.jobs.job import Job
+from shared.lifecycle import erasure_queries
+from shared.lifecycle.erasure_queries import Erasures
 from shared.lifecycle.transfer import id_mapping
 from shared.lifecycle.transfer.import_plan import ImportPlan, ImportState, plan
 from shared.lifecycle.transfer.ndjson import MemoryLine
@@ -28,15 +30,22 @@ _MAX_ATTEMPTS = 5
 
 
 async def import_batch(
-    resources: Resources, scope: Scope, actor: str, lines: Sequence[MemoryLine], *, restore: bool
+    resources: Resources,
+    scope: Scope,
+    actor: str,
+    lines: Sequence[MemoryLine],
+    erasures: Erasures,
+    *,
+    restore: bool,
 ) -> ImportPlan:
     """Import lines, no two of the same id, and return the plan that was carried out.
 
-    Raises errors.Busy if others keep writing the same memories.
+    Raises errors.Busy if others keep writing the same memories, and errors.Conflict if the user or agent
+    was erased since `erasures` was read.
     """
     for _ in range(_MAX_ATTEMPTS):
         try:
-            executed_plan, jobs = await _commit(resources, scope, actor, lines, restore=restore)
+            executed_plan, jobs = await _commit(resources, scope, actor, lines, erasures, restore=restore)
         except IntegrityError:
             continue
         await resources.index_writer.write_through(
@@ -50,10 +59,17 @@ async def import_batch(
 
 
 async def _commit(
-    resources: Resources, scope: Scope, actor: str, lines: Sequence[MemoryLine], *, restore: bool
+    resources: Resources,
+    scope: Scope,
+    actor: str,
+    lines: Sequence[MemoryLine],
+    erasures: Erasures,
+    *,
+    restore: bool,
 ) -> tuple[ImportPlan, list[Job]]:
     can_enrich = resources.language_model is not None
     async with resources.postgres.for_tenant(scope.tenant) as connection:
+        await erasure_queries.require_not_erased(connection, scope, erasures)
         state = await _load_state(connection, scope, lines, can_enrich=can_enrich, restore=restore)
         executed_plan = plan(state, lines)
         for before, after in executed_plan.updated:

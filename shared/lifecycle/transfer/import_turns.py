@@ -26,8 +26,11 @@ from shared.conversation.turns import queries as turn_queries
 from shared.conversation.turns.turn import Turn, TurnDraft
 from shared.foundation import errors, validation
 from shared.foundation.scope import Caller, Scope
+from shared.lifecycle import erasure_queries
+from shared.lifecycle.erasure_queries import Erasures
 from shared.lifecycle.transfer import rockbot
 from shared.lifecycle.transfer.rockbot import ImportedTurn
+from shared.memory.working import entries
 from shared.platform.resources import Resources
 
 _BATCH = 500
@@ -41,6 +44,7 @@ class _TurnImport:
     caller: Caller
     scope: Scope
     sessions: dict[str, str] = field(default_factory=dict)
+    erasures: Erasures = field(default_factory=list)
     created: int = 0
     skipped: int = 0
 
@@ -51,6 +55,8 @@ async def import_turns(resources: Resources, caller: Caller, scope: Scope, file:
     The report is {"created", "skipped", "remapped": {session: its id here}, "malformed": [{"line", "rule"}]}.
     """
     progress, malformed = _TurnImport(resources, caller, scope), list[dict[str, Any]]()
+    async with resources.postgres.for_tenant(scope.tenant) as connection:
+        progress.erasures = await erasure_queries.list_last(connection, scope)
     for log_id, drafts in _group_by_session(rockbot.read_turns(file, malformed)):
         await _append_missing(progress, log_id, drafts)
     return {
@@ -74,10 +80,13 @@ def _group_by_session(turns: Iterator[ImportedTurn]) -> Iterator[tuple[str, list
 
 async def _append_missing(progress: _TurnImport, log_id: str, drafts: Sequence[TurnDraft]) -> None:
     resources, caller = progress.resources, progress.caller
+    async with resources.postgres.for_tenant(caller.tenant) as connection:
+        await erasure_queries.require_not_erased(connection, progress.scope, progress.erasures)
     if log_id not in progress.sessions:
         progress.sessions[log_id] = await _open_session(resources, caller, progress.scope, log_id)
     session_id = progress.sessions[log_id]
     async with resources.postgres.for_tenant(caller.tenant) as connection:
+        await erasure_queries.require_not_erased(connection, progress.scope, progress.erasures)
         session = await get_session(connection, resources.settings, caller, session_id, lock=True)
         missing_drafts = await _select_missing(connection, session, drafts)
         turns, jobs = await append.insert_turns(connection, session, missing_drafts)
@@ -89,10 +98,12 @@ async def _append_missing(progress: _TurnImport, log_id: str, drafts: Sequence[T
 async def _open_session(resources: Resources, caller: Caller, scope: Scope, log_id: str) -> str:
     for session_id in _candidate_ids(scope, log_id):
         try:
-            await open_session(resources, caller, scope, session_id=session_id)
+            session = await open_session(
+                resources, caller, scope, session_id=session_id, holds_entries=entries.holds_entries
+            )
         except errors.Conflict:
             continue
-        return session_id
+        return str(session["id"])
     raise errors.Conflict(f"no id is free for the session '{log_id}'")
 
 

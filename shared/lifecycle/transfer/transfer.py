@@ -17,6 +17,8 @@ from typing import Any
 
 from shared.foundation import errors
 from shared.foundation.scope import Caller, Scope
+from shared.lifecycle import erasure_queries
+from shared.lifecycle.erasure_queries import Erasures
 from shared.lifecycle.transfer import id_mapping, import_batch, import_turns, ndjson, rockbot, upload
 from shared.lifecycle.transfer.import_report import Report
 from shared.lifecycle.transfer.ndjson import MemoryLine
@@ -52,21 +54,39 @@ async def import_stream(
     With `restore`, memories that were deleted on purpose are imported too. Raises errors.TooLarge, with
     nothing stored, for more than 32 MiB, 100 000 lines, or 1 MiB in one line.
     """
+    erasures = await _last_erasures(resources, scope)
     with tempfile.SpooledTemporaryFile(upload.MAX_IN_MEMORY_BYTES) as spool:
         await upload.receive_upload(chunks, spool)
-        return (await import_lines(resources, scope, actor, spool, restore=restore)).as_json()
+        report = await import_lines(resources, scope, actor, spool, restore=restore, erasures=erasures)
+        return report.as_json()
+
+
+async def _last_erasures(resources: Resources, scope: Scope) -> Erasures:
+    async with resources.postgres.for_tenant(scope.tenant) as connection:
+        return await erasure_queries.list_last(connection, scope)
 
 
 async def import_lines(
-    resources: Resources, scope: Scope, actor: str, raw_lines: Iterable[bytes], *, restore: bool
+    resources: Resources,
+    scope: Scope,
+    actor: str,
+    raw_lines: Iterable[bytes],
+    *,
+    restore: bool,
+    erasures: Erasures | None = None,
 ) -> Report:
-    """Import any number of lines, and return the report."""
+    """Import any number of lines, and return the report.
+
+    Raises errors.Conflict if the user or agent is erased meanwhile: lines that were received before, and
+    are not stored by then, are dropped. `erasures` are those before the lines were received.
+    """
     report = Report()
+    erasures = await _last_erasures(resources, scope) if erasures is None else erasures
     lines: Iterable[MemoryLine] = _parse_lines(raw_lines, report)
     for _ in range(_MAX_ROUNDS):
         report.duplicates, updated_before, duplicates = [], report.updated, []
         for batch in _batches(lines):
-            plan = await import_batch.import_batch(resources, scope, actor, batch, restore=restore)
+            plan = await import_batch.import_batch(resources, scope, actor, batch, erasures, restore=restore)
             report.add(plan)
             duplicates += [line for line, _ in plan.duplicates]
         if not duplicates or report.updated == updated_before:

@@ -23,9 +23,23 @@ async def add(
     await history_queries.insert_items(connection, rows)
 
 
-async def add_update(connection: AsyncConnection, actor: str, before: Memory, after: Memory) -> None:
+async def add_update(
+    connection: AsyncConnection, actor: str, before: Memory, after: Memory, reason: str | None = None
+) -> None:
     """Add an update to a memory's history, with its fields before and after."""
-    row = _row(actor, "updated", after, None) | {"before": _fields(before), "after": _fields(after)}
+    await add_change(connection, actor, "updated", before, after, reason)
+
+
+async def add_change(
+    connection: AsyncConnection,
+    actor: str,
+    action: str,
+    before: Memory,
+    after: Memory,
+    reason: str | None = None,
+) -> None:
+    """Add an action to a memory's history, with its fields before and after."""
+    row = _row(actor, action, after, reason) | {"before": _fields(before), "after": _fields(after)}
     await history_queries.insert_items(connection, [row])
 
 

@@ -1,6 +1,6 @@
 """Every statement on the history of memories. Functions use the caller's transaction and never commit."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -26,19 +26,23 @@ async def list_for_memory(connection: AsyncConnection, tenant: str, memory_id: s
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
-async def erase(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> int:
-    """Delete the history of these memories, and return the number of deleted items."""
-    of_memories = (tenant_filter(memory_history, tenant), memory_history.c.memory_id.in_(ids))
-    return (await connection.execute(delete(memory_history).where(*of_memories))).rowcount
-
-
 async def expire(connection: AsyncConnection, tenant: str, age: timedelta) -> int:
     """Delete history items older than `age`, and return how many."""
     is_old = (tenant_filter(memory_history, tenant), memory_history.c.created_at < func.now() - age)
     return (await connection.execute(delete(memory_history).where(*is_old))).rowcount
 
 
-async def count(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> int:
-    """Count the history items of these memories."""
-    of_memories = (tenant_filter(memory_history, tenant), memory_history.c.memory_id.in_(ids))
-    return int(await connection.scalar(select(func.count()).where(*of_memories)) or 0)
+async def find_before(
+    connection: AsyncConnection, tenant: str, memory_id: str, actor: str, reasons: Collection[str]
+) -> dict[str, Any] | None:
+    """Return the fields of a memory before the first action of this actor for one of these reasons."""
+    statement = (
+        select(memory_history.c.before)
+        .where(tenant_filter(memory_history, tenant), memory_history.c.memory_id == memory_id)
+        .where(memory_history.c.actor == actor, memory_history.c.reason.in_(reasons))
+        .where(memory_history.c.before.is_not(None))
+        .order_by(memory_history.c.id)
+        .limit(1)
+    )
+    fields: dict[str, Any] | None = await connection.scalar(statement)
+    return fields

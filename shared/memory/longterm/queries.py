@@ -6,13 +6,9 @@ from typing import Any
 
 import orjson
 from sqlalchemy import (
-    ARRAY,
     ColumnElement,
     RowMapping,
     Select,
-    Text,
-    bindparam,
-    delete,
     func,
     select,
     text,
@@ -21,9 +17,11 @@ from sqlalchemy import (
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation.scope import Caller, Scope
-from shared.infra.postgres import exact_scope, keyset_after, tenant_filter
+from shared.infra.postgres import exact_scope, is_any_of, keyset_after, tenant_filter
 from shared.memory.longterm.memory import Memory
 from shared.memory.longterm.table import READ_COLUMNS, memory
+from shared.platform.auth import rights
+from shared.platform.auth.rights import Action, Area, Owner
 from shared.search.text import tsvector
 
 # Saving a live memory a second time reinforces it. The conflict target is a unique index, so this
@@ -67,59 +65,6 @@ async def upsert(
     return list((await connection.execute(_UPSERT, values | {"rows": encoded})).mappings())
 
 
-_ADD_TAGS = text(
-    """
-    UPDATE memory SET
-        tags = tags || ARRAY(SELECT t FROM unnest(:tags) t WHERE t <> ALL (tags)),
-        search_terms = search_terms || array_to_tsvector(:search_terms),
-        version = version + 1
-    WHERE tenant = :tenant AND id = :id AND NOT tags @> :tags
-    RETURNING *
-    """
-).bindparams(bindparam("tags", type_=ARRAY(Text)), bindparam("search_terms", type_=ARRAY(Text)))
-
-
-async def add_tags(
-    connection: AsyncConnection, tenant: str, memory_id: str, tags: Sequence[str]
-) -> Memory | None:
-    """Add the tags that a memory lacks, as a new version; return None if it lacks none."""
-    search_terms = tsvector.terms_of(" ".join(tags))
-    values = {"tenant": tenant, "id": memory_id, "tags": list(tags), "search_terms": search_terms}
-    row = (await connection.execute(_ADD_TAGS, values)).mappings().one_or_none()
-    return None if row is None else Memory.from_row(row)
-
-
-async def reinforce(connection: AsyncConnection, scope: Scope, ids: Sequence[str]) -> list[Memory]:
-    """Count one more observation of each of these memories that is live and of exactly this scope."""
-    rows = await connection.execute(
-        update(memory)
-        .where(exact_scope(memory, scope), memory.c.id.in_(ids), memory.c.archived_at.is_(None))
-        .values(reinforcement_count=memory.c.reinforcement_count + 1, last_seen_at=func.now())
-        .returning(memory)
-    )
-    return [Memory.from_row(row) for row in rows.mappings()]
-
-
-async def find_successors(
-    connection: AsyncConnection, scope: Scope, fingerprints: Sequence[bytes]
-) -> dict[bytes, list[str]]:
-    """Return the ids that superseded the archived memories with these fingerprints, by fingerprint.
-
-    If several have the same fingerprint, the one archived last counts.
-    """
-    rows = await connection.execute(
-        select(memory.c.fingerprint, memory.c.superseded_by)
-        .where(
-            exact_scope(memory, scope),
-            memory.c.fingerprint.in_(fingerprints),
-            memory.c.archived_at.is_not(None),
-        )
-        .where(func.cardinality(memory.c.superseded_by) > 0)
-        .order_by(memory.c.archived_at)
-    )
-    return {bytes(row.fingerprint): list(row.superseded_by) for row in rows}
-
-
 async def get(
     connection: AsyncConnection, caller: Caller, memory_id: str, *, lock: bool = False
 ) -> Memory | None:
@@ -128,7 +73,9 @@ async def get(
     if lock:
         statement = statement.with_for_update()
     row = (await connection.execute(statement)).mappings().one_or_none()
-    if row is None or not caller.may_see(row["agent_id"], row["user_id"]):
+    if row is None or not rights.allows(
+        caller, Area.MEMORIES, Action.READ, Owner(row["agent_id"], row["user_id"])
+    ):
         return None
     return Memory.from_row(row)
 
@@ -147,6 +94,18 @@ async def lock(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> 
     return [
         Memory.from_row(row) for row in (await connection.execute(statement.with_for_update())).mappings()
     ]
+
+
+async def lock_existing(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> set[str]:
+    """Return those of these ids that exist, and keep their memories from being deleted until the end.
+
+    Changing the memories stays possible. A transaction that stores a copy of a memory's text calls this.
+    """
+    if not ids:
+        return set()
+    where = (tenant_filter(memory, tenant), is_any_of(memory.c.id, ids))
+    statement = select(memory.c.id).where(*where).order_by(memory.c.id)
+    return set(await connection.scalars(statement.with_for_update(read=True, key_share=True)))
 
 
 async def select_memories(connection: AsyncConnection, statement: Select[Any]) -> list[Memory]:
@@ -188,6 +147,11 @@ async def list_newest(
         statement = statement.where(keyset_after(*position))
     newest_first = (memory.c.last_seen_at.desc(), memory.c.id)
     return await select_memories(connection, statement.order_by(*newest_first).limit(limit))
+
+
+async def list_ids(connection: AsyncConnection, limit: int, *conditions: ColumnElement[bool]) -> list[str]:
+    """Return the ids of up to `limit` memories that meet the conditions, in no particular order."""
+    return list(await connection.scalars(select(memory.c.id).where(*conditions).limit(limit)))
 
 
 async def update_columns(
@@ -239,27 +203,9 @@ async def archive(
     return [Memory.from_row(row) for row in rows.mappings()]
 
 
-async def remove(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> None:
-    """Delete memories, and remove their ids from the references of other memories."""
-    await connection.execute(delete(memory).where(tenant_filter(memory, tenant), memory.c.id.in_(ids)))
-    await connection.execute(_UNLINK, {"tenant": tenant, "ids": list(ids)})
-
-
-_UNLINK = text(
-    """
-    UPDATE memory SET
-        superseded_by = ARRAY(SELECT x FROM unnest(superseded_by) x WHERE x <> ALL (:ids)),
-        derived_from = ARRAY(SELECT x FROM unnest(derived_from) x WHERE x <> ALL (:ids))
-    WHERE tenant = :tenant AND (superseded_by && :ids OR derived_from && :ids)
-    """
-).bindparams(bindparam("ids", type_=ARRAY(Text)))
-
-
-async def list_derived_only_from(
-    connection: AsyncConnection, tenant: str, ids: Sequence[str]
-) -> list[Memory]:
-    """Return the memories that were derived from some of these, and from no others."""
+async def list_derived_only_from(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> list[str]:
+    """Return the ids of the memories that were derived from some of these, and from no others."""
     only_from_ids = memory.c.derived_from.contained_by(list(ids))
     is_derived = func.cardinality(memory.c.derived_from) > 0
-    statement = select(memory).where(tenant_filter(memory, tenant), is_derived, only_from_ids)
-    return await select_memories(connection, statement)
+    statement = select(memory.c.id).where(tenant_filter(memory, tenant), is_derived, only_from_ids)
+    return list((await connection.scalars(statement)).all())

@@ -1,10 +1,10 @@
 """Save memories: durable and found by keyword when this returns; enriched and embedded later."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
-from sqlalchemy import RowMapping
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -14,9 +14,19 @@ from shared.foundation.stages import MemoryState, RecordKind
 from shared.jobs import dream_schedule, index_jobs
 from shared.jobs import queries as job_queries
 from shared.jobs.job import Job
-from shared.memory.longterm import history, index_document, new_rows, queries, tombstones
+from shared.memory.longterm import (
+    history,
+    index_document,
+    labels,
+    new_rows,
+    queries,
+    reinforce,
+    successor_queries,
+    tombstones,
+)
 from shared.memory.longterm.fingerprint import fingerprint_of
 from shared.memory.longterm.memory import Memory, MemoryDraft
+from shared.memory.longterm.reinforce import Addition
 from shared.platform.idempotency.idempotent import IdempotencyKey, idempotent
 from shared.platform.resources import Resources
 from shared.search.index.writer import WRITE_THROUGH_SECONDS
@@ -94,15 +104,11 @@ async def _commit(
         }
         for scope in by_scope:
             await dream_schedule.schedule_dream(connection, resources.settings, scope)
-        changed_memories = [
-            memory
-            for memories in by_scope.values()
-            for memory, is_searchably_changed in memories.values()
-            if is_searchably_changed
-        ]
+        changed_memories = [memory for saved in by_scope.values() for memory in saved.changed.values()]
         jobs = await enqueue_jobs(connection, tenant, changed_memories)
         saved_memories = [
-            by_scope[scope][fingerprint_of(draft)][0].model_dump(mode="json") for scope, draft in items
+            by_scope[scope].by_fingerprint[fingerprint_of(draft)].model_dump(mode="json")
+            for scope, draft in items
         ]
         response = batch_results.merge_results(saved_memories, rejected)
         memory_ids = sorted({memory["id"] for memory in saved_memories})
@@ -133,39 +139,57 @@ async def enqueue_jobs(connection: AsyncConnection, tenant: str, memories: Seque
     )
 
 
+@dataclass(slots=True)
+class _SavedScope:
+    """What was saved in one scope.
+
+    `changed` are the memories, by id, of which a searchable field changed, so that they must be indexed.
+    """
+
+    by_fingerprint: dict[bytes, Memory] = field(default_factory=dict)
+    changed: dict[str, Memory] = field(default_factory=dict)
+
+    def add(self, fingerprint_: bytes, memory: Memory, version_before: int | None) -> None:
+        self.by_fingerprint.setdefault(fingerprint_, memory)
+        if memory.version != version_before:
+            self.changed[memory.id] = memory
+
+
 async def _save_scope(
     connection: AsyncConnection, scope: Scope, actor: str, drafts: Sequence[MemoryDraft], *, can_enrich: bool
-) -> dict[bytes, tuple[Memory, bool]]:
-    """Save drafts of one scope; return the stored memory for each fingerprint.
-
-    The second item of a value is true if a searchable field changed, so that the memory must be indexed.
-    """
+) -> _SavedScope:
+    """Save drafts of one scope; return the stored memory for each fingerprint, and what is to be indexed."""
     groups = _group_by_fingerprint(drafts)
     await tombstones.remove(connection, scope, [group[0].content for group in groups.values()])
-    stored_memories = await _reinforce_successors(connection, scope, actor, list(groups))
-    new_groups = [group for fingerprint_, group in groups.items() if fingerprint_ not in stored_memories]
-    if new_groups:
-        rows = [_merged_row(group, can_enrich=can_enrich) for group in new_groups]
-        tags = {row["fingerprint"]: row["tags"] for row in rows}
-        upserted_rows = await queries.upsert(connection, scope, rows)
-        for row in upserted_rows:
-            new_tags = tags["\\x" + bytes(row["fingerprint"]).hex()]
-            stored_memories[bytes(row["fingerprint"])] = await _add_new_tags(connection, row, new_tags)
-        created_memories = [Memory.from_row(row) for row in upserted_rows if row["inserted"]]
-        reinforced = [Memory.from_row(row) for row in upserted_rows if not row["inserted"]]
-        await history.add(connection, actor, "created", created_memories)
-        await history.add(connection, actor, "reinforced", reinforced)
-    return stored_memories
+    rows = {fingerprint_: _merged_row(group, can_enrich=can_enrich) for fingerprint_, group in groups.items()}
+    saved = await _reinforce_successors(connection, scope, actor, rows)
+    remaining = {key: row for key, row in rows.items() if key not in saved.by_fingerprint}
+    if remaining:
+        await _upsert(connection, scope, actor, remaining, saved)
+    return saved
 
 
-async def _add_new_tags(
-    connection: AsyncConnection, row: RowMapping, tags: Sequence[str]
-) -> tuple[Memory, bool]:
-    """Add the tags that a reinforced memory lacks; return it, and whether a searchable field changed."""
-    if row["inserted"]:
-        return Memory.from_row(row), True
-    tagged_memory = await queries.add_tags(connection, row["tenant"], row["id"], tags) if tags else None
-    return (tagged_memory, True) if tagged_memory else (Memory.from_row(row), False)
+async def _upsert(
+    connection: AsyncConnection,
+    scope: Scope,
+    actor: str,
+    rows: Mapping[bytes, JsonObject],
+    saved: _SavedScope,
+) -> None:
+    """Insert rows, or reinforce the live memories with the same fingerprints."""
+    created: list[Memory] = []
+    reinforced: list[Memory] = []
+    for row in await queries.upsert(connection, scope, list(rows.values())):
+        fingerprint_, memory = bytes(row["fingerprint"]), Memory.from_row(row)
+        if row["inserted"]:
+            created.append(memory)
+            saved.add(fingerprint_, memory, None)
+        else:
+            addition = Addition(tags=rows[fingerprint_]["tags"])
+            reinforced.append(await reinforce.add_labels(connection, memory, addition))
+            saved.add(fingerprint_, reinforced[-1], memory.version)
+    await history.add(connection, actor, "created", created)
+    await history.add(connection, actor, "reinforced", reinforced)
 
 
 def _group_by_fingerprint(drafts: Iterable[MemoryDraft]) -> dict[bytes, list[MemoryDraft]]:
@@ -176,24 +200,32 @@ def _group_by_fingerprint(drafts: Iterable[MemoryDraft]) -> dict[bytes, list[Mem
 
 
 async def _reinforce_successors(
-    connection: AsyncConnection, scope: Scope, actor: str, fingerprints: Sequence[bytes]
-) -> dict[bytes, tuple[Memory, bool]]:
-    """Reinforce the successors of archived memories with these fingerprints; return the first of each."""
-    stored_memories: dict[bytes, tuple[Memory, bool]] = {}
-    successors = await queries.find_successors(connection, scope, fingerprints)
-    for fingerprint_, ids in successors.items():
-        reinforced = await queries.reinforce(connection, scope, ids)
-        await history.add(connection, actor, "reinforced", reinforced, "its source was saved again")
-        if reinforced:
-            stored_memories[fingerprint_] = (reinforced[0], False)
-    return stored_memories
+    connection: AsyncConnection, scope: Scope, actor: str, rows: Mapping[bytes, JsonObject]
+) -> _SavedScope:
+    """Reinforce what archived memories with these fingerprints became; the first of each stands for it."""
+    saved = _SavedScope()
+    successors = await successor_queries.find_live_successors(connection, scope, list(rows))
+    ids = sorted({memory_id for ids in successors.values() for memory_id in ids})
+    # Locked in one order, so that two batches can't deadlock.
+    locked_memories = {memory.id: memory for memory in await queries.lock(connection, scope.tenant, ids)}
+    for fingerprint_, successor_ids in successors.items():
+        addition = Addition.from_row(rows[fingerprint_])
+        for memory_id in successor_ids:
+            before = locked_memories.get(memory_id)
+            if before is None or before.archived_at is not None:
+                continue
+            memory = await reinforce.reinforce(connection, before, addition)
+            await history.add(connection, actor, "reinforced", [memory], "its source was saved again")
+            locked_memories[memory_id] = memory
+            saved.add(fingerprint_, memory, before.version)
+    return saved
 
 
 def _merged_row(drafts: Sequence[MemoryDraft], *, can_enrich: bool) -> dict[str, Any]:
     """Return the row of one memory for drafts of the same content."""
     is_pending = can_enrich and any(draft.enrich for draft in drafts)
     sources = [draft.source.model_dump() for draft in drafts if draft.source]
-    tags = tuple(dict.fromkeys(tag for draft in drafts for tag in draft.tags))
+    tags = tuple(labels.join_tags((), [tag for draft in drafts for tag in draft.tags]))
     return new_rows.row_from_draft(
         drafts[0].model_copy(update={"tags": tags}),
         MemoryState.PENDING if is_pending else MemoryState.FINAL,

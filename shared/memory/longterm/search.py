@@ -1,7 +1,7 @@
 """Search memories: the index finds hits, Postgres has their current rows, pure functions rank them."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from sqlalchemy import ColumnElement, RowMapping
@@ -10,21 +10,25 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from shared.foundation import errors
 from shared.foundation.categories import EPISODES, is_anti_pattern, is_below
 from shared.foundation.scope import Scope
-from shared.foundation.stages import RecordKind
+from shared.foundation.stages import MemoryState, RecordKind
 from shared.infra.postgres import is_any_of, is_any_turn_of
 from shared.memory.longterm import index_document, queries
 from shared.memory.longterm.filters import MemoryFilters, anti_patterns
+from shared.memory.longterm.fingerprint import fingerprint, fingerprint_of
 from shared.memory.longterm.memory import Memory
 from shared.memory.longterm.table import memory as memory_table
 from shared.platform.resources import Resources
 from shared.search.floor import Floor
 from shared.search.index.client import Hit, IndexHits, IndexQuery
-from shared.search.index.fallback import RowHits, RowSource, search_or_fallback
+from shared.search.index.fallback import RowHits, RowSource
+from shared.search.index.filters import is_record
+from shared.search.index.widening import search_until_enough
 from shared.search.ranking import neighbours, relevance
 from shared.search.ranking import rank as ranking
 from shared.search.ranking.candidate import Candidate, ScoredCandidate
 from shared.search.search_results import SearchResults
 
+_MAX_RARE = 1000
 RowCandidate = tuple[RowMapping, Candidate]
 """A row of `memory`, and its ranking candidate."""
 
@@ -70,15 +74,34 @@ async def search(
         async with resources.postgres.for_tenant(scope.tenant) as connection:
             return await queries.list_matching(connection, terms, max_rows, *filters.to_sql(scope))
 
+    async def rank_hits(found: IndexHits) -> tuple[list[MemoryResult], int]:
+        return await _rank_hits(resources, scope, query, filters, options, found)
+
     index_query = _index_query(scope, query, filters, options)
+    rare_ids = await _list_rare_ids(resources, scope, filters)
+    if rare_ids is not None:
+        index_query = replace(index_query, conditions=[*index_query.conditions, is_record(rare_ids)])
     source = RowSource("postgres", read_rows, index_document.keywords_of_row)
-    found = await search_or_fallback(resources.search_index, index_query, source)
+    found, results = await search_until_enough(
+        resources.search_index, index_query, source, rank_hits, options.limit
+    )
     if isinstance(found, RowHits):
         candidates = [(row, index_document.candidate(row, score, None)) for row, score in found.rows]
+        candidates = _without_common_twins(candidates)
         results = _best_results(_rank(query, candidates, options, None), candidates, options, None)
-    else:
-        results = await _rank_hits(resources, scope, query, filters, options, found)
-    return SearchResults(results, found.stages, found.degraded)
+    return SearchResults(results or [], found.stages, found.degraded)
+
+
+async def _list_rare_ids(resources: Resources, scope: Scope, filters: MemoryFilters) -> list[str] | None:
+    """Return the ids of what can match, if a state is asked for that only a few memories have.
+
+    The index knows only whether a memory is archived. Of a rare state nothing might be among its hits.
+    """
+    if filters.state in (None, MemoryState.ARCHIVED):
+        return None
+    async with resources.postgres.for_tenant(scope.tenant) as connection:
+        ids = await queries.list_ids(connection, _MAX_RARE + 1, *filters.to_sql(scope))
+    return ids if len(ids) <= _MAX_RARE else None
 
 
 def _index_query(scope: Scope, query: str, filters: MemoryFilters, options: SearchOptions) -> IndexQuery:
@@ -102,22 +125,28 @@ async def _rank_hits(
     filters: MemoryFilters,
     options: SearchOptions,
     found: IndexHits,
-) -> list[MemoryResult]:
-    """Read the current rows of the hits and the neighbours of the best ones, and rank them."""
+) -> tuple[list[MemoryResult], int]:
+    """Read the current rows of the hits and the neighbours of the best ones, and rank them.
+
+    Return the best, and how many of the hits match; where episodes have places of their own, without them.
+    """
     hits, floor = found.hits, found.floor
     if not hits:
-        return []
+        return [], 0
     visible = filters.to_sql(scope)
     async with resources.postgres.for_tenant(scope.tenant) as connection:
         is_hit = is_any_of(memory_table.c.id, [hit.record_id for hit in hits])
         candidates = _current_candidates(hits, await queries.select_rows(connection, *visible, is_hit))
+        count = sum(options.episodes is None or not _is_episode(row) for row, _ in candidates)
         ranked = _rank(query, candidates, options, floor)
         if options.strategy == ranking.DEFAULT_STRATEGY:
             neighbour_candidates = await _read_neighbours(connection, visible, ranked, candidates)
             if neighbour_candidates:
                 candidates = [*candidates, *neighbour_candidates]
                 ranked = _rank(query, candidates, options, floor)
-    return _best_results(ranked, candidates, options, floor)
+    candidates = _without_common_twins(candidates)
+    ranked = [scored for scored in ranked if scored.id in {row["id"] for row, _ in candidates}]
+    return _best_results(ranked, candidates, options, floor), count
 
 
 def _rank(
@@ -135,6 +164,20 @@ def _current_candidates(hits: Sequence[Hit], rows: Sequence[RowMapping]) -> list
     return [
         (row, index_document.candidate(row, hit.keyword, hit.cosine)) for row, hit in rows_with_hits if hit
     ]
+
+
+def _without_common_twins(candidates: list[RowCandidate]) -> list[RowCandidate]:
+    """Leave out the common memories that a user's own memory among the candidates repeats."""
+    own = {_fingerprint(row) for row, _ in candidates if row["user_id"] is not None}
+    return [
+        (row, candidate)
+        for row, candidate in candidates
+        if row["user_id"] is not None or not own or _fingerprint(row) not in own
+    ]
+
+
+def _fingerprint(row: RowMapping) -> bytes:
+    return fingerprint(row["content"], row["occurred_at"])
 
 
 async def _read_neighbours(
@@ -178,7 +221,11 @@ def _anti_pattern_ids(row_candidates: Iterable[RowCandidate], floor: Floor | Non
 
 
 def _episode_ids(rows: Iterable[RowMapping]) -> set[str]:
-    return {row["id"] for row in rows if is_below(EPISODES, row["category"])}
+    return {row["id"] for row in rows if _is_episode(row)}
+
+
+def _is_episode(row: RowMapping) -> bool:
+    return is_below(EPISODES, row["category"])
 
 
 async def list_newest(
@@ -191,3 +238,13 @@ async def list_newest(
     """Return memories without a query, the last seen first, from the position (last seen, id) `after` on."""
     async with resources.postgres.for_tenant(scope.tenant) as connection:
         return await queries.list_newest(connection, limit, after, *filters.to_sql(scope))
+
+
+async def recall_newest(resources: Resources, scope: Scope, limit: int) -> list[Memory]:
+    """Return the last seen live memories, without the common ones that a user's own among them repeats."""
+    # Each own memory can repeat one common memory, so of twice as many enough remain.
+    memories = await list_newest(resources, scope, MemoryFilters(), 2 * limit)
+    own = {fingerprint_of(memory) for memory in memories if memory.user_id is not None}
+    return [memory for memory in memories if memory.user_id is not None or fingerprint_of(memory) not in own][
+        :limit
+    ]

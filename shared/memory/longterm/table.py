@@ -19,6 +19,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, TSVECTOR
 
+from shared.foundation.content import Subject, content, names, names_items, no_content
 from shared.infra.postgres import metadata
 
 _EMPTY = text("'{}'")
@@ -26,17 +27,17 @@ _EMPTY = text("'{}'")
 memory = Table(
     "memory",
     metadata,
-    Column("tenant", Text, nullable=False),
-    Column("id", Text, nullable=False),
-    Column("agent_id", Text, nullable=False),
-    Column("user_id", Text),
-    Column("content", Text, nullable=False),
-    Column("category", Text),
-    Column("tags", ARRAY(Text), nullable=False, server_default=_EMPTY),
-    Column("metadata", JSONB, nullable=False, server_default=_EMPTY),
+    Column("tenant", Text, nullable=False, info=no_content("the tenant")),
+    Column("id", Text, nullable=False, info=names(Subject.MEMORY)),
+    Column("agent_id", Text, nullable=False, info=names(Subject.AGENT)),
+    Column("user_id", Text, info=names(Subject.USER)),
+    Column("content", Text, nullable=False, info=content()),
+    Column("category", Text, info=content()),
+    Column("tags", ARRAY(Text), nullable=False, server_default=_EMPTY, info=content()),
+    Column("metadata", JSONB, nullable=False, server_default=_EMPTY, info=content()),
     Column("importance", Double, nullable=False, server_default=text("0.5")),
-    Column("state", Text, nullable=False),
-    Column("failure_reason", Text),
+    Column("state", Text, nullable=False, info=no_content("one of a fixed list")),
+    Column("failure_reason", Text, info=no_content("words of Loci about a model")),
     # The version of the point in the index: every change of a searchable field is a new version. An imported
     # memory may have the id of a deleted one; it begins with the time in microseconds, above all that were.
     Column("version", BigInteger, nullable=False, server_default=text("1")),
@@ -44,21 +45,27 @@ memory = Table(
     Column("content_version", Integer, nullable=False, server_default=text("1")),
     Column("reinforcement_count", Integer, nullable=False, server_default=text("1")),
     Column("occurred_at", DateTime(timezone=True)),
-    Column("sources", JSONB, nullable=False, server_default=text("'[]'")),
+    Column("sources", JSONB, nullable=False, server_default=text("'[]'"), info=content()),
     # The first source's turn key, for reading the memories of neighbour turns.
-    Column("source_session_id", Text, Computed("sources -> 0 ->> 'session_id'", persisted=True)),
+    Column(
+        "source_session_id", Text, Computed("sources -> 0 ->> 'session_id'", persisted=True), info=content()
+    ),
     Column("source_seq", Integer, Computed("(sources -> 0 ->> 'seq')::integer", persisted=True)),
-    Column("superseded_by", ARRAY(Text), nullable=False, server_default=_EMPTY),
-    Column("derived_from", ARRAY(Text), nullable=False, server_default=_EMPTY),
+    Column(
+        "superseded_by", ARRAY(Text), nullable=False, server_default=_EMPTY, info=names_items(Subject.MEMORY)
+    ),
+    Column(
+        "derived_from", ARRAY(Text), nullable=False, server_default=_EMPTY, info=names_items(Subject.MEMORY)
+    ),
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
     Column("updated_at", DateTime(timezone=True)),
     Column("last_seen_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
     Column("archived_at", DateTime(timezone=True)),
-    Column("archive_reason", Text),
+    Column("archive_reason", Text, info=no_content("one of a fixed list")),
     # SHA-256 of normalised content and `occurred_at`: what makes two saves the same memory.
-    Column("fingerprint", LargeBinary, nullable=False),
+    Column("fingerprint", LargeBinary, nullable=False, info=content()),
     # Terms of the same tokenizer as the index, for search without the index.
-    Column("search_terms", TSVECTOR, nullable=False),
+    Column("search_terms", TSVECTOR, nullable=False, info=content()),
     PrimaryKeyConstraint("tenant", "id"),
 )
 
@@ -95,14 +102,14 @@ memory_history = Table(
     "memory_history",
     metadata,
     Column("id", BigInteger, Identity(always=True), primary_key=True),
-    Column("tenant", Text, nullable=False),
-    Column("memory_id", Text, nullable=False),
+    Column("tenant", Text, nullable=False, info=no_content("the tenant")),
+    Column("memory_id", Text, nullable=False, info=names(Subject.MEMORY)),
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
-    Column("actor", Text, nullable=False),
-    Column("action", Text, nullable=False),
-    Column("reason", Text),
-    Column("before", JSONB),
-    Column("after", JSONB),
+    Column("actor", Text, nullable=False, info=no_content("the id of a key, or the name of a worker")),
+    Column("action", Text, nullable=False, info=no_content("one of a fixed list")),
+    Column("reason", Text, info=content()),
+    Column("before", JSONB, info=content()),
+    Column("after", JSONB, info=content()),
 )
 
 Index("memory_history_memory_idx", memory_history.c.tenant, memory_history.c.memory_id, memory_history.c.id)
@@ -111,11 +118,16 @@ memory_tombstone = Table(
     "memory_tombstone",
     metadata,
     Column("id", BigInteger, Identity(always=True), primary_key=True),
-    Column("tenant", Text, nullable=False),
-    Column("agent_id", Text, nullable=False),
-    Column("user_id", Text),
-    Column("digest", LargeBinary, nullable=False),
-    Column("memory_id", Text, nullable=False),
+    Column("tenant", Text, nullable=False, info=no_content("the tenant")),
+    Column("agent_id", Text, nullable=False, info=names(Subject.AGENT)),
+    Column("user_id", Text, info=names(Subject.USER)),
+    Column(
+        "digest",
+        LargeBinary,
+        nullable=False,
+        info=no_content("a keyed digest: it tells that a text was deleted, and not which"),
+    ),
+    Column("memory_id", Text, nullable=False, info=no_content("a random id")),
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
     UniqueConstraint("tenant", "agent_id", "user_id", "digest", postgresql_nulls_not_distinct=True),
 )

@@ -10,6 +10,7 @@ from shared.infra import redis as redis_client
 from shared.memory.working import access, keys, queries, write
 from shared.memory.working.queries import WorkingMemory
 from shared.memory.working.working_entry import WorkingEntry, WorkingEntryInfo
+from shared.platform.auth.rights import Action
 from shared.platform.resources import Resources
 
 
@@ -26,7 +27,7 @@ async def get(resources: Resources, caller: Caller, path: str, *, full: bool = F
 
     Raises errors.NotFound if there is no such entry or part that the key may see.
     """
-    await access.require_visible(resources.postgres, caller, path)
+    await access.require(resources.postgres, caller, Action.READ, path)
     with redis_client.failures_as_unavailable():
         return await queries.get(WorkingMemory.from_resources(resources, caller.tenant), path, full=full)
 
@@ -43,10 +44,10 @@ async def put(
 ) -> WorkingEntry:
     """Write an entry and return it.
 
-    Raises errors.NotFound in a namespace that the key may not see, errors.Invalid for bad input, and
-    errors.LimitReached if the namespace is full.
+    Raises errors.NotFound in a namespace that the key may not see, errors.Forbidden in one that it may only
+    read, errors.Invalid for bad input, and errors.LimitReached if the namespace is full.
     """
-    await access.require_visible(resources.postgres, caller, path)
+    await access.require(resources.postgres, caller, Action.WRITE, path)
     return await write.put(
         resources, caller.tenant, path, value, ttl_seconds=ttl_seconds, category=category, tags=tags
     )
@@ -55,9 +56,10 @@ async def put(
 async def delete(resources: Resources, caller: Caller, path: str) -> bool:
     """Delete an entry and return whether there was a live one.
 
-    Raises errors.NotFound in a namespace that the key may not see.
+    Raises errors.NotFound in a namespace that the key may not see, and errors.Forbidden in one that it may
+    only read.
     """
-    await access.require_visible(resources.postgres, caller, path)
+    await access.require(resources.postgres, caller, Action.WRITE, path)
     return await write.delete(resources, caller.tenant, path)
 
 
@@ -68,3 +70,9 @@ async def clear(resources: Resources, caller: Caller, prefix: str) -> int:
     """
     await access.require_clearable(resources.postgres, caller, prefix)
     return await write.clear(resources, caller.tenant, prefix)
+
+
+async def holds_entries(resources: Resources, tenant: str, namespace: str) -> bool:
+    """Return whether a namespace holds live entries. Raises errors.Unavailable while Redis is."""
+    with redis_client.failures_as_unavailable():
+        return bool(await queries.list_entries(WorkingMemory.from_resources(resources, tenant), namespace))

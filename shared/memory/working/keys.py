@@ -17,6 +17,7 @@ import re
 from typing import NamedTuple
 
 from shared.foundation import errors, validation
+from shared.foundation.names import fold
 
 MAX_LENGTH = 512
 _KINDS = frozenset({"session", "patrol", "subagent"})
@@ -108,7 +109,7 @@ def parse_view(key: str) -> View:
 
 def normalize_key(path: str) -> str:
     """Return the form in which keys are compared."""
-    return path.lower()
+    return fold(path)
 
 
 def namespace_of(path: str) -> str:

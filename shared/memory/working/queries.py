@@ -20,10 +20,17 @@ from redis.asyncio import Redis
 
 from shared.foundation import errors, validation
 from shared.foundation.config import Settings
+from shared.foundation.content import Subject, declare_store
 from shared.memory.working import codec, keys, large_values, scripts
 from shared.memory.working.working_entry import WorkingEntry, WorkingEntryInfo
 from shared.platform.resources import Resources
 
+FAMILY = declare_store(
+    "redis",
+    "working",
+    *(Subject.SESSION, Subject.USER, Subject.AGENT),
+    reason="a session's namespace is cleared with it, those of patrols and subagents with user or agent",
+)
 MAX_TTL_SECONDS = 366 * 24 * 3600
 # A registered namespace must outlive its entries by more than a client waits for Redis.
 _REGISTRATION_GRACE_MS = 60_000
@@ -166,7 +173,7 @@ async def delete(working_memory: WorkingMemory, key: str) -> bool:
     return bool(deleted)
 
 
-async def read_clock(working_memory: WorkingMemory) -> int:
+async def read_time(working_memory: WorkingMemory) -> int:
     """Return the time of the Redis server in microseconds. Entries written later have higher versions."""
     seconds, microseconds = await working_memory.redis.time()
     return int(seconds) * 1_000_000 + int(microseconds)
@@ -283,10 +290,10 @@ async def _run(working_memory: WorkingMemory, calls: Iterable[_ScriptCall]) -> l
 
 
 def _keys(working_memory: WorkingMemory, namespace: str) -> tuple[str, str, str]:
-    tag = f"{working_memory.settings.prefix}:working:{{{working_memory.tenant}:{namespace}}}"
+    tag = f"{working_memory.settings.prefix}:{FAMILY}:{{{working_memory.tenant}:{namespace}}}"
     return f"{tag}:expiry", f"{tag}:meta", f"{tag}:values"
 
 
 def _registry(working_memory: WorkingMemory) -> tuple[str, str]:
-    tag = f"{working_memory.settings.prefix}:working:{{{working_memory.tenant}}}"
+    tag = f"{working_memory.settings.prefix}:{FAMILY}:{{{working_memory.tenant}}}"
     return f"{tag}:namespaces", f"{tag}:expiries"

@@ -13,9 +13,10 @@ from shared.memory.working.queries import WorkingMemory
 from shared.memory.working.working_entry import WorkingEntry
 from shared.platform.resources import Resources
 from shared.search.index import filters as index_filters
-from shared.search.index.client import Hit, IndexQuery
-from shared.search.index.fallback import RowHits, RowSource, search_or_fallback
+from shared.search.index.client import Hit, IndexHits, IndexQuery
+from shared.search.index.fallback import RowHits, RowSource
 from shared.search.index.filters import Condition, field_equals
+from shared.search.index.widening import search_until_enough
 from shared.search.ranking import rank as ranking
 from shared.search.ranking.candidate import Candidate
 from shared.search.search_results import SearchResults
@@ -63,22 +64,25 @@ async def search(
     Raises errors.Unavailable while Redis or Postgres is.
     """
     working_memory = WorkingMemory.from_resources(resources, caller.tenant)
-    if not query:
+    if not query or not query.strip():
         return await _list_newest(resources, caller, working_memory, filters, limit)
 
     async def read_entries(_terms: Sequence[str], _max_rows: int) -> list[WorkingEntry]:
         # Redis cannot match terms, and namespaces are small.
         return await _select_visible(resources, caller, await _list_matching(working_memory, filters))
 
+    async def read_hits(found: IndexHits) -> tuple[dict[str, tuple[WorkingEntry, Candidate]], int]:
+        current = await _read_hits(resources, caller, working_memory, filters, found.hits)
+        return current, len(current)
+
     index_query = IndexQuery(caller.tenant, RecordKind.WORKING, query, filters.to_qdrant())
     source = RowSource("working", read_entries, index_document.keywords)
-    found = await search_or_fallback(resources.search_index, index_query, source)
+    found, entries = await search_until_enough(resources.search_index, index_query, source, read_hits, limit)
     if isinstance(found, RowHits):
         entries = {
             entry.key: (entry, index_document.candidate(entry, score, None)) for entry, score in found.rows
         }
-    else:
-        entries = await _read_hits(resources, caller, working_memory, filters, found.hits)
+    entries = entries or {}
     candidates = [candidate for _, candidate in entries.values()]
     ranked = ranking.rank(query, candidates, now=datetime.now(UTC), floor=found.floor)
     results = [(entries[scored.id][0], scored.score) for scored in ranked[:limit]]

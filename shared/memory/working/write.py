@@ -13,6 +13,7 @@ from shared.jobs.job import Job
 from shared.memory.working import index_document, keys, queries
 from shared.memory.working.queries import WorkingMemory
 from shared.memory.working.working_entry import WorkingEntry
+from shared.platform.idempotency import queries as idempotency_queries
 from shared.platform.resources import Resources
 from shared.search.index.writer import WRITE_THROUGH_SECONDS
 
@@ -50,7 +51,8 @@ async def put(
 async def delete(resources: Resources, tenant: str, path: str) -> bool:
     """Delete an entry, and return whether there was a live one."""
     working_memory = WorkingMemory.from_resources(resources, tenant)
-    jobs = await _enqueue_index_jobs(resources, working_memory, [keys.check_writable(path)])
+    path = keys.check_writable(path)
+    jobs = await _enqueue_index_jobs(resources, working_memory, [path], is_deletion=True)
     with redis_client.failures_as_unavailable():
         is_deleted = await queries.delete(working_memory, path)
     await resources.index_writer.write_through([], jobs)
@@ -63,19 +65,24 @@ async def clear(resources: Resources, tenant: str, prefix: str) -> int:
     keys.resolve_prefix(prefix, None, write=True)
     with redis_client.failures_as_unavailable():
         infos = await queries.list_entries(working_memory, prefix)
-        await _enqueue_index_jobs(resources, working_memory, [info.key for info in infos])
-        return await queries.clear(working_memory, prefix)
+        paths = [info.key for info in infos]
+        jobs = await _enqueue_index_jobs(resources, working_memory, paths, is_deletion=True)
+        count = await queries.clear(working_memory, prefix)
+    await resources.index_writer.write_through([], jobs)
+    return count
 
 
 async def _enqueue_index_jobs(
-    resources: Resources, working_memory: WorkingMemory, paths: Sequence[str]
+    resources: Resources, working_memory: WorkingMemory, paths: Sequence[str], *, is_deletion: bool = False
 ) -> list[Job]:
     # Redis sets the entry's version only when it is written. The time before that is lower, and it is higher
     # than the version of every entry that the key had: a worker that finds no entry deletes those points.
     with redis_client.failures_as_unavailable():
-        version = await queries.read_clock(working_memory)
+        version = await queries.read_time(working_memory)
     versions = {index_document.record_id_of(path): version for path in paths}
     async with resources.postgres.for_tenant(working_memory.tenant) as connection:
+        if is_deletion:  # stored contexts name the entries that they listed
+            await idempotency_queries.erase_responses(connection, working_memory.tenant, list(versions))
         return await index_jobs.enqueue_index_jobs(
             connection, working_memory.tenant, RecordKind.WORKING, versions, delay=WRITE_THROUGH_SECONDS
         )

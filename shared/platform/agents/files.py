@@ -5,6 +5,7 @@ from shared.foundation.scope import Caller
 from shared.platform.agents import queries
 from shared.platform.agents.agent import MAX_FILE_BYTES, AgentFile, check_content_type, check_name
 from shared.platform.agents.profile import agent_scope
+from shared.platform.auth.rights import Action
 from shared.platform.resources import Resources
 
 
@@ -12,7 +13,7 @@ async def put(
     resources: Resources, caller: Caller, agent_id: str, name: str, content: bytes, content_type: str
 ) -> AgentFile:
     """Write a file. Raise errors.TooLarge over 1 MiB."""
-    scope = agent_scope(caller, agent_id)
+    scope = agent_scope(caller, agent_id, Action.WRITE)
     check_name(name)
     check_content_type(content_type)
     if len(content) > MAX_FILE_BYTES:
@@ -24,7 +25,7 @@ async def put(
 
 async def get(resources: Resources, caller: Caller, agent_id: str, name: str) -> tuple[bytes, str]:
     """Return the bytes of a file and their content type. Raise errors.NotFound for an unknown file."""
-    scope = agent_scope(caller, agent_id)
+    scope = agent_scope(caller, agent_id, Action.READ)
     check_name(name)
     async with resources.postgres.for_tenant(scope.tenant) as connection:
         file = await queries.read_file(connection, scope.tenant, scope.agent_id, name)
@@ -35,14 +36,14 @@ async def get(resources: Resources, caller: Caller, agent_id: str, name: str) ->
 
 async def list_files(resources: Resources, caller: Caller, agent_id: str) -> list[AgentFile]:
     """Return an agent's files without their content, by name."""
-    scope = agent_scope(caller, agent_id)
+    scope = agent_scope(caller, agent_id, Action.READ)
     async with resources.postgres.for_tenant(scope.tenant) as connection:
         return await queries.list_files(connection, scope.tenant, scope.agent_id)
 
 
 async def remove(resources: Resources, caller: Caller, agent_id: str, name: str) -> bool:
     """Delete a file and return whether it existed."""
-    scope = agent_scope(caller, agent_id)
+    scope = agent_scope(caller, agent_id, Action.WRITE)
     check_name(name)
     async with resources.postgres.for_tenant(scope.tenant) as connection:
         return await queries.remove_file(connection, scope.tenant, scope.agent_id, name)

@@ -14,6 +14,8 @@ from shared.foundation import errors
 from shared.foundation.scope import Caller, Scope
 from shared.platform.agents import queries
 from shared.platform.agents.agent import Agent, IdentityProof
+from shared.platform.auth import rights
+from shared.platform.auth.rights import Action, Area
 from shared.platform.resources import Resources
 
 _PURPOSE = b"loci agent identity 1\n"
@@ -21,7 +23,7 @@ _PURPOSE = b"loci agent identity 1\n"
 
 async def get(resources: Resources, caller: Caller, agent_id: str) -> Agent:
     """Return an agent's profile. Raise errors.NotFound when nothing was ever written to it."""
-    scope = agent_scope(caller, agent_id)
+    scope = agent_scope(caller, agent_id, Action.READ)
     async with resources.postgres.for_tenant(scope.tenant) as connection:
         profile = await queries.get(connection, scope.tenant, scope.agent_id)
     if profile is None:
@@ -40,22 +42,19 @@ async def upsert(
 
     Raise errors.Conflict when the agent has another identity already.
     """
-    scope = agent_scope(caller, agent_id)
+    scope = agent_scope(caller, agent_id, Action.WRITE)
     async with resources.postgres.for_tenant(scope.tenant) as connection:
         profile = await queries.lock(connection, scope.tenant, scope.agent_id)
         columns = {**changes, **_identity_columns(profile, proof)}
         return await queries.update_profile(connection, profile, columns) if columns else profile
 
 
-def agent_scope(caller: Caller, agent_id: str) -> Scope:
-    """Return the scope of an agent without a user, if the key may act in it.
+def agent_scope(caller: Caller, agent_id: str, action: Action) -> Scope:
+    """Return the scope of an agent without a user, if the key may do this with what belongs to the agent.
 
     Raise errors.Forbidden for a key that is bound to another agent, or to a user.
     """
-    scope = caller.scope(agent_id, None)
-    if scope.user_id is not None:
-        raise errors.Forbidden(f"this key is bound to user_id '{scope.user_id}'")
-    return scope
+    return rights.scope(caller, Area.AGENTS, action, agent_id)
 
 
 def identity_of(public_key: str, document: str) -> str:

@@ -99,6 +99,11 @@ async def list_texts(
     return [AgentText.from_row(row) for row in (await connection.execute(ordered)).mappings()]
 
 
+async def list_text_ids(connection: AsyncConnection, tenant: str, agent_id: str) -> list[str]:
+    """Return the ids of all texts of an agent."""
+    return list((await connection.scalars(select(agent_text.c.id).where(_texts_of(tenant, agent_id)))).all())
+
+
 async def get_text(connection: AsyncConnection, tenant: str, agent_id: str, text_id: str) -> AgentText | None:
     """Return one text of an agent, or None if there is none of this id."""
     where = (_texts_of(tenant, agent_id), agent_text.c.id == text_id)

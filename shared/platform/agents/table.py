@@ -16,19 +16,20 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
+from shared.foundation.content import Subject, content, names, no_content
 from shared.infra.postgres import metadata
 
 agent = Table(
     "agent",
     metadata,
-    Column("tenant", Text, nullable=False),
-    Column("id", Text, nullable=False),
-    Column("public_key", Text),
-    Column("document", Text),
+    Column("tenant", Text, nullable=False, info=no_content("the tenant")),
+    Column("id", Text, nullable=False, info=names(Subject.AGENT)),
+    Column("public_key", Text, info=content()),
+    Column("document", Text, info=content()),
     # Computed from both, but stored: it must not change when the way of computing it does.
-    Column("identity", Text),
+    Column("identity", Text, info=content()),
     # The store types of its sessions that name none themselves.
-    Column("store_types", ARRAY(Text)),
+    Column("store_types", ARRAY(Text), info=no_content("of a fixed list")),
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
     Column("updated_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
     PrimaryKeyConstraint("tenant", "id"),
@@ -37,11 +38,11 @@ agent = Table(
 agent_text = Table(
     "agent_text",
     metadata,
-    Column("tenant", Text, nullable=False),
-    Column("id", Text, nullable=False),
-    Column("agent_id", Text, nullable=False),
-    Column("content", Text, nullable=False),
-    Column("metadata", JSONB, nullable=False),
+    Column("tenant", Text, nullable=False, info=no_content("the tenant")),
+    Column("id", Text, nullable=False, info=no_content("a random id")),
+    Column("agent_id", Text, nullable=False, info=names(Subject.AGENT)),
+    Column("content", Text, nullable=False, info=content()),
+    Column("metadata", JSONB, nullable=False, info=content()),
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
     PrimaryKeyConstraint("tenant", "id"),
     ForeignKeyConstraint(["tenant", "agent_id"], ["agent.tenant", "agent.id"], ondelete="CASCADE"),
@@ -58,11 +59,11 @@ Index(
 agent_file = Table(
     "agent_file",
     metadata,
-    Column("tenant", Text, nullable=False),
-    Column("agent_id", Text, nullable=False),
-    Column("name", Text, nullable=False),
-    Column("content", LargeBinary, nullable=False),
-    Column("content_type", Text, nullable=False),
+    Column("tenant", Text, nullable=False, info=no_content("the tenant")),
+    Column("agent_id", Text, nullable=False, info=names(Subject.AGENT)),
+    Column("name", Text, nullable=False, info=content()),
+    Column("content", LargeBinary, nullable=False, info=content()),
+    Column("content_type", Text, nullable=False, info=content()),
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
     Column("updated_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
     PrimaryKeyConstraint("tenant", "agent_id", "name"),

@@ -9,6 +9,7 @@ from shared.foundation.scope import Caller
 from shared.platform.agents import queries
 from shared.platform.agents.agent import AgentText, TextDraft
 from shared.platform.agents.profile import agent_scope
+from shared.platform.auth.rights import Action
 from shared.platform.idempotency import queries as idempotency_queries
 from shared.platform.idempotency.idempotent import IdempotencyKey, idempotent
 from shared.platform.resources import Resources
@@ -18,7 +19,7 @@ async def push(
     resources: Resources, caller: Caller, agent_id: str, draft: TextDraft, key: IdempotencyKey | None = None
 ) -> dict[str, Any]:
     """Add a validated text and return it as JSON."""
-    scope = agent_scope(caller, agent_id)
+    scope = agent_scope(caller, agent_id, Action.WRITE)
     async with (
         resources.postgres.for_tenant(scope.tenant) as connection,
         idempotent(connection, scope.tenant, key) as request,
@@ -36,7 +37,7 @@ async def replace(
     resources: Resources, caller: Caller, agent_id: str, drafts: Sequence[TextDraft]
 ) -> list[AgentText]:
     """Replace all texts of an agent by validated ones, and return these."""
-    scope = agent_scope(caller, agent_id)
+    scope = agent_scope(caller, agent_id, Action.WRITE)
     async with resources.postgres.for_tenant(scope.tenant) as connection:
         profile = await queries.lock(connection, scope.tenant, scope.agent_id)
         deleted_ids = await queries.remove_texts(connection, scope.tenant, scope.agent_id)
@@ -46,7 +47,7 @@ async def replace(
 
 async def remove(resources: Resources, caller: Caller, agent_id: str, text_id: str | None = None) -> int:
     """Delete one text, or all of them, and return how many were deleted."""
-    scope = agent_scope(caller, agent_id)
+    scope = agent_scope(caller, agent_id, Action.WRITE)
     async with resources.postgres.for_tenant(scope.tenant) as connection:
         deleted_ids = await queries.remove_texts(connection, scope.tenant, scope.agent_id, text_id)
         await idempotency_queries.erase_responses(connection, scope.tenant, deleted_ids)
@@ -57,14 +58,14 @@ async def page(
     resources: Resources, caller: Caller, agent_id: str, limit: int, after: tuple[datetime, str] | None
 ) -> list[AgentText]:
     """Return texts in the order they were added; `after` is (created_at, id) of the last text seen."""
-    scope = agent_scope(caller, agent_id)
+    scope = agent_scope(caller, agent_id, Action.READ)
     async with resources.postgres.for_tenant(scope.tenant) as connection:
         return await queries.list_texts(connection, scope.tenant, scope.agent_id, limit, after)
 
 
 async def get(resources: Resources, caller: Caller, agent_id: str, text_id: str) -> AgentText:
     """Return one text. Raise errors.NotFound when the agent has no text of this id."""
-    scope = agent_scope(caller, agent_id)
+    scope = agent_scope(caller, agent_id, Action.READ)
     async with resources.postgres.for_tenant(scope.tenant) as connection:
         text = await queries.get_text(connection, scope.tenant, scope.agent_id, text_id)
     if text is None:

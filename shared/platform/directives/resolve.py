@@ -5,6 +5,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from shared.foundation import validation
 from shared.foundation.config import Settings
 from shared.foundation.scope import Caller
+from shared.platform.auth import rights
+from shared.platform.auth.rights import Action, Area
 from shared.platform.directives import files, queries
 from shared.platform.directives.directive import MAX_TEXT, Directive
 from shared.platform.directives.files import read_file
@@ -25,7 +27,7 @@ async def replace(resources: Resources, caller: Caller, name: str, text: str) ->
     makes no new version. Raise errors.NotFound for an unknown name, and errors.Forbidden for a bound
     key: a directive applies to every agent and user of the tenant.
     """
-    caller.require_unbound("directives are the whole tenant's")
+    rights.require_area(caller, Area.TENANT, Action.WRITE)
     files.check_name(name)
     new_text = validation.check_text(text, "text", MAX_TEXT, allow_blank=True).strip()
     async with resources.postgres.for_tenant(caller.tenant) as connection:

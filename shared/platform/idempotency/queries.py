@@ -41,16 +41,6 @@ async def erase_responses(connection: AsyncConnection, tenant: str, record_ids: 
     await connection.execute(update(idempotent_response).where(*where).values(body=None))
 
 
-async def erase_user_responses(connection: AsyncConnection, tenant: str, user_id: str) -> int:
-    """Erase the responses stored for a user, and return how many."""
-    where = (
-        tenant_filter(idempotent_response, tenant),
-        idempotent_response.c.user_id == user_id,
-        idempotent_response.c.body.is_not(None),
-    )
-    return (await connection.execute(update(idempotent_response).where(*where).values(body=None))).rowcount
-
-
 async def expire(connection: AsyncConnection, tenant: str, age: timedelta) -> int:
     """Delete stored responses older than `age`, and return how many."""
     is_expired = idempotent_response.c.created_at < func.now() - age

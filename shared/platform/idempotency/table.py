@@ -3,20 +3,29 @@
 from sqlalchemy import Column, DateTime, Index, LargeBinary, Table, Text, func, text
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
+from shared.foundation.content import Subject, content, names_and_clears, no_content
 from shared.infra.postgres import metadata
 
 idempotent_response = Table(
     "idempotent_response",
     metadata,
-    Column("tenant", Text, primary_key=True),
-    Column("route", Text, primary_key=True),
-    Column("key", Text, primary_key=True),
-    Column("request_digest", LargeBinary, nullable=False),
+    Column("tenant", Text, primary_key=True, info=no_content("the tenant")),
+    Column("route", Text, primary_key=True, info=no_content("a route and its ids, kept for a day")),
+    Column(
+        "key", Text, primary_key=True, info=no_content("a word that a caller gave a request, kept for a day")
+    ),
+    Column("request_digest", LargeBinary, nullable=False, info=no_content("a digest")),
     # NULL once the records that it repeats have been erased.
-    Column("body", JSONB(none_as_null=True)),
+    Column("body", JSONB(none_as_null=True), info=content()),
     # Records whose text the body repeats: deleting one of them erases the body.
-    Column("record_ids", ARRAY(Text), nullable=False, server_default=text("'{}'")),
-    Column("user_id", Text),
+    Column(
+        "record_ids",
+        ARRAY(Text),
+        nullable=False,
+        server_default=text("'{}'"),
+        info=names_and_clears(*(Subject.MEMORY, Subject.SESSION, Subject.TURN), clears=("body",)),
+    ),
+    Column("user_id", Text, info=names_and_clears(Subject.USER, clears=("body", "user_id"))),
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now(), index=True),
 )
 

@@ -12,13 +12,13 @@ from shared.foundation import errors
 from shared.foundation.scope import Caller
 from shared.foundation.stages import EMBED, ReasonCode
 from shared.jobs import queries as job_queries
+from shared.platform.auth import rights
+from shared.platform.auth.rights import Action, Area, Owner
 from shared.platform.resources import Resources
 from shared.platform.spend import budget, budget_queries, prices, queries
 from shared.platform.spend.budget import Budget, Period
 from shared.platform.spend.charge import check_model
 from shared.platform.spend.prices import Rates
-
-_WHOLE_TENANT = "budgets and prices are the whole tenant's"
 
 
 async def set_budget(
@@ -35,7 +35,7 @@ async def set_budget(
 
     Raise errors.Invalid if no limit is given, and errors.Forbidden for a bound key.
     """
-    caller.require_unbound(_WHOLE_TENANT)
+    rights.require_area(caller, Area.TENANT, Action.WRITE)
     budget.check_scope(scope, caller.tenant)
     if limit_usd is None and limit_tokens is None:
         raise errors.Invalid("limit_usd", "or limit_tokens must be given")
@@ -55,7 +55,7 @@ async def delete_budget(
 
     Raise errors.Forbidden for a bound key.
     """
-    caller.require_unbound(_WHOLE_TENANT)
+    rights.require_area(caller, Area.TENANT, Action.WRITE)
     budget.check_scope(scope, caller.tenant)
     async with resources.postgres.for_tenant(caller.tenant) as connection:
         deleted_budgets = await budget_queries.remove(connection, caller.tenant, scope, period)
@@ -86,9 +86,9 @@ async def read_budgets(resources: Resources, caller: Caller, scope: str | None =
 
 
 def _may_see(caller: Caller, candidate: Budget) -> bool:
-    if caller.user_id is not None:
-        return False
-    return caller.agent_id is None or candidate.scope == f"agent/{caller.agent_id}"
+    kind, _, name = candidate.scope.partition("/")
+    owner = Owner(agent_id=name if kind == "agent" else None)
+    return rights.allows(caller, Area.AGENT_BUDGETS, Action.READ, owner)
 
 
 async def set_price(resources: Resources, caller: Caller, model: str, rates: Rates) -> Rates:
@@ -96,7 +96,7 @@ async def set_price(resources: Resources, caller: Caller, model: str, rates: Rat
 
     Calls that were booked before keep their cost. Raise errors.Forbidden for a bound key.
     """
-    caller.require_unbound(_WHOLE_TENANT)
+    rights.require_area(caller, Area.TENANT, Action.WRITE)
     check_model(model)
     amounts = {"input": rates.input, "output": rates.output, "cached": rates.cached}
     async with resources.postgres.for_tenant(caller.tenant) as connection:
@@ -111,7 +111,7 @@ async def delete_price(resources: Resources, caller: Caller, model: str) -> bool
 
     Return whether there was one. Raise errors.Forbidden for a bound key.
     """
-    caller.require_unbound(_WHOLE_TENANT)
+    rights.require_area(caller, Area.TENANT, Action.WRITE)
     check_model(model)
     async with resources.postgres.for_tenant(caller.tenant) as connection:
         return await queries.delete_price(connection, caller.tenant, model)
@@ -119,6 +119,7 @@ async def delete_price(resources: Resources, caller: Caller, model: str) -> bool
 
 async def read_prices(resources: Resources, caller: Caller) -> list[dict[str, Any]]:
     """Return every price that applies to a tenant, as JSON."""
+    rights.require_area(caller, Area.TENANT, Action.READ)
     async with resources.postgres.for_tenant(caller.tenant) as connection:
         rates_by_model = await prices.all_prices(connection, resources.settings, caller.tenant)
     return [rates.to_json(model) for model, rates in rates_by_model.items()]

@@ -7,17 +7,20 @@ limit may be refused although its actual cost would have fitted.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from shared.foundation import errors
+from shared.foundation import errors, prompt_budget
+from shared.foundation.reply_schema import JsonSchema
+from shared.foundation.stages import DreamPass, ReasonCode
 from shared.infra.embedder import Embedder, Vector
 from shared.infra.language_model import LanguageModel
+from shared.jobs import model_guard
 from shared.platform.resources import Resources
 from shared.platform.spend import reserve, usage
-from shared.platform.spend.charge import Payer
+from shared.platform.spend.charge import Payer, Purpose
 from shared.platform.spend.reserve import CallRequest, Reservation
 from shared.platform.spend.usage import Usage
 
@@ -25,7 +28,9 @@ from shared.platform.spend.usage import Usage
 _CHAT_FORMAT_TOKENS = 64
 # Tokens that an embedding model adds to a text.
 _EMBEDDING_FORMAT_TOKENS = 8
+_RECENT_SECONDS = 600
 PaidText = tuple[Payer, str]
+OnSettled = Callable[[Usage, Decimal | None], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,29 +43,90 @@ class MeteredReply:
 
 
 async def complete(
-    resources: Resources, model: LanguageModel, payer: Payer, system: str, user: str
+    resources: Resources,
+    model: LanguageModel,
+    payer: Payer,
+    system: str,
+    user: str,
+    schema: JsonSchema | None = None,
+    on_settled: OnSettled | None = None,
 ) -> MeteredReply:
     """Call the chat model within the timeout of the settings, and book the cost.
 
+    `schema` is the shape of the reply, for endpoints that take one. `on_settled` gets what was booked,
+    also for a call that failed after it was made. A prompt over the model's number of tokens is not sent:
+    errors.PromptTooLong tells the caller to ask in smaller parts.
     Raise errors.OverBudget before the call, and errors.Unavailable or errors.InvalidModelReply as the
     model's client does.
     """
+    prompt_tokens = prompt_budget.tokens_of(system) + prompt_budget.tokens_of(user)
+    if prompt_tokens > model.max_prompt_tokens:
+        message = f"a prompt of about {prompt_tokens} tokens, where {model.max_prompt_tokens} are allowed"
+        raise errors.PromptTooLong(message, rejected_by_endpoint=True)
+    stage = _stage_of(payer)
+    async with model_guard.guard(resources.postgres, resources.settings, stage, model.identity):
+        return await _complete(resources, model, payer, system, user, schema, on_settled)
+
+
+def _stage_of(payer: Payer) -> str:
+    """Return the stage that pauses if the model refuses: all passes of dreams are one."""
+    return "dream" if payer.purpose in set(DreamPass) else payer.purpose
+
+
+async def _complete(
+    resources: Resources,
+    model: LanguageModel,
+    payer: Payer,
+    system: str,
+    user: str,
+    schema: JsonSchema | None,
+    on_settled: OnSettled | None,
+) -> MeteredReply:
     bound = Usage(_byte_count(system) + _byte_count(user) + _CHAT_FORMAT_TOKENS, model.max_tokens)
     [reservation] = await reserve.reserve(resources, payer.tenant, [CallRequest(payer, model.model, bound)])
     if isinstance(reservation, errors.OverBudget):
         raise reservation
     try:
         async with asyncio.timeout(resources.settings.llm_timeout):
-            reply = await model.complete(system, user)
+            reply = await model.complete(system, user, schema)
     except TimeoutError:
-        await _settle_call(resources, [reservation], None)
-        raise errors.Unavailable("language model", "no answer in time") from None
+        unavailable = errors.Unavailable("language model", "no answer in time", may_have_run=True)
+        # Others were answered while this request waited, so the request itself may be to blame.
+        unavailable.uses_attempt = model.answered_within(resources.settings.llm_timeout)
+        await _settle_failed_chat(resources, reservation, unavailable, on_settled)
+        raise unavailable from None
     except (errors.Unavailable, errors.InvalidModelReply) as error:
-        await _settle_failed_call(resources, [reservation], error)
+        await _settle_failed_chat(resources, reservation, error, on_settled)
+        if _refuses_everything(error) and not model.answered_within(_RECENT_SECONDS):
+            reason_code = ReasonCode.REQUEST_REFUSED
+            raise errors.ModelRefused("language model", str(error), reason_code) from error
         raise
     reported_usage = _parse_usage(reply.usage)
     [cost] = await _settle_call(resources, [reservation], reported_usage)
+    if on_settled is not None:
+        on_settled(reported_usage or bound, cost)
     return MeteredReply(reply.text, reported_usage or bound, cost)
+
+
+def _refuses_everything(error: errors.LociError) -> bool:
+    """Tell whether an endpoint refused a request for no known reason.
+
+    If it has not answered any other request, nobody can tell that this one is to blame.
+    """
+    is_known = isinstance(error, errors.CutOffReply)
+    return isinstance(error, errors.InvalidModelReply) and error.rejected_by_endpoint and not is_known
+
+
+async def _settle_failed_chat(
+    resources: Resources,
+    reservation: Reservation,
+    error: errors.Unavailable | errors.InvalidModelReply,
+    on_settled: OnSettled | None,
+) -> None:
+    costs = await _settle_failed_call(resources, [reservation], error)
+    if costs and on_settled is not None:
+        reported = error.usage if isinstance(error, errors.InvalidModelReply) else None
+        on_settled(_parse_usage(reported or {}) or reservation.bound, costs[0])
 
 
 def _byte_count(text: str) -> int:
@@ -73,8 +139,16 @@ async def embed(
     """Embed at most a batch of texts in one call, each paid for by its own payer.
 
     A text whose payer has no budget left is not sent; the refusal takes the place of its vector. Raise
-    errors.Unavailable if the endpoint fails or if its reply can't be used.
+    errors.Unavailable if the endpoint fails, and errors.InvalidModelReply if its reply can't be used.
     """
+    stage = Purpose.EMBEDDING
+    async with model_guard.guard(resources.postgres, resources.settings, stage, embedder.identity):
+        return await _embed(resources, embedder, texts)
+
+
+async def _embed(
+    resources: Resources, embedder: Embedder, texts: Sequence[PaidText]
+) -> list[Vector | errors.OverBudget]:
     bounds = _bounds_by_payer(embedder, texts)
     outcomes = await _reserve_by_payer(resources, embedder.model, bounds)
     reservations = {payer: outcome for payer, outcome in outcomes.items() if isinstance(outcome, Reservation)}
@@ -113,9 +187,7 @@ async def _embed_paid(
         reply = await embedder.embed_batch(texts)
     except (errors.Unavailable, errors.InvalidModelReply) as error:
         await _settle_failed_call(resources, reservations, error)
-        if isinstance(error, errors.Unavailable):
-            raise
-        raise errors.Unavailable("embedding endpoint", str(error)) from error
+        raise
     await _settle_call(resources, reservations, _parse_usage(reply.usage))
     return reply.vectors
 
@@ -130,18 +202,18 @@ async def _settle_failed_call(
     resources: Resources,
     reservations: Sequence[Reservation],
     error: errors.Unavailable | errors.InvalidModelReply,
-) -> None:
-    """Book the usage of a failed call as far as it is known.
+) -> list[Decimal | None]:
+    """Book the usage of a failed call as far as it is known, and return the cost of each reservation.
 
-    The reservations of a call that was refused or not made are released.
+    The reservations of a call that was refused or not made are released; then there are no costs.
     """
     if isinstance(error, errors.InvalidModelReply) and not error.rejected_by_endpoint:
-        await _settle_call(resources, reservations, _parse_usage(error.usage or {}))
-    elif isinstance(error, errors.Unavailable) and error.may_have_run:
-        await _settle_call(resources, reservations, None)
-    else:
-        for tenant, tenant_reservations in _by_tenant(reservations).items():
-            await reserve.release(resources, tenant, tenant_reservations)
+        return await _settle_call(resources, reservations, _parse_usage(error.usage or {}))
+    if isinstance(error, errors.Unavailable) and error.may_have_run:
+        return await _settle_call(resources, reservations, None)
+    for tenant, tenant_reservations in _by_tenant(reservations).items():
+        await reserve.release(resources, tenant, tenant_reservations)
+    return []
 
 
 async def _settle_call(

@@ -1,7 +1,9 @@
 """Prices of models: the tenant's own, else those of the operator's file, else the built-in list.
 
-A model's name must match exactly. A price that is guessed from a similar name would be wrong without
-anybody noticing. The charges of a model without a price have an unknown cost, which is never zero.
+A name that ends in `*` is a pattern: it stands for every model whose name begins like it. Within one list an
+exact name goes before a pattern, and a longer pattern before a shorter one. Nothing else is similar: a price
+guessed from a resembling name would be wrong without anybody noticing. The charges of a model without a
+price have an unknown cost, which is never zero.
 """
 
 import tomllib
@@ -64,9 +66,32 @@ async def effective_prices(
     """Return the prices of these models, by model. A model without a price is missing."""
     names = set(models)
     rows = await queries.prices(connection, tenant, names)
-    listed_rates = listed_prices(settings)
-    tenant_prices = {row["model"]: _from_row(row) for row in rows}
-    return {name: listed_rates[name] for name in names if name in listed_rates} | tenant_prices
+    price_lists = [{row["model"]: _from_row(row) for row in rows}, *_price_lists(settings)]
+    found = {name: _find(name, price_lists) for name in names}
+    return {name: rates for name, rates in found.items() if rates is not None}
+
+
+def models_without_price(settings: Settings, models: Iterable[str]) -> list[str]:
+    """Return those of the models that neither the operator's nor the built-in list has a price of."""
+    return [name for name in models if _find(name, _price_lists(settings)) is None]
+
+
+def _find(name: str, price_lists: Iterable[Mapping[str, Rates]]) -> Rates | None:
+    """Return the price of a model in the first list that has one."""
+    matches = (_match(name, price_list) for price_list in price_lists)
+    return next((rates for rates in matches if rates is not None), None)
+
+
+def _match(name: str, price_list: Mapping[str, Rates]) -> Rates | None:
+    if name in price_list:
+        return price_list[name]
+    fitting = [pattern for pattern in price_list if is_pattern(pattern) and name.startswith(pattern[:-1])]
+    return price_list[max(fitting, key=len)] if fitting else None
+
+
+def is_pattern(model: str) -> bool:
+    """Tell whether the name of a price stands for several models."""
+    return model.endswith("*")
 
 
 async def all_prices(connection: AsyncConnection, settings: Settings, tenant: str) -> dict[str, Rates]:
@@ -84,8 +109,13 @@ def listed_prices(settings: Settings) -> dict[str, Rates]:
 
     Raise errors.Misconfigured for a file that can't be read.
     """
+    from_file, built_in = _price_lists(settings)
+    return built_in | from_file
+
+
+def _price_lists(settings: Settings) -> tuple[dict[str, Rates], dict[str, Rates]]:
     from_file = {} if settings.prices_file is None else _read_file(settings.prices_file, "file")
-    return _read_file(BUILT_IN, "built-in") | from_file
+    return from_file, _read_file(BUILT_IN, "built-in")
 
 
 @lru_cache

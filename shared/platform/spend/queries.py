@@ -83,33 +83,13 @@ def _is_charge(charge: Charge) -> tuple[ColumnElement[bool], ...]:
     return tenant_filter(charge_table, charge.tenant), charge_table.c.id == charge.id
 
 
-async def detach_sessions(connection: AsyncConnection, tenant: str, session_ids: Collection[str]) -> None:
-    """Remove the usage ids from the charges of sessions that end.
-
-    A new session of the same id can then use the same usage ids.
-    """
-    where = (tenant_filter(charge_table, tenant), is_any_of(charge_table.c.session_id, session_ids))
-    await connection.execute(update(charge_table).where(*where).values(usage_id=None))
-
-
-async def anonymise_user(connection: AsyncConnection, tenant: str, user_id: str) -> int:
-    """Remove a user and their sessions from charges, which keep their amounts. Return how many charges."""
-    where = (tenant_filter(charge_table, tenant), charge_table.c.user_id == user_id)
-    # Locked in the same order as for settling: otherwise the two could wait for each other.
-    await connection.execute(
-        select(charge_table.c.id).where(*where).order_by(charge_table.c.id).with_for_update()
-    )
-    cleared_columns = {"user_id": None, "session_id": None, "usage_id": None}
-    return (await connection.execute(update(charge_table).where(*where).values(cleared_columns))).rowcount
-
-
 async def prices(
     connection: AsyncConnection, tenant: str, models: Collection[str] | None = None
 ) -> list[RowMapping]:
-    """Return a tenant's own prices, of these models or of all."""
+    """Return a tenant's own prices: of all models, or of these and of every pattern, which ends in `*`."""
     statement = select(price).where(tenant_filter(price, tenant))
     if models is not None:
-        statement = statement.where(is_any_of(price.c.model, models))
+        statement = statement.where(is_any_of(price.c.model, models) | price.c.model.endswith("*"))
     return list((await connection.execute(statement)).mappings())
 
 

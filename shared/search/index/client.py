@@ -28,6 +28,7 @@ from shared.search.text import bm25, indexed_text
 RESERVED_HITS = 8
 _RECENT = "recent"
 _LIVE_CACHE_SECONDS = 2.0
+_WIDENING = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,8 @@ class IndexQuery:
     """What is searched: the records of one kind and tenant that meet the conditions.
 
     With `reserve`, the best RESERVED_HITS that also meet these conditions are among the hits, even if many
-    others are better. `embed_as_is` embeds only the text itself, not also its content words.
+    others are better. `embed_as_is` embeds only the text itself, not also its content words;
+    `keywords_only` leaves the dense channel out.
     """
 
     tenant: str
@@ -44,6 +46,7 @@ class IndexQuery:
     conditions: Sequence[models.Condition]
     reserve: Sequence[models.Condition] = ()
     embed_as_is: bool = False
+    keywords_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +63,17 @@ class Hit:
 class IndexHits:
     """The result of a search. `stages` names the channels that ran, `degraded` those that could not.
 
-    `floor` decides which hits are relevant.
+    `limit` is the number of hits that a channel could return. `is_cut` tells that one returned so many,
+    so that there may be more. `vector` is the embedded query, for `SearchIndex.widen`. `floor` decides
+    which hits are relevant.
     """
 
     hits: list[Hit] = field(default_factory=list)
     stages: list[str] = field(default_factory=list)
     degraded: list[str] = field(default_factory=list)
+    limit: int = 0
+    is_cut: bool = False
+    vector: Vector | None = None
     floor: Floor | None = None
 
 
@@ -92,17 +100,31 @@ class SearchIndex:
 
         Raises errors.Unavailable if the index cannot be searched; `search_or_fallback` then searches rows.
         """
-        result = IndexHits()
+        result = IndexHits(limit=self._candidates)
         texts = [query.text] if query.embed_as_is else indexed_text.query_embedding_texts(query.text)
-        generation, vector = await asyncio.gather(self.live(query.kind), self._embed_query(texts, result))
-        if vector is not None and not self._fits(generation, vector):
+        texts = [] if query.keywords_only else texts
+        generation, result.vector = await asyncio.gather(
+            self.live(query.kind), self._embed_query(texts, result)
+        )
+        return await self._search_generation(result, generation, query)
+
+    async def widen(self, query: IndexQuery, found: IndexHits) -> IndexHits:
+        """Return the hits of the same query up to ten times the limit. Raises as `search` does."""
+        limit = found.limit * _WIDENING
+        result = IndexHits(degraded=list(found.degraded), limit=limit, vector=found.vector)
+        return await self._search_generation(result, await self.live(query.kind), query)
+
+    async def _search_generation(
+        self, result: IndexHits, generation: Generation, query: IndexQuery
+    ) -> IndexHits:
+        if result.vector is not None and not self._fits(generation, result.vector):
             # The live generation has vectors of another model: that of the configured one is still building.
-            vector = None
+            result.vector = None
             result.degraded.append("dense")
         try:
-            await self._query(result, generation, query, vector)
+            await self._query(result, generation, query)
         except CollectionNotFound:
-            await self._query_current_generation(result, query, vector)
+            await self._query_current_generation(result, query)
         return result
 
     async def live(self, kind: RecordKind) -> Generation:
@@ -133,24 +155,20 @@ class SearchIndex:
     def _fits(self, generation: Generation, vector: Vector) -> bool:
         return self.embedder is not None and generation.is_embedded_by(self.embedder.model, len(vector))
 
-    async def _query_current_generation(
-        self, result: IndexHits, query: IndexQuery, vector: Vector | None
-    ) -> None:
+    async def _query_current_generation(self, result: IndexHits, query: IndexQuery) -> None:
         """Query again, because the cached generation was dropped in the meantime."""
         self._live.pop(query.kind, None)
         generation = await self.live(query.kind)
         try:
-            await self._query(result, generation, query, vector)
+            await self._query(result, generation, query)
         except CollectionNotFound as error:
             raise errors.Unavailable("qdrant", str(error)) from error
 
-    async def _query(
-        self, result: IndexHits, generation: Generation, query: IndexQuery, vector: Vector | None
-    ) -> None:
+    async def _query(self, result: IndexHits, generation: Generation, query: IndexQuery) -> None:
         terms = _keyword_vector(query.text)
-        channels = {KEYWORDS: terms, DENSE: vector}
+        channels = {KEYWORDS: terms, DENSE: result.vector}
         vectors = {stage: vector for stage, vector in channels.items() if vector is not None}
-        requests = self._build_requests(vectors, query)
+        requests = _build_requests(vectors, query, result.limit, self._recent_seconds)
         if requests:
             async with self.qdrant.call_guard():
                 points = await self.qdrant.query_batch(
@@ -161,27 +179,9 @@ class SearchIndex:
             if terms is not None and stages[-1] == _RECENT:
                 hits = await self._add_missed_hits(generation, query, terms, points[-1], hits)
             result.hits = _newest_versions(hits)
+            result.is_cut = any(len(found) >= result.limit for found in points[: len(vectors)])
         result.stages = list(vectors)
         result.floor = _floor(generation)
-
-    def _build_requests(
-        self, vectors: Mapping[str, Vector | models.SparseVector], query: IndexQuery
-    ) -> list[tuple[str, models.QueryRequest]]:
-        tenant = filters.tenant_condition(query.tenant)
-        corpus = models.IdfCorpusParams(corpus=models.Filter(must=tenant))
-        limits = [(models.Filter(must=[*tenant, *query.conditions]), self._candidates)]
-        if query.reserve:
-            reserved = [*tenant, *query.conditions, *query.reserve]
-            limits.append((models.Filter(must=reserved), RESERVED_HITS))
-        requests = [
-            (stage, _request(stage, vector, point_filter, limit, corpus if stage == KEYWORDS else None))
-            for point_filter, limit in limits
-            for stage, vector in vectors.items()
-        ]
-        if KEYWORDS in vectors and self._recent_seconds > 0:
-            conditions = [*tenant, *query.conditions]
-            requests.append((_RECENT, recent_writes.build_request(conditions, self._recent_seconds)))
-        return requests
 
     async def _add_missed_hits(
         self,
@@ -215,6 +215,27 @@ class SearchIndex:
             self.qdrant, generation.collection, list(scores), terms.indices
         )
         return recent_writes.solve_idfs([(weights[id_], scores[id_]) for id_ in weights], terms.indices)
+
+
+def _build_requests(
+    vectors: Mapping[str, Vector | models.SparseVector], query: IndexQuery, max_hits: int, recent: float
+) -> list[tuple[str, models.QueryRequest]]:
+    """Return a request per channel, with `reserve` another one per channel, and one for recent points."""
+    tenant = filters.tenant_condition(query.tenant)
+    corpus = models.IdfCorpusParams(corpus=models.Filter(must=tenant))
+    limits = [(models.Filter(must=[*tenant, *query.conditions]), max_hits)]
+    if query.reserve:
+        reserved = [*tenant, *query.conditions, *query.reserve]
+        limits.append((models.Filter(must=reserved), RESERVED_HITS))
+    requests = [
+        (stage, _request(stage, vector, point_filter, limit, corpus if stage == KEYWORDS else None))
+        for point_filter, limit in limits
+        for stage, vector in vectors.items()
+    ]
+    if KEYWORDS in vectors and recent > 0:
+        conditions = [*tenant, *query.conditions]
+        requests.append((_RECENT, recent_writes.build_request(conditions, recent)))
+    return requests
 
 
 def _floor(generation: Generation) -> Floor:

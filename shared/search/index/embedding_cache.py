@@ -5,10 +5,10 @@ of a text are deleted together with the record.
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 
-from sqlalchemy import delete, func, update
+from sqlalchemy import ARRAY, LargeBinary, any_, delete, func, literal, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -57,14 +57,20 @@ async def save(connection: AsyncConnection, tenant: str, model: str, vectors: Ma
         await connection.execute(upsert, rows)
 
 
-async def delete_cached(connection: AsyncConnection, tenant: str, texts: Sequence[str]) -> None:
+async def delete_cached(connection: AsyncConnection, tenant: str, texts: Iterable[str]) -> None:
     """Delete the vectors of texts, of every model."""
-    digests = [_digest(text) for text in texts]
+    digests = literal([_digest(text) for text in texts], ARRAY(LargeBinary))
     await connection.execute(
         delete(embedding_cache).where(
-            tenant_filter(embedding_cache, tenant), embedding_cache.c.digest.in_(digests)
+            tenant_filter(embedding_cache, tenant), embedding_cache.c.digest == any_(digests)
         )
     )
+
+
+async def has_any(connection: AsyncConnection, tenant: str) -> bool:
+    """Return whether a tenant has cached vectors: without any, no text has to be read to delete some."""
+    statement = select(embedding_cache.c.model).where(tenant_filter(embedding_cache, tenant)).limit(1)
+    return await connection.scalar(statement) is not None
 
 
 async def expire(connection: AsyncConnection, tenant: str, age: timedelta) -> int:

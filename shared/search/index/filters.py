@@ -68,6 +68,11 @@ def to_payload_time(moment: datetime | None) -> str | None:
     return moment.astimezone(UTC).isoformat() if moment else None
 
 
+def is_record(record_ids: Sequence[str]) -> Condition:
+    """Return the condition that a point is a version of one of these records."""
+    return models.FieldCondition(key="record_id", match=models.MatchAny(any=list(record_ids)))
+
+
 def any_of(conditions: Sequence[Condition]) -> Condition:
     """Return the condition that at least one of these is met."""
     return models.Filter(should=list(conditions))

@@ -20,16 +20,17 @@ from sqlalchemy import (
     text,
 )
 
+from shared.foundation.content import no_content
 from shared.infra.postgres import metadata
 
 index_generation = Table(
     "index_generation",
     metadata,
     Column("id", Integer, Identity(always=True), primary_key=True),
-    Column("kind", Text, nullable=False),
-    Column("collection", Text, nullable=False, unique=True),
-    Column("state", Text, nullable=False),
-    Column("model", Text),
+    Column("kind", Text, nullable=False, info=no_content("one of a fixed list")),
+    Column("collection", Text, nullable=False, unique=True, info=no_content("a name that Loci made")),
+    Column("state", Text, nullable=False, info=no_content("one of a fixed list")),
+    Column("model", Text, info=no_content("the name of a model")),
     Column("dimension", Integer),
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
     Column("retired_at", DateTime(timezone=True)),
@@ -48,10 +49,20 @@ Index(
 embedding_cache = Table(
     "embedding_cache",
     metadata,
-    Column("tenant", Text, nullable=False),
-    Column("model", Text, nullable=False),
-    Column("digest", LargeBinary, nullable=False),
-    Column("vector", LargeBinary, nullable=False),
+    Column("tenant", Text, nullable=False, info=no_content("the tenant")),
+    Column("model", Text, nullable=False, info=no_content("the name of a model")),
+    Column(
+        "digest",
+        LargeBinary,
+        nullable=False,
+        info=no_content("deletions delete the rows of the texts that they delete"),
+    ),
+    Column(
+        "vector",
+        LargeBinary,
+        nullable=False,
+        info=no_content("deletions delete the rows of the texts that they delete"),
+    ),
     Column("used_at", DateTime(timezone=True), nullable=False, server_default=func.now(), index=True),
     PrimaryKeyConstraint("tenant", "model", "digest"),
 )

@@ -3,18 +3,10 @@
 from http import HTTPStatus
 from typing import Any
 
-import pytest
-
 from tests.conftest import Gateway, running_gateway
 from tests.journey.agent import Agent, Json
 
 CONTENT = "It was the lantern by the harbour."
-
-
-@pytest.fixture
-def agent(gateway: Gateway) -> Agent:
-    """Return an agent whose key has all rights in its own tenant."""
-    return Agent(gateway.client, gateway.tenant)
 
 
 async def add_turn(agent: Agent, session: str, content: str, **fields: Any) -> None:

@@ -162,7 +162,9 @@ async def test_only_an_unbound_admin_sets_a_directive(gateway: Gateway) -> None:
         async with await gateway.new_client(**bindings) as client:
             response = await client.put("/v1/directives/dream", json={"text": TENANT_TEXT})
             assert response.status_code == 403, bindings
-            assert (await client.get("/v1/directives/dream")).json()["origin"] == "file"
+            read = await client.get("/v1/directives/dream")
+            # A key bound to a namespace reaches working memory alone.
+            assert read.status_code == 403 if "namespace" in bindings else read.json()["origin"] == "file"
 
 
 async def test_a_tenants_text_does_not_apply_to_another_tenant(gateway: Gateway) -> None:

@@ -7,8 +7,11 @@ from typing import Any
 import pytest
 
 from shared.dreams.runs import queries as dream_queries
+from shared.dreams.runs import unread_turn_queries
 from shared.dreams.runs.dream_run import Run
 from shared.foundation import config
+from shared.foundation.scope import Scope
+from shared.foundation.stages import DreamPass
 from shared.platform.resources import Resources
 from tests.conftest import Gateway, running_gateway
 from tests.draining import drain, make_due
@@ -81,7 +84,31 @@ async def load_run(resources: Resources, tenant: str, run_id: str) -> Run:
     return run
 
 
-async def live(model_gateway: Gateway) -> dict[str, str]:
-    """Return the content of every live memory by id."""
-    response = await model_gateway.client.get("/v1/memories", params={"limit": 100})
+async def live(model_gateway: Gateway, user_id: str | None = None) -> dict[str, str]:
+    """Return the content of every live memory that a user sees by id."""
+    params: dict[str, str | int] = {"limit": 100} | ({} if user_id is None else {"user_id": user_id})
+    response = await model_gateway.client.get("/v1/memories", params=params)
     return {memory["id"]: memory["content"] for memory in response.json()["results"]}
+
+
+async def create_session(model_gateway: Gateway, *contents: str) -> str:
+    """Create a session with these turns of a user and return its id."""
+    session_id = (await model_gateway.client.post("/v1/sessions", json={})).json()["id"]
+    await add_turns(model_gateway, session_id, *contents)
+    return str(session_id)
+
+
+async def add_turns(model_gateway: Gateway, session_id: str, *contents: str) -> None:
+    """Append turns of a user."""
+    turns = [{"role": "user", "content": content} for content in contents]
+    path = f"/v1/sessions/{session_id}/turns/batch"
+    response = await model_gateway.client.post(path, json={"turns": turns})
+    assert response.status_code == 201, response.text
+
+
+async def list_unread(model_gateway: Gateway, name: DreamPass) -> list[str]:
+    """Return the contents of the turns that a pass has not read."""
+    scope = Scope(model_gateway.tenant)
+    async with model_gateway.resources.postgres.for_tenant(model_gateway.tenant) as connection:
+        turns, _ = await unread_turn_queries.list_oldest_unread(connection, scope, name, 1000)
+    return [turn.content for turn in turns]

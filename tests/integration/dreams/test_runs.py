@@ -1,12 +1,18 @@
 """DR1 to DR4, DR7, DR8: dream runs end to end: plan, apply, diff, undo, checks and locks."""
 
+import asyncio
 import json
+from collections.abc import Callable, Coroutine
 from typing import Any
 
+import httpx
+import pytest
+
 from tests.conftest import Gateway
-from tests.integration.dreams.conftest import execute_run, live, merge_reply, run_dream, save_memories
+from tests.integration.dreams.conftest import live, merge_reply, run_dream, save_memories
 from tests.standins.behaviours import Reply, Status
 from tests.standins.models import ModelServer
+from tests.standins.wire import Call
 
 
 def _pass(run: dict[str, Any], name: str) -> dict[str, Any]:
@@ -131,26 +137,49 @@ async def test_no_merge_crosses_users(model_gateway: Gateway, models: ModelServe
         assert (await model_gateway.client.get(f"/v1/memories/{bob_id}")).json()["state"] == "final"
 
 
-async def test_a_memory_that_changed_while_the_model_was_asked_is_skipped(
-    model_gateway: Gateway, models: ModelServer
+Change = Callable[[Gateway, str], Coroutine[Any, Any, httpx.Response]]
+
+
+async def _edit(model_gateway: Gateway, memory_id: str) -> httpx.Response:
+    return await model_gateway.client.patch(f"/v1/memories/{memory_id}", json={"content": "Ada moved."})
+
+
+async def _delete(model_gateway: Gateway, memory_id: str) -> httpx.Response:
+    return await model_gateway.client.delete(f"/v1/memories/{memory_id}")
+
+
+@pytest.mark.parametrize("change", [_edit, _delete])
+@pytest.mark.parametrize(("position", "kept"), [(0, {0, 1}), (2, {2})], ids=["a source", "a deletion"])
+async def test_what_changed_while_the_model_was_asked_is_skipped_and_the_rest_is_applied(
+    model_gateway: Gateway, models: ModelServer, change: Change, position: int, kept: set[int]
 ) -> None:
+    """The change is made after the pass has read the memories and before its plan is applied."""
     ids = await save_memories(model_gateway)
-    reply = merge_reply(ids)
+    plan = str(merge_reply(ids).text)
+    loop = asyncio.get_running_loop()
 
-    def edit_meanwhile(call: object) -> str:
-        del call
-        assert isinstance(reply.text, str)
-        return reply.text
+    def change_meanwhile(call: Call) -> str:
+        assert ids[position] in call.prompt, "the model was shown the memory"
+        changed = asyncio.run_coroutine_threadsafe(change(model_gateway, ids[position]), loop).result(10)
+        assert changed.is_success
+        return plan
 
-    models.chat_default = Reply(edit_meanwhile)
-    run = (await model_gateway.client.post("/v1/dreams", json={"passes": ["consolidate"]})).json()
-    models.chat_default = merge_reply(ids)
-    await model_gateway.client.delete(f"/v1/memories/{ids[2]}")
+    models.chat_default = Reply(change_meanwhile)
 
-    await execute_run(model_gateway.resources, model_gateway.tenant, run["id"])
+    run = await run_dream(model_gateway, passes=["consolidate"])
 
-    assert ids[2] not in await live(model_gateway)
-    assert (await model_gateway.client.get(f"/v1/memories/{ids[2]}")).status_code == 404
+    skipped = [
+        item for item in _pass(run, "consolidate")["rejections"] if item["code"] == "changed_meanwhile"
+    ]
+    assert [item["ids"] for item in skipped] == [[ids[position]]]
+    expected = {ids[number] for number in {*kept, 3, 4}}
+    expected -= {ids[position]} if change is _delete else set()
+    contents = await live(model_gateway)
+    assert expected <= set(contents)
+    if change is _edit:
+        assert contents[ids[position]] == "Ada moved."
+    applied = {"archived": 1} if position == 0 else {"created": 1, "archived": 2}
+    assert _pass(run, "consolidate")["applied"] == applied
 
 
 async def test_a_model_that_keeps_failing_ends_the_pass_and_the_next_one_begins(

@@ -36,7 +36,8 @@ def active(make_settings: MakeSettings, tenant: str) -> Active:
 
 
 async def due_at(model_gateway: Gateway) -> datetime | None:
-    where = (job.c.tenant == model_gateway.tenant, job.c.stage == DREAM_START.name)
+    is_start = (job.c.stage == DREAM_START.name) & (job.c.pipeline == DREAM_START.pipeline)
+    where = (job.c.tenant == model_gateway.tenant, is_start)
     async with model_gateway.resources.postgres.for_tenant(model_gateway.tenant) as connection:
         run_at: datetime | None = await connection.scalar(select(job.c.run_at).where(*where))
     return run_at
@@ -89,7 +90,7 @@ async def test_an_active_scope_is_rescheduled_until_it_is_quiet(active: Active) 
         assert run_at is not None
         assert timedelta(seconds=900) < run_at - datetime.now(UTC) <= timedelta(seconds=1000)
         async with model_gateway.resources.postgres.for_tenant(model_gateway.tenant) as connection:
-            statement = select(job.c.reason_code).where(job.c.stage == DREAM_START.name)
+            statement = select(job.c.reason_code).where(job.c.pipeline == DREAM_START.pipeline)
             assert await connection.scalar(statement) == ReasonCode.NOT_READY
 
 

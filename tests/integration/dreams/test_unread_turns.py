@@ -4,11 +4,16 @@ import asyncio
 import json
 from typing import Any
 
-from shared.dreams.runs import unread_turn_queries
-from shared.foundation.scope import Scope
 from shared.foundation.stages import DreamPass
 from tests.conftest import Gateway
-from tests.integration.dreams.conftest import execute_run, live, run_dream
+from tests.integration.dreams.conftest import (
+    add_turns,
+    create_session,
+    execute_run,
+    list_unread,
+    live,
+    run_dream,
+)
 from tests.standins.behaviours import Reply, Status
 from tests.standins.models import ModelServer
 from workers.dream import run_pass
@@ -16,29 +21,11 @@ from workers.dream import run_pass
 NOTHING = Reply(json.dumps({"occurrences": [], "toSave": [], "toUpdate": []}))
 
 
-async def _create_session(model_gateway: Gateway, *contents: str) -> str:
-    session_id = (await model_gateway.client.post("/v1/sessions", json={})).json()["id"]
-    await _say(model_gateway, session_id, *contents)
-    return str(session_id)
-
-
-async def _say(model_gateway: Gateway, session: str, *contents: str) -> None:
-    turns = [{"role": "user", "content": content} for content in contents]
-    response = await model_gateway.client.post(f"/v1/sessions/{session}/turns/batch", json={"turns": turns})
-    assert response.status_code == 201, response.text
-
-
-async def _list_unread(model_gateway: Gateway, name: DreamPass) -> list[str]:
-    scope = Scope(model_gateway.tenant)
-    async with model_gateway.resources.postgres.for_tenant(model_gateway.tenant) as connection:
-        return [turn.content for turn in await unread_turn_queries.list_unread(connection, scope, name, 1000)]
-
-
 async def test_turns_that_arrive_while_a_pass_asks_the_model_stay_unread(
     model_gateway: Gateway, models: ModelServer
 ) -> None:
     """A writer adds turns while two passes read: each pass reads each turn once."""
-    session = await _create_session(model_gateway, "turn 0")
+    session = await create_session(model_gateway, "turn 0")
     written_count = 1
     prompts: list[str] = []
     loop = asyncio.get_running_loop()
@@ -46,9 +33,9 @@ async def test_turns_that_arrive_while_a_pass_asks_the_model_stay_unread(
     def reply_slowly(call: Any) -> str:
         nonlocal written_count
         prompts.append(call.prompt)
-        asyncio.run_coroutine_threadsafe(_say(model_gateway, session, f"turn {written_count}"), loop).result(
-            10
-        )
+        asyncio.run_coroutine_threadsafe(
+            add_turns(model_gateway, session, f"turn {written_count}"), loop
+        ).result(10)
         written_count += 1
         return str(NOTHING.text)
 
@@ -57,12 +44,12 @@ async def test_turns_that_arrive_while_a_pass_asks_the_model_stay_unread(
         await run_dream(model_gateway, passes=["infer_preferences", "extract_episodes"])
 
     for name in (DreamPass.INFER_PREFERENCES, DreamPass.EXTRACT_EPISODES):
-        unread = await _list_unread(model_gateway, name)
+        unread = await list_unread(model_gateway, name)
         assert unread, "the last turn arrived while the last pass asked the model"
         read_turns = {f"turn {number}" for number in range(written_count)} - set(unread)
         for content in read_turns:
             assert any(content in prompt for prompt in prompts)
-    assert await _list_unread(model_gateway, DreamPass.MINE_ANTI_PATTERNS) == [
+    assert await list_unread(model_gateway, DreamPass.MINE_ANTI_PATTERNS) == [
         f"turn {n}" for n in range(written_count)
     ]
 
@@ -70,17 +57,17 @@ async def test_turns_that_arrive_while_a_pass_asks_the_model_stay_unread(
 async def test_a_skipped_or_failing_pass_marks_nothing_until_its_last_attempt(
     model_gateway: Gateway, models: ModelServer
 ) -> None:
-    await _create_session(model_gateway, "I like short answers.")
+    await create_session(model_gateway, "I like short answers.")
     models.chat_default = Status(500)
     run = (await model_gateway.client.post("/v1/dreams", json={"passes": ["infer_preferences"]})).json()
     await run_pass.run_pass(
         model_gateway.resources, model_gateway.tenant, run["id"], DreamPass.INFER_PREFERENCES
     )
-    assert await _list_unread(model_gateway, DreamPass.INFER_PREFERENCES) == ["I like short answers."]
+    assert await list_unread(model_gateway, DreamPass.INFER_PREFERENCES) == ["I like short answers."]
 
     await execute_run(model_gateway.resources, model_gateway.tenant, run["id"])
-    assert await _list_unread(model_gateway, DreamPass.INFER_PREFERENCES) == []
-    assert await _list_unread(model_gateway, DreamPass.EXTRACT_EPISODES) == ["I like short answers."]
+    assert await list_unread(model_gateway, DreamPass.INFER_PREFERENCES) == []
+    assert await list_unread(model_gateway, DreamPass.EXTRACT_EPISODES) == ["I like short answers."]
 
 
 def _marks(session: str, *levels: tuple[int, str], content: str = "Ada wants short answers.") -> Reply:
@@ -102,12 +89,12 @@ def _marks(session: str, *levels: tuple[int, str], content: str = "Ada wants sho
 async def test_a_casual_wish_is_inferred_at_its_third_occurrence_counted_across_runs(
     model_gateway: Gateway, models: ModelServer
 ) -> None:
-    session = await _create_session(model_gateway, "Short, please.")
+    session = await create_session(model_gateway, "Short, please.")
     for seq in (1, 2):
         models.chat_default = _marks(session, (seq, "casual"))
         await run_dream(model_gateway, passes=["infer_preferences"])
         assert await live(model_gateway) == {}
-        await _say(model_gateway, session, "Shorter, please.")
+        await add_turns(model_gateway, session, "Shorter, please.")
     models.chat_default = _marks(session, (3, "casual"), (1, "casual"))
 
     await run_dream(model_gateway, passes=["infer_preferences"])
@@ -121,7 +108,7 @@ async def test_a_casual_wish_is_inferred_at_its_third_occurrence_counted_across_
 async def test_one_very_irritated_occurrence_is_enough_and_money_needs_permission(
     model_gateway: Gateway, models: ModelServer
 ) -> None:
-    session = await _create_session(model_gateway, "NEVER pay invoices over 500 euros without asking me!")
+    session = await create_session(model_gateway, "NEVER pay invoices over 500 euros without asking me!")
     content = "Ada wants to be asked before invoices over 500 euros are paid."
     models.chat_default = _marks(session, (1, "very_irritated"), content=content)
 
@@ -132,7 +119,7 @@ async def test_one_very_irritated_occurrence_is_enough_and_money_needs_permissio
 
 
 async def test_a_correction_becomes_an_anti_pattern_once(model_gateway: Gateway, models: ModelServer) -> None:
-    session = await _create_session(
+    session = await create_session(
         model_gateway, "No, that's wrong: the backup runs at 2 am, never restart then."
     )
     warning = "Don't restart the database at 2 am because the backup runs then — instead wait until 4 am."

@@ -106,7 +106,7 @@ async def test_a_turn_that_is_not_stored_leaves_no_signal(gateway: Gateway) -> N
 
 
 async def test_a_thousand_corrections_in_one_batch_are_all_stored(gateway: Gateway) -> None:
-    turns = _turns(*[(Role.USER, f"No, I turns {number}.") for number in range(1000)])
+    turns = _turns(*[(Role.USER, f"No, that is wrong: it is {number}.") for number in range(1000)])
     async with _open_session(gateway) as (connection, session):
         await append.notify_dreams(connection, gateway.resources.settings, session, turns)
         signals = await feedback_report.recent(connection, session.scope, limit=2000)

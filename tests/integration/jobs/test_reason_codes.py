@@ -101,14 +101,14 @@ async def test_a_newer_version_to_enrich_has_no_reason(queue: JobQueue) -> None:
 
 @pytest.mark.parametrize(
     ("behaviour", "reason_code"),
-    [(Status(503), "unavailable"), (Reply("not what was asked"), "invalid_reply")],
+    [(Status(503), ["unavailable"]), (Status(401), ["key_refused"]), (Reply("not what was asked"), [])],
 )
-async def test_an_unavailable_model_and_an_invalid_reply_have_different_codes(
+async def test_a_model_that_is_away_and_one_that_refuses_have_different_codes(
     make_settings: Callable[..., config.Settings],
     models: ModelServer,
     tenant: str,
     behaviour: Behaviour,
-    reason_code: str,
+    reason_code: list[str],
 ) -> None:
     models.chat_default = behaviour
     settings = make_settings(apart=True, llm_base_url=models.url, llm_model="m", job_backoff=60)
@@ -120,4 +120,4 @@ async def test_an_unavailable_model_and_an_invalid_reply_have_different_codes(
             statement = select(job_table.c.reason_code).where(
                 job_table.c.tenant == tenant, job_table.c.stage == ENRICH.name
             )
-            assert (await connection.scalars(statement)).all() == [reason_code]
+            assert (await connection.scalars(statement)).all() == reason_code

@@ -6,6 +6,7 @@ import socket
 import stat
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -101,14 +102,42 @@ def test_a_lock_file_with_the_process_id_of_another_process_is_ignored(
 ) -> None:
     url = server.start()
     query(url, "CREATE TABLE kept AS SELECT 42 AS n")
+    _crash_with_lock_of(server, folder, os.getpid())
+    assert server.start() == url
+    assert query(url, "SELECT n FROM kept") == 42
+
+
+def _crash_with_lock_of(server: Postgres, folder: Path, pid: int) -> None:
+    """End the server and leave its lock file behind, with another process id."""
     lock = folder / "cluster" / "postmaster.pid"
     _first, *rest = lock.read_text().splitlines()
     server.crash()
-    lock.write_text("\n".join([str(os.getpid()), *rest, ""]))
+    lock.write_text("\n".join([str(pid), *rest, ""]))
     lock.chmod(0o600)
     os.chown(lock, (folder / "cluster").stat().st_uid, -1)
+
+
+def test_a_killed_postmaster_whose_process_id_is_not_yet_free_does_not_prevent_the_start(
+    server: Postgres, folder: Path
+) -> None:
+    url = server.start()
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    until(lambda: process_record.start_identity(ended.pid) is None)  # ended, but nobody has waited for it
+    _crash_with_lock_of(server, folder, ended.pid)
     assert server.start() == url
-    assert query(url, "SELECT n FROM kept") == 42
+    ended.wait()
+
+
+def test_the_start_waits_for_a_process_that_still_uses_the_data(server: Postgres, folder: Path) -> None:
+    url = server.start()
+    cluster = folder / "cluster"
+    with subprocess.Popen([sys.executable, "-c", "input()"], cwd=cluster, stdin=subprocess.PIPE) as dying:
+        until(lambda: process_record.is_working_directory(cluster))
+        _crash_with_lock_of(server, folder, dying.pid)
+        ending = threading.Timer(1.0, dying.kill)
+        ending.start()
+        assert server.start() == url
+        assert not ending.is_alive(), "the server started although the data was in use"
 
 
 def test_a_creation_that_was_killed_is_started_again(server: Postgres, folder: Path) -> None:

@@ -120,7 +120,7 @@ async def test_a_search_without_the_index_applies_the_same_filters(
     gateway_with_memories: Gateway, unused_url: str
 ) -> None:
     """IX4: Postgres is searched instead."""
-    async with beside(gateway_with_memories, qdrant_url=f"http://{unused_url}") as agent:
+    async with beside(gateway_with_memories, qdrant_url=unused_url) as agent:
         for filters, expected in FILTERS:
             response = await agent.search("word", limit=50, **filters)
             assert response["degraded"] == ["index"]
@@ -196,6 +196,47 @@ async def test_a_save_between_two_pages_neither_repeats_nor_hides_memories(agent
     )
     assert [memory["id"] for memory in page["results"] + next_page["results"]] == saved_ids[::-1]
     assert next_page["next_cursor"] is None
+
+
+_COLOURED = {"metadata": {"colour": "red"}, "occurred_after": "2024-01-02T00:00:00Z"}
+_COLOURED_PARAMS = {"metadata": "colour=red", "occurred_after": "2024-01-02T00:00:00Z"}
+
+
+async def test_filters_by_metadata_and_time_of_the_event_are_paged(agent: Agent) -> None:
+    for number in range(12):
+        colour, day = ("red", "blue")[number % 2], 1 + number // 4
+        fields = {"metadata": {"colour": colour}, "occurred_at": f"2024-01-0{day}T00:00:00Z"}
+        await agent.save(f"fact {number}", **fields)
+    expected = ["fact 10", "fact 8", "fact 6", "fact 4"]
+    options: dict[str, Any]
+    for method, path, argument in (
+        ("POST", "/v1/memories/search", "json"),
+        ("GET", "/v1/memories", "params"),
+    ):
+        filters = _COLOURED if argument == "json" else _COLOURED_PARAMS
+        contents: list[str] = []
+        cursor: dict[str, Any] = {}
+        for _page in range(4):
+            options = {argument: {**filters, "limit": 3, **cursor}}
+            page = await agent.request(method, path, **options)
+            contents += [memory["content"] for memory in page["results"]]
+            if page["next_cursor"] is None:
+                break
+            cursor = {"cursor": page["next_cursor"]}
+        assert contents == expected, method
+
+
+async def test_a_search_with_a_query_takes_no_cursor_and_a_metadata_pair_needs_a_name(agent: Agent) -> None:
+    await agent.save("one")
+    await agent.save("two")
+    page = await agent.request("POST", "/v1/memories/search", json={"limit": 1})
+    body = {"query": "one", "cursor": page["next_cursor"]}
+    status = HTTPStatus.UNPROCESSABLE_ENTITY
+    refused = await agent.request("POST", "/v1/memories/search", json=body, status=status)
+    assert refused["errors"][0]["field"] == "cursor"
+    for pair in ("colour", "=red"):
+        refused = await agent.request("GET", "/v1/memories", params={"metadata": pair}, status=status)
+        assert refused["errors"][0]["field"] == "metadata"
 
 
 @pytest.mark.parametrize("cursor", ["x", "", "bm9wZQ==", "é", "MjAyNCAx", "a" * 5000])

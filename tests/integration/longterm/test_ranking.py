@@ -150,7 +150,7 @@ async def test_memories_are_saved_while_the_embedding_model_is_down(
 async def test_without_the_index_both_index_and_dense_are_reported_as_degraded(
     embedding_gateway: Gateway, unused_url: str
 ) -> None:
-    async with beside(embedding_gateway, qdrant_url=f"http://{unused_url}") as agent:
+    async with beside(embedding_gateway, qdrant_url=unused_url) as agent:
         response = await agent.search("travelling by train")
     assert (response["stages"], response["degraded"]) == (["postgres"], ["index", "dense"])
     assert response["results"][0]["content"] == TRAIN

@@ -81,7 +81,7 @@ async def test_a_repeated_save_succeeds_while_the_index_is_unavailable(
         "headers": IDEMPOTENCY_HEADER,
         "status": HTTPStatus.CREATED,
     }
-    async with beside(gateway, qdrant_url=f"http://{unused_url}") as without_index:
+    async with beside(gateway, qdrant_url=unused_url) as without_index:
         first = await without_index.request("POST", "/v1/memories", **request)
         assert await without_index.request("POST", "/v1/memories", **request) == first
     assert await kinds_to_index(gateway) == ["memory"]

@@ -1,24 +1,14 @@
 """LT4: memories are read, updated and deleted, and each change is recorded in their history."""
 
-from collections.abc import AsyncIterator
 from http import HTTPStatus
 from typing import Any
-
-import pytest
 
 from tests import state
 from tests.conftest import Gateway
 from tests.integration.longterm.test_saving import sql
-from tests.journey.agent import Agent
+from tests.journey.agent import Agent, recalled_ids
 
 UNKNOWN_ID = "000000000000"
-
-
-@pytest.fixture
-async def inspector(gateway: Gateway) -> AsyncIterator[state.StateInspector]:
-    """Yield an inspector that reads everything the databases contain."""
-    async with state.watching(gateway.resources.settings) as inspector:
-        yield inspector
 
 
 async def update(
@@ -99,6 +89,34 @@ async def test_an_update_keeps_other_fields_and_can_empty_optional_ones(agent: A
     for field in ("content", "tags", "metadata", "importance"):
         problem = await update(agent, memory, status=HTTPStatus.UNPROCESSABLE_ENTITY, **{field: None})
         assert problem["errors"] == [{"field": field, "rule": "must not be null"}]
+
+
+async def test_an_update_to_the_same_fields_changes_nothing(agent: Agent) -> None:
+    fields: dict[str, Any] = {"category": "a/b", "tags": ["x"], "metadata": {"k": "v"}, "importance": 0.7}
+    fields["occurred_at"] = "2024-01-01T00:00:00Z"
+    memory = await agent.save("Ada likes trains.", **fields)
+    same = await update(agent, memory, content="Ada likes trains.", **fields)
+    assert same["updated_at"] == memory["updated_at"]
+    assert [item["action"] for item in await agent.history(memory["id"])] == ["created"]
+
+
+async def test_an_update_to_the_same_content_is_not_recalled_again(agent: Agent) -> None:
+    memory, session = await agent.save("Ada likes trains."), await agent.session()
+    assert recalled_ids(await agent.context(session, "trains?")) == [memory["id"]]
+    await update(agent, memory, content="Ada likes trains.", importance=0.9)
+    assert recalled_ids(await agent.context(session, "trains?")) == []
+    await update(agent, memory, content="Ada likes fast trains.")
+    assert recalled_ids(await agent.context(session, "trains?")) == [memory["id"]]
+
+
+async def test_the_reason_of_an_update_is_kept_in_the_history(agent: Agent) -> None:
+    memory = await agent.save("Ada likes trains.")
+    await update(agent, memory, content="Ada likes ferries.", reason="she said so")
+    assert [item["reason"] for item in await agent.history(memory["id"])] == [None, "she said so"]
+    for reason, status in ((" ", 422), ("x" * 1001, 413)):
+        problem = await update(agent, memory, status=HTTPStatus(status), reason=reason)
+        assert [violation["field"] for violation in problem["errors"]] == ["reason"]
+    assert "reason" not in await agent.memory(memory["id"])
 
 
 async def test_a_refused_update_changes_nothing(agent: Agent) -> None:

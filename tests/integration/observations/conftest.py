@@ -1,6 +1,5 @@
 """Agents that add observations, with and without an embedding model."""
 
-import socket
 from collections.abc import AsyncIterator, Callable
 from http import HTTPStatus
 from typing import Any
@@ -13,20 +12,6 @@ from tests.journey.agent import Agent, Json
 from tests.standins.models import ModelServer
 
 SEARCH = "/v1/observations/search"
-
-
-@pytest.fixture
-def agent(gateway: Gateway) -> Agent:
-    """Return an agent whose key has all rights in its own tenant."""
-    return Agent(gateway.client, gateway.tenant)
-
-
-@pytest.fixture
-def unused_url() -> str:
-    """Return a URL of this machine that refuses connections."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return f"http://127.0.0.1:{probe.getsockname()[1]}"
 
 
 @pytest.fixture

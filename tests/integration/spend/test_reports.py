@@ -176,6 +176,20 @@ async def test_sd1_a_tenants_own_price_applies_to_its_later_calls_only(
     assert await _source(priced_gateway.client) == "file"
 
 
+async def test_sd1_a_tenants_price_of_a_pattern_applies_to_every_model_that_begins_like_it(
+    priced_gateway: Gateway,
+) -> None:
+    await _open(priced_gateway, "s", "support")
+    await json_of(priced_gateway.client.put("/v1/prices/own-*", json={"input": 2}))
+    for model, cost in (("own-large", Decimal("0.0002")), ("ow", None), ("large-own-", None)):
+        usage = {"usage_id": model, "model": model, "usage": {"prompt_tokens": 100, "completion_tokens": 0}}
+        response = await priced_gateway.client.post("/v1/sessions/s/spend", json=usage)
+        assert response.is_success, response.text
+        booked = response.json()["charge"]["cost_usd"]
+        assert (None if booked is None else Decimal(str(booked))) == cost, model
+    assert await _source(priced_gateway.client, "own-*") == "tenant"
+
+
 async def _source(client: Any, model: str = "m") -> str:
     listed = (await json_of(client.get("/v1/prices")))["results"]
     return next(str(result["source"]) for result in listed if result["model"] == model)

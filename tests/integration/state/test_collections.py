@@ -94,7 +94,7 @@ async def test_changing_a_snapshot_has_no_effect_until_it_is_written_back(sessio
         assert await store.get_collection("plans") == original
         version = {snapshot.info.version}
         await store.put_collection("plans", snapshot.collection, index=False, expected=version)
-        with pytest.raises(errors.Conflict):
+        with pytest.raises(errors.PreconditionFailed):
             await store.put_collection("plans", original.collection, index=False, expected=version)
     assert (await session.read("/collections/plans"))["value"] == {"n": 2}
 
@@ -105,15 +105,25 @@ async def test_a_write_based_on_an_older_version_is_rejected(session: SessionCli
     assert second != first
     body = {"type": "doc", "value": {"n": 3}}
     conflict = await session.request(
-        "PUT", "/collections/plans", body, status=409, headers={"if-match": first}
+        "PUT", "/collections/plans", body, status=412, headers={"if-match": first}
     )
     assert second.strip('"') in problem.parse_problem(conflict)["detail"]
-    await session.request("DELETE", "/collections/plans", status=409, headers={"if-match": first})
+    await session.request("DELETE", "/collections/plans", status=412, headers={"if-match": first})
     assert (await session.read("/collections/plans"))["value"] == {"n": 2}
     await session.put("plans", "doc", {"n": 3}, headers={"if-match": f'"1", {second}'})
     await session.put("plans", "doc", {"n": 4}, headers={"if-match": "*"})
-    await session.put("plans", "doc", {"n": 5})
-    assert (await session.read("/collections/plans"))["value"] == {"n": 5}
+    assert (await session.read("/collections/plans"))["value"] == {"n": 4}
+
+
+async def test_nobody_overwrites_a_collection_without_naming_what_is_replaced(session: SessionClient) -> None:
+    tag = await session.put("plans", "doc", {"n": 1})
+    body = {"type": "doc", "value": {"n": 2}}
+    refused = await session.request("PUT", "/collections/plans", body, status=428)
+    assert "If-Match" in problem.parse_problem(refused)["detail"]
+    assert tag.strip('"') in problem.parse_problem(refused)["detail"]
+    assert (await session.read("/collections/plans"))["value"] == {"n": 1}
+    await session.request("DELETE", "/collections/plans")
+    await session.put("plans", "doc", {"n": 3})
 
 
 async def test_an_old_version_does_not_match_after_a_collection_was_removed(session: SessionClient) -> None:
@@ -124,17 +134,17 @@ async def test_an_old_version_does_not_match_after_a_collection_was_removed(sess
     }
     body = {"type": "doc", "value": {"n": 2}}
     for condition in (first, "*"):
-        await session.request("PUT", "/collections/plans", body, status=409, headers={"if-match": condition})
+        await session.request("PUT", "/collections/plans", body, status=412, headers={"if-match": condition})
     second = await session.put("plans", "doc", {"n": 2})
     assert second != first
-    await session.request("PUT", "/collections/plans", body, status=409, headers={"if-match": first})
+    await session.request("PUT", "/collections/plans", body, status=412, headers={"if-match": first})
 
 
 async def test_a_writer_can_require_that_a_collection_does_not_exist(session: SessionClient) -> None:
     new = {"if-none-match": "*"}
     await session.put("plans", "doc", {"n": 1}, headers=new)
     body = {"type": "doc", "value": {"n": 2}}
-    await session.request("PUT", "/collections/plans", body, status=409, headers=new)
+    await session.request("PUT", "/collections/plans", body, status=412, headers=new)
     assert (await session.read("/collections/plans"))["value"] == {"n": 1}
 
 
@@ -170,7 +180,7 @@ async def test_fifty_concurrent_writers_lose_no_update(session: SessionClient) -
             response = await session.gateway.client.put(path, json=body, headers=headers)
             if response.status_code == 200:
                 return
-            assert response.status_code == 409, response.text
+            assert response.status_code == 412, response.text
 
     await asyncio.gather(*(add_one() for _ in range(_WRITER_COUNT)))
     assert (await session.read("/collections/count"))["value"] == {"n": _WRITER_COUNT}
@@ -200,10 +210,10 @@ async def test_a_large_vec_is_searched_exactly_too(session: SessionClient) -> No
 
 async def test_only_an_index_can_be_searched_and_only_with_a_valid_vector(session: SessionClient) -> None:
     await session.request("POST", "/collections/points/search", {"vector": [1]}, status=404)
-    await session.put("points", "vec", [[1, 0], [0, 1]])
+    tag = await session.put("points", "vec", [[1, 0], [0, 1]])
     response = await session.request("POST", "/collections/points/search", {"vector": [1, 0]}, status=409)
     assert "no index" in problem.parse_problem(response)["detail"]
-    await session.put("points", "vec", [[1, 0], [0, 1]], index=True)
+    await session.put("points", "vec", [[1, 0], [0, 1]], index=True, headers={"if-match": tag})
     for vector, rule in (([1], "dimension 2"), ([0, 0], "direction"), ([1e300, 0], "32-bit")):
         response = await session.request("POST", "/collections/points/search", {"vector": vector}, status=422)
         assert rule in problem.parse_problem(response)["detail"]

@@ -74,7 +74,7 @@ async def test_deleting_what_does_not_exist_writes_nothing(
         await session.request("DELETE", "/kv/plan")
         await session.request("DELETE", "/collections/things")
         conflict = await session.request(
-            "DELETE", "/collections/things", status=409, headers={"if-match": '"7"'}
+            "DELETE", "/collections/things", status=412, headers={"if-match": '"7"'}
         )
         assert "is not there" in problem.parse_problem(conflict)["detail"]
     pattern = f"*{{{gateway.tenant}:session:*"
@@ -142,7 +142,7 @@ async def test_lt13_erasing_a_user_deletes_the_state_of_their_sessions_and_scrat
         for agent in ("default", "other"):
             params = {"agent_id": agent, "user_id": "ada"}
             body = {"value": _SECRET}
-            await gateway.client.put("/v1/stores/notes/kv/plan", params=params, json=body)
+            await gateway.client.put(f"/v1/stores/notes-{agent}/kv/plan", params=params, json=body)
         await gateway.client.put("/v1/stores/notes/kv/plan", params={"user_id": "bob"}, json={"value": "his"})
         receipt = (await gateway.client.delete("/v1/users/ada")).json()
         assert receipt["stores"]["redis"] == "done"
@@ -213,8 +213,9 @@ async def test_a_scratch_store_needs_no_session_and_is_identified_by_its_name(ga
     response = await client.post(f"{path}/collections/points/search", json=search)
     assert response.json()["results"] == [{"place": 1, "label": None, "score": 1.0}]
     assert (await client.get(f"{path}/collections/points")).headers["etag"] == tag
+    assert (await client.put(f"{path}/collections/points", json=body)).status_code == 428
     conflict = await client.delete(f"{path}/collections/points", headers={"if-match": '"1"'})
-    assert conflict.status_code == 409
+    assert conflict.status_code == 412
     assert _fields(await client.delete(f"{path}/collections/points"), "deleted") == (True,)
     assert _fields(await client.get(f"{path}/collections"), "results") == ([],)
     assert _fields(await client.delete(path), "deleted") == (True,)
@@ -222,22 +223,47 @@ async def test_a_scratch_store_needs_no_session_and_is_identified_by_its_name(ga
     assert (await client.get(f"{path}/kv/a/b")).status_code == 404
 
 
-async def test_scratch_stores_of_the_same_name_are_separate_per_agent_and_user(gateway: Gateway) -> None:
-    scopes: list[dict[str, str]] = [
-        {},
-        {"agent_id": "a"},
-        {"user_id": "a"},
-        {"agent_id": "a", "user_id": "a"},
+_OTHER_SCOPES: list[dict[str, str]] = [
+    {},
+    {"agent_id": "a"},
+    {"user_id": "u"},
+    {"agent_id": "a", "user_id": "v"},
+]
+
+
+@pytest.mark.parametrize("spelling", ["notes", "NOTES"])
+@pytest.mark.parametrize("scope", _OTHER_SCOPES, ids=str)
+async def test_a_name_of_a_scratch_store_belongs_to_the_scope_that_wrote_first(
+    gateway: Gateway, scope: dict[str, str], spelling: str
+) -> None:
+    client, owner = gateway.client, {"agent_id": "a", "user_id": "u"}
+    await client.put("/v1/stores/notes/kv/n", params=owner, json={"value": _SECRET})
+    path = f"/v1/stores/{spelling}"
+    refused = [
+        await client.put(f"{path}/kv/n", params=scope, json={"value": 1}),
+        await client.put(f"{path}/collections/c", params=scope, json={"type": "doc", "value": {}}),
     ]
-    for position, scope in enumerate(scopes):
-        await gateway.client.put("/v1/stores/notes/kv/n", params=scope, json={"value": position})
-    values = [
-        (await gateway.client.get("/v1/stores/notes/kv/n", params=scope)).json()["value"] for scope in scopes
-    ]
-    assert values == [0, 1, 2, 3]
-    async with await gateway.new_client(agent_id="a") as client:
-        assert (await client.get("/v1/stores/notes/kv/n")).json()["value"] == 1
-        assert (await client.get("/v1/stores/notes/kv/n", params={"agent_id": "b"})).status_code == 403
+    assert [response.status_code for response in refused] == [409, 409]
+    assert {response.json()["detail"] for response in refused} == {f"the name '{spelling}' is taken"}
+    assert (await client.get(path, params=scope)).json()["keys"] == []
+    assert (await client.get(f"{path}/kv/n", params=scope)).status_code == 404
+    assert (await client.delete(path, params=scope)).json()["deleted"] is False
+    response = await client.get(f"{path}/kv/n", params=owner)
+    assert response.json()["value"] == _SECRET
+
+
+async def test_a_deleted_or_expired_scratch_store_leaves_its_name_to_others(
+    make_settings: Callable[..., config.Settings], tenant: str
+) -> None:
+    async with running_gateway(make_settings(), tenant) as gateway:
+        client, path = gateway.client, "/v1/stores/notes"
+        await client.put(f"{path}/kv/n", params={"user_id": "ada"}, json={"value": _SECRET})
+        await client.delete(path, params={"user_id": "ada"})
+        assert (await client.put(f"{path}/kv/n", params={"user_id": "bob"}, json={"value": 1})).is_success
+        names = gateway.resources.redis.scan_iter(match=f"*:scratch:{{{tenant}}}:name:*", count=1000)
+        remaining = [await gateway.resources.redis.pttl(name) async for name in names]
+        assert len(remaining) == 1
+        assert remaining[0] > gateway.resources.settings.tmp_ttl * 1000
 
 
 async def test_an_unsupported_operation_raises_an_error_that_names_the_store_and_the_operation(

@@ -1,6 +1,6 @@
 """Fixtures for the sweep: it covers all tenants and generations, so it needs a database of its own."""
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from uuid import uuid4
 
@@ -9,14 +9,6 @@ import pytest
 from shared.foundation import config
 from tests.conftest import Gateway, running_gateway
 from tests.integration.sweep.stack import TestStack
-from tests.standins.models import ModelServer
-
-
-@pytest.fixture(scope="module")
-def model_server() -> Iterator[ModelServer]:
-    """Start a stand-in for the model endpoints that lasts for a module."""
-    with ModelServer() as server:
-        yield server
 
 
 @pytest.fixture(scope="module")

@@ -151,7 +151,7 @@ async def test_writers_of_one_key_at_once_leave_the_last_value_searchable(stack:
         assert await _found_values(stack, value) == [key]
 
 
-async def test_versions_of_a_working_key_rise_while_the_clock_of_redis_stands(stack: TestStack) -> None:
+async def test_versions_of_a_working_key_rise_even_if_the_time_of_redis_does_not(stack: TestStack) -> None:
     """Two values of one version would have one point, which could keep the words of the older."""
     set_version = """
     local stored = redis.call('HGET', KEYS[1], ARGV[1])

@@ -22,11 +22,11 @@ DEATHS = "loci_job_deaths_total"
 
 @pytest.fixture(scope="module")
 async def fleet(
-    make_settings: Callable[..., config.Settings], model_server: ModelServer
+    make_settings: Callable[..., config.Settings], module_models: ModelServer
 ) -> AsyncIterator[Gateway]:
     """Start a gateway with a language model and two attempts for each job."""
-    model_server.chat_default = Reply("[]")
-    settings = make_settings(apart=True, llm_base_url=model_server.url, llm_model="m", job_max_attempts=2)
+    module_models.chat_default = Reply("[]")
+    settings = make_settings(apart=True, llm_base_url=module_models.url, llm_model="m", job_max_attempts=2)
     async with running_gateway(settings, "first") as gateway:
         yield gateway
 

@@ -12,6 +12,7 @@ from sqlalchemy import text
 from shared.conversation.sessions.open import open_session
 from shared.conversation.turns import queries as turn_queries
 from shared.foundation import errors
+from shared.memory.working import entries
 from tests.integration.transfer.conftest import TenantStack
 from tests.integration.transfer.import_reports import ADA, BOB, search_memory_ids
 
@@ -225,7 +226,13 @@ class TestTurnLog:
     async def test_a_session_id_of_another_scope_gets_a_new_id(
         self, stack: TenantStack, tmp_path: Path
     ) -> None:
-        await open_session(stack.resources, stack.caller, stack.scope("b"), session_id="s/1")
+        await open_session(
+            stack.resources,
+            stack.caller,
+            stack.scope("b"),
+            session_id="s/1",
+            holds_entries=entries.holds_entries,
+        )
         write_file(tmp_path, "turns.jsonl", LOG + log_line("with spaces", "user", "x", 1))
         first_report = (await stack.import_path(tmp_path / "turns.jsonl"))["turns"]
         assert set(first_report["remapped"]) == {"s/1", "with spaces"}

@@ -1,5 +1,6 @@
 """Working memory when its server crashes, is full or cannot be reached."""
 
+import time
 from collections.abc import Callable
 
 import pytest
@@ -9,8 +10,11 @@ import redis.asyncio
 from shared.foundation import config, errors
 from shared.memory.working import queries as working_queries
 from shared.memory.working.queries import WorkingMemory
+from tests.integration.working.conftest import Server
 
 pytestmark = pytest.mark.asyncio
+_REDIS_DELAY_SECONDS = 2.0
+"""How long Redis may put off a write to its file at most, with `appendfsync everysec`."""
 
 
 async def test_entries_and_their_remaining_time_survive_a_crash(
@@ -37,6 +41,28 @@ async def test_entries_and_their_remaining_time_survive_a_crash(
     assert len(redis_keys) == 5
     for redis_key in redis_keys:
         assert 0 < await working_memory_to_crash.redis.pttl(redis_key) <= 1_260_000
+
+
+async def test_a_kill_loses_no_acknowledged_write_but_those_of_the_last_two_seconds_at_most(
+    working_memory_to_crash: WorkingMemory, server: Server
+) -> None:
+    """Nothing waits for the file here: Redis writes it at once, or later while it syncs an earlier write."""
+    acknowledged_at: list[float] = []
+    started_at = time.monotonic()
+    while time.monotonic() < started_at + _REDIS_DELAY_SECONDS + 1:
+        number = len(acknowledged_at)
+        await working_queries.put(working_memory_to_crash, f"a/b/{number % 10}", str(number))
+        acknowledged_at.append(time.monotonic())
+    killed_at = time.monotonic()
+    server.kill()
+    server.start()
+    entries = [entry async for entry in working_queries.iterate_entries(working_memory_to_crash)]
+    numbers = sorted(int(entry.value) for entry in entries)
+    assert numbers == list(range(numbers[-1] - 9, numbers[-1] + 1))
+    lost = acknowledged_at[numbers[-1] + 1 :]
+    assert all(at > killed_at - _REDIS_DELAY_SECONDS for at in lost), (
+        f"{len(lost)} of {len(acknowledged_at)} lost"
+    )
 
 
 async def test_a_full_namespace_is_still_full_after_a_crash(

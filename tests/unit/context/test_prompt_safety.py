@@ -170,7 +170,7 @@ def test_a_long_past_turn_is_shortened_and_says_so() -> None:
 def test_blocks_without_lines_are_left_out() -> None:
     assert blocks.recalled([]) is None
     assert blocks.working_memory([]) is None
-    assert blocks.patrol([]) is None
+    assert blocks.patrol([], 0) is None
     assert blocks.past_turns([]) is None
     assert blocks.subagents([], 0) is None
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from shared.conversation.feedback import judge
 from shared.dreams.passes import anti_patterns, episodes, preferences, session_evaluation
 from shared.dreams.passes.preferences import Level
 from shared.dreams.verification import anti_pattern_form
@@ -15,7 +16,15 @@ from shared.foundation import config, errors
 from shared.platform.directives import files
 from shared.platform.directives.directive import MAX_TEXT, Origin
 
-NAMES = ["anti-patterns", "dream", "episodes", "memory-rules", "pref-dream", "session-evaluation"]
+NAMES = [
+    "anti-patterns",
+    "corrections",
+    "dream",
+    "episodes",
+    "memory-rules",
+    "pref-dream",
+    "session-evaluation",
+]
 
 
 def _settings(folder: Path | None) -> config.Settings:
@@ -64,6 +73,7 @@ def test_the_example_replies_of_the_directives_can_be_parsed() -> None:
     assert plan.replacements[0].source_ids == ("…", "…")
     [anti_pattern] = anti_patterns.parse(_example_replies("anti-patterns")[0])
     assert (anti_pattern.tags[0], anti_pattern.session_ids) == ("anti-pattern", ("…",))
+    assert judge.parse(_example_replies("corrections")[0], count=2) == {1: True, 2: False}
     assert session_evaluation.parse(_example_replies("session-evaluation")[0]).overall_quality == "good"
     [occurrence] = preferences.parse(_example_replies("pref-dream")[0])
     assert (occurrence.evidence.level, occurrence.evidence.seqs) == (Level.CASUAL, frozenset({7}))

@@ -24,9 +24,6 @@ REPLY = json.dumps({"toDelete": [{"id": A, "reason": "ephemeral"}], "toSave": [R
         f'<think>maybe {{"toDelete": ["{B}"]}}</think>{REPLY}',
         f'I start from {{"toDelete": [], "toSave": []}} and end with:\n{REPLY}\nDone.',
         f"Here you are: {REPLY} I hope {{that}} helps",
-        REPLY[:-1],
-        REPLY[:-2],
-        REPLY[:-2] + ', {"content": "cut off in the mid',
         REPLY.replace("}]", "},]"),
         REPLY.replace("}]}", "},],}"),
         REPLY.replace(", ", ",\n\n  "),
@@ -37,7 +34,7 @@ REPLY = json.dumps({"toDelete": [{"id": A, "reason": "ephemeral"}], "toSave": [R
         REPLY.replace(A, f" id: {A.upper()} "),
     ],
 )
-def test_a_plan_is_parsed_despite_thoughts_prose_fences_and_truncation(reply: str) -> None:
+def test_a_plan_is_parsed_despite_thoughts_prose_and_fences(reply: str) -> None:
     assert parse(reply) == Plan((DELETION,), (REPLACEMENT,))
 
 
@@ -124,9 +121,10 @@ def test_a_refusal_raises_invalid_model_reply(reply: str) -> None:
         parse(reply)
 
 
-def test_a_deletion_whose_replacement_was_cut_off_is_still_only_a_deletion() -> None:
-    cut = parse(f'{{"toDelete": [{{"id": "{A}", "reason": "duplicate"}}], "toSave": [{{"content": "User li')
-    assert cut == Plan((Deletion(A, "duplicate"),), ())
+@pytest.mark.parametrize("end", range(1, len(REPLY), 7))
+def test_nothing_of_a_plan_that_was_cut_off_counts(end: int) -> None:
+    with pytest.raises(errors.CutOffReply):
+        parse(REPLY[:end])
 
 
 def test_a_plan_as_json_parses_to_the_same_plan_and_can_be_stored() -> None:
@@ -143,17 +141,16 @@ def test_a_plan_as_json_parses_to_the_same_plan_and_can_be_stored() -> None:
     [
         ('{"a": 1}', {"a": 1}),
         ('{"a": 1} {"a": 2}', {"a": 2}),
-        ('{"a": [1, [2], {"b": 3}, {"c"', {"a": [1, [2], {"b": 3}]}),
+        ('{"a": [1, [2], {"b": 3}, {"c"', None),
         ('{"a": "cut', None),
-        ('{"x": 1, "a": "cut', {"x": 1}),
-        ('{"a": [1, 2,], "b": 3,', {"a": [1, 2], "b": 3}),
+        ('{"a": 1} {"a": 2, "b": oops}', None),
+        ('{"a": oops} {"a": 2}', {"a": 2}),
+        ('{"a": [1, 2,], "b": 3,}', {"a": [1, 2], "b": 3}),
         ('{"a": "line\nbreak"}', {"a": "line\nbreak"}),
         ('{"a": 1} {"a": 0}', {"a": 1}),
     ],
 )
-def test_a_truncated_object_is_parsed_as_far_as_it_is_complete(
-    text: str, expected: dict[str, Any] | None
-) -> None:
+def test_an_object_counts_if_it_is_whole(text: str, expected: dict[str, Any] | None) -> None:
     if expected is None:
         with pytest.raises(errors.InvalidModelReply):
             model_output.parse_object(text)
@@ -174,6 +171,7 @@ def test_a_list_is_parsed_from_its_object_or_by_itself() -> None:
     assert model_output.parse_listed_objects('{"found": [{"a": 1}, 5]}', "found") == [{"a": 1}]
     assert model_output.parse_listed_objects('[{"a": 1}]', "found") == [{"a": 1}]
     assert model_output.parse_listed_objects('{"found": []}', "found") == []
-    assert model_output.parse_listed_objects('{"found": [{"a": 1}, {"a": ', "found") == [{"a": 1}]
+    with pytest.raises(errors.CutOffReply):
+        model_output.parse_listed_objects('{"found": [{"a": 1}, {"a": ', "found")
     with pytest.raises(errors.InvalidModelReply):
         model_output.parse_listed_objects("nothing", "found")

@@ -16,6 +16,7 @@ from tests.unit.context import builders
 from tests.unit.replies.corpus import REPLIES
 from tests.unit.replies.test_replies import json_values, spoilt
 from workers.enrichment import parse_reply, prompt
+from workers.enrichment.note_part import NotePart
 
 RULES = files.read_file(config.load(), "t", "memory-rules").text
 DIRECTIVE = prompt.system_prompt(RULES)
@@ -162,7 +163,9 @@ def test_content_copied_from_the_directive_is_no_memory() -> None:
 
 
 def test_the_whole_prompt_as_a_reply_is_invalid_or_the_raw_memory_itself() -> None:
-    assert [draft.content for draft in drafts(prompt.user_prompt(RAW))] == [RAW.content]
+    assert [draft.content for draft in drafts(prompt.user_prompt(RAW, NotePart(RAW.content)))] == [
+        RAW.content
+    ]
     with pytest.raises(errors.InvalidModelReply):
         drafts(f"{DIRECTIVE}\n\nHow can I help?")
 
@@ -208,14 +211,14 @@ def test_no_text_raises_an_unexpected_error(reply: str) -> None:
 @given(st.text(max_size=MAX_CONTENT).filter(str.strip), st.lists(st.text(), max_size=3))
 def test_the_memory_is_sent_as_json_that_its_text_cannot_end(content: str, tags: list[str]) -> None:
     note = RAW.model_copy(update={"content": content, "tags": tags})
-    payload = json.loads(prompt.user_prompt(note))
+    payload = json.loads(prompt.user_prompt(note, NotePart(content)))
     assert (payload["content"], payload["tags"], payload["category"]) == (content, tags, "travel")
     assert payload["about_the_time"] == "2026-03-01T12:00:00+00:00"
 
 
 def test_a_memory_without_a_time_is_sent_without_one() -> None:
     assert "about_the_time" not in json.loads(
-        prompt.user_prompt(RAW.model_copy(update={"occurred_at": None}))
+        prompt.user_prompt(RAW.model_copy(update={"occurred_at": None}), NotePart(RAW.content))
     )
 
 

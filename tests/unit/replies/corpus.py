@@ -49,7 +49,6 @@ WRAPPED: dict[str, tuple[str, list[str] | None]] = {
     "array in a thought, then nothing": (f"<think>perhaps {DRAFT}? No.</think>[]", []),
     "thought that was never opened": (f"perhaps {DRAFT}?</think>{TWO}", BOTH),
     "thought that was never opened, then nothing": (f"perhaps {DRAFT}?</think>\n\n[]", []),
-    "thought that was never closed": (f"<think>perhaps {DRAFT}", None),
     "thought that was never closed after prose": (f"Let me see.\n<think>\nperhaps {DRAFT}", None),
     "thought before a fence": (f"<think>x</think>\n```json\n{TWO}\n```", BOTH),
     "tag of a thought within a fact": (
@@ -65,31 +64,41 @@ WRAPPED: dict[str, tuple[str, list[str] | None]] = {
     "a spoilt draft, then the final array": (f'Draft: [{{"content": oops}}]\nFinal: {TWO}', BOTH),
 }
 
-# Replies that are cut off, or broken in the middle.
-CUT: dict[str, tuple[str, list[str] | None]] = {
-    "in a string": ('[{"content": "Ada likes trains"}, {"content": "Bob fl', [ADA]),
-    "in an escape": ('[{"content": "Ada likes trains"}, {"content": "Bob \\u00', [ADA]),
-    "in a key": ('[{"content": "Ada likes trains"}, {"cont', [ADA]),
-    "in a number": ('[{"content": "Ada likes trains"}, {"content": "Bob flies", "importance": 0.', [ADA]),
-    "in a word": ('[{"content": "Ada likes trains"}, {"content": "Bob flies", "category": nul', [ADA]),
-    "after a colon": ('[{"content": "Ada likes trains"}, {"content":', [ADA]),
-    "after a comma": ('[{"content": "Ada likes trains"},', [ADA]),
-    "after an object": ('[{"content": "Ada likes trains"}', [ADA]),
-    "in nested tags": ('[{"content": "Ada likes trains"}, {"content": "Bob", "tags": ["a", "b', [ADA]),
-    "after empty tags": ('[{"content": "Ada likes trains", "tags": []}, {"content": "Bob fl', [ADA]),
-    "after tags of objects": ('[{"content": "Ada likes trains", "parts": [{"content": "z"}]}, {"c', [ADA]),
-    "in a fence that was closed": ('```json\n[{"content": "Ada likes trains"}, {"content": "B\n```', [ADA]),
+# Replies that are cut off: none of them counts, not even what is complete before the end.
+CUT_OFF: dict[str, tuple[str, list[str] | None]] = {
+    "in a string": ('[{"content": "Ada likes trains"}, {"content": "Bob fl', None),
+    "in an escape": ('[{"content": "Ada likes trains"}, {"content": "Bob \\u00', None),
+    "in a key": ('[{"content": "Ada likes trains"}, {"cont', None),
+    "in a number": ('[{"content": "Ada likes trains"}, {"content": "Bob flies", "importance": 0.', None),
+    "in a word": ('[{"content": "Ada likes trains"}, {"content": "Bob flies", "category": nul', None),
+    "after a colon": ('[{"content": "Ada likes trains"}, {"content":', None),
+    "after a comma": ('[{"content": "Ada likes trains"},', None),
+    "after an object": ('[{"content": "Ada likes trains"}', None),
+    "in nested tags": ('[{"content": "Ada likes trains"}, {"content": "Bob", "tags": ["a", "b', None),
+    "after empty tags": ('[{"content": "Ada likes trains", "tags": []}, {"content": "Bob fl', None),
+    "after tags of objects": ('[{"content": "Ada likes trains", "parts": [{"content": "z"}]}, {"c', None),
+    "in a fence that was closed": ('```json\n[{"content": "Ada likes trains"}, {"content": "B\n```', None),
     "in the first item": ('[{"content": "Ada li', None),
     "in the first item after empty tags": ('[{"content": "Ada", "tags": [], "ca', None),
     "in the first item after inner objects": ('[{"content": "Ada", "parts": [{"content": "z"}], "ca', None),
     "after the bracket": ("[", None),
     "after the brace": ("[{", None),
-    "in a wrapper": ('{"memories": [{"content": "Ada likes trains"}, {"content": "Bob', [ADA]),
-    "a word in the middle": ('[{"content": "Ada likes trains"}, oops, {"content": "Bob flies"}]', [ADA]),
-    "an unescaped quote": ('[{"content": "Ada likes trains"}, {"content": "the "best" way"}]', [ADA]),
+    "in a wrapper": ('{"memories": [{"content": "Ada likes trains"}, {"content": "Bob', None),
+    "after a whole draft": (f'{DRAFT}\n[{{"content": "Ada likes trains"}}, {{"content": "Bob', None),
+    "in a thought": (f"<think>perhaps {DRAFT}", None),
+}
+
+# Replies that are broken in the middle. What is mended loses nothing; of the others nothing counts.
+BROKEN: dict[str, tuple[str, list[str] | None]] = {
+    "a word in the middle": ('[{"content": "Ada likes trains"}, oops, {"content": "Bob flies"}]', None),
+    "an unescaped quote": ('[{"content": "Ada likes trains"}, {"content": "the "best" way"}]', None),
     "empty tags, then spoilt": ('[{"content": "Ada", "tags": [], oops}]', None),
+    "a good draft, then a spoilt array": (f'{DRAFT}\n[{{"content": oops}}]', None),
     "trailing comma": ('[{"content": "Ada likes trains"},]', [ADA]),
+    "trailing commas inside": ('[{"content": "Ada likes trains", "tags": ["a",],}, ]', [ADA]),
     "a comment": ('[{"content": "Ada likes trains"} // first\n]', [ADA]),
+    "a comment between": ('[{"content": "Ada likes trains"}, /* then */ {"content": "Bob flies"}]', BOTH),
+    "an address and a comma": ('[{"content": "see http://a.b/c, now"},]', ["see http://a.b/c, now"]),
 }
 
 # Replies of another shape.
@@ -155,7 +164,8 @@ REPLIES = {
     for family, replies in {
         "well-formed": WELL_FORMED,
         "wrapped": WRAPPED,
-        "cut": CUT,
+        "cut off": CUT_OFF,
+        "broken": BROKEN,
         "misshapen": MISSHAPEN,
         "unfit": UNFIT,
         "refused": REFUSED,

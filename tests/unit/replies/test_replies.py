@@ -2,13 +2,14 @@
 
 import json
 import time
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.foundation import errors, model_output
-from tests.unit.replies.corpus import MISSHAPEN, REPLIES
+from tests.unit.replies.corpus import CUT_OFF, MISSHAPEN, REPLIES
 
 _FRAGMENTS = [
     "[", "]", "{", "}", '"', ",", ":", "\\", "\n", " ", "null", "NaN", "-", "0.", "1e999", "</think>",
@@ -56,18 +57,29 @@ def test_the_objects_of_an_array_are_parsed_unchanged(expected: list[dict[str, o
     assert json.dumps(model_output.parse_objects(f"Sure:\n```json\n{text}\n```")) == text
 
 
+@pytest.mark.parametrize("name", CUT_OFF)
+@pytest.mark.parametrize("parse", [model_output.parse_objects, model_output.parse_object])
+def test_nothing_of_a_cut_off_reply_counts(name: str, parse: Callable[[str], object]) -> None:
+    with pytest.raises(errors.CutOffReply):
+        parse(CUT_OFF[name][0])
+
+
 @given(items.filter(bool), st.data())
-def test_a_cut_off_array_gives_its_first_objects(
+def test_an_array_that_is_cut_anywhere_is_cut_off(
     expected: list[dict[str, object]], data: st.DataObject
 ) -> None:
     text = json.dumps(expected)
-    cut_text = text[: data.draw(st.integers(0, len(text) - 1))]
-    try:
-        objects = model_output.parse_objects(cut_text)
-    except errors.InvalidModelReply:
-        return
-    assert objects
-    assert json.dumps(objects) == json.dumps(expected[: len(objects)])
+    with pytest.raises(errors.CutOffReply):
+        model_output.parse_objects(text[: data.draw(st.integers(1, len(text) - 1))])
+
+
+@given(items.filter(bool), st.data())
+def test_an_object_that_is_cut_anywhere_is_cut_off(
+    listed: list[dict[str, object]], data: st.DataObject
+) -> None:
+    text = json.dumps({"toDelete": [], "toSave": listed})
+    with pytest.raises(errors.CutOffReply):
+        model_output.parse_object(text[: data.draw(st.integers(1, len(text) - 1))], "toDelete", "toSave")
 
 
 @given(spoilt)

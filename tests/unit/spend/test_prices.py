@@ -1,5 +1,6 @@
 """SD1: money is Decimal from the price list to the response; without a price the cost is unknown."""
 
+import re
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -56,6 +57,49 @@ def test_sd1_the_operators_prices_go_before_the_built_in_ones(tmp_path: Path) ->
     assert listed["gpt-4o"] == Rates(Decimal("0.1"), Decimal("0.2"), Decimal("0.1"), "file")
     assert listed["own:8b"].input == Decimal("0.000000000001")
     assert listed["gpt-4o-mini"].source == "built-in"
+
+
+def test_sd1_the_built_in_list_says_when_it_was_renewed_and_prices_models_of_several_providers() -> None:
+    assert re.search(r"renewed on 20\d\d-\d\d-\d\d", prices.BUILT_IN.read_text())
+    models = [
+        "gpt-5",
+        "gpt-5-mini-2025-08-07",
+        "claude-sonnet-4-20250514",
+        "claude-haiku-4-5",
+        "gpt-4.1-nano",
+    ]
+    models += ["gemini-2.5-flash", "mistral-embed", "voyage-3.5", "text-embedding-3-small"]
+    assert prices.models_without_price(config.load(), models) == []
+    assert len(prices.listed_prices(config.load())) > 60
+
+
+@pytest.mark.parametrize(
+    "model", ["gpt-5-vision", "gpt-4o-audio-preview", "claude-opus-9", "my-gpt-4o", "gpt-5*x"]
+)
+def test_sd1_a_model_that_resembles_a_listed_one_has_no_price(model: str) -> None:
+    assert prices.models_without_price(config.load(), [model]) == [model]
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [
+        ("gpt-5", 3),
+        ("gpt-5-nano", 2),
+        ("gpt-5-nano-large", 2),
+        ("gpt-5-tiny", 1),
+        ("gpt-4o", 9),
+        ("other", None),
+    ],
+)
+def test_sd1_a_pattern_prices_every_model_that_begins_like_it_after_exact_names_and_longer_patterns(
+    tmp_path: Path, model: str, expected: int | None
+) -> None:
+    prices_by_name = {"gpt-5*": 1, "gpt-5-nano*": 2, "gpt-5": 3, "gpt-4*": 9}
+    text = "\n".join(f'[models."{name}"]\ninput = {price}' for name, price in prices_by_name.items())
+    settings = _settings(tmp_path, text)
+    assert prices.models_without_price(settings, [model]) == ([] if expected else [model])
+    rates = prices._find(model, prices._price_lists(settings))
+    assert (rates and rates.input) == expected, "the operator's pattern goes before a built-in exact name"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,105 @@
+"""Every statement on the owners of working-memory namespaces.
+
+Functions take the caller's transaction and never commit. Namespaces are passed in any spelling.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+from sqlalchemy import Row, delete, exists, func, select, update
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from shared.conversation.sessions.session import SessionKind
+from shared.conversation.sessions.table import session, working_namespace
+from shared.foundation.names import fold
+from shared.foundation.scope import Scope
+from shared.infra.postgres import is_any_of, tenant_filter
+from shared.platform.auth.rights import Owner
+
+_OWNER_COLUMNS = (
+    working_namespace.c.namespace,
+    working_namespace.c.agent_id,
+    working_namespace.c.user_id,
+    working_namespace.c.session_id,
+)
+
+
+async def owners_of(connection: AsyncConnection, tenant: str, namespaces: Iterable[str]) -> dict[str, Owner]:
+    """Return the owner of each namespace, by its folded name. What nobody has opened belongs to nobody."""
+    owners = {fold(name): Owner(namespace=fold(name)) for name in namespaces}
+    where = (tenant_filter(working_namespace, tenant), is_any_of(working_namespace.c.namespace, owners))
+    for row in await connection.execute(select(*_OWNER_COLUMNS).where(*where)):
+        owners[row.namespace] = _to_owner(row)
+    return owners
+
+
+def _to_owner(row: Row[Any, Any, Any, Any]) -> Owner:
+    is_of_session = row.namespace.startswith(f"{SessionKind.SESSION}/")
+    if row.agent_id is None or (is_of_session and row.session_id is None):
+        return Owner(namespace=row.namespace, is_deleted=True)
+    return Owner(row.agent_id, row.user_id, row.namespace)
+
+
+async def lock_owner(connection: AsyncConnection, tenant: str, namespace: str) -> Owner | None:
+    """Lock the row of a namespace and return its owner, or None if nobody has opened it."""
+    where = (tenant_filter(working_namespace, tenant), working_namespace.c.namespace == fold(namespace))
+    statement = select(*_OWNER_COLUMNS).where(*where).with_for_update()
+    row = (await connection.execute(statement)).one_or_none()
+    return None if row is None else _to_owner(row)
+
+
+async def add_owner(
+    connection: AsyncConnection, scope: Scope, namespace: str, session_id: str | None
+) -> bool:
+    """Give a namespace that nobody has opened to a scope; return False if somebody has opened it."""
+    values = {"tenant": scope.tenant, "namespace": fold(namespace), "session_id": session_id}
+    columns = values | {"agent_id": scope.agent_id, "user_id": scope.user_id}
+    statement = insert(working_namespace).values(columns).on_conflict_do_nothing()
+    return await connection.scalar(statement.returning(working_namespace.c.namespace)) is not None
+
+
+async def set_owner(
+    connection: AsyncConnection, scope: Scope, namespace: str, session_id: str | None
+) -> None:
+    """Give a namespace, whose row the transaction has locked, to a scope."""
+    where = (tenant_filter(working_namespace, scope.tenant), working_namespace.c.namespace == fold(namespace))
+    columns = {"agent_id": scope.agent_id, "user_id": scope.user_id, "session_id": session_id}
+    await connection.execute(update(working_namespace).where(*where).values(columns))
+
+
+async def list_owned(
+    connection: AsyncConnection, tenant: str, *, user_id: str | None = None, agent_id: str | None = None
+) -> list[str]:
+    """Return the names of the namespaces of a user, of all agents, or of an agent, of all users."""
+    is_owned = working_namespace.c.user_id == user_id if user_id else working_namespace.c.agent_id == agent_id
+    statement = select(working_namespace.c.namespace).where(
+        tenant_filter(working_namespace, tenant), is_owned
+    )
+    return list((await connection.scalars(statement)).all())
+
+
+async def lock_without_session(connection: AsyncConnection, tenant: str, after: str, limit: int) -> list[str]:
+    """Lock namespaces that no session writes to any more, from the name `after` on; return their names.
+
+    Those that another transaction has locked are left out.
+    """
+    is_of_session = (
+        session.c.tenant == working_namespace.c.tenant,
+        func.lower(session.c.namespace) == working_namespace.c.namespace,
+    )
+    where = (
+        tenant_filter(working_namespace, tenant),
+        working_namespace.c.session_id.is_(None),
+        working_namespace.c.namespace > after,
+        ~exists().where(*is_of_session),
+    )
+    statement = select(working_namespace.c.namespace).where(*where).order_by(working_namespace.c.namespace)
+    locked = statement.limit(limit).with_for_update(skip_locked=True)
+    return list((await connection.scalars(locked)).all())
+
+
+async def remove(connection: AsyncConnection, tenant: str, namespaces: Iterable[str]) -> None:
+    """Delete the rows of these namespaces."""
+    where = (tenant_filter(working_namespace, tenant), is_any_of(working_namespace.c.namespace, namespaces))
+    await connection.execute(delete(working_namespace).where(*where))

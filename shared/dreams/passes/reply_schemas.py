@@ -1,0 +1,51 @@
+"""The shape that the model's reply to each pass's directive has, for endpoints that take a JSON schema."""
+
+from shared.foundation.reply_schema import (
+    INTEGER,
+    NUMBER,
+    TEXT,
+    TEXT_OR_NULL,
+    JsonSchema,
+    array_of,
+    object_of,
+    one_of,
+)
+
+_TEXTS = array_of(TEXT)
+
+BY_DIRECTIVE: dict[str, JsonSchema] = {
+    "dream": object_of(
+        toDelete=array_of(object_of(id=TEXT, reason=one_of("ephemeral", "duplicate", "outdated"))),
+        toSave=array_of(object_of(content=TEXT, category=TEXT_OR_NULL, tags=_TEXTS, sourceIds=_TEXTS)),
+    ),
+    "anti-patterns": object_of(
+        toSave=array_of(object_of(content=TEXT, category=TEXT, tags=_TEXTS, sessionIds=_TEXTS))
+    ),
+    "pref-dream": object_of(
+        occurrences=array_of(
+            object_of(
+                key=TEXT,
+                content=TEXT,
+                category=TEXT_OR_NULL,
+                tags=_TEXTS,
+                level=TEXT,
+                sessionId=TEXT,
+                seqs=array_of(INTEGER),
+                quote=TEXT,
+            )
+        )
+    ),
+    "episodes": object_of(
+        toSave=array_of(
+            object_of(content=TEXT, category=TEXT, importance=NUMBER, tags=_TEXTS, sourceSessions=_TEXTS)
+        ),
+        toUpdate=array_of(object_of(id=TEXT, content=TEXT, importance=NUMBER, sourceSessions=_TEXTS)),
+    ),
+    "session-evaluation": object_of(
+        summary=TEXT,
+        tools_worked_well=_TEXTS,
+        tools_failed_or_missed=_TEXTS,
+        corrections_made=INTEGER,
+        overall_quality=TEXT,
+    ),
+}

@@ -1,0 +1,93 @@
+"""Undo single changes of a run: restore an archived memory, take back a reinforcement, and remember both."""
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from sqlalchemy import func
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from shared.dreams.runs import apply, undone_change_queries
+from shared.dreams.runs.run_diff import Change, RunDiff
+from shared.dreams.runs.undone_change_queries import MERGED
+from shared.foundation.scope import Caller
+from shared.foundation.stages import DreamPass
+from shared.memory.longterm import history, history_queries, new_rows, scope_queries
+from shared.memory.longterm import queries as memory_queries
+from shared.memory.longterm.memory import Memory
+
+_REASON = "a dream was undone"
+
+
+async def restore(connection: AsyncConnection, caller: Caller, memory: Memory, change: Change) -> Memory:
+    """Make a memory live again in the state that it had before the run archived it."""
+    values: dict[str, Any] = {
+        "state": change["previous_state"] or "final",
+        "archived_at": None,
+        "archive_reason": None,
+        "superseded_by": [],
+        "version": memory.version + 1,
+    }
+    restored_memory = await memory_queries.update_columns(connection, caller.tenant, memory.id, values)
+    await history.add(connection, caller.key_id, "restored", [restored_memory], _REASON)
+    return restored_memory
+
+
+async def duplicate_reason(connection: AsyncConnection, memory: Memory) -> str | None:
+    """Return why a memory can't be live because of another one with its text, or None."""
+    fingerprint = await scope_queries.get_fingerprint(connection, memory)
+    duplicate_id = await memory_queries.find_duplicate(connection, memory.scope, fingerprint, memory.id)
+    return None if duplicate_id is None else f"memory '{duplicate_id}' says this already"
+
+
+async def take_back_reinforcement(
+    connection: AsyncConnection,
+    caller: Caller,
+    run_id: str,
+    memory: Memory,
+    added_count: int,
+    *,
+    is_untouched: bool,
+) -> Memory:
+    """Take back what a run added to a memory; of one that was changed since, only the observations."""
+    values: dict[str, Any] = {
+        "reinforcement_count": max(1, memory.reinforcement_count - added_count),
+        "version": memory.version + 1,
+    }
+    if is_untouched:
+        reasons = [apply.reason_of(run_id, name) for name in DreamPass]
+        before = await history_queries.find_before(connection, caller.tenant, memory.id, apply.ACTOR, reasons)
+        values |= _labels_before(memory, before) if before else {}
+    after = await memory_queries.update_columns(connection, caller.tenant, memory.id, values)
+    await history.add_change(connection, caller.key_id, "restored", memory, after, _REASON)
+    return after
+
+
+def _labels_before(memory: Memory, before: dict[str, Any]) -> dict[str, Any]:
+    fields = {name: before[name] for name in ("tags", "metadata", "importance")}
+    derived = new_rows.derived_columns(memory.model_copy(update=fields))
+    return fields | {"search_terms": func.array_to_tsvector(derived["search_terms"])}
+
+
+async def remember(
+    connection: AsyncConnection,
+    tenant: str,
+    diff: RunDiff,
+    restored: Sequence[Memory],
+    removed_ids: Collection[str],
+) -> None:
+    """Remember what was undone: the joined memories of each merge, and each memory that was archived."""
+    by_id = {memory.id: memory for memory in restored}
+    taken_back = {change["entry_id"] for change in diff.reinforcements}
+    thirds = {memory.id: memory for memory in await memory_queries.read(connection, tenant, list(taken_back))}
+    for successor_id in [*removed_ids, *taken_back]:
+        members = [by_id[source_id] for source_id in diff.sources_of(successor_id) if source_id in by_id]
+        members += [thirds[successor_id]] if members and successor_id in thirds else []
+        group_id = f"{diff.run_id}/{successor_id}"
+        await undone_change_queries.add_group(connection, tenant, group_id, members, MERGED)
+    for change in diff.archivings:
+        memory = by_id.get(change["entry_id"])
+        if memory is not None and not change["successors"]:
+            group_id = f"{diff.run_id}/{memory.id}"
+            await undone_change_queries.add_group(
+                connection, tenant, group_id, [memory], change["reason"] or "archived"
+            )

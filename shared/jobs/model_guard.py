@@ -1,0 +1,78 @@
+"""Make a call to a model, unless its stage is paused, and begin or end the pause by how the call ends."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import structlog
+
+from shared.foundation import config, errors
+from shared.foundation.stages import ReasonCode
+from shared.infra.model_endpoint import ModelIdentity
+from shared.infra.postgres import Postgres
+from shared.jobs import model_pauses
+
+log = structlog.get_logger()
+
+
+@asynccontextmanager
+async def guard(
+    postgres: Postgres, settings: config.Settings, stage: str, identity: ModelIdentity
+) -> AsyncIterator[None]:
+    """Guard one call to a model.
+
+    Raises errors.ModelRefused without a call if the stage is paused and somebody else probes the model. A
+    call that raises it begins a pause. Any answer of the endpoint ends it.
+    """
+    is_probe = await _admit(postgres, settings, stage, identity)
+    try:
+        yield
+    except errors.ModelRefused as refusal:
+        await _begin(postgres, settings, stage, identity, refusal.reason_code)
+        refusal.retry_after = settings.model_probe_interval
+        raise
+    except errors.InvalidModelReply as error:
+        if is_probe and (not error.rejected_by_endpoint or isinstance(error, errors.PromptTooLong)):
+            await _end(postgres, stage, identity)
+        raise
+    if is_probe:
+        await _end(postgres, stage, identity)
+
+
+async def _admit(postgres: Postgres, settings: config.Settings, stage: str, identity: ModelIdentity) -> bool:
+    """Return whether the call is the probe of a paused stage. Raises errors.ModelRefused if it may not be."""
+    async with postgres.across_tenants() as connection:
+        pause = await model_pauses.find(connection, stage, identity)
+        if pause is None:
+            return False
+        if await model_pauses.claim_probe(connection, stage, identity, settings.model_probe_interval):
+            return True
+    raise errors.ModelRefused("the model", f"{stage} is paused", pause.reason_code, pause.seconds_to_probe)
+
+
+async def _begin(
+    postgres: Postgres,
+    settings: config.Settings,
+    stage: str,
+    identity: ModelIdentity,
+    reason_code: ReasonCode,
+) -> None:
+    log.error("stage_paused", stage=stage, model=identity.model, reason_code=reason_code)
+    async with postgres.across_tenants() as connection:
+        await model_pauses.begin(connection, stage, identity, reason_code, settings.model_probe_interval)
+
+
+async def _end(postgres: Postgres, stage: str, identity: ModelIdentity) -> None:
+    log.info("stage_resumed", stage=stage, model=identity.model)
+    async with postgres.across_tenants() as connection:
+        await model_pauses.end(connection, identity)
+
+
+async def claim_limit(postgres: Postgres, stage: str, identity: ModelIdentity | None, limit: int) -> int:
+    """Return how many jobs of a stage may be claimed: `limit`, one to probe a paused model, or 0."""
+    if identity is None:
+        return limit
+    async with postgres.across_tenants() as connection:
+        pause = await model_pauses.find(connection, stage, identity)
+    if pause is None:
+        return limit
+    return min(limit, 1) if pause.seconds_to_probe <= 0 else 0

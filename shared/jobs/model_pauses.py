@@ -1,0 +1,130 @@
+"""Pause a stage while its model's endpoint refuses every request: statements on the table `model_pause`.
+
+A pause holds for the installation: all workers read it. Its jobs stay due and untouched. One request in an
+interval is a probe, shared by all workers; a process with settings that were not refused yet probes at once.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import any_, delete, func, literal, or_, select, update
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy.sql.elements import ColumnElement
+
+from shared.foundation.stages import ReasonCode
+from shared.infra.model_endpoint import ModelIdentity
+from shared.infra.postgres import seconds
+from shared.jobs.table import model_pause
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """A paused stage. `seconds_to_probe` is the time until its next probe; 0 if it is due."""
+
+    stage: str
+    reason_code: ReasonCode
+    since: datetime
+    seconds_to_probe: float
+
+
+async def find(connection: AsyncConnection, stage: str, identity: ModelIdentity) -> Pause | None:
+    """Return the pause of a stage with this model, or None. For new settings its probe is due."""
+    is_new = ~_was_refused(identity)
+    wait = func.extract("epoch", model_pause.c.next_probe_at - func.now())
+    rows = await connection.execute(
+        select(model_pause.c.reason_code, model_pause.c.since, is_new.label("is_new"), wait.label("wait"))
+        .where(*_is_of(stage, identity))
+        .limit(1)
+    )
+    row = rows.one_or_none()
+    if row is None:
+        return None
+    wait_seconds = 0.0 if row.is_new else max(0.0, float(row.wait))
+    return Pause(stage, ReasonCode(row.reason_code), row.since, wait_seconds)
+
+
+async def claim_probe(
+    connection: AsyncConnection, stage: str, identity: ModelIdentity, interval: float
+) -> bool:
+    """Tell whether the caller is to probe the model now: once in `interval` seconds for all workers."""
+    rows = await connection.execute(
+        update(model_pause)
+        .where(*_is_of(stage, identity))
+        .where(or_(model_pause.c.next_probe_at <= func.now(), ~_was_refused(identity)))
+        .values(
+            next_probe_at=func.now() + seconds(interval),
+            refused_settings=func.array_append(
+                func.array_remove(model_pause.c.refused_settings, identity.settings), identity.settings
+            ),
+        )
+    )
+    return rows.rowcount > 0
+
+
+async def begin(
+    connection: AsyncConnection,
+    stage: str,
+    identity: ModelIdentity,
+    reason_code: ReasonCode,
+    interval: float,
+) -> None:
+    """Pause a stage, or note that it is refused for another reason now."""
+    await connection.execute(
+        delete(model_pause).where(*_is_of(stage, identity), model_pause.c.reason_code != reason_code)
+    )
+    next_probe_at = func.now() + seconds(interval)
+    await connection.execute(
+        insert(model_pause)
+        .values(
+            stage=stage,
+            endpoint=identity.endpoint,
+            model=identity.model,
+            reason_code=reason_code,
+            next_probe_at=next_probe_at,
+            refused_settings=[identity.settings],
+        )
+        .on_conflict_do_update(
+            index_elements=list(model_pause.primary_key),
+            set_={
+                "next_probe_at": next_probe_at,
+                "refused_settings": func.array_append(
+                    func.array_remove(model_pause.c.refused_settings, identity.settings), identity.settings
+                ),
+            },
+        )
+    )
+
+
+async def end(connection: AsyncConnection, identity: ModelIdentity) -> None:
+    """End the pauses of a model in all stages: it has answered."""
+    await connection.execute(
+        delete(model_pause).where(
+            model_pause.c.endpoint == identity.endpoint, model_pause.c.model == identity.model
+        )
+    )
+
+
+async def list_all(connection: AsyncConnection) -> list[Pause]:
+    """Return all pauses, the longest first."""
+    rows = await connection.execute(select(model_pause).order_by(model_pause.c.since, model_pause.c.stage))
+    return [Pause(row.stage, ReasonCode(row.reason_code), row.since, 0.0) for row in rows]
+
+
+async def delete_stale(connection: AsyncConnection, age: float) -> None:
+    """Delete pauses that nobody has probed for `age` seconds: their model is no longer configured."""
+    await connection.execute(
+        delete(model_pause).where(model_pause.c.next_probe_at < func.now() - seconds(age))
+    )
+
+
+def _is_of(stage: str, identity: ModelIdentity) -> tuple[ColumnElement[bool], ...]:
+    return (
+        model_pause.c.stage == stage,
+        model_pause.c.endpoint == identity.endpoint,
+        model_pause.c.model == identity.model,
+    )
+
+
+def _was_refused(identity: ModelIdentity) -> ColumnElement[bool]:
+    return literal(identity.settings) == any_(model_pause.c.refused_settings)

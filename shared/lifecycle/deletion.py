@@ -1,0 +1,90 @@
+"""Delete sessions and memories with every copy of their text: the part that all deletions share.
+
+Rows go in the caller's transaction, by the register of where content lies. In the same transaction it is
+written down what Redis and Qdrant still hold, and claims on the records' jobs become invalid, so that a
+worker that is thinking about one of them records nothing.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from shared.conversation.observations import queries as observation_queries
+from shared.conversation.sessions.queries import LockedSession
+from shared.conversation.sessions.session import SessionKind
+from shared.conversation.turns import queries as turn_queries
+from shared.foundation.content import Subject
+from shared.foundation.stages import RecordKind
+from shared.jobs.removals import Family
+from shared.lifecycle import register, removal
+from shared.lifecycle.removal import Removal
+from shared.memory.longterm import maintenance_queries
+from shared.search.index import embedding_cache
+
+
+@dataclass(slots=True)
+class Deletion:
+    """What is deleted: the subjects, what the other databases hold of them, and the texts to forget."""
+
+    tenant: str
+    subjects: dict[Subject, list[str]] = field(default_factory=dict)
+    items: dict[Family, set[str]] = field(default_factory=dict)
+    embedding_texts: list[str] = field(default_factory=list)
+
+    def add_items(self, family: Family, names: Sequence[str]) -> None:
+        """Note what a store holds."""
+        self.items.setdefault(family, set()).update(names)
+
+
+async def add_sessions(
+    connection: AsyncConnection,
+    deletion: Deletion,
+    sessions: Sequence[LockedSession],
+    *,
+    shared_namespaces: bool = False,
+) -> None:
+    """Add locked sessions with their turns and observations.
+
+    A session's own namespace of working memory goes with it. With `shared_namespaces`, those of patrols
+    and subagents are cleared too, which else end by their own time to live.
+    """
+    tenant, ids = deletion.tenant, [session.id for session in sessions]
+    turn_ids = await turn_queries.list_record_ids(connection, tenant, ids)
+    observation_ids = await observation_queries.list_ids(connection, tenant, ids)
+    if await embedding_cache.has_any(connection, tenant):
+        turns = await turn_queries.list_indexed(connection, tenant, ids)
+        observation_texts = await observation_queries.embedding_texts(connection, tenant, ids)
+        deletion.embedding_texts += [*(text for _, text in turns.values()), *observation_texts.values()]
+    deletion.subjects.setdefault(Subject.SESSION, []).extend(ids)
+    deletion.add_items(removal.points_of(RecordKind.TURN), turn_ids)
+    deletion.add_items(removal.points_of(RecordKind.OBSERVATION), observation_ids)
+    deletion.add_items(removal.WINDOW, ids)
+    deletion.add_items(removal.STATE, ids)
+    own = [s.namespace for s in sessions if shared_namespaces or s.kind == SessionKind.SESSION]
+    deletion.add_items(removal.WORKING, own)
+
+
+async def add_memories(connection: AsyncConnection, deletion: Deletion, ids: Sequence[str]) -> None:
+    """Add locked memories."""
+    if not ids:
+        return
+    tenant = deletion.tenant
+    if await embedding_cache.has_any(connection, tenant):
+        deletion.embedding_texts += await maintenance_queries.list_embedding_texts(connection, tenant, ids)
+    deletion.subjects.setdefault(Subject.MEMORY, []).extend(ids)
+    deletion.add_items(removal.points_of(RecordKind.MEMORY), ids)
+    shown_in = await turn_queries.list_sessions_showing(connection, tenant, ids)
+    deletion.add_items(removal.WINDOW, shown_in)
+
+
+async def carry_out(
+    connection: AsyncConnection, deletion: Deletion, operation_id: str | None = None
+) -> tuple[Counter[str], Removal]:
+    """Delete the rows; return how many by the register's columns, and what is to be removed afterwards."""
+    counts = await register.forget(connection, deletion.tenant, deletion.subjects)
+    rest = await removal.begin(connection, deletion.tenant, deletion.items, operation_id)
+    # After the claims of workers became invalid: one that had a valid claim may have saved a vector.
+    await embedding_cache.delete_cached(connection, deletion.tenant, deletion.embedding_texts)
+    return counts, rest

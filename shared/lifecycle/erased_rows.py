@@ -1,0 +1,137 @@
+"""Delete every row of a user or an agent from Postgres, in the order in which all transactions lock.
+
+What a dream pass of theirs would record now is dropped: its job is deleted first, so it finds no claim.
+"""
+
+from collections import Counter
+from dataclasses import dataclass
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from shared.conversation.sessions import namespace_queries
+from shared.conversation.sessions import queries as session_queries
+from shared.conversation.sessions.queries import LockedSession
+from shared.conversation.state import scratch
+from shared.conversation.turns import queries as turn_queries
+from shared.foundation.content import Subject
+from shared.jobs import dream_schedule
+from shared.lifecycle import deletion, register, removal
+from shared.lifecycle.deletion import Deletion
+from shared.lifecycle.removal import Removal
+from shared.memory.longterm import maintenance_queries
+from shared.memory.longterm.maintenance_queries import LockedMemory
+from shared.platform.agents import queries as agent_queries
+from shared.platform.idempotency import queries as idempotency_queries
+
+_NAMES = {
+    "memory_history.memory_id": "history",
+    "turn.session_id": "turns",
+    "observation.session_id": "observations",
+    "feedback_signal.session_id": "feedback",
+    "dream_run.user_id": "dream_runs",
+    "dream_run.agent_id": "dream_runs",
+    "idempotent_response.record_ids": "stored_responses",
+    "idempotent_response.user_id": "stored_responses",
+    # The amounts stay, because the money was spent. Only the user is removed from them.
+    "charge.user_id": "anonymised_charges",
+    "agent_text.agent_id": "texts",
+    "agent_file.agent_id": "files",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """A user, of all agents, or an agent, of all users."""
+
+    subject: Subject
+    id: str
+
+    @property
+    def column(self) -> dict[str, str]:
+        """The column that names this owner in sessions and memories, with its value."""
+        return {f"{self.subject}_id": self.id}
+
+
+async def count_rows(connection: AsyncConnection, tenant: str, owner: Owner) -> int:
+    """Return the number of memories and turns of an owner, which are most of the rows."""
+    memory_count = await maintenance_queries.count_of(connection, tenant, **owner.column)
+    return memory_count + await turn_queries.count_of(connection, tenant, **owner.column)
+
+
+async def collect(
+    connection: AsyncConnection, tenant: str, owner: Owner, limit: int | None = None
+) -> tuple[Deletion, Counter[str], bool]:
+    """Lock rows of an owner and return their deletion: of all, or of up to `limit` memories and sessions.
+
+    Return also their numbers, and whether nothing else is left.
+    """
+    await dream_schedule.cancel_runs(connection, tenant, **owner.column)
+    sessions = await session_queries.lock_of(connection, tenant, **owner.column, limit=limit)
+    # Charges are locked before memories, as everywhere.
+    await register.lock(connection, tenant, "charge", {owner.subject: [owner.id]})
+    memories = await _lock_memories(connection, tenant, owner, sessions, limit)
+    is_complete = limit is None or (len(sessions) < limit and len(memories) < limit)
+    rows = Deletion(tenant)
+    await deletion.add_sessions(connection, rows, sessions, shared_namespaces=True)
+    await deletion.add_memories(connection, rows, [memory.id for memory in memories])
+    if is_complete:
+        await _add_owner(connection, rows, owner)
+    counts = Counter(
+        memories=len(memories),
+        archived=sum(memory.is_archived for memory in memories),
+        sessions=len(sessions),
+        points=sum(len(items) for family, items in rows.items.items() if family.store == removal.QDRANT),
+    )
+    return rows, counts, is_complete
+
+
+async def erase(
+    connection: AsyncConnection, rows: Deletion, owner: Owner, erasure_id: str
+) -> tuple[Counter[str], Removal]:
+    """Delete collected rows; return their numbers by the names of the receipt, and what is left to remove."""
+    counts, rest = await deletion.carry_out(connection, rows, erasure_id)
+    await dream_schedule.cancel_scopes(connection, rows.tenant, **owner.column)
+    return _receipt_counts(counts), rest
+
+
+def _receipt_counts(counts: Counter[str]) -> Counter[str]:
+    """Return the numbers of the register under the names of the receipt."""
+    named: Counter[str] = Counter()
+    for column, count in counts.items():
+        if column in _NAMES:
+            named[_NAMES[column]] += count
+    return named
+
+
+async def _lock_memories(
+    connection: AsyncConnection,
+    tenant: str,
+    owner: Owner,
+    sessions: list[LockedSession],
+    limit: int | None,
+) -> list[LockedMemory]:
+    """Lock the owner's memories.
+
+    Locking may wait for an enrichment, which then has added memories; so this repeats until none are new.
+    """
+    session_ids = [session.id for session in sessions]
+    count = -1
+    while True:
+        memories = await maintenance_queries.lock_of(
+            connection, tenant, **owner.column, session_ids=session_ids, limit=limit
+        )
+        if len(memories) <= count or not memories:
+            return memories
+        count = len(memories)
+
+
+async def _add_owner(connection: AsyncConnection, rows: Deletion, owner: Owner) -> None:
+    rows.subjects[owner.subject] = [owner.id]
+    owned = await namespace_queries.list_owned(connection, rows.tenant, **owner.column)
+    rows.add_items(removal.WORKING, owned)
+    if owner.subject is Subject.USER:
+        rows.add_items(removal.SCRATCH, [scratch.user_registry(owner.id)])
+        return
+    rows.add_items(removal.SCRATCH, [scratch.agent_registry(owner.id)])
+    text_ids = await agent_queries.list_text_ids(connection, rows.tenant, owner.id)
+    await idempotency_queries.erase_responses(connection, rows.tenant, text_ids)

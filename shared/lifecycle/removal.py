@@ -1,0 +1,174 @@
+"""Remove from Redis and Qdrant what a deletion has deleted from Postgres.
+
+A deletion writes down in its transaction what the other databases still hold (`begin`). Right after it,
+the request removes as much as it can in a short time (`work_off`); a job does the rest. Nothing of it is
+readable meanwhile, because every result is read from Postgres or belongs to a session that is gone.
+"""
+
+import time
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import structlog
+import uuid_utils
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from shared.conversation.state import scratch, tmp
+from shared.conversation.turns import window
+from shared.foundation import errors
+from shared.foundation.stages import SEARCHABLE_KINDS, RecordKind
+from shared.infra.qdrant import CollectionNotFound
+from shared.jobs import removals
+from shared.jobs.removals import Family
+from shared.lifecycle import erasure_queries
+from shared.memory.working import queries as working_queries
+from shared.memory.working import write
+from shared.platform.resources import Resources
+from shared.search.index import generations, points
+
+REDIS, QDRANT = "redis", "qdrant"
+WINDOW = Family(REDIS, window.FAMILY)
+STATE = Family(REDIS, tmp.FAMILY)
+WORKING = Family(REDIS, working_queries.FAMILY)
+SCRATCH = Family(REDIS, scratch.FAMILY)
+REQUEST_SECONDS = 0.5
+"""How long a request removes points and keys before it leaves the rest to a job."""
+JOB_DELAY_SECONDS = 5.0
+"""When the job of a removal begins: by then the request that deleted has done what it could."""
+_BATCH = 1000
+_COUNTED = {WORKING: "working_entries", SCRATCH: "scratch_stores"}
+Items = Mapping[Family, Collection[str]]
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """What one deletion has to remove; an erasure has the id of its receipt."""
+
+    tenant: str
+    operation_id: str
+
+
+def points_of(kind: RecordKind) -> Family:
+    """Return the family of a kind's points, whose items are record ids."""
+    return Family(QDRANT, kind)
+
+
+async def begin(
+    connection: AsyncConnection, tenant: str, items: Items, operation_id: str | None = None
+) -> Removal:
+    """Write down what a deletion has to remove, in the transaction that deletes the rows."""
+    removal = Removal(tenant, operation_id or str(uuid_utils.uuid7()))
+    await removals.add(connection, tenant, removal.operation_id, items, delay=JOB_DELAY_SECONDS)
+    for kind in SEARCHABLE_KINDS:
+        if record_ids := sorted(items.get(points_of(kind), ())):
+            await removals.end_jobs(connection, tenant, kind, record_ids, delay=JOB_DELAY_SECONDS)
+    return removal
+
+
+async def work_off(
+    resources: Resources, removal: Removal, *, time_limit: float | None = REQUEST_SECONDS
+) -> errors.Unavailable | None:
+    """Remove what can be removed now, for at most `time_limit` seconds.
+
+    Return why something is left, if a database was unavailable. What is left stays due.
+    """
+    deadline = None if time_limit is None else time.monotonic() + time_limit
+    async with resources.postgres.for_tenant(removal.tenant) as connection:
+        families = await removals.list_families(connection, removal.tenant, removal.operation_id)
+    failure: errors.Unavailable | None = None
+    for family in families:
+        try:
+            await _remove_family(resources, removal, family, deadline)
+        except errors.Unavailable as error:
+            log.warning("removal_delayed", family=family.name, reason=str(error))
+            failure = error
+    async with resources.postgres.for_tenant(removal.tenant) as connection:
+        await _end_or_recheck(connection, removal)
+    return failure
+
+
+async def _end_or_recheck(connection: AsyncConnection, removal: Removal) -> None:
+    """End the job of a removal of which nothing is left, or make it due for the second time."""
+    tenant, operation_id = removal.tenant, removal.operation_id
+    if await removals.count_pending(connection, tenant, operation_id):
+        return
+    if await removals.has_rest(connection, tenant, operation_id):
+        await removals.schedule(connection, tenant, operation_id, removals.RECHECK_SECONDS + 1)
+    else:
+        await removals.finish(connection, tenant, operation_id)
+
+
+async def _remove_family(
+    resources: Resources, removal: Removal, family: Family, deadline: float | None
+) -> None:
+    tenant, operation_id = removal.tenant, removal.operation_id
+    while True:  # at least one batch, so that a small deletion is done when it is answered
+        async with resources.postgres.for_tenant(tenant) as connection:
+            items = await removals.list_items(connection, tenant, operation_id, family, _BATCH)
+        if not items:
+            return
+        count = await _remove_items(resources, tenant, family, items)
+        async with resources.postgres.for_tenant(tenant) as connection:
+            # A turn that was being added to a cached window meanwhile is removed by the second time.
+            await removals.complete(
+                connection, tenant, operation_id, family, list(items), recheck=family == WINDOW
+            )
+            if family in _COUNTED:
+                await erasure_queries.add_counts(connection, tenant, operation_id, {_COUNTED[family]: count})
+        if deadline is not None and time.monotonic() >= deadline:
+            return
+
+
+async def _remove_items(
+    resources: Resources, tenant: str, family: Family, items: Mapping[str, datetime]
+) -> int:
+    """Remove items of one family, and return the number of records that were there, if it is known."""
+    if family.store == QDRANT:
+        await _remove_points(resources, tenant, RecordKind(family.name), items)
+        return 0
+    return await _REMOVERS[family](resources, tenant, list(items))
+
+
+async def _remove_points(
+    resources: Resources, tenant: str, kind: RecordKind, items: Mapping[str, datetime]
+) -> None:
+    """Delete the points of deleted records. A record of the same id that is newer keeps its point.
+
+    Versions are numbers from 1, or times in microseconds where an id can be used again.
+    """
+    versions = {record_id: int(moment.timestamp() * 1_000_000) for record_id, moment in items.items()}
+    async with resources.postgres.across_tenants() as connection:
+        kind_generations = await generations.list_generations(connection, kind)
+    for generation in kind_generations:
+        try:
+            await points.remove_deleted(resources.qdrant, generation.collection, tenant, versions)
+        except CollectionNotFound:
+            continue  # it was dropped, and its points with it
+
+
+async def _remove_windows(resources: Resources, tenant: str, session_ids: Sequence[str]) -> int:
+    await window.delete(resources, tenant, session_ids)
+    return 0
+
+
+async def _remove_states(resources: Resources, tenant: str, session_ids: Sequence[str]) -> int:
+    await tmp.drop_session_stores(resources, tenant, session_ids)
+    return 0
+
+
+async def _clear_namespaces(resources: Resources, tenant: str, namespaces: Sequence[str]) -> int:
+    return sum([await write.clear(resources, tenant, namespace) for namespace in namespaces])
+
+
+async def _remove_scratch_stores(resources: Resources, tenant: str, registries: Sequence[str]) -> int:
+    return sum([await scratch.delete_registered(resources, tenant, registry) for registry in registries])
+
+
+_REMOVERS: dict[Family, Callable[[Resources, str, Sequence[str]], Awaitable[int]]] = {
+    WINDOW: _remove_windows,
+    STATE: _remove_states,
+    WORKING: _clear_namespaces,
+    SCRATCH: _remove_scratch_stores,
+}

@@ -1,0 +1,75 @@
+"""A query parameter that a route does not declare is refused on every route, by its name."""
+
+from typing import Any
+
+from services.gateway.app import create_app
+from tests.badinput import problem
+from tests.badinput.conftest import CheckedGateway
+
+_UNKNOWN = "colour"
+
+
+def _routes() -> list[tuple[str, str, frozenset[str]]]:
+    """Return method, path and declared query parameters of every route under /v1, from the document."""
+    paths: dict[str, Any] = create_app().openapi()["paths"]
+    return [
+        (method.upper(), path, frozenset(_query_names(operation)))
+        for path, operations in paths.items()
+        if path.startswith("/v1/")
+        for method, operation in operations.items()
+    ]
+
+
+def _query_names(operation: dict[str, Any]) -> list[str]:
+    return [field["name"] for field in operation.get("parameters", ()) if field["in"] == "query"]
+
+
+ROUTES = _routes()
+
+
+def test_the_document_has_routes_with_and_without_query_parameters() -> None:
+    assert len(ROUTES) > 60
+    assert {bool(declared) for _, _, declared in ROUTES} == {True, False}
+
+
+async def test_an_unknown_query_parameter_is_refused_by_name_on_every_route_and_changes_nothing(
+    gateway: CheckedGateway,
+) -> None:
+    async with gateway.unchanged():
+        responses = [
+            await gateway.send(method, _filled(path), {}, params={_UNKNOWN: "red"})
+            for method, path, _ in ROUTES
+        ]
+    for (method, path, declared), response in zip(ROUTES, responses, strict=True):
+        assert response.status_code == 422, f"{method} {path}"
+        assert problem.names_violation(response, _UNKNOWN, "no query parameter"), f"{method} {path}"
+        assert all(name in response.json()["detail"] for name in declared), f"{method} {path}"
+
+
+async def test_declared_query_parameters_are_not_unknown(gateway: CheckedGateway) -> None:
+    for method, path, declared in ROUTES:
+        response = await gateway.send(method, _filled(path), {}, params=dict.fromkeys(declared, ""))
+        assert "no query parameter" not in response.text, f"{method} {path}"
+
+
+async def test_a_misspelt_filter_does_not_list_everything(gateway: CheckedGateway) -> None:
+    await gateway.client.post("/v1/memories", json={"content": "The gate is open.", "tags": ["door"]})
+    response = await gateway.client.get("/v1/memories", params={"tags": "window"})
+    assert problem.names_violation(response, "tags", "tag")
+
+
+async def test_without_a_valid_key_a_request_learns_only_that(gateway: CheckedGateway) -> None:
+    response = await gateway.client.get(
+        "/v1/memories", params={_UNKNOWN: "red"}, headers={"authorization": "Bearer wrong"}
+    )
+    assert response.status_code == 401
+
+
+async def test_probes_may_be_asked_with_any_parameter(gateway: CheckedGateway) -> None:
+    assert (await gateway.client.get("/healthz", params={"t": "1"})).status_code == 200
+
+
+def _filled(path: str) -> str:
+    """Return a path whose parameters have values that no record has."""
+    segments = ["nothing" if segment.startswith("{") else segment for segment in path.split("/")]
+    return "/".join(segments)

@@ -1,0 +1,110 @@
+"""Tasks of passes are sent once, a few ahead of the workers, in turn between tenants."""
+
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+
+from shared.foundation import config
+from shared.foundation.stages import DreamPass
+from shared.jobs import sent_tasks
+from shared.platform.resources import Resources
+from tests.conftest import Gateway, running_gateway
+from tests.draining import make_due
+from workers.dream import dispatch, run_pass
+from workers.sweep.jobs import dispatch_due_jobs
+
+RUNS = 40
+
+
+@pytest.fixture
+async def quiet_gateway(make_settings: Callable[..., config.Settings], tenant: str) -> AsyncIterator[Gateway]:
+    async with running_gateway(make_settings(apart=True), tenant) as served:
+        yield served
+
+
+@pytest.fixture
+def sent(quiet_gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any]]:
+    """Collect the tasks that are sent instead of sending them."""
+    tasks: list[tuple[str, Any]] = []
+    publisher = quiet_gateway.resources.publisher
+
+    def collect(task: str, **arguments: str | None) -> None:
+        tasks.append((task, arguments))
+
+    monkeypatch.setattr(publisher, "send", collect)
+    monkeypatch.setattr(publisher, "wake", lambda stage, jobs=1: tasks.append((stage.task, {"due": jobs})))
+    return tasks
+
+
+async def start_runs(gateway: Gateway, count: int, tenant: str | None = None) -> None:
+    client = gateway.client if tenant is None else await gateway.new_client(tenant)
+    for number in range(count):
+        body = {"user_id": f"user-{number}", "passes": ["deduplicate"]}
+        assert (await client.post("/v1/dreams", json=body)).status_code == 201
+
+
+async def run_task(resources: Resources, task: tuple[str, Any]) -> str:
+    name, arguments = task
+    return await run_pass.run_pass(
+        resources, arguments["tenant"], arguments["run"], DreamPass(name.removeprefix("dream."))
+    )
+
+
+async def test_one_worker_gets_one_task_for_each_pass_and_another_tenant_soon_has_its_turn(
+    quiet_gateway: Gateway, sent: list[tuple[str, Any]]
+) -> None:
+    """The dispatch is repeated many times during each pass, as beat does while a model is slow."""
+    resources = quiet_gateway.resources
+    await start_runs(quiet_gateway, RUNS)
+    await dispatch_due_jobs(resources)
+    await start_runs(quiet_gateway, 1, tenant="other-tenant")
+    sent[:] = [task for task in sent if task[0] == "dream.deduplicate"]
+
+    order: list[str] = []
+    for task in sent:  # grows: each pass has others sent
+        assert await run_task(resources, task) in {"done", "skipped: no memories differ only in punctuation"}
+        order.append(task[1]["tenant"])
+        for _ in range(5):
+            await dispatch_due_jobs(resources)
+
+    assert len(order) == len(sent) == RUNS + 1, "one message for each pass"
+    assert order.index("other-tenant") < RUNS / 2
+
+
+async def test_a_task_that_was_not_started_is_sent_again_and_two_tasks_run_the_pass_once(
+    quiet_gateway: Gateway, sent: list[tuple[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resources = quiet_gateway.resources
+    await start_runs(quiet_gateway, 1)
+    sent.clear()
+    assert await dispatch.dispatch_next_passes(resources) == 1
+    assert await dispatch.dispatch_next_passes(resources) == 0
+    monkeypatch.setattr(sent_tasks, "RESEND_SECONDS", 0.0)
+    assert await dispatch.dispatch_next_passes(resources) == 1
+
+    results = [await run_task(resources, task) for task in sent]
+
+    assert results[1:] == ["not due"]
+    assert results[0].startswith("skipped")
+
+
+async def test_a_pass_whose_worker_died_is_sent_again_when_its_lease_has_ended(
+    quiet_gateway: Gateway, sent: list[tuple[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resources = quiet_gateway.resources
+    await start_runs(quiet_gateway, 1)
+    sent.clear()
+    await dispatch.dispatch_next_passes(resources)
+
+    async def die(context: object) -> object:
+        del context
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as dying:
+        dying.setitem(run_pass.PASSES, DreamPass.DEDUPLICATE, die)
+        with pytest.raises(KeyboardInterrupt):
+            await run_task(resources, sent[0])
+    assert await dispatch.dispatch_next_passes(resources) == 0
+    await make_due(resources)
+    assert await dispatch.dispatch_next_passes(resources) == 1

@@ -1,0 +1,53 @@
+"""MO2: a pass whose model refuses every request waits, and reads, tries and fails nothing meanwhile."""
+
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+from sqlalchemy import func, update
+
+from shared.foundation import config
+from shared.foundation.stages import DreamPass
+from shared.jobs.table import model_pause
+from tests.conftest import Gateway, running_gateway
+from tests.draining import make_due
+from tests.integration.dreams.conftest import execute_run, load_run, merge_reply, save_memories
+from tests.standins.behaviours import Status
+from tests.standins.models import ModelServer
+from workers.dream import run_pass
+
+
+@pytest.fixture
+async def refused(
+    make_settings: Callable[..., config.Settings], models: ModelServer, tenant: str
+) -> AsyncIterator[Gateway]:
+    settings = make_settings(apart=True, llm_base_url=models.url, llm_model="m", job_max_attempts=2)
+    async with running_gateway(settings, tenant) as gateway:
+        yield gateway
+
+
+@pytest.mark.parametrize("status", [401, 403, 404, 400, 429, 503])
+async def test_a_pass_waits_until_its_model_answers(
+    refused: Gateway, models: ModelServer, status: int
+) -> None:
+    ids = await save_memories(refused)
+    models.chat_default = Status(status)
+    response = await refused.client.post("/v1/dreams", json={"passes": ["consolidate"]})
+    run_id = response.json()["id"]
+    for _ in range(5):
+        await make_due(refused.resources)
+        result = await run_pass.run_pass(refused.resources, refused.tenant, run_id, DreamPass.CONSOLIDATE)
+        assert result.startswith("rescheduled"), result
+    run = await load_run(refused.resources, refused.tenant, run_id)
+    assert run.next_pass is not None
+    if status < 429:
+        assert len(models.chat_calls) <= 2, "refused once, with a schema and perhaps without it; then paused"
+        paused = (await refused.client.get("/v1/status")).json()["paused"]
+        assert [row["stage"] for row in paused] == ["dream"]
+
+    models.chat_default = merge_reply(ids)
+    async with refused.resources.postgres.across_tenants() as connection:
+        await connection.execute(update(model_pause).values(next_probe_at=func.now()))
+    await execute_run(refused.resources, refused.tenant, run_id)
+    ended = (await refused.client.get(f"/v1/dreams/{run_id}")).json()
+    assert ended["passes"][0]["applied"] == {"created": 1, "archived": 3}
+    assert (await refused.client.get("/v1/status")).json()["paused"] == []

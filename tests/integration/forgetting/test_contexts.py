@@ -1,0 +1,99 @@
+"""A context that was gathered before a deletion and recorded after it keeps nothing of what was deleted."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from shared.context import build
+from tests.conftest import Gateway
+from tests.integration.forgetting.conftest import records_with
+from tests.journey.agent import Agent
+from tests.state import StateInspector
+
+SECRET = "marmalade"
+Deletion = Callable[[], Awaitable[Any]]
+
+
+def delete_after_gathering(monkeypatch: pytest.MonkeyPatch, delete: Deletion) -> None:
+    """Let the next context be gathered, then delete something, then let the context go on."""
+    gather = build.gather  # type: ignore[attr-defined]
+
+    async def gather_and_delete(*arguments: Any) -> Any:
+        inputs = await gather(*arguments)
+        monkeypatch.setattr(build, "gather", gather)
+        await delete()
+        return inputs
+
+    monkeypatch.setattr(build, "gather", gather_and_delete)
+
+
+async def test_a_memory_deleted_between_gathering_and_recording_is_left_out(
+    agent: Agent, gateway: Gateway, inspector: StateInspector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = await agent.save(f"The jar holds {SECRET}.")
+    other = await agent.save("The jar is blue.")
+    session = await agent.session()
+
+    delete_after_gathering(monkeypatch, lambda: agent.request("DELETE", f"/v1/memories/{memory['id']}"))
+    context = await agent.context(session, "Which jar?", idempotency_key="k")
+
+    assert [recalled["id"] for recalled in context["recalled"]] == [other["id"]]
+    assert SECRET not in str(context)
+    assert await agent.context(session, "Which jar?", idempotency_key="k") == context
+    assert SECRET not in str(await agent.context(session, "And now?"))
+    assert await records_with(inspector, gateway, SECRET) == []
+
+
+async def test_a_replayed_line_whose_memory_is_deleted_meanwhile_is_left_out(
+    agent: Agent, gateway: Gateway, inspector: StateInspector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = await agent.save(f"The jar holds {SECRET}.")
+    session = await agent.session()
+    assert SECRET in str(await agent.context(session, "Which jar?"))
+
+    delete_after_gathering(monkeypatch, lambda: agent.request("DELETE", f"/v1/memories/{memory['id']}"))
+    context = await agent.context(session, "Anything else?", idempotency_key="k")
+
+    assert SECRET not in str(context)
+    assert await records_with(inspector, gateway, SECRET) == []
+
+
+@pytest.mark.parametrize("is_deleted_before", [True, False], ids=["between", "afterwards"])
+async def test_a_past_turn_of_a_deleted_session_is_in_no_stored_context(
+    agent: Agent,
+    gateway: Gateway,
+    inspector: StateInspector,
+    monkeypatch: pytest.MonkeyPatch,
+    is_deleted_before: bool,  # noqa: FBT001
+) -> None:
+    settings = gateway.resources.settings.model_copy(update={"recall_past_turns": 5})
+    object.__setattr__(gateway.resources, "settings", settings)
+    past, session = await agent.session(), await agent.session()
+    await agent.append_turn(past, f"The jar holds {SECRET}.")
+
+    async def delete() -> None:
+        await agent.request("DELETE", f"/v1/sessions/{past}")
+
+    if is_deleted_before:
+        delete_after_gathering(monkeypatch, delete)
+    context = await agent.context(session, "What does the jar hold?", idempotency_key="k")
+    assert (SECRET in str(context)) is not is_deleted_before
+    if not is_deleted_before:
+        await delete()
+    assert await records_with(inspector, gateway, SECRET) == []
+
+
+async def test_contexts_beside_deletions_leave_no_trace_of_what_was_deleted(
+    agent: Agent, gateway: Gateway, inspector: StateInspector
+) -> None:
+    """Neither order of the two may leave a line, a stored response or a cached turn."""
+    sessions = [await agent.session() for _ in range(20)]
+    for number, session in enumerate(sessions):
+        memory = await agent.save(f"Jar {number} holds {SECRET}.")
+        await asyncio.gather(
+            agent.context(session, f"What does jar {number} hold?", idempotency_key=f"k{number}"),
+            agent.request("DELETE", f"/v1/memories/{memory['id']}"),
+        )
+    assert await records_with(inspector, gateway, SECRET) == []

@@ -1,0 +1,18 @@
+"""A search of working memory without words lists the newest entries."""
+
+import pytest
+
+from tests.conftest import Gateway
+from tests.journey.agent import Agent
+
+
+@pytest.mark.parametrize("query", [None, "", "  ", "\n\t"])
+async def test_without_a_word_in_the_query_the_newest_entries_come_first(
+    gateway: Gateway, query: str | None
+) -> None:
+    agent = Agent(gateway.client, gateway.tenant)
+    for name in ("first", "second", "third"):
+        await agent.put(f"patrol/mail/{name}", "a note")
+    response = await agent.request("POST", "/v1/working/search", json={"query": query, "limit": 2})
+    assert [entry["key"] for entry in response["results"]] == ["patrol/mail/third", "patrol/mail/second"]
+    assert response["stages"] == ["newest"]

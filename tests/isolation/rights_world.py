@@ -1,0 +1,131 @@
+"""Records of every owner, made by an unbound key, for the requests of bound keys."""
+
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import uuid4
+
+import httpx
+
+from tests.isolation.rights_table import Owner
+
+
+@dataclass
+class World:
+    """A tenant. `client` has an unbound key.
+
+    Records are made once for each owner and used again, unless `fresh`: for requests that change them.
+    """
+
+    client: httpx.AsyncClient
+    fresh: bool = False
+    cached: dict[Any, Any] = field(default_factory=dict)
+
+    async def _make(self, kind: str, owner: Owner, build: Callable[[], Awaitable[Any]]) -> Any:
+        if self.fresh:
+            return await build()
+        if (kind, owner) not in self.cached:
+            self.cached[kind, owner] = await build()
+        return self.cached[kind, owner]
+
+    async def succeed(self, method: str, path: str, **options: Any) -> Any:
+        """Send a request of the unbound key that must succeed, and return the content."""
+        response = await self.client.request(method, path, **options)
+        assert response.is_success, response.text
+        return response.json()
+
+    async def memory(self, owner: Owner) -> str:
+        """Save a memory and return its id."""
+
+        async def build() -> str:
+            body = {"content": f"a word: {new_name()}", **owner.scope()}
+            return str((await self.succeed("POST", "/v1/memories", json=body))["id"])
+
+        return str(await self._make("memory", owner, build))
+
+    async def session(self, owner: Owner) -> str:
+        """Open a session with a key and a collection, and return its id."""
+        return str(await self._make("session", owner, lambda: self._open_session(owner)))
+
+    async def _open_session(self, owner: Owner, **fields: str) -> str:
+        body = {"id": new_name(), **owner.scope(), **fields}
+        session_id = str((await self.succeed("POST", "/v1/sessions", json=body))["id"])
+        await self.succeed("PUT", f"/v1/sessions/{session_id}/kv/k", json={"value": 1})
+        vectors = {"type": "vec", "value": [[1, 0]], "index": True}
+        await self.succeed("PUT", f"/v1/sessions/{session_id}/collections/c", json=vectors)
+        return session_id
+
+    async def run(self, owner: Owner) -> str:
+        """Start a dream run, once for each owner, and return its id. No worker takes it up."""
+        if ("run", owner) not in self.cached:
+            run = await self.succeed("POST", "/v1/dreams", json={**owner.scope(), "dry_run": True})
+            self.cached["run", owner] = run["id"]
+        return str(self.cached["run", owner])
+
+    async def working_key(self, area: str, owner: Owner, word: str = "x") -> str:
+        """Write an entry of working memory into a namespace of the owner, and return its key."""
+        return str(await self._make(f"{area}: {word}", owner, lambda: self._write_entry(area, owner, word)))
+
+    async def _write_entry(self, area: str, owner: Owner, word: str) -> str:
+        namespace = f"subagent/{new_name()}"
+        if area == "working memory of a session":
+            namespace = f"session/{await self._open_session(owner)}"
+        if area == "working memory of a patrol":
+            namespace = f"patrol/{new_name()}"
+            body = {"kind": "patrol", "name": namespace.removeprefix("patrol/"), **owner.scope()}
+            await self.succeed("POST", "/v1/sessions", json=body)
+        entry = {"value": word, "ttl_seconds": 3600}
+        await self.succeed("PUT", f"/v1/working/{namespace}/note", json=entry)
+        return f"{namespace}/note"
+
+    async def agent(self, owner: Owner) -> dict[str, str]:
+        """Give an agent a profile with a key, a file and a text; return the path parameters of these."""
+        root = f"/v1/agents/{owner.agent_id}"
+        await self.succeed("PUT", root, json={"store_types": ["tmp"]})
+        await self.succeed("PUT", f"{root}/kv/k", json={"value": 1})
+        await self.succeed("PUT", f"{root}/files/f", content=b"f")
+        text = await self.succeed("POST", f"{root}/texts", json={"content": "t"})
+        return {"agent_id": owner.agent_id, "key": "k", "name": "f", "text_id": text["id"]}
+
+    async def store(self, owner: Owner) -> str:
+        """Write a key and a collection into a scratch store of an owner, and return its name."""
+
+        async def build() -> str:
+            name, query = new_name(), owner.scope()
+            await self.succeed("PUT", f"/v1/stores/{name}/kv/k", params=query, json={"value": 1})
+            vectors = {"type": "vec", "value": [[1, 0]], "index": True}
+            await self.succeed("PUT", f"/v1/stores/{name}/collections/c", params=query, json=vectors)
+            return name
+
+        return str(await self._make("store", owner, build))
+
+    async def words(self, owner: Owner) -> str:
+        """Give an owner one record of each kind that lists and searches show, once; return their word."""
+        if ("word", owner) not in self.cached:
+            word = self.cached["word", owner] = new_name()
+            memory = {"content": f"the word {word}", "tags": [word], "category": f"words/{word}"}
+            await self.succeed("POST", "/v1/memories", json=memory | owner.scope())
+            session_id = f"of-{word}"
+            await self._open_session(owner, id=session_id)
+            root = f"/v1/sessions/{session_id}"
+            await self.succeed("POST", f"{root}/turns", json={"role": "user", "content": f"the word {word}"})
+            await self.succeed(
+                "POST", f"{root}/observations", json={"kind": "fact", "content": f"the word {word}"}
+            )
+            await self.succeed(
+                "POST", f"{root}/feedback", json={"type": "UserThumbsUp", "summary": f"the word {word}"}
+            )
+            usage = {"usage_id": word, "model": f"m-{word}", "usage": {"total_tokens": 7}}
+            await self.succeed("POST", f"{root}/spend", json=usage)
+        return str(self.cached["word", owner])
+
+
+def new_name() -> str:
+    """Return a name that nothing has yet, with letters of both cases."""
+    return f"Name-{uuid4().hex[:10]}x"
+
+
+def to_lines(memory: dict[str, Any]) -> bytes:
+    """Return a memory as a line of an import."""
+    return json.dumps(memory).encode()

@@ -1,0 +1,107 @@
+"""Run `python -m tests.mutants`: try the mutants of every guard and print how many tests noticed."""
+
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from queue import Queue
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from tests.mutants import guard as guards
+from tests.mutants.copy import LONGEST_TESTS_SECONDS, Outcome, ProjectCopy
+from tests.mutants.guard import Guard
+
+_LEAST_KILLED = 0.90
+_MOST_EQUIVALENT = 0.03
+_ROOT = Path(__file__).parent.parent.parent
+
+
+@dataclass
+class Score:
+    """What became of a guard's mutants. `survivors` are the differences that no test noticed."""
+
+    guard: Guard
+    seconds: float
+    killed: int = 0
+    timed_out: int = 0
+    equivalent: int = 0
+    survivors: list[str] = field(default_factory=list)
+
+    @property
+    def total(self) -> int:
+        """The number of mutants."""
+        return self.killed + self.timed_out + self.equivalent + len(self.survivors)
+
+    @property
+    def share(self) -> float:
+        """The share of killed ones among those that change what the module does."""
+        return (self.killed + self.timed_out) / max(1, self.total - self.equivalent)
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether enough were killed, and few enough are said to be equivalent."""
+        return self.share >= _LEAST_KILLED and self.equivalent <= _MOST_EQUIVALENT * self.total
+
+
+def _score(guard: Guard, copies: "Queue[ProjectCopy]") -> Score:
+    copy = copies.get()
+    try:
+        score = Score(guard, copy.seconds_of(guard.tests))
+        original = (copy.root / guard.module).read_text()
+        for mutant in guard.mutants(copy.root):
+            outcome = copy.try_mutant(guard.module, mutant, guard.tests, score.seconds)
+            difference = mutant.difference(original)
+            if outcome is Outcome.KILLED:
+                score.killed += 1
+            elif outcome is Outcome.TIMED_OUT:
+                score.timed_out += 1
+            elif difference.strip() in guard.equivalent:
+                score.equivalent += 1
+            else:
+                score.survivors.append(f"{mutant.change}\n{difference}")
+        return score
+    finally:
+        copies.put(copy)
+
+
+def _show(scores: list[Score]) -> None:
+    console = Console(width=140)
+    table = Table("module", "mutants", "killed", "timed out", "equivalent", "survived", "share", "tests, s")
+    for score in scores:
+        counts = [score.total, score.killed, score.timed_out, score.equivalent, len(score.survivors)]
+        table.add_row(score.guard.module, *map(str, counts), f"{score.share:.0%}", f"{score.seconds:.0f}")
+    console.print(table)
+    for score in scores:
+        for survivor in score.survivors:
+            console.print(f"\n{score.guard.module}: {survivor}", markup=False, highlight=False)
+
+
+def main(
+    only: Annotated[str, typer.Option(help="Only modules whose path contains this.")] = "",
+    jobs: Annotated[int, typer.Option(help="Modules at a time.")] = 2,
+) -> None:
+    """Try the mutants of every module that guards something."""
+    started_at = time.monotonic()
+    chosen = [guard for guard in guards.load(Path(__file__).parent / "guards.toml") if only in guard.module]
+    with tempfile.TemporaryDirectory(prefix="loci-mutants-") as folder:
+        copies: Queue[ProjectCopy] = Queue()
+        for number in range(jobs):
+            copies.put(ProjectCopy.create(_ROOT, Path(folder) / str(number)))
+        with ThreadPoolExecutor(jobs) as pool:
+            scores = list(pool.map(lambda guard: _score(guard, copies), chosen))
+    _show(scores)
+    slow = [score.guard.module for score in scores if score.seconds > LONGEST_TESTS_SECONDS]
+    typer.echo(f"{sum(score.total for score in scores)} mutants in {time.monotonic() - started_at:.0f} s")
+    if slow:
+        typer.echo(f"tests of more than {LONGEST_TESTS_SECONDS:.0f} s: {', '.join(slow)}")
+    if not all(score.is_enough for score in scores):
+        raise SystemExit(1)
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,48 @@
+"""The modules that guard something, read from `guards.toml`."""
+
+import random
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.mutants.mutant import Mutant, mutants_of, with_answer
+
+_SEED = 20261122
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """A module, its tests, and how its mutants are chosen.
+
+    `sample` is the number of mutants drawn, 0 for all. `equivalent` maps the text of a difference to the
+    reason why both sources behave the same.
+    """
+
+    module: str
+    tests: tuple[str, ...]
+    sample: int
+    equivalent: dict[str, str]
+    answers: tuple[tuple[str, str], ...]
+
+    def mutants(self, root: Path) -> list[Mutant]:
+        """Return the chosen mutants: always the same ones for the same source."""
+        source = (root / self.module).read_text()
+        mutants = mutants_of(source)
+        if self.sample and len(mutants) > self.sample:
+            mutants = random.Random(_SEED).sample(mutants, self.sample)
+        named = [with_answer(source, function, answer) for function, answer in self.answers]
+        return [*named, *mutants]
+
+
+def load(path: Path) -> list[Guard]:
+    """Read the guards of a file."""
+    return [
+        Guard(
+            module=entry["module"],
+            tests=tuple(entry["tests"]),
+            sample=entry.get("sample", 0),
+            equivalent={item["difference"].strip(): item["reason"] for item in entry.get("equivalent", [])},
+            answers=tuple((item["function"], item["returns"]) for item in entry.get("answer", [])),
+        )
+        for entry in tomllib.loads(path.read_text())["guard"]
+    ]

@@ -1,0 +1,86 @@
+"""MO2: what an endpoint's status means, and that nothing of its message is repeated."""
+
+import json
+
+import httpx
+import pytest
+
+from shared.foundation import errors
+from shared.infra import model_failures
+
+SECRET = "zqx-secret"
+
+
+def failure(status: int, message: str = "", code: str | None = None, **headers: str) -> errors.LociError:
+    body = {"error": {"message": f"{SECRET} {message}", "type": "invalid_request_error", "code": code}}
+    response = httpx.Response(status, headers=headers)
+    found = model_failures.failure_of("language model", response, json.dumps(body).encode())
+    assert found is not None
+    assert SECRET not in str(found)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "code", "reason_code"),
+    [
+        (401, "", None, "key_refused"),
+        (400, "API key not valid. Please pass a valid API key.", None, "key_refused"),
+        (403, "", None, "not_permitted"),
+        (404, "", None, "model_unknown"),
+        (404, "The model `m` does not exist", "model_not_found", "model_unknown"),
+        (400, "", "model_not_found", "model_unknown"),
+        (301, "", None, "model_unknown"),
+        (402, "", None, "quota_used_up"),
+        (429, "You exceeded your current quota", "insufficient_quota", "quota_used_up"),
+        (400, "Your credit balance is too low", None, "quota_used_up"),
+        (403, "billing is not active", None, "quota_used_up"),
+    ],
+)
+def test_what_only_an_operator_can_mend(
+    status: int, message: str, code: str | None, reason_code: str
+) -> None:
+    refusal = failure(status, message, code)
+    assert isinstance(refusal, errors.ModelRefused)
+    assert refusal.reason_code == reason_code
+
+
+@pytest.mark.parametrize("status", [408, 409, 425, 429, 500, 502, 503, 529])
+def test_what_passes_by_itself(status: int) -> None:
+    found = failure(status, **{"retry-after": "7"})
+    assert type(found) is errors.Unavailable
+    assert found.retry_after == 7
+
+
+def test_a_rate_limit_is_no_used_up_quota() -> None:
+    assert type(failure(429, "Rate limit reached for requests", "rate_limit_exceeded")) is errors.Unavailable
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "code"),
+    [
+        (413, "", None),
+        (400, "This model's maximum context length is 8192 tokens", "context_length_exceeded"),
+        (400, "prompt is too long: 210000 tokens > 200000 maximum", None),
+        (422, "the request exceeds the available context size", None),
+        (400, "Please reduce the length of the messages.", None),
+    ],
+)
+def test_what_is_to_be_split(status: int, message: str, code: str | None) -> None:
+    found = failure(status, message, code)
+    assert isinstance(found, errors.PromptTooLong)
+    assert found.rejected_by_endpoint
+
+
+@pytest.mark.parametrize("status", [400, 415, 422])
+def test_what_is_refused_for_another_reason(status: int) -> None:
+    found = failure(status, "unsupported value")
+    assert type(found) is errors.InvalidModelReply
+    assert found.rejected_by_endpoint
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"<html>", b"[]", b'"text"', b'{"error": "maximum context length"}']
+)
+def test_an_error_may_have_any_body(content: bytes) -> None:
+    assert isinstance(model_failures.failure_of("m", httpx.Response(400), content), errors.InvalidModelReply)
+    assert model_failures.failure_of("m", httpx.Response(200), content) is None

@@ -1,0 +1,124 @@
+"""Check that the rewriting of a note keeps what can't be guessed again, and invents nothing.
+
+The memories made of a note together have every name, acronym, number, date and negation of it, and none
+that it lacks. The texts are parsed as for a merge (`shared.dreams.verification`). A note differs from its
+rewriting in ways in which memories that are merged don't: small talk is left out, "tomorrow" becomes a
+date (`note_days`), and a word at the start of a sentence may go unless it looks like a name.
+"""
+
+import re
+from collections.abc import Sequence
+
+from shared.dreams.verification import negation, quantities
+from shared.dreams.verification.fidelity import Fault
+from shared.dreams.verification.rejection import RejectionCode
+from shared.dreams.verification.specifics import Kind, ParsedText, Specific
+from shared.dreams.verification.text_parser import parse_text
+from shared.memory.longterm.memory import Memory
+from workers.enrichment import note_days
+from workers.enrichment.openers import is_opener
+
+_MAX_WORDS = 30
+_MIN_ABBREVIATION = 3
+# What only answers, a wish for the reader's health, and "Three things:".
+_SMALL_TALK = re.compile(
+    r"(?:^|(?<=[.!?] ))[ \t]*(?:(?:no|nope|nein|non|нет)[,!](?=\s)|hope (?:you|this|all)\b[^.!?\n]*[.!?]*"
+    r"|\w+ (?:things|points|notes|facts|items|updates|reminders)[^.:\n]{0,20}:)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_ASIDE = frozenset({"fyi", "btw", "imo", "imho", "tldr", "lol", "ps", "nb", "iirc", "afaik", "fwiw"})
+# The number of an item of a list: at the start of a line or of a sentence, or in brackets.
+_LIST_NUMBER = re.compile(
+    r"(?:^|(?<=[.!?:] ))[ \t]*\(?\d{1,2}[.)](?=\s+\S)|(?<=\s)\(?\d{1,2}\)(?=\s)", re.MULTILINE
+)
+_LAST_NUMBER = re.compile(r"\s\((\w{1,8})\)$")
+_STOP = re.compile(r"\b(?:please )?(?:stop|quit)(?= \w+ing\b)", re.IGNORECASE)
+_USER_WORDS = """
+nutzer nutzers nutzerin benutzer benutzers benutzerin anwender anwenders utilisateur utilisatrice usuario
+usuaria utente usuário gebruiker
+"""
+_USER = frozenset(_USER_WORDS.split())
+"""Words for the user, which a rewriting puts in the place of "I"."""
+_BOTH = frozenset({"both", "pair", "couple", "beide", "beiden", "deux", "ambos", "ambas", "entrambi"})
+
+
+def first_fault(contents: Sequence[str], note: str, raw_memory: Memory) -> Fault | None:
+    """Return what the memories made of a note lost of it, added to it or denied otherwise; None for nothing.
+
+    `note` is the whole content of the raw memory or a part of it. What the memories add may come from
+    everything that the model was shown of the raw memory.
+    """
+    text = "\n".join(map(_without_number, contents))
+    rewriting = parse_text(text)
+    note_days.add_names_of_days(rewriting, raw_memory)
+    plain_note = _STOP.sub("do not", _SMALL_TALK.sub(" ", _LIST_NUMBER.sub(" ", note)))
+    if lost_words := _lost_words(rewriting, plain_note):
+        return _fault(RejectionCode.LOSES_SPECIFICS, "the rewriting lost", lost_words)
+    if denials := negation.changed_negations(text, [plain_note]):
+        return _fault(RejectionCode.CHANGES_NEGATION, "the rewriting changed what is denied", denials)
+    if added_words := _added_words(rewriting, raw_memory):
+        return _fault(RejectionCode.ADDS_SPECIFICS, "the rewriting invented", added_words)
+    return None
+
+
+def _without_number(content: str) -> str:
+    """Return what the model wrote without the number that it gave it: "1. …", "… (two)"."""
+    match = _LAST_NUMBER.search(content)
+    is_number = match is not None and (match[1].isdecimal() or quantities.spelled(match[1].casefold()))
+    return _LIST_NUMBER.sub(" ", content[: match.start()] if match and is_number else content)
+
+
+def _fault(code: RejectionCode, detail: str, words: Sequence[str]) -> Fault:
+    return Fault(code, detail, tuple(dict.fromkeys(words))[:_MAX_WORDS])
+
+
+def _lost_words(rewriting: ParsedText, note: str) -> list[str]:
+    return [
+        specific.wording
+        for specific in parse_text(note).specifics
+        if not rewriting.contains(specific) and not _may_go(specific, note, rewriting)
+    ]
+
+
+def _may_go(specific: Specific, note: str, rewriting: ParsedText) -> bool:
+    """Tell whether a rewriting may leave out or replace what was parsed as a specific."""
+    match specific.kind:
+        case Kind.SENTENCE_START:
+            return _is_ordinary_word(specific.key, note, rewriting)
+        case Kind.ACRONYM:
+            return specific.key in _ASIDE
+        case Kind.VERBATIM:  # "Mon/Wed/Fri"
+            parts = specific.key.split("/")
+            return len(parts) > 1 and all(part.isalpha() and part in rewriting.words for part in parts)
+    return False
+
+
+def _is_ordinary_word(word: str, note: str, rewriting: ParsedText) -> bool:
+    """Tell whether a word at the start of a sentence is no name.
+
+    It is none if it is known as an ordinary word, if the note has it in lower case, too, or if the
+    rewriting has a longer form of it in lower case ("Prod", "production").
+    """
+    if is_opener(word) or quantities.spelled(word) or re.search(rf"\b{re.escape(word)}\b", note):
+        return True
+    lower_words = rewriting.words - rewriting.capitals
+    return len(word) >= _MIN_ABBREVIATION and any(other.startswith(word) for other in lower_words)
+
+
+def _added_words(rewriting: ParsedText, raw_memory: Memory) -> list[str]:
+    labels = (raw_memory.category or "", *raw_memory.tags, *raw_memory.metadata.values())
+    shown = parse_text("\n".join([raw_memory.content, *labels]))
+    note_days.add_days_of_note(shown, raw_memory)
+    if not _BOTH.isdisjoint(shown.words):
+        shown.numbers.setdefault("2", set()).add("")
+    return [
+        word
+        for word in rewriting.certain_missing_in(shown)
+        if word.casefold() not in _USER and not _counts_names(word, shown)
+    ]
+
+
+def _counts_names(word: str, shown: ParsedText) -> bool:
+    """Tell whether a word is a small number that may count what the note names: "two children"."""
+    number = quantities.spelled(word.casefold())
+    return number is not None and number.isdecimal() and int(number) <= len(set(shown.names))
