@@ -168,40 +168,20 @@ class SearchIndex:
         terms = _keyword_vector(query.text)
         channels = {KEYWORDS: terms, DENSE: result.vector}
         vectors = {stage: vector for stage, vector in channels.items() if vector is not None}
-        requests = self._build_requests(vectors, query, result.limit)
+        requests = _build_requests(vectors, query, result.limit, self._recent_seconds)
         if requests:
             async with self.qdrant.call_guard():
                 points = await self.qdrant.query_batch(
                     generation.collection, [channel_request for _, channel_request in requests]
                 )
             stages = [stage for stage, _ in requests]
-            result.is_cut = any(len(found) >= result.limit for found in points[: len(vectors)])
             hits = _merge_channels(list(zip(stages, points, strict=True)))
             if terms is not None and stages[-1] == _RECENT:
                 hits = await self._add_missed_hits(generation, query, terms, points[-1], hits)
             result.hits = _newest_versions(hits)
+            result.is_cut = any(len(found) >= result.limit for found in points[: len(vectors)])
         result.stages = list(vectors)
         result.floor = _floor(generation)
-
-    def _build_requests(
-        self, vectors: Mapping[str, Vector | models.SparseVector], query: IndexQuery, max_hits: int
-    ) -> list[tuple[str, models.QueryRequest]]:
-        """Return a request per channel, another one per channel for `reserve`, and one for recent points."""
-        tenant = filters.tenant_condition(query.tenant)
-        corpus = models.IdfCorpusParams(corpus=models.Filter(must=tenant))
-        limits = [(models.Filter(must=[*tenant, *query.conditions]), max_hits)]
-        if query.reserve:
-            reserved = [*tenant, *query.conditions, *query.reserve]
-            limits.append((models.Filter(must=reserved), RESERVED_HITS))
-        requests = [
-            (stage, _request(stage, vector, point_filter, limit, corpus if stage == KEYWORDS else None))
-            for point_filter, limit in limits
-            for stage, vector in vectors.items()
-        ]
-        if KEYWORDS in vectors and self._recent_seconds > 0:
-            conditions = [*tenant, *query.conditions]
-            requests.append((_RECENT, recent_writes.build_request(conditions, self._recent_seconds)))
-        return requests
 
     async def _add_missed_hits(
         self,
@@ -235,6 +215,27 @@ class SearchIndex:
             self.qdrant, generation.collection, list(scores), terms.indices
         )
         return recent_writes.solve_idfs([(weights[id_], scores[id_]) for id_ in weights], terms.indices)
+
+
+def _build_requests(
+    vectors: Mapping[str, Vector | models.SparseVector], query: IndexQuery, max_hits: int, recent: float
+) -> list[tuple[str, models.QueryRequest]]:
+    """Return a request per channel, with `reserve` another one per channel, and one for recent points."""
+    tenant = filters.tenant_condition(query.tenant)
+    corpus = models.IdfCorpusParams(corpus=models.Filter(must=tenant))
+    limits = [(models.Filter(must=[*tenant, *query.conditions]), max_hits)]
+    if query.reserve:
+        reserved = [*tenant, *query.conditions, *query.reserve]
+        limits.append((models.Filter(must=reserved), RESERVED_HITS))
+    requests = [
+        (stage, _request(stage, vector, point_filter, limit, corpus if stage == KEYWORDS else None))
+        for point_filter, limit in limits
+        for stage, vector in vectors.items()
+    ]
+    if KEYWORDS in vectors and recent > 0:
+        conditions = [*tenant, *query.conditions]
+        requests.append((_RECENT, recent_writes.build_request(conditions, recent)))
+    return requests
 
 
 def _floor(generation: Generation) -> Floor:

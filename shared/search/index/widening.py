@@ -18,7 +18,7 @@ MAX_HITS = 100_000
 
 Records = TypeVar("Records")
 ReadHits = Callable[[IndexHits], Awaitable[tuple[Records, int]]]
-"""Read the records of hits; return them, and how many of the hits count."""
+"""Read the records of the hits found; return them, and how many of the hits count."""
 
 
 async def search_until_enough(

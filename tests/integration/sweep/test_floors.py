@@ -24,9 +24,9 @@ async def _save_many(stack: TestStack, first: int, count: int) -> None:
 
 
 async def test_the_floor_is_learnt_from_enough_records_and_again_when_they_have_doubled(
-    make_settings: Callable[..., config.Settings], model_server: ModelServer, tenant: str
+    make_settings: Callable[..., config.Settings], models: ModelServer, tenant: str
 ) -> None:
-    settings = make_settings(apart=True, embedding_base_url=model_server.url, embedding_model="stand-in")
+    settings = make_settings(apart=True, embedding_base_url=models.url, embedding_model="stand-in")
     async with running_gateway(settings, tenant) as gateway:
         stack = TestStack(gateway)
         await _save_many(stack, 0, MIN_RECORDS - 1)
@@ -46,9 +46,9 @@ async def test_the_floor_is_learnt_from_enough_records_and_again_when_they_have_
 
 
 async def test_a_message_that_nothing_is_relevant_to_recalls_the_newest_at_first_and_then_nothing(
-    make_settings: Callable[..., config.Settings], model_server: ModelServer, tenant: str
+    make_settings: Callable[..., config.Settings], models: ModelServer, tenant: str
 ) -> None:
-    settings = make_settings(apart=True, embedding_base_url=model_server.url, embedding_model="stand-in")
+    settings = make_settings(apart=True, embedding_base_url=models.url, embedding_model="stand-in")
     async with running_gateway(settings, tenant) as gateway:
         stack = TestStack(gateway)
         labels = {"category": "anti-patterns/food", "tags": ["anti-pattern"], "enrich": False}

@@ -1,7 +1,8 @@
-"""The IDFs that the scores of keyword hits imply."""
+"""The IDFs that the scores of keyword hits imply, and which of several versions of a record counts."""
 
 import pytest
 
+from shared.search.index.client import Hit, _newest_versions
 from shared.search.index.recent_writes import score, solve_idfs
 
 
@@ -19,3 +20,8 @@ def test_a_term_that_no_hit_has_counts_as_much_as_the_rarest_of_the_others() -> 
 
 def test_without_hits_all_terms_count_the_same() -> None:
     assert len(set(solve_idfs([], [1, 2]).values())) == 1
+
+
+def test_of_several_versions_of_a_record_only_the_newest_is_a_hit() -> None:
+    hits = [Hit("a", 2, 1.0, None), Hit("a", 1, 3.0, None), Hit("b", 1, 2.0, None), Hit("b", 4, None, 0.5)]
+    assert _newest_versions(hits) == [Hit("a", 2, 1.0, None), Hit("b", 4, None, 0.5)]
