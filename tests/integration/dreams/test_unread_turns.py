@@ -14,7 +14,7 @@ from tests.integration.dreams.conftest import (
     live,
     run_dream,
 )
-from tests.standins.behaviours import Reply, Status
+from tests.standins.behaviours import Reply
 from tests.standins.models import ModelServer
 from workers.dream import run_pass
 
@@ -58,7 +58,7 @@ async def test_a_skipped_or_failing_pass_marks_nothing_until_its_last_attempt(
     model_gateway: Gateway, models: ModelServer
 ) -> None:
     await create_session(model_gateway, "I like short answers.")
-    models.chat_default = Status(500)
+    models.chat_default = Reply("I would rather not.")
     run = (await model_gateway.client.post("/v1/dreams", json={"passes": ["infer_preferences"]})).json()
     await run_pass.run_pass(
         model_gateway.resources, model_gateway.tenant, run["id"], DreamPass.INFER_PREFERENCES

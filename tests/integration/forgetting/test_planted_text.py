@@ -44,7 +44,7 @@ _NOT_PLANTED = {"tenant", "tenant_secret", "api_key", "removal", "erasure", "job
 _TABLES_WITH_TEXT = {
     *("memory", "memory_history", "session", "turn", "observation", "feedback_signal", "agent", "agent_text"),
     *("agent_file", "state_key", "state_collection", "transcript_entry", "dream_pass", "charge"),
-    *("preference_occurrence", "idempotent_response", "working_namespace"),
+    *("preference_occurrence", "idempotent_response"),
 }
 _AGENTS = {"agent", "agent_text", "agent_file"}
 _MEMORIES = {"memory", "memory_history"}
@@ -110,7 +110,7 @@ async def _tables_with_planted_text(inspector: StateInspector, gateway: Gateway)
     [
         (f"/v1/users/{USER}", _AGENTS),
         (f"/v1/agents/{AGENT}", set()),
-        (f"/v1/sessions/{SESSION}", _AGENTS | _MEMORIES | {"left_namespace"}),
+        (f"/v1/sessions/{SESSION}", _AGENTS | _MEMORIES),
     ],
 )
 async def test_no_declared_column_keeps_the_text_of_what_was_deleted(

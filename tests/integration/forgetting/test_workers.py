@@ -9,11 +9,11 @@ from sqlalchemy import text
 
 from shared.foundation import config
 from shared.lifecycle.transfer import transfer
+from shared.platform.spend import metered_calls
 from tests.conftest import Gateway, running_gateway
 from tests.draining import drain, make_due
 from tests.journey.agent import Agent
 from tests.standins.models import ModelServer
-from workers.embedding import embed
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ async def test_a_vector_of_a_record_that_was_deleted_meanwhile_is_not_cached(
 ) -> None:
     agent = Agent(embedding_gateway.client, embedding_gateway.tenant)
     memory = await agent.save("The jar holds marmalade.")
-    embed_texts = embed.metered_calls.embed  # type: ignore[attr-defined]
+    embed_texts = metered_calls.embed
 
     async def embed_and_delete(*arguments: Any) -> Any:
         outcomes = await embed_texts(*arguments)
