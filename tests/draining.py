@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from sqlalchemy import func, update
+from sqlalchemy import delete, func, update
 
 from shared.foundation.stages import EMBED, INDEX
 from shared.jobs.table import job, removal
@@ -31,6 +31,12 @@ async def _process_once(resources: Resources) -> int:
     for stage, process_batch in _BATCHES:
         counts += await job_drain.drain(resources, stage, process_batch)
     return counts.total()
+
+
+async def drop_jobs(resources: Resources, tenant: str) -> None:
+    """Delete what a test leaves due, which another test of the same database would process."""
+    async with resources.postgres.for_tenant(tenant) as connection:
+        await connection.execute(delete(job).where(job.c.tenant == tenant))
 
 
 async def make_due(resources: Resources) -> None:

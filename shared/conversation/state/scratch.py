@@ -10,6 +10,7 @@ every store.
 
 import hashlib
 import time
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -38,19 +39,24 @@ async def open_scratch(
 ) -> RedisStateStore:
     """Open a scratch store by its name; a store that was never written to is empty.
 
-    Raises errors.Invalid for a name that is no identifier of one segment and, with `write`, errors.Conflict
-    for a name that another scope has.
+    Raises errors.Invalid for a name that is no identifier of one segment. With `write` the store is
+    registered when it is first used, so that a refused value leaves nothing; that raises errors.Conflict for
+    a name that another scope has.
     """
     validation.check_identifier(name, "name")
     if "/" in name:
         raise errors.Invalid("name", "must not contain '/'")
     store = _open_store(resources, scope.tenant, _digest(scope.agent_id, scope.user_id, fold(name)))
-    if write:
+    if not write:
+        return store
+
+    async def register() -> None:
         await scratch_names.take(resources, scope.tenant, name, store.owner.id, store.ttl)
         await _register(resources, scope.tenant, agent_registry(scope.agent_id), store)
-    if write and scope.user_id is not None:
-        await _register(resources, scope.tenant, user_registry(scope.user_id), store)
-    return store
+        if scope.user_id is not None:
+            await _register(resources, scope.tenant, user_registry(scope.user_id), store)
+
+    return replace(store, before_use=register)
 
 
 async def drop(resources: Resources, store: RedisStateStore, name: str) -> bool:

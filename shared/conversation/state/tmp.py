@@ -47,7 +47,10 @@ _PARTS = ("version", "keys", "order", "transcript", "labels", "values")
 
 @dataclass(frozen=True, slots=True)
 class RedisStateStore:
-    """The temporary state store of one owner: see `protocol.StateStore`. `ttl` is in seconds."""
+    """The temporary state store of one owner: see `protocol.StateStore`. `ttl` is in seconds.
+
+    `before_use` is awaited before Redis is asked for anything, and after the arguments were checked.
+    """
 
     redis: Redis
     prefix: str
@@ -55,6 +58,7 @@ class RedisStateStore:
     caps: Caps
     ttl: float
     name: str = "tmp"
+    before_use: abc.Callable[[], abc.Awaitable[None]] | None = None
 
     async def set_key(self, key: str, value: Value) -> KeyEntry:  # noqa: D102  (see the protocol)
         rules.check_key(self, key)
@@ -141,6 +145,8 @@ class RedisStateStore:
         return max(1, int(self.ttl * 1000))
 
     async def _run(self, script: str, *arguments: str | int) -> Any:
+        if self.before_use is not None:
+            await self.before_use()
         names = self._redis_keys()
         with redis_client.failures_as_unavailable():
             return await self.redis.eval(script, len(names), *names, *arguments)

@@ -187,7 +187,8 @@ async def test_en3_enrichment_follows_the_tenants_rules_from_the_next_run_on(
                 await _put(gateway, rules, "memory-rules")
             await gateway.client.post("/v1/memories", json={"content": f"a fact under {rules}"})
             await drain(gateway.resources)
-    old, new = [call.prompt for call in models.chat_calls]
+    prompts = [call.prompt for call in models.chat_calls]
+    old, new = prompts[0], prompts[-1]
     assert "# Rules for long-term memory" in old
     assert TENANT_TEXT in new
     assert "# Rules for long-term memory" not in new

@@ -14,7 +14,7 @@ from shared.foundation.scope import Scope
 from shared.foundation.stages import DreamPass
 from shared.platform.resources import Resources
 from tests.conftest import Gateway, running_gateway
-from tests.draining import drain, make_due
+from tests.draining import drain, drop_jobs, make_due
 from tests.standins.behaviours import Reply
 from tests.standins.models import ModelServer
 from workers.dream import run_pass
@@ -36,6 +36,7 @@ async def model_gateway(
     settings = make_settings(llm_base_url=models.url, llm_model="m", job_backoff=0.01)
     async with running_gateway(settings, tenant) as served:
         yield served
+        await drop_jobs(served.resources, tenant)
 
 
 async def save_memories(model_gateway: Gateway, **more: Any) -> list[str]:

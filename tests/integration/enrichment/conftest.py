@@ -7,7 +7,7 @@ import pytest
 
 from shared.foundation import config
 from tests.conftest import Gateway, running_gateway
-from tests.draining import drain
+from tests.draining import drain, drop_jobs
 from tests.standins.models import ModelServer
 
 
@@ -15,10 +15,11 @@ from tests.standins.models import ModelServer
 async def enricher(
     make_settings: Callable[..., config.Settings], models: ModelServer, tenant: str
 ) -> AsyncIterator[Gateway]:
-    """Serve a gateway with a model. A test must leave no job due, since the next one would process it."""
+    """Serve a gateway with a model."""
     settings = make_settings(llm_base_url=models.url, llm_model="m", llm_max_tokens=500, job_backoff=0.01)
     async with running_gateway(settings, tenant) as served:
         yield served
+        await drop_jobs(served.resources, tenant)
 
 
 async def save(gateway: Gateway, content: str, **more: Any) -> str:

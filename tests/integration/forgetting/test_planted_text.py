@@ -1,6 +1,7 @@
 """A text planted in every column that is declared to hold text is gone after a deletion that concerns it."""
 
 import json
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import asyncpg
@@ -9,8 +10,9 @@ from sqlalchemy import ARRAY, JSON, Boolean, Column, DateTime, LargeBinary, Tabl
 from sqlalchemy.dialects.postgresql import TSVECTOR
 
 from migrations.schema import metadata
+from shared.foundation import config
 from shared.foundation.content import INFO, Content, Names
-from tests.conftest import Gateway
+from tests.conftest import Gateway, running_gateway
 from tests.integration.forgetting.conftest import records_with
 from tests.journey.agent import Agent
 from tests.state import StateInspector
@@ -103,6 +105,13 @@ async def _tables_with_planted_text(inspector: StateInspector, gateway: Gateway)
     hex_text = PLANTED.encode().hex()
     names = await records_with(inspector, gateway, PLANTED) + await records_with(inspector, gateway, hex_text)
     return {name.split()[0] for name in names}
+
+
+@pytest.fixture
+async def gateway(make_settings: Callable[..., config.Settings], tenant: str) -> AsyncIterator[Gateway]:
+    """A gateway with a database of its own: no worker of another test can read the planted rows."""
+    async with running_gateway(make_settings(apart=True), tenant) as served:
+        yield served
 
 
 @pytest.mark.parametrize(

@@ -260,7 +260,7 @@ async def test_a_deleted_or_expired_scratch_store_leaves_its_name_to_others(
         await client.put(f"{path}/kv/n", params={"user_id": "ada"}, json={"value": _SECRET})
         await client.delete(path, params={"user_id": "ada"})
         assert (await client.put(f"{path}/kv/n", params={"user_id": "bob"}, json={"value": 1})).is_success
-        names = gateway.resources.redis.scan_iter(match=f"*:scratch:{{{tenant}}}:name:*", count=1000)
+        names = gateway.resources.redis.scan_iter(match=f"*:scratch-name:{{{tenant}}}:*", count=1000)
         remaining = [await gateway.resources.redis.pttl(name) async for name in names]
         assert len(remaining) == 1
         assert remaining[0] > gateway.resources.settings.tmp_ttl * 1000

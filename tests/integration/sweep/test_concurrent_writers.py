@@ -7,7 +7,9 @@ from typing import Any
 import httpx
 import pytest
 
+from shared.foundation import errors
 from shared.foundation.stages import RecordKind
+from shared.lifecycle import removal
 from shared.search.index.writer import IndexWriter
 from tests.integration.sweep.stack import TestStack
 
@@ -23,17 +25,25 @@ def overtake(monkeypatch: pytest.MonkeyPatch) -> Overtake:
     The slow request has written its record but not yet the index when the fast one begins, and goes on
     when the fast one is answered.
     """
-    write_through = IndexWriter.write_through
+    write_through, work_off = IndexWriter.write_through, removal.work_off
     slow_tasks: dict[asyncio.Task[Any] | None, tuple[asyncio.Event, asyncio.Event]] = {}
 
-    async def wait_if_slow(writer: IndexWriter, *args: Any, **options: Any) -> bool:
+    async def wait_if_slow() -> None:
         if events := slow_tasks.pop(asyncio.current_task(), None):
             is_waiting, may_write = events
             is_waiting.set()
             await asyncio.wait_for(may_write.wait(), 30)
+
+    async def write_later(writer: IndexWriter, *args: Any, **options: Any) -> bool:
+        await wait_if_slow()
         return await write_through(writer, *args, **options)
 
-    monkeypatch.setattr(IndexWriter, "write_through", wait_if_slow)
+    async def remove_later(*args: Any, **options: Any) -> errors.Unavailable | None:
+        await wait_if_slow()
+        return await work_off(*args, **options)
+
+    monkeypatch.setattr(IndexWriter, "write_through", write_later)
+    monkeypatch.setattr(removal, "work_off", remove_later)
 
     async def pass_by(slow: Request, fast: Request) -> None:
         is_waiting, may_write = asyncio.Event(), asyncio.Event()
@@ -112,18 +122,21 @@ async def test_a_late_deletion_of_a_working_key_leaves_the_point_of_the_newer_va
     assert len(await stack.points(RecordKind.WORKING)) == 1
 
 
-async def test_a_late_deletion_of_a_session_leaves_the_points_of_its_successor_of_the_same_id(
+async def test_a_session_that_is_being_deleted_can_be_opened_again_when_its_points_are_gone(
     stack: TestStack, overtake: Overtake
 ) -> None:
     session = await stack.open_session(id="harbour")
     await stack.add_turn(session, CONTENT)
 
-    async def open_again() -> httpx.Response:
-        await stack.open_session(id="harbour")
-        await stack.add_turn(session, "The otter sleeps by the weir.")
-        return await stack.client.get(f"/v1/sessions/{session}")
+    async def open_too_early() -> httpx.Response:
+        response = await stack.client.post("/v1/sessions", json={"id": "harbour"})
+        assert response.status_code == 409, response.text
+        return await stack.client.get("/v1/status")
 
-    await overtake(lambda: stack.client.delete(f"/v1/sessions/{session}"), open_again)
+    await overtake(lambda: stack.client.delete(f"/v1/sessions/{session}"), open_too_early)
+    await stack.process_all()
+    await stack.open_session(id="harbour")
+    await stack.add_turn(session, "The otter sleeps by the weir.")
     response = await stack.client.post("/v1/turns/search", json={"query": "otter"})
     assert [result["seq"] for result in response.json()["results"]] == [1]
     assert len(await stack.points(RecordKind.TURN)) == 1

@@ -57,6 +57,7 @@ ALL_REPAIRS = {
     "expired_turns": 1,
     "expired_history": 1,
     "expired_responses": 1,
+    "forgotten_namespaces": 1,
 }
 
 
@@ -128,6 +129,7 @@ async def test_without_redis_its_step_is_skipped_and_the_others_run(
     assert counts["expired_working_points"] == 1
     assert repairs_of(await stack.sweep()).keys() <= ALL_REPAIRS.keys()
     await stack.process_all()
+    await stack.sweep()
     assert repairs_of(await stack.sweep()) == {}
     assert len(await stack.points()) == 3
 
