@@ -1,7 +1,7 @@
 """Mutants of a module: the same source with one place changed.
 
-Most come from Cosmic Ray's operators (negated conditions, other comparisons, `and` for `or`, other numbers,
-other exceptions). Two more break guards as a hurried change would: a function that answers yes or no always
+Most come from Cosmic Ray's operators (negated conditions, other comparisons, `and` for `or`, other
+numbers). Two more break guards as a hurried change would: a function that answers yes or no always
 gives one answer, and a check that is called for its exception is not called.
 """
 
@@ -15,7 +15,7 @@ from cosmic_ray.mutating import mutate_code
 
 _OPERATORS = (
     *("AddNot", "ReplaceAndWithOr", "ReplaceOrWithAnd", "ReplaceTrueWithFalse", "ReplaceFalseWithTrue"),
-    *("ReplaceUnaryOperator_Delete_Not", "ExceptionReplacer", "NumberReplacer", "ZeroIterationForLoop"),
+    *("ReplaceUnaryOperator_Delete_Not", "NumberReplacer", "ZeroIterationForLoop"),
     *("ReplaceBreakWithContinue", "ReplaceContinueWithBreak"),
     *("ReplaceComparisonOperator_Eq_NotEq", "ReplaceComparisonOperator_NotEq_Eq"),
     *("ReplaceComparisonOperator_Lt_LtE", "ReplaceComparisonOperator_LtE_Lt"),

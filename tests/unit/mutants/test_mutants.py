@@ -1,0 +1,50 @@
+"""The tool that breaks guards changes what it should, and its list of guards is true."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.mutants import guard as guards
+from tests.mutants.mutant import mutants_of, with_answer
+
+SOURCE = '''"""A module."""
+
+
+def may_read(age: int) -> bool:
+    check(age)
+    return age >= 18 and not hidden
+'''
+GUARDS = guards.load(Path(__file__).parents[2] / "mutants" / "guards.toml")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "    return age > 18 and not hidden",
+        "    return age >= 18 or not hidden",
+        "    return age >= 19 and not hidden",
+        "    return True",
+        "    return False",
+        "    pass",
+    ],
+)
+def test_a_guard_is_broken_in_each_of_these_ways(line: str) -> None:
+    assert any(line in mutant.source.splitlines() for mutant in mutants_of(SOURCE))
+
+
+def test_every_mutant_differs_from_the_source_and_from_the_others() -> None:
+    sources = [mutant.source for mutant in mutants_of(SOURCE)]
+    assert SOURCE not in sources
+    assert len(set(sources)) == len(sources)
+
+
+def test_an_answer_replaces_the_whole_body_of_a_function() -> None:
+    assert with_answer(SOURCE, "may_read", "None").source.endswith("-> bool:\n    return None\n")
+
+
+@pytest.mark.parametrize("guard", GUARDS, ids=lambda guard: guard.module)
+def test_modules_tests_and_functions_of_the_list_exist(guard: guards.Guard, repository: Path) -> None:
+    assert all((repository / path).exists() for path in guard.tests)
+    source = (repository / guard.module).read_text()
+    for function, answer in guard.answers:
+        assert with_answer(source, function, answer).source != source
