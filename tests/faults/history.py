@@ -206,7 +206,10 @@ class History:
         async def done() -> bool:
             return not any((await self.status())["pending"].values())
 
-        await eventually(done, within, f"seed {self.seed}: pending")
+        try:
+            await eventually(done, within, f"seed {self.seed}: pending")
+        except AssertionError as error:
+            raise AssertionError(f"{error}: {await self.status()}") from None
 
     async def status(self) -> dict[str, Any]:
         answer = await self.client.get("/v1/status")

@@ -38,6 +38,7 @@ def verbose_stack(
         "log_level": "DEBUG",
         "job_max_attempts": 2,
         "dream_quiet_period": 0,
+        "model_probe_interval": 1,
     }
     with run_stack(tmp_path_factory.mktemp("verbose_stack") / "data", **settings) as stack:
         yield stack

@@ -9,14 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
+from sqlalchemy import update
 
 from services.gateway.fleet_metrics import FLEET_COUNTERS
 from services.local import ports
 from shared.foundation import config, stages
 from shared.jobs import counters as fleet_counters
+from shared.jobs.table import job
 from tests import draining
 from tests.conftest import Gateway, running_gateway
-from tests.standins.behaviours import Reply, Status
+from tests.standins.behaviours import Reply
 from tests.standins.models import ModelServer
 
 Make = Callable[..., config.Settings]
@@ -133,15 +135,14 @@ async def test_every_claim_after_the_first_counts_as_a_retry(
     make_settings: Make, tenant: str, models: ModelServer
 ) -> None:
     models.chat_default = Reply("[]")
-    models.chat_replies.append(Status(500))
     settings = make_settings(apart=True, llm_base_url=models.url, llm_model="m")
     async with running_gateway(settings, tenant) as gateway:
         await gateway.client.post("/v1/memories", json={"content": "Enriched at the second attempt."})
-        await draining.drain(gateway.resources)
-        await draining.make_due(gateway.resources)
+        async with gateway.resources.postgres.across_tenants() as connection:
+            await connection.execute(update(job).values(attempts=1))  # the worker of the first claim died
         await draining.drain(gateway.resources)
         samples = _samples(await _metrics_text(gateway))
-    assert samples['loci_job_claims_total{kind="enrich"}'] == 2
+    assert samples['loci_job_claims_total{kind="enrich"}'] == 1
     assert samples['loci_job_retries_total{kind="enrich"}'] == 1
     assert samples['loci_enrichments_total{kind="kept-raw"}'] == 1
 

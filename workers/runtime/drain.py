@@ -150,7 +150,12 @@ async def reschedule(
 def _delay(resources: Resources, stage: Stage, job: Job, retry_after: float | None) -> float:
     if stage is INDEX:
         return retry_delay(resources, job.attempts, retry_after)
-    return max(retry_after or 0.0, retry_delay(resources, job.attempts), _outages.delay(stage.name))
+    longest_delay = min(_MAX_OUTAGE_DELAY, resources.settings.job_backoff_max)
+    outage_delay = _outages.delay(stage.name, longest_delay)
+    return max(retry_after or 0.0, retry_delay(resources, job.attempts), outage_delay)
+
+
+_MAX_OUTAGE_DELAY = 60.0
 
 
 class _Outages:
@@ -160,20 +165,17 @@ class _Outages:
     outage has lasted.
     """
 
-    _MAX_DELAY = 60.0
-    _FORGOTTEN_AFTER = 2 * _MAX_DELAY
-
     def __init__(self) -> None:
         self._spans: dict[str, tuple[float, float]] = {}
 
-    def delay(self, stage: str) -> float:
+    def delay(self, stage: str, longest_delay: float) -> float:
         """Note a failure now, and return the seconds to wait."""
         now = time.monotonic()
         began, last = self._spans.get(stage, (now, now))
-        if now - last > self._FORGOTTEN_AFTER:
+        if now - last > 2 * longest_delay:
             began = now
         self._spans[stage] = (began, now)
-        return random.uniform(0, min(now - began, self._MAX_DELAY))  # noqa: S311
+        return random.uniform(0, min(now - began, longest_delay))  # noqa: S311
 
 
 _outages = _Outages()
