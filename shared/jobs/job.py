@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 from sqlalchemy import RowMapping
@@ -43,6 +44,8 @@ class Job:
         )
 
 
+LOCK_ORDER = attrgetter("tenant", "kind", "record_id", "generation")
+"""The order in which jobs are locked everywhere. Locking in another order could deadlock."""
 JOB_COLUMNS = (
     *("id", "tenant", "kind", "record_id", "version", "generation", "lease_token", "attempts", "pipeline"),
     "traceparent",

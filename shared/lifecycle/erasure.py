@@ -15,11 +15,13 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation import errors, stages
 from shared.foundation.content import Subject
-from shared.foundation.scope import Caller, Scope
+from shared.foundation.scope import Caller
 from shared.jobs import removals
 from shared.lifecycle import erased_rows, erasure_queries, removal
 from shared.lifecycle.erased_rows import Owner
 from shared.lifecycle.removal import Removal
+from shared.platform.auth import rights
+from shared.platform.auth.rights import Action, Area
 from shared.platform.resources import Resources
 
 MAX_ROWS_PER_REQUEST = 100_000
@@ -39,8 +41,7 @@ async def erase_user(resources: Resources, caller: Caller, user_id: str) -> Rece
 
     Raises errors.Forbidden for a key that is bound to anything but this user.
     """
-    Scope(caller.tenant, user_id=user_id)
-    _require_only(caller, "user_id", user_id)
+    rights.scope(caller, Area.USERS, Action.WRITE, None, user_id)
     return await _erase(resources, caller.tenant, Owner(Subject.USER, user_id)) | {"user_id": user_id}
 
 
@@ -49,15 +50,8 @@ async def delete_agent(resources: Resources, caller: Caller, agent_id: str) -> R
 
     Raises errors.Forbidden for a key that is bound to anything but this agent.
     """
-    Scope(caller.tenant, agent_id)
-    _require_only(caller, "agent_id", agent_id)
+    rights.scope(caller, Area.AGENTS, Action.WRITE, agent_id)
     return await _erase(resources, caller.tenant, Owner(Subject.AGENT, agent_id)) | {"agent_id": agent_id}
-
-
-def _require_only(caller: Caller, field: str, value: str) -> None:
-    for bound_field, bound_value in caller.bindings.items():
-        if (bound_field, bound_value) != (field, value):
-            raise errors.Forbidden(f"this key is bound to {bound_field} '{bound_value}'")
 
 
 async def get_receipt(resources: Resources, caller: Caller, erasure_id: str) -> Receipt:

@@ -1,7 +1,6 @@
 """Add embeddings to points: from the cache if the same text was embedded before, else from the model."""
 
 from collections.abc import Mapping, Sequence
-from operator import attrgetter
 
 import structlog
 
@@ -12,7 +11,7 @@ from shared.infra.qdrant import CollectionNotFound, PointNotFound, RequestRefuse
 from shared.jobs import counters as fleet_counters
 from shared.jobs import dead_jobs, index_jobs, model_guard
 from shared.jobs import queries as job_queries
-from shared.jobs.job import Job
+from shared.jobs.job import LOCK_ORDER, Job
 from shared.platform.resources import Resources
 from shared.platform.spend.charge import Purpose
 from shared.search.index import generations, points
@@ -24,8 +23,6 @@ from workers.runtime import drain as job_drain
 
 DocumentKey = tuple[str, RecordKind, str]  # tenant, kind, record id
 log = structlog.get_logger()
-_LOCK_ORDER = attrgetter("tenant", "kind", "record_id", "generation")
-"""The order in which jobs are locked everywhere. Locking in another order could deadlock."""
 
 
 async def embed_batch(resources: Resources, jobs: Sequence[Job]) -> None:
@@ -96,7 +93,7 @@ async def _set_aside(
     ]
     if pairs:
         async with resources.postgres.across_tenants() as connection:
-            for job, refusal in sorted(pairs, key=lambda pair: _LOCK_ORDER(pair[0])):
+            for job, refusal in sorted(pairs, key=lambda pair: LOCK_ORDER(pair[0])):
                 if isinstance(refusal, errors.OverBudget):
                     await job_queries.reschedule(
                         connection,
@@ -146,12 +143,12 @@ async def _reschedule_refused(resources: Resources, jobs: Sequence[Job], refusal
     exhausted_jobs = [job for job in jobs if job.attempts >= resources.settings.job_max_attempts]
     retried_jobs = [job for job in jobs if job not in exhausted_jobs]
     async with resources.postgres.across_tenants() as connection:
-        for job in sorted(retried_jobs, key=_LOCK_ORDER):
+        for job in sorted(retried_jobs, key=LOCK_ORDER):
             delay = job_drain.retry_delay(resources, job.attempts)
             await job_queries.reschedule(
                 connection, job, str(refusal), delay, reason_code=ReasonCode.REJECTED, refund=False
             )
-        for job in sorted(exhausted_jobs, key=_LOCK_ORDER):
+        for job in sorted(exhausted_jobs, key=LOCK_ORDER):
             await dead_jobs.mark_dead(connection, job, str(refusal))
 
 

@@ -53,11 +53,6 @@ async def _index(resources: Resources, generation: Generation | None, jobs: list
 
 async def _write_points(resources: Resources, generation: Generation, jobs: list[Job]) -> None:
     documents_by_key = await documents.load_documents(resources, jobs)
-    if documents_by_key:
-        batch = list(documents_by_key.values())
-        await points.upsert_points(resources.qdrant, generation.collection, batch, bulk=True)
-        await points.remove_older(resources.qdrant, generation.collection, batch)
     deleted_jobs = [job for job in jobs if (job.tenant, job.kind, job.record_id) not in documents_by_key]
-    for tenant in {job.tenant for job in deleted_jobs}:
-        versions = {job.record_id: job.version for job in deleted_jobs if job.tenant == tenant}
-        await points.remove_deleted(resources.qdrant, generation.collection, tenant, versions)
+    batch = list(documents_by_key.values())
+    await points.write_records(resources.qdrant, generation.collection, batch, deleted_jobs, bulk=True)

@@ -11,7 +11,6 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from operator import attrgetter
 from typing import Any
 
 import structlog
@@ -23,7 +22,7 @@ from shared.jobs import claim as job_claim
 from shared.jobs import counters as fleet_counters
 from shared.jobs import model_guard, status
 from shared.jobs import queries as job_queries
-from shared.jobs.job import Job
+from shared.jobs.job import LOCK_ORDER, Job
 from shared.platform.resources import Resources
 from workers.runtime import tracing
 from workers.runtime.startup import MAX_PART_OF_LEASE
@@ -134,7 +133,7 @@ async def reschedule(
     log.warning("jobs_rescheduled", stage=stage.name, rows=len(jobs), reason=str(error))
     is_refused = isinstance(error, errors.ModelRefused)
     async with resources.postgres.across_tenants() as connection:
-        for job in sorted(jobs, key=attrgetter("tenant", "kind", "record_id", "generation")):
+        for job in sorted(jobs, key=LOCK_ORDER):
             is_claimed_when_resumed = is_refused and _model_of(resources, stage) is not None
             delay = 0.0 if is_claimed_when_resumed else _delay(resources, stage, job, error.retry_after)
             await job_queries.reschedule(

@@ -145,7 +145,8 @@ async def _rank_hits(
                 candidates = [*candidates, *neighbour_candidates]
                 ranked = _rank(query, candidates, options, floor)
     candidates = _without_common_twins(candidates)
-    ranked = [scored for scored in ranked if scored.id in {row["id"] for row, _ in candidates}]
+    shown_ids = {row["id"] for row, _ in candidates}
+    ranked = [scored for scored in ranked if scored.id in shown_ids]
     return _best_results(ranked, candidates, options, floor), count
 
 

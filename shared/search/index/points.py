@@ -22,6 +22,7 @@ from qdrant_client.http.exceptions import UnexpectedResponse
 from shared.foundation.stages import RecordKind
 from shared.infra.embedder import Vector
 from shared.infra.qdrant import Qdrant, RequestRefused
+from shared.jobs.job import Job
 from shared.search.index.filters import tenant_condition, to_payload_time
 from shared.search.text import bm25
 
@@ -59,6 +60,26 @@ class IndexDocument:
 def point_id(tenant: str, kind: RecordKind, record_id: str, version: int) -> str:
     """Return the id of the point of one version of a record."""
     return str(uuid.uuid5(_NAMESPACE, f"{tenant}\x1f{kind}\x1f{record_id}\x1f{version}"))
+
+
+async def write_records(
+    qdrant: Qdrant,
+    collection: str,
+    documents: Sequence[IndexDocument],
+    deleted_jobs: Sequence[Job],
+    *,
+    bulk: bool = False,
+) -> None:
+    """Make the index agree with records: the documents of those that exist, the jobs of deleted ones.
+
+    The points of a deleted record go as far as their versions are lower than that of its job.
+    """
+    if documents:
+        await upsert_points(qdrant, collection, documents, bulk=bulk)
+        await remove_older(qdrant, collection, documents)
+    for tenant in {job.tenant for job in deleted_jobs}:
+        versions = {job.record_id: job.version for job in deleted_jobs if job.tenant == tenant}
+        await remove_deleted(qdrant, collection, tenant, versions)
 
 
 async def upsert_points(

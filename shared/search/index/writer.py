@@ -98,13 +98,8 @@ class IndexWriter:
         by_id: Mapping[str, IndexDocument],
     ) -> None:
         documents = [by_id[job.record_id] for job in jobs if job.record_id in by_id]
-        if documents:
-            await points.upsert_points(self._qdrant, collection, documents)
-            await points.remove_older(self._qdrant, collection, documents)
         deleted_jobs = [job for job in jobs if job.record_id not in by_id]
-        for tenant in {job.tenant for job in deleted_jobs}:
-            versions = {job.record_id: job.version for job in deleted_jobs if job.tenant == tenant}
-            await points.remove_deleted(self._qdrant, collection, tenant, versions)
+        await points.write_records(self._qdrant, collection, documents, deleted_jobs)
 
     async def _find_generation(self, generation_id: int) -> Generation:
         if generation_id not in self._generations:
