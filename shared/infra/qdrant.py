@@ -4,25 +4,33 @@ The oldest usable server is 1.10, which has batch queries and sparse vectors wit
 options that they do not know without an error. The only newer option that Loci sends is the IDF of one
 tenant (since 1.19); an older server then uses the IDF of the whole collection. Results must not depend
 on any other new option, which is why Loci fuses the channels in its own code.
+
+Points are read and written as plain JSON, because building and validating a model of every point and
+condition takes longer than the search. The official client administers collections.
 """
 
 import asyncio
 from collections.abc import Sequence
+from typing import Any
 
+import aiohttp
 import httpx
+import orjson
 import structlog
-from qdrant_client import AsyncQdrantClient, models
+from qdrant_client import AsyncQdrantClient
 from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
 
 from shared.foundation import config, errors
 from shared.infra.circuit_breaker import CircuitBreaker
 
 _KEY_REFUSED = {httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN}
+_FAILURES = (ResponseHandlingException, httpx.HTTPError, aiohttp.ClientError, TimeoutError, OSError)
 _TRANSIENT_STATUSES = {httpx.codes.REQUEST_TIMEOUT, httpx.codes.TOO_MANY_REQUESTS}
 log = structlog.get_logger()
-# Without limits, the client opens a new connection for every call to a server on this machine. Idle
-# connections are closed earlier than by the server (after 5 s), or a call may hit one that is closing.
-_CONNECTIONS = httpx.Limits(max_connections=64, max_keepalive_connections=32, keepalive_expiry=2)
+_MAX_CONNECTIONS = 64
+# Idle connections are closed earlier than by the server (after 5 s), or a call may hit one that is closing.
+_IDLE_SECONDS = 2
+Json = dict[str, Any]
 
 
 class CollectionNotFound(errors.LociError):
@@ -41,15 +49,26 @@ class Qdrant:
     """A client of Qdrant that fails fast, with the errors of Loci."""
 
     def __init__(self, settings: config.Settings) -> None:
-        self.client = AsyncQdrantClient(
-            url=config.require_setting(settings.qdrant_url, "LOCI_QDRANT_URL"),
-            api_key=settings.qdrant_api_key.get_secret_value() if settings.qdrant_api_key else None,
-            timeout=max(1, round(settings.qdrant_timeout)),
-            check_compatibility=False,
-            limits=_CONNECTIONS,
-        )
-        self.breaker = CircuitBreaker("qdrant")
+        self._url = config.require_setting(settings.qdrant_url, "LOCI_QDRANT_URL").rstrip("/")
+        self._api_key = settings.qdrant_api_key.get_secret_value() if settings.qdrant_api_key else None
         self._timeout = settings.qdrant_timeout
+        self._admin: AsyncQdrantClient | None = None
+        self._session: aiohttp.ClientSession | None = None
+        self.breaker = CircuitBreaker("qdrant")
+
+    @property
+    def admin(self) -> AsyncQdrantClient:
+        """The official client, for collections, aliases and payload indexes."""
+        if self._admin is None:
+            self._admin = AsyncQdrantClient(
+                url=self._url,
+                api_key=self._api_key,
+                timeout=max(1, round(self._timeout)),
+                check_compatibility=False,
+                # Without limits, it opens a new connection for every call to a server on this machine.
+                limits=httpx.Limits(max_keepalive_connections=8, keepalive_expiry=_IDLE_SECONDS),
+            )
+        return self._admin
 
     def call_guard(self, *, timeout: float | None = None) -> "_Guard":
         """Limit the duration of the calls in a block and translate their errors.
@@ -59,24 +78,41 @@ class Qdrant:
         """
         return _Guard(self.breaker, timeout or self._timeout)
 
-    async def query_batch(
-        self, collection: str, requests: Sequence[models.QueryRequest]
-    ) -> list[list[models.ScoredPoint]]:
-        """Return the points that each of several queries finds.
+    async def call(self, method: str, path: str, body: Json) -> Any:
+        """Send JSON to a path below `/collections/` and return the `result` of the response.
 
-        This calls the client's lower level. The upper level copies every request first, to look for
-        texts that it could embed, and that takes longer than the search.
+        Call it within `call_guard`. Raises UnexpectedResponse if Qdrant refuses the request.
         """
-        response = await self.client.http.search_api.query_batch_points(
-            collection, query_request_batch=models.QueryRequestBatch(searches=list(requests))
-        )
-        return [result.points for result in response.result or []]
+        url = f"{self._url}/collections/{path}"
+        async with self._open_session().request(method, url, data=orjson.dumps(body)) as response:
+            content = await response.read()
+            if response.status != httpx.codes.OK:
+                reason = response.reason or ""
+                raise UnexpectedResponse(response.status, reason, content, httpx.Headers())
+        return orjson.loads(content)["result"]
+
+    def _open_session(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            headers = {"content-type": "application/json"}
+            if self._api_key:
+                headers["api-key"] = self._api_key
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=_MAX_CONNECTIONS, keepalive_timeout=_IDLE_SECONDS),
+                headers=headers,
+                timeout=aiohttp.ClientTimeout(total=None),  # `call_guard` limits every call
+            )
+        return self._session
+
+    async def query_batch(self, collection: str, searches: Sequence[Json]) -> list[list[Json]]:
+        """Return the points that each of several searches finds."""
+        results = await self.call("POST", f"{collection}/points/query/batch", {"searches": searches})
+        return [result["points"] for result in results]
 
     async def version(self) -> str:
         """Return the server's version."""
         await self.ping()
         async with self.call_guard():
-            return (await self.client.info()).version
+            return (await self.admin.info()).version
 
     async def ping(self) -> None:
         """Raise errors.Unavailable unless the server responds and accepts the API key.
@@ -84,11 +120,14 @@ class Qdrant:
         The collections are listed, because a server tells its version without a key.
         """
         async with self.call_guard():
-            await self.client.get_collections()
+            await self.admin.get_collections()
 
     async def close(self) -> None:
         """Close the connections."""
-        await self.client.close()
+        if self._session is not None:
+            await self._session.close()
+        if self._admin is not None:
+            await self._admin.close()
 
 
 class _Guard:
@@ -131,6 +170,8 @@ def _translate(error: BaseException) -> errors.LociError | None:
             or error.status_code >= httpx.codes.INTERNAL_SERVER_ERROR
         ):
             return errors.Unavailable("qdrant", f"status {error.status_code}")
-    if isinstance(error, (ResponseHandlingException, httpx.HTTPError, TimeoutError, OSError)):
+    if isinstance(
+        error, (ResponseHandlingException, httpx.HTTPError, aiohttp.ClientError, TimeoutError, OSError)
+    ):
         return errors.Unavailable("qdrant", type(error).__name__)
     return None

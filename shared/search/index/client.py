@@ -10,17 +10,17 @@ import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-
-from qdrant_client import models
+from typing import Any
 
 from shared.foundation import errors
 from shared.foundation.stages import RecordKind
 from shared.infra.embedder import Embedder, Vector
 from shared.infra.postgres import Postgres
-from shared.infra.qdrant import CollectionNotFound, Qdrant
+from shared.infra.qdrant import CollectionNotFound, Json, Qdrant
 from shared.search import floor
 from shared.search.floor import Floor
 from shared.search.index import filters, generations, recent_writes
+from shared.search.index.filters import Condition
 from shared.search.index.generations import Generation
 from shared.search.index.points import DENSE, KEYWORDS, point_id
 from shared.search.text import bm25, indexed_text
@@ -29,6 +29,8 @@ RESERVED_HITS = 8
 _RECENT = "recent"
 _LIVE_CACHE_SECONDS = 2.0
 _WIDENING = 10
+SparseVector = dict[str, Any]
+"""The keyword weights of a query, as Qdrant's JSON: `indices` and `values`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +45,8 @@ class IndexQuery:
     tenant: str
     kind: RecordKind
     text: str
-    conditions: Sequence[models.Condition]
-    reserve: Sequence[models.Condition] = ()
+    conditions: Sequence[Condition]
+    reserve: Sequence[Condition] = ()
     embed_as_is: bool = False
     keywords_only: bool = False
 
@@ -175,36 +177,44 @@ class SearchIndex:
                     generation.collection, [channel_request for _, channel_request in requests]
                 )
             stages = [stage for stage, _ in requests]
+            result.is_cut = any(len(found) >= result.limit for found in points[: len(vectors)])
             hits = _merge_channels(list(zip(stages, points, strict=True)))
             if terms is not None and stages[-1] == _RECENT:
-                hits = await self._add_missed_hits(generation, query, terms, points[-1], hits)
+                lowest = points[0][-1]["score"] if len(points[0]) >= result.limit else 0.0
+                missed = await self._missed_hits(generation, query, terms, points[-2:], hits, lowest)
+                hits = [*missed, *hits]
             result.hits = _newest_versions(hits)
-            result.is_cut = any(len(found) >= result.limit for found in points[: len(vectors)])
         result.stages = list(vectors)
         result.floor = _floor(generation)
 
-    async def _add_missed_hits(
+    async def _missed_hits(
         self,
         generation: Generation,
         query: IndexQuery,
-        terms: models.SparseVector,
-        recent: Sequence[models.ScoredPoint],
-        hits: list[Hit],
+        terms: SparseVector,
+        recent: Sequence[Sequence[Json]],
+        hits: Sequence[Hit],
+        lowest: float,
     ) -> list[Hit]:
-        """Return the hits and the matching recent points that the keyword channel has not returned."""
-        by_key = {(hit.record_id, hit.version): hit for hit in hits}
-        weights = recent_writes.matching_weights(recent, terms.indices)
-        missed_keys = [key for key in weights if key not in by_key or by_key[key].keyword is None]
+        """Return the recent points that match but that the keyword channel has not returned.
+
+        `recent` are the recent points that it finds among the recent ones alone, and all recent points.
+        """
+        found, all_recent = recent
+        weights = recent_writes.matching_weights(all_recent, terms["indices"])
+        known = {_key(point) for point in found} | {
+            (hit.record_id, hit.version) for hit in hits if hit.keyword is not None
+        }
+        missed_keys = [key for key in weights if key not in known]
         if not missed_keys:
-            return hits
+            return []
         idfs = await self._solve_idfs(generation, query, terms, hits)
-        for key in missed_keys:
-            cosine = by_key[key].cosine if key in by_key else None
-            by_key[key] = Hit(*key, recent_writes.score(weights[key], idfs), cosine)
-        return list(by_key.values())
+        cosines = {(hit.record_id, hit.version): hit.cosine for hit in hits}
+        missed = [Hit(*key, recent_writes.score(weights[key], idfs), cosines.get(key)) for key in missed_keys]
+        return [hit for hit in missed if (hit.keyword or 0.0) >= lowest]
 
     async def _solve_idfs(
-        self, generation: Generation, query: IndexQuery, terms: models.SparseVector, hits: Sequence[Hit]
+        self, generation: Generation, query: IndexQuery, terms: SparseVector, hits: Sequence[Hit]
     ) -> dict[int, float]:
         best = sorted((hit.keyword, hit.record_id, hit.version) for hit in hits if hit.keyword is not None)
         scores = {
@@ -212,29 +222,30 @@ class SearchIndex:
             for score, record_id, version in best[-recent_writes.SOLVED_HITS :]
         }
         weights = await recent_writes.read_weights(
-            self.qdrant, generation.collection, list(scores), terms.indices
+            self.qdrant, generation.collection, list(scores), terms["indices"]
         )
-        return recent_writes.solve_idfs([(weights[id_], scores[id_]) for id_ in weights], terms.indices)
+        return recent_writes.solve_idfs([(weights[id_], scores[id_]) for id_ in weights], terms["indices"])
 
 
 def _build_requests(
-    vectors: Mapping[str, Vector | models.SparseVector], query: IndexQuery, max_hits: int, recent: float
-) -> list[tuple[str, models.QueryRequest]]:
+    vectors: Mapping[str, Vector | SparseVector], query: IndexQuery, max_hits: int, recent: float
+) -> list[tuple[str, Json]]:
     """Return a request per channel, with `reserve` another one per channel, and one for recent points."""
     tenant = filters.tenant_condition(query.tenant)
-    corpus = models.IdfCorpusParams(corpus=models.Filter(must=tenant))
-    limits = [(models.Filter(must=[*tenant, *query.conditions]), max_hits)]
+    corpus = {"idf": {"corpus": filters.all_of(tenant)}}
+    limits = [(filters.all_of([*tenant, *query.conditions]), max_hits)]
     if query.reserve:
         reserved = [*tenant, *query.conditions, *query.reserve]
-        limits.append((models.Filter(must=reserved), RESERVED_HITS))
+        limits.append((filters.all_of(reserved), RESERVED_HITS))
     requests = [
         (stage, _request(stage, vector, point_filter, limit, corpus if stage == KEYWORDS else None))
         for point_filter, limit in limits
         for stage, vector in vectors.items()
     ]
     if KEYWORDS in vectors and recent > 0:
-        conditions = [*tenant, *query.conditions]
-        requests.append((_RECENT, recent_writes.build_request(conditions, recent)))
+        conditions = recent_writes.conditions([*tenant, *query.conditions], recent)
+        found = _request(KEYWORDS, vectors[KEYWORDS], conditions, recent_writes.MAX_RECENT, corpus)
+        requests += [(_RECENT, found), (_RECENT, recent_writes.build_request(conditions))]
     return requests
 
 
@@ -244,41 +255,39 @@ def _floor(generation: Generation) -> Floor:
     return Floor(floor.start_value(generation.model) if cosine is None else cosine, is_learnt)
 
 
-def _keyword_vector(query: str) -> models.SparseVector | None:
+def _keyword_vector(query: str) -> SparseVector | None:
     terms = bm25.query_vector(query)
     if not terms.indices:
         return None
-    return models.SparseVector(indices=list(terms.indices), values=list(terms.values))
+    return {"indices": list(terms.indices), "values": list(terms.values)}
 
 
 def _request(
-    stage: str,
-    vector: Vector | models.SparseVector,
-    point_filter: models.Filter,
-    limit: int,
-    corpus: models.IdfCorpusParams | None,
-) -> models.QueryRequest:
-    return models.QueryRequest(
-        query=vector,
-        using=stage,
-        filter=point_filter,
-        params=models.SearchParams(idf=corpus) if corpus else None,
-        limit=limit,
-        with_payload=["record_id", "version"],
-    )
+    stage: str, vector: Vector | SparseVector, point_filter: Condition, limit: int, params: Json | None
+) -> Json:
+    return {
+        "query": vector,
+        "using": stage,
+        "filter": point_filter,
+        "limit": limit,
+        "with_payload": ["record_id", "version"],
+    } | ({"params": params} if params else {})
 
 
-def _merge_channels(points_by_channel: Sequence[tuple[str, Sequence[models.ScoredPoint]]]) -> list[Hit]:
+def _merge_channels(points_by_channel: Sequence[tuple[str, Sequence[Json]]]) -> list[Hit]:
     scores: dict[tuple[str, int], dict[str, float]] = {}
     for stage, points in points_by_channel:
         for point in points:
-            if point.payload and stage != _RECENT:
-                key = (point.payload["record_id"], point.payload["version"])
-                scores.setdefault(key, {})[stage] = point.score
+            if point.get("payload") and stage != _RECENT:
+                scores.setdefault(_key(point), {})[stage] = point["score"]
     return [
         Hit(record_id, version, by_channel.get(KEYWORDS), by_channel.get(DENSE))
         for (record_id, version), by_channel in scores.items()
     ]
+
+
+def _key(point: Json) -> tuple[str, int]:
+    return point["payload"]["record_id"], point["payload"]["version"]
 
 
 def _newest_versions(hits: Sequence[Hit]) -> list[Hit]:

@@ -29,18 +29,18 @@ PAYLOAD_INDEXES: dict[str, models.PayloadSchemaType | models.KeywordIndexParams]
 async def count(qdrant: Qdrant, collection: str) -> int:
     """Return the number of points in a collection."""
     async with qdrant.call_guard(timeout=BULK_TIMEOUT_SECONDS):
-        return (await qdrant.client.count(collection, exact=True)).count
+        return (await qdrant.admin.count(collection, exact=True)).count
 
 
 async def create_collection(qdrant: Qdrant, collection: str, dimension: int | None) -> bool:
     """Create the collection of a generation with its payload indexes; return False if it exists already."""
     async with qdrant.call_guard(timeout=BULK_TIMEOUT_SECONDS):
-        if await qdrant.client.collection_exists(collection):
+        if await qdrant.admin.collection_exists(collection):
             return False
         if not await _create_if_missing(qdrant, collection, dimension):
             return False
         for name, schema in PAYLOAD_INDEXES.items():
-            await qdrant.client.create_payload_index(collection, name, schema, wait=True)
+            await qdrant.admin.create_payload_index(collection, name, schema, wait=True)
     return True
 
 
@@ -49,9 +49,9 @@ async def _create_if_missing(qdrant: Qdrant, collection: str, dimension: int | N
     dense = {DENSE: models.VectorParams(size=dimension, distance=models.Distance.COSINE)} if dimension else {}
     keywords = {KEYWORDS: models.SparseVectorParams(modifier=models.Modifier.IDF)}
     try:
-        return await qdrant.client.create_collection(collection, dense, sparse_vectors_config=keywords)
+        return await qdrant.admin.create_collection(collection, dense, sparse_vectors_config=keywords)
     except UnexpectedResponse:
-        if await qdrant.client.collection_exists(collection):
+        if await qdrant.admin.collection_exists(collection):
             return False
         raise
 
@@ -59,19 +59,19 @@ async def _create_if_missing(qdrant: Qdrant, collection: str, dimension: int | N
 async def exists(qdrant: Qdrant, collection: str) -> bool:
     """Tell whether a collection exists."""
     async with qdrant.call_guard(timeout=BULK_TIMEOUT_SECONDS):
-        return await qdrant.client.collection_exists(collection)
+        return await qdrant.admin.collection_exists(collection)
 
 
 async def drop_collection(qdrant: Qdrant, collection: str) -> None:
     """Delete a collection."""
     async with qdrant.call_guard(timeout=BULK_TIMEOUT_SECONDS):
-        await qdrant.client.delete_collection(collection)
+        await qdrant.admin.delete_collection(collection)
 
 
 async def set_alias(qdrant: Qdrant, alias: str, collection: str) -> None:
     """Point an alias at a collection, in one step, so that readers of the alias always find a collection."""
     async with qdrant.call_guard(timeout=BULK_TIMEOUT_SECONDS):
-        collections = {a.alias_name: a.collection_name for a in (await qdrant.client.get_aliases()).aliases}
+        collections = {a.alias_name: a.collection_name for a in (await qdrant.admin.get_aliases()).aliases}
         if collections.get(alias) == collection:
             return
         changes: list[Any] = []
@@ -79,4 +79,4 @@ async def set_alias(qdrant: Qdrant, alias: str, collection: str) -> None:
             changes.append(models.DeleteAliasOperation(delete_alias=models.DeleteAlias(alias_name=alias)))
         create = models.CreateAlias(collection_name=collection, alias_name=alias)
         changes.append(models.CreateAliasOperation(create_alias=create))
-        await qdrant.client.update_collection_aliases(changes)
+        await qdrant.admin.update_collection_aliases(changes)

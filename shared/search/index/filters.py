@@ -5,13 +5,12 @@ The search client adds the tenant's condition to every search by itself, so no c
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-
-from qdrant_client import models
+from typing import Any
 
 from shared.foundation.scope import Scope
 
-Condition = models.Condition
-"""A condition on points. Only this module builds conditions; other modules pass them on."""
+Condition = dict[str, Any]
+"""A condition on points, as Qdrant's JSON. Only this module builds conditions; others pass them on."""
 NO_USER = ""
 """The `user_id` of a record without a user, because filtering by a missing field is slow."""
 
@@ -19,8 +18,7 @@ NO_USER = ""
 def scope_conditions(scope: Scope) -> list[Condition]:
     """Return the conditions that a scope sees a record: it is common to the agent, or belongs to the user."""
     user_ids = [NO_USER] if scope.user_id is None else [NO_USER, scope.user_id]
-    user_condition = models.FieldCondition(key="user_id", match=models.MatchAny(any=user_ids))
-    return [field_equals("agent_id", scope.agent_id), user_condition]
+    return [field_equals("agent_id", scope.agent_id), field_is_any("user_id", user_ids)]
 
 
 def contains_all(key: str, values: Sequence[str]) -> list[Condition]:
@@ -32,7 +30,8 @@ def in_range(key: str, after: datetime | None, before: datetime | None) -> list[
     """Return the condition that a time lies in a range, both ends included; none for a range without ends."""
     if after is None and before is None:
         return []
-    return [models.FieldCondition(key=key, range=models.DatetimeRange(gte=after, lte=before))]
+    ends = {"gte": to_payload_time(after), "lte": to_payload_time(before)}
+    return [{"key": key, "range": {name: end for name, end in ends.items() if end}}]
 
 
 def metadata_equals(metadata: Mapping[str, str]) -> list[Condition]:
@@ -50,9 +49,19 @@ def tenant_condition(tenant: str) -> list[Condition]:
     return [field_equals("tenant", tenant)]
 
 
-def field_equals(key: str, value: str | bool) -> models.FieldCondition:  # noqa: FBT001
+def field_equals(key: str, value: str | bool) -> Condition:  # noqa: FBT001
     """Return the condition that a payload field is, or contains, a value."""
-    return models.FieldCondition(key=key, match=models.MatchValue(value=value))
+    return {"key": key, "match": {"value": value}}
+
+
+def field_is_any(key: str, values: Sequence[str]) -> Condition:
+    """Return the condition that a payload field is, or contains, one of these values."""
+    return {"key": key, "match": {"any": list(values)}}
+
+
+def is_less(key: str, number: int) -> Condition:
+    """Return the condition that a payload field is a lower number."""
+    return {"key": key, "range": {"lt": number}}
 
 
 def path_prefixes(path: str | None) -> list[str]:
@@ -70,19 +79,29 @@ def to_payload_time(moment: datetime | None) -> str | None:
 
 def is_record(record_ids: Sequence[str]) -> Condition:
     """Return the condition that a point is a version of one of these records."""
-    return models.FieldCondition(key="record_id", match=models.MatchAny(any=list(record_ids)))
+    return field_is_any("record_id", record_ids)
 
 
 def any_of(conditions: Sequence[Condition]) -> Condition:
     """Return the condition that at least one of these is met."""
-    return models.Filter(should=list(conditions))
+    return {"should": list(conditions)}
 
 
 def none_of(conditions: Sequence[Condition]) -> Condition:
     """Return the condition that none of these is met."""
-    return models.Filter(must_not=list(conditions))
+    return {"must_not": list(conditions)}
+
+
+def all_of(conditions: Sequence[Condition]) -> Condition:
+    """Return the condition that all of these are met."""
+    return {"must": list(conditions)}
 
 
 def is_later_than(key: str, moment: datetime) -> Condition:
     """Return the condition that a time is after `moment`."""
-    return models.FieldCondition(key=key, range=models.DatetimeRange(gt=moment))
+    return {"key": key, "range": {"gt": to_payload_time(moment)}}
+
+
+def is_earlier_than(key: str, moment: datetime) -> Condition:
+    """Return the condition that a time is before `moment`."""
+    return {"key": key, "range": {"lt": to_payload_time(moment)}}

@@ -16,14 +16,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from qdrant_client import models
 from qdrant_client.http.exceptions import UnexpectedResponse
 
 from shared.foundation.stages import RecordKind
 from shared.infra.embedder import Vector
-from shared.infra.qdrant import Qdrant, RequestRefused
+from shared.infra.qdrant import Json, Qdrant, RequestRefused
 from shared.jobs.job import Job
-from shared.search.index.filters import tenant_condition, to_payload_time
+from shared.search.index import filters
+from shared.search.index.filters import Condition, tenant_condition, to_payload_time
 from shared.search.text import bm25
 
 _NAMESPACE = uuid.UUID("6f1ff3ab-9dc4-4f0b-8cf7-0e3b5a7c1d10")
@@ -88,10 +88,10 @@ async def upsert_points(
     """Write the keyword points of documents; searches find them as soon as this returns."""
     points = [_point(document) for document in documents]
     async with qdrant.call_guard(timeout=BULK_TIMEOUT_SECONDS if bulk else None):
-        await qdrant.client.upsert(collection, points, wait=True)
+        await qdrant.call("PUT", f"{collection}/points?wait=true", {"points": points})
 
 
-def _point(document: IndexDocument) -> models.PointStruct:
+def _point(document: IndexDocument) -> Json:
     terms = bm25.document_vector(document.keyword_text)
     payload = {
         "tenant": document.tenant,
@@ -99,8 +99,8 @@ def _point(document: IndexDocument) -> models.PointStruct:
         "version": document.version,
         "written_at": to_payload_time(datetime.now(UTC)),
     } | document.filters
-    vector = models.SparseVector(indices=list(terms.indices), values=list(terms.values))
-    return models.PointStruct(id=document.point_id, vector={KEYWORDS: vector}, payload=payload)
+    vector = {"indices": list(terms.indices), "values": list(terms.values)}
+    return {"id": document.point_id, "vector": {KEYWORDS: vector}, "payload": payload}
 
 
 async def add_vectors(
@@ -111,27 +111,25 @@ async def add_vectors(
     Raises PointNotFound if one of the points does not exist, and RequestRefused if Qdrant refuses the
     request, for example because the vectors have another size than those of the collection.
     """
-    points = [models.PointVectors(id=doc.point_id, vector={DENSE: vector}) for doc, vector in vectors]
+    points = [{"id": document.point_id, "vector": {DENSE: vector}} for document, vector in vectors]
     try:
         async with qdrant.call_guard(timeout=BULK_TIMEOUT_SECONDS):
-            await qdrant.client.update_vectors(collection, points, wait=True)
+            await qdrant.call("PUT", f"{collection}/points/vectors?wait=true", {"points": points})
     except UnexpectedResponse as error:
         raise RequestRefused(f"qdrant refused the vectors: status {error.status_code}") from error
 
 
 async def remove_older(qdrant: Qdrant, collection: str, documents: Sequence[IndexDocument]) -> None:
     """Delete the points of versions that are older than these documents."""
-    by_tenant: dict[str, list[models.Condition]] = {}
+    by_tenant: dict[str, list[Condition]] = {}
     for document in documents:
         if document.may_replace:
-            condition = models.Filter(must=_older_versions([document.record_id], document.version))
+            condition = filters.all_of(_older_versions([document.record_id], document.version))
             by_tenant.setdefault(document.tenant, []).append(condition)
     for tenant, conditions in by_tenant.items():
         for start in range(0, len(conditions), _RECORDS_PER_FILTER):
-            some = conditions[start : start + _RECORDS_PER_FILTER]
-            await _remove_matching(
-                qdrant, collection, models.Filter(must=tenant_condition(tenant), should=some)
-            )
+            is_any = filters.any_of(conditions[start : start + _RECORDS_PER_FILTER])
+            await _remove_matching(qdrant, collection, [*tenant_condition(tenant), is_any])
 
 
 async def remove_deleted(qdrant: Qdrant, collection: str, tenant: str, versions: Mapping[str, int]) -> None:
@@ -144,54 +142,53 @@ async def remove_deleted(qdrant: Qdrant, collection: str, tenant: str, versions:
     for start in range(0, len(record_ids), _DELETED_PER_FILTER):
         some = record_ids[start : start + _DELETED_PER_FILTER]
         older = _older_versions(some, max(versions[record_id] for record_id in some))
-        await _remove_matching(qdrant, collection, models.Filter(must=[*tenant_condition(tenant), *older]))
+        await _remove_matching(qdrant, collection, [*tenant_condition(tenant), *older])
 
 
-def _older_versions(record_ids: Sequence[str], version: int) -> list[models.Condition]:
-    return [
-        models.FieldCondition(key="record_id", match=models.MatchAny(any=list(record_ids))),
-        models.FieldCondition(key="version", range=models.Range(lt=version)),
-    ]
+def _older_versions(record_ids: Sequence[str], version: int) -> list[Condition]:
+    return [filters.is_record(record_ids), filters.is_less("version", version)]
 
 
-async def _remove_matching(qdrant: Qdrant, collection: str, point_filter: models.Filter) -> None:
-    async with qdrant.call_guard(timeout=BULK_TIMEOUT_SECONDS):
-        await qdrant.client.delete(collection, models.FilterSelector(filter=point_filter), wait=True)
+async def _remove_matching(qdrant: Qdrant, collection: str, conditions: Sequence[Condition]) -> None:
+    await _remove(qdrant, collection, {"filter": filters.all_of(conditions)})
 
 
 async def remove_ids(qdrant: Qdrant, collection: str, ids: Sequence[str]) -> None:
     """Delete points by their ids."""
+    await _remove(qdrant, collection, {"points": list(ids)})
+
+
+async def _remove(qdrant: Qdrant, collection: str, selector: Json) -> None:
     async with qdrant.call_guard(timeout=BULK_TIMEOUT_SECONDS):
-        await qdrant.client.delete(collection, models.PointIdsList(points=list(ids)), wait=True)
+        await qdrant.call("POST", f"{collection}/points/delete?wait=true", selector)
 
 
 async def remove_expired(qdrant: Qdrant, collection: str, now: datetime) -> int:
     """Delete the points of records that expired before `now`; return their number."""
-    is_expired = models.Filter(
-        must=[models.FieldCondition(key="expires_at", range=models.DatetimeRange(lt=now))]
-    )
+    is_expired = [filters.is_earlier_than("expires_at", now)]
+    body = {"filter": filters.all_of(is_expired), "exact": True}
     async with qdrant.call_guard(timeout=BULK_TIMEOUT_SECONDS):
-        count = (await qdrant.client.count(collection, count_filter=is_expired, exact=True)).count
-        if count:
-            await qdrant.client.delete(collection, models.FilterSelector(filter=is_expired), wait=True)
+        count = int((await qdrant.call("POST", f"{collection}/points/count", body))["count"])
+    if count:
+        await _remove_matching(qdrant, collection, is_expired)
     return count
 
 
 async def existing_ids(qdrant: Qdrant, collection: str, ids: Sequence[str]) -> set[str]:
     """Return the ids of those points that exist."""
+    body = {"ids": list(ids), "with_payload": False, "with_vector": False}
     async with qdrant.call_guard(timeout=BULK_TIMEOUT_SECONDS):
-        records = await qdrant.client.retrieve(collection, ids, with_payload=False, with_vectors=False)
-    return {str(record.id) for record in records}
+        records = await qdrant.call("POST", f"{collection}/points", body)
+    return {str(record["id"]) for record in records}
 
 
 async def sample_vectors(qdrant: Qdrant, collection: str, limit: int) -> list[Vector]:
     """Return the embeddings of the first `limit` points, without those that have none yet."""
+    body = {"limit": limit, "with_payload": False, "with_vector": [DENSE]}
     async with qdrant.call_guard(timeout=BULK_TIMEOUT_SECONDS):
-        records, _ = await qdrant.client.scroll(
-            collection, limit=limit, with_payload=False, with_vectors=[DENSE]
-        )
-    vectors = [record.vector.get(DENSE) for record in records if isinstance(record.vector, dict)]
-    return [[float(x) for x in vector] for vector in vectors if isinstance(vector, list)]  # type: ignore[arg-type]
+        found = await qdrant.call("POST", f"{collection}/points/scroll", body)
+    vectors = [(record.get("vector") or {}).get(DENSE) for record in found["points"]]
+    return [vector for vector in vectors if vector]
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,17 +201,14 @@ class Page:
 
 async def scroll(qdrant: Qdrant, collection: str, offset: Any, limit: int) -> Page:
     """Return a page of at most `limit` points of a collection; the first page has the offset None."""
+    body: Json = {"limit": limit, "with_payload": ["tenant", "record_id", "version"], "with_vector": False}
+    if offset is not None:
+        body["offset"] = offset
     async with qdrant.call_guard(timeout=BULK_TIMEOUT_SECONDS):
-        records, next_offset = await qdrant.client.scroll(
-            collection,
-            limit=limit,
-            offset=offset,
-            with_payload=["tenant", "record_id", "version"],
-            with_vectors=False,
-        )
+        found = await qdrant.call("POST", f"{collection}/points/scroll", body)
     points = [
-        (str(r.id), r.payload["tenant"], r.payload["record_id"], r.payload["version"])
-        for r in records
-        if r.payload
+        (str(record["id"]), *(record["payload"][name] for name in ("tenant", "record_id", "version")))
+        for record in found["points"]
+        if record.get("payload")
     ]
-    return Page(points, next_offset)
+    return Page(points, found.get("next_page_offset"))

@@ -2,8 +2,8 @@
 
 While a Qdrant server merges its segments, a sparse query can miss points whose write it has acknowledged,
 although the same points are found by their payload. So every search also asks for the newest points by
-`written_at`, in the same batch, with the keyword weights that are stored with them. Those that the keyword
-channel did not return are scored here.
+`written_at`, in the same batch, with the keyword weights that are stored with them, and the keyword channel
+for the best of these points alone. Those that match but that it did not return either are scored here.
 
 The score of a keyword hit is the sum of IDF · weight over the terms of the query. The weights of a hit
 can be read, so its score is an equation for the IDFs. The equations of some hits are solved here, because
@@ -13,10 +13,9 @@ the server does not report an IDF. The scores of missed points are then comparab
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
-from qdrant_client import models
-
-from shared.infra.qdrant import Qdrant
+from shared.infra.qdrant import Json, Qdrant
 from shared.search.index import filters
+from shared.search.index.filters import Condition
 from shared.search.index.points import KEYWORDS
 
 MAX_RECENT = 200
@@ -29,25 +28,28 @@ Weights = Mapping[int, float]
 """The keyword weights of a text by the index of the term."""
 
 
-def build_request(conditions: Sequence[models.Condition], seconds: float) -> models.QueryRequest:
-    """Return the request for the points that were written within the last `seconds`."""
+def conditions(others: Sequence[Condition], seconds: float) -> Condition:
+    """Return the condition that a point meets the others and was written within the last `seconds`."""
     since = datetime.now(UTC) - timedelta(seconds=seconds)
-    return models.QueryRequest(
-        filter=models.Filter(must=[*conditions, filters.is_later_than("written_at", since)]),
-        limit=MAX_RECENT,
-        with_payload=["record_id", "version"],
-        with_vector=[KEYWORDS],
-    )
+    return filters.all_of([*others, filters.is_later_than("written_at", since)])
 
 
-def matching_weights(
-    points: Sequence[models.ScoredPoint], terms: Sequence[int]
-) -> dict[tuple[str, int], Weights]:
+def build_request(is_recent: Condition) -> Json:
+    """Return the request for the recent points with their keyword weights."""
+    return {
+        "filter": is_recent,
+        "limit": MAX_RECENT,
+        "with_payload": ["record_id", "version"],
+        "with_vector": [KEYWORDS],
+    }
+
+
+def matching_weights(points: Sequence[Json], terms: Sequence[int]) -> dict[tuple[str, int], Weights]:
     """Return the weights of those points that have a term of the query, by (record id, version)."""
     by_key = {
-        (point.payload["record_id"], point.payload["version"]): _weights(point.vector, terms)
+        (point["payload"]["record_id"], point["payload"]["version"]): _weights(point.get("vector"), terms)
         for point in points
-        if point.payload
+        if point.get("payload")
     }
     return {key: weights for key, weights in by_key.items() if weights}
 
@@ -58,11 +60,10 @@ async def read_weights(
     """Return the weights of points for the terms of the query, by point id."""
     if not point_ids:
         return {}
+    body = {"ids": list(point_ids), "with_payload": False, "with_vector": [KEYWORDS]}
     async with qdrant.call_guard():
-        records = await qdrant.client.retrieve(
-            collection, list(point_ids), with_payload=False, with_vectors=[KEYWORDS]
-        )
-    return {str(record.id): _weights(record.vector, terms) for record in records}
+        records = await qdrant.call("POST", f"{collection}/points", body)
+    return {str(record["id"]): _weights(record.get("vector"), terms) for record in records}
 
 
 def score(weights: Weights, idfs: Mapping[int, float]) -> float:
@@ -95,8 +96,10 @@ def _best_idf(term: int, hits: Sequence[tuple[Weights, float]], idfs: Mapping[in
     return max(product / square, 0.0)
 
 
-def _weights(vectors: object, terms: Sequence[int]) -> Weights:
-    vector = vectors.get(KEYWORDS) if isinstance(vectors, dict) else None
-    if not isinstance(vector, models.SparseVector):
+def _weights(vectors: Json | None, terms: Sequence[int]) -> Weights:
+    vector = (vectors or {}).get(KEYWORDS)
+    if vector is None:
         return {}
-    return {term: weight for term, weight in zip(vector.indices, vector.values, strict=True) if term in terms}
+    known_terms = set(terms)
+    pairs = zip(vector["indices"], vector["values"], strict=True)
+    return {term: weight for term, weight in pairs if term in known_terms}

@@ -40,7 +40,7 @@ async def has_vector(stack: TestStack, memory: str) -> bool:
     """Return whether the point of a memory's first version has a vector."""
     collection = (await stack.live_generation()).collection
     point = points.point_id(stack.tenant, RecordKind.MEMORY, memory, 1)
-    records = await stack.resources.qdrant.client.retrieve(collection, [point], with_vectors=["dense"])
+    records = await stack.resources.qdrant.admin.retrieve(collection, [point], with_vectors=["dense"])
     return [isinstance(record.vector, dict) and "dense" in record.vector for record in records] == [True]
 
 

@@ -3,9 +3,8 @@
 from collections.abc import Callable, Sequence
 
 import pytest
-from qdrant_client import models
 
-from shared.infra.qdrant import Qdrant
+from shared.infra.qdrant import Json, Qdrant
 from shared.search.index.points import KEYWORDS
 from tests.conftest import Gateway
 from tests.journey.agent import Agent
@@ -26,11 +25,11 @@ def hide(monkeypatch: pytest.MonkeyPatch) -> Hide:
 
     def hide_from_keywords(is_hidden: Callable[[str], bool]) -> None:
         async def query_without_hidden(
-            qdrant: Qdrant, collection: str, requests: Sequence[models.QueryRequest]
-        ) -> list[list[models.ScoredPoint]]:
+            qdrant: Qdrant, collection: str, requests: Sequence[Json]
+        ) -> list[list[Json]]:
             results = await query_batch(qdrant, collection, requests)
             return [
-                [p for p in points if request.using != KEYWORDS or not is_hidden(_record_id(p))]
+                [p for p in points if request.get("using") != KEYWORDS or not is_hidden(_record_id(p))]
                 for request, points in zip(requests, results, strict=True)
             ]
 
@@ -39,6 +38,5 @@ def hide(monkeypatch: pytest.MonkeyPatch) -> Hide:
     return hide_from_keywords
 
 
-def _record_id(point: models.ScoredPoint) -> str:
-    assert point.payload
-    return str(point.payload["record_id"])
+def _record_id(point: Json) -> str:
+    return str(point["payload"]["record_id"])

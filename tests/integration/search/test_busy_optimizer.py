@@ -68,7 +68,7 @@ def _document(record_id: str, text: str) -> IndexDocument:
 async def _busy(qdrant: Qdrant) -> AsyncIterator[None]:
     """Let another client write and delete, with thresholds at which the server merges all the time."""
     await collections.create_collection(qdrant, COLLECTION, 8)
-    await qdrant.client.update_collection(
+    await qdrant.admin.update_collection(
         COLLECTION,
         optimizers_config=models.OptimizersConfigDiff(
             indexing_threshold=1, vacuum_min_vector_number=100, deleted_threshold=0.05, flush_interval_sec=1
@@ -98,6 +98,6 @@ async def _write_and_delete(qdrant: Qdrant) -> None:
             )
             for id_ in ids
         ]
-        await qdrant.client.upsert(COLLECTION, some)
+        await qdrant.admin.upsert(COLLECTION, some)
         if batch % 7 == 0:
-            await qdrant.client.delete(COLLECTION, models.PointIdsList(points=list(ids[:150])))
+            await qdrant.admin.delete(COLLECTION, models.PointIdsList(points=list(ids[:150])))

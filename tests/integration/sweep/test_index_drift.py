@@ -118,7 +118,7 @@ async def test_a_deleted_collection_is_created_again_and_filled(stack: TestStack
     assert await stack.search("marmalade") == [memory_id]
     assert await stack.record_ids(RecordKind.TURN) == {f"{session}#1"}
     assert {record_id for record_id, _ in await stack.points(RecordKind.WORKING)} == {"session/s/one"}
-    aliases = (await stack.resources.qdrant.client.get_aliases()).aliases
+    aliases = (await stack.resources.qdrant.admin.get_aliases()).aliases
     collection_by_alias = {alias.alias_name: alias.collection_name for alias in aliases}
     assert (
         collection_by_alias[f"{stack.resources.settings.prefix}_memory"]
@@ -144,7 +144,7 @@ async def test_a_deleted_collection_gets_its_vectors_back(
         ):  # a job of the embed stage first goes back to the index stage to have its point written
             await stack.process_all()
         assert set(await stack.search("marmalade on toast not embedded yet")) == {memory_id, unembedded}
-        records = await stack.resources.qdrant.client.retrieve(
+        records = await stack.resources.qdrant.admin.retrieve(
             (await stack.live_generation()).collection,
             [points.point_id(tenant, RecordKind.MEMORY, item, 1) for item in (memory_id, unembedded)],
             with_vectors=["dense"],
