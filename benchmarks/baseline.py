@@ -1,51 +1,47 @@
 """Measure what the databases alone need for a context: the same reads, sent by the drivers alone.
 
-A few calls are made in this process and what they send is recorded: the look-up of the API key, each
-transaction on Postgres with its statements and values, and the request to Qdrant. Then the same is
-sent again with asyncpg, redis-py and a socket, each client with connections of its own. So there is no
-HTTP gateway, SQLAlchemy, parsing or ranking. The conversation window and the working memory are read
-by one Redis pipeline.
+`floor.json` holds the reads of one call as the code sent them before it was made fast, so that the measure
+stays the same: the look-up of the API key, each transaction on Postgres with its statements and values,
+and the request to Qdrant. They are sent with asyncpg, redis-py and a socket, each client with connections
+of its own. So there is no HTTP gateway, SQLAlchemy, parsing or ranking. The conversation window and the
+working memory are read by one Redis pipeline.
+
+A name such as `$tenant` in the file stands for what differs from call to call.
 """
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import asyncpg
-import httpx
+import orjson
 import redis.asyncio
-from sqlalchemy import event
 
 from benchmarks.raw_http import Connection
-from shared.context import build
-from shared.context.types import Request
 from shared.conversation.turns import window
 from shared.foundation import config
 from shared.memory.working import scripts
-from shared.platform.auth import api_keys
-from shared.platform.resources import Resources, open_resources
+from shared.platform.resources import open_resources
+from shared.search.text import bm25
 
-Statement = tuple[str, tuple[Any, ...]]
-
-
-@dataclass(slots=True)
-class Call:
-    """The reads of one call: transactions before the search, the search, and transactions after it."""
-
-    before: list[list[Statement]] = field(default_factory=list)
-    search: tuple[str, bytes] = ("", b"")
-    after: list[list[Statement]] = field(default_factory=list)
+Names = Mapping[str, Any]
+_TENANT = "default"  # that of `loci up`
+_CALL = json.loads((Path(__file__).parent / "floor.json").read_text())
+_HITS_WITH_NEIGHBOURS = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """Recorded calls, to be sent again."""
+    """Calls with their values by name, to be sent again and again."""
 
     settings: config.Settings
-    calls: Sequence[Call]
+    calls: Sequence[Names]
     working_keys: Sequence[str]
 
     @asynccontextmanager
@@ -82,20 +78,24 @@ class _Drivers:
             Connection(config.require_setting(settings.qdrant_url, "LOCI_QDRANT_URL")),
         )
 
-    async def run(self, call: Call, working_keys: Sequence[str]) -> None:
-        await self._transact(call.before)
-        await asyncio.gather(self._read_redis(working_keys), self._search(call))
+    async def run(self, names: Names, working_keys: Sequence[str]) -> None:
+        await self._transact(_CALL["before"], names)
+        await asyncio.gather(self._read_redis(working_keys), self._search_and_read(names))
 
-    async def _search(self, call: Call) -> None:
-        path, body = call.search
-        await self.qdrant.exchange("POST", path, body)
-        await self._transact(call.after)
+    async def _search_and_read(self, names: Names) -> None:
+        await self.search(names)
+        await self._transact(_CALL["after"], names)
 
-    async def _transact(self, transactions: Sequence[Sequence[Statement]]) -> None:
+    async def search(self, names: Names) -> list[dict[str, Any]]:
+        """Return the points of the first channel."""
+        path, body = _CALL["search"]["path"], orjson.dumps(_filled(_CALL["search"]["body"], names))
+        return list(orjson.loads(await self.qdrant.exchange("POST", path, body))["result"][0]["points"])
+
+    async def _transact(self, transactions: Sequence[Any], names: Names) -> None:
         for statements in transactions:
             async with self.postgres.transaction():
                 for sql, values in statements:
-                    await self.postgres.fetch(sql, *values)
+                    await self.postgres.fetch(sql, *_filled(values, names))
 
     async def _read_redis(self, working_keys: Sequence[str]) -> None:
         turns, expiry, meta, names, until = working_keys
@@ -112,51 +112,55 @@ class _Drivers:
         await self.qdrant.close()
 
 
-async def record_calls(
+def _filled(value: Any, names: Names) -> Any:
+    """Return a value with what the names stand for."""
+    if isinstance(value, dict):
+        return {key: _filled(part, names) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_filled(part, names) for part in value]
+    if isinstance(value, str) and value.startswith("$"):
+        return datetime.now(UTC).isoformat() if value == "$since" else names[value[1:]]
+    return value
+
+
+async def prepare_calls(
     settings: config.Settings, key: str, session_id: str, messages: Sequence[str]
 ) -> Baseline:
-    """Make context calls in this process, without saving turns, and record what they read."""
-    async with open_resources(settings) as resources:
-        caller = await api_keys.authenticate(resources.postgres, key)
-        await build.build_context(resources, caller, session_id, Request(messages[0], record_turn=False))
-        calls = []
-        for message in messages:
-            with _recording(resources) as call:
-                caller = await api_keys.authenticate(resources.postgres, key)
-                await build.build_context(resources, caller, session_id, Request(message, record_turn=False))
-            calls.append(call)
-        return Baseline(settings, calls, _redis_keys(resources, caller.tenant, session_id))
-
-
-def _redis_keys(resources: Resources, tenant: str, session_id: str) -> list[str]:
-    prefix = resources.settings.prefix
-    own, shared = f"{prefix}:working:{{{tenant}:session/{session_id}}}", f"{prefix}:working:{{{tenant}}}"
-    turns = window.key(resources, tenant, session_id)
-    return [turns, f"{own}:expiry", f"{own}:meta", f"{shared}:names", f"{shared}:until"]
-
-
-@contextmanager
-def _recording(resources: Resources) -> Iterator[Call]:
-    call, transactions = Call(), dict[int, list[Statement]]()
-    engine = resources.postgres.engine.sync_engine
-
-    def on_begin(connection: Any) -> None:
-        transactions[id(connection)] = []
-        (call.after if call.search[1] else call.before).append(transactions[id(connection)])
-
-    def on_execute(connection: Any, _cursor: Any, sql: str, values: Any, *_: Any) -> None:
-        transactions[id(connection)].append((sql, tuple(values)))
-
-    async def on_request(request: httpx.Request) -> None:
-        call.search = (request.url.raw_path.decode(), request.content)
-
-    hooks = resources.qdrant.client.http.client._async_client.event_hooks["request"]  # noqa: SLF001
-    hooks.append(on_request)
-    event.listen(engine, "begin", on_begin)
-    event.listen(engine, "before_cursor_execute", on_execute)
+    """Search once with each message to learn which rows its context reads, and return the calls."""
+    drivers = await _Drivers.open(settings)
     try:
-        yield call
+        calls = [await _names(drivers, key, session_id, message) for message in messages]
     finally:
-        event.remove(engine, "begin", on_begin)
-        event.remove(engine, "before_cursor_execute", on_execute)
-        hooks.remove(on_request)
+        await drivers.close()
+    async with open_resources(settings) as resources:
+        prefix = resources.settings.prefix
+        turns = window.key(resources, _TENANT, session_id)
+    own = f"{prefix}:working:{{{_TENANT}:session/{session_id}}}"
+    shared = f"{prefix}:working:{{{_TENANT}}}"
+    keys = [turns, f"{own}:expiry", f"{own}:meta", f"{shared}:names", f"{shared}:until"]
+    return Baseline(settings, calls, keys)
+
+
+async def _names(drivers: _Drivers, key: str, session_id: str, message: str) -> Names:
+    terms = bm25.query_vector(message)
+    names = {
+        "key_id": key.split("_")[1],
+        "tenant": _TENANT,
+        "session": session_id,
+        "namespaces": [f"session/{session_id}"],
+        "terms": {"indices": list(terms.indices), "values": list(terms.values)},
+    }
+    ids = [point["payload"]["record_id"] for point in await drivers.search(names)]
+    async with drivers.postgres.transaction():
+        await drivers.postgres.execute("SELECT set_config('loci.tenant', $1, true)", _TENANT)
+        rows = await drivers.postgres.fetch(
+            "SELECT source_session_id, source_seq FROM memory WHERE tenant = $1 AND id = ANY ($2::text[])",
+            _TENANT,
+            ids[:_HITS_WITH_NEIGHBOURS],
+        )
+    turns = [(session, seq + step) for session, seq in rows if session for step in (-1, 1)]
+    return names | {
+        "memory_ids": ids,
+        "sessions": [session for session, _ in turns],
+        "seqs": [seq for _, seq in turns],
+    }

@@ -12,7 +12,7 @@ promoting a generation takes it exclusively, so that no save misses one of two g
 
 import hashlib
 from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import datetime
 from typing import Any
 
@@ -32,7 +32,6 @@ from sqlalchemy import (
     literal,
     or_,
     select,
-    text,
     tuple_,
 )
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
@@ -41,6 +40,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 
 from shared.foundation import config, errors
 from shared.foundation.scope import Scope
+from shared.infra.prepared import driver_of
 
 metadata = MetaData(
     naming_convention={
@@ -65,11 +65,7 @@ _TRANSIENT = (
     asyncpg.InsufficientResourcesError,
     asyncpg.TransactionRollbackError,
     asyncpg.LockNotAvailableError,
-)
-
-# Composed once, because it opens every transaction and composing it takes longer than running it.
-_OPEN_TENANT = text(
-    f"SELECT set_config('loci.tenant', :tenant, true), pg_advisory_xact_lock_shared({GENERATIONS_LOCK})"
+    asyncpg.InterfaceError,
 )
 
 
@@ -150,10 +146,9 @@ class Postgres:
         Raises errors.Unavailable if Postgres cannot serve, also for a failure during the commit, after
         which the outcome is unknown. A caller that repeats the request with its idempotency key is safe.
         """
-        with failures_as_unavailable():
-            async with self.engine.begin() as connection:
-                await connection.execute(_OPEN_TENANT, {"tenant": tenant})
-                yield connection
+        lock = f"pg_advisory_xact_lock_shared({GENERATIONS_LOCK})"
+        async with self._transaction(tenant, lock) as connection:
+            yield connection
 
     @asynccontextmanager
     async def across_tenants(self, *, exclusive: bool = False) -> AsyncIterator[AsyncConnection]:
@@ -161,13 +156,42 @@ class Postgres:
 
         `exclusive` waits until no tenant transaction is open, and blocks new ones until this one ends.
         """
-        statement = select(func.set_config("loci.tenant", ALL_TENANTS, True))
-        if exclusive:
-            statement = statement.add_columns(func.pg_advisory_xact_lock(GENERATIONS_LOCK))
+        lock = f"pg_advisory_xact_lock({GENERATIONS_LOCK})" if exclusive else None
+        async with self._transaction(ALL_TENANTS, lock) as connection:
+            yield connection
+
+    @asynccontextmanager
+    async def _transaction(self, tenant: str, lock: str | None) -> AsyncIterator[AsyncConnection]:
+        """Begin and name the tenant in one round trip, with the driver; end with the block.
+
+        The connection is in SQLAlchemy's autocommit mode, so that nobody else begins or ends a transaction.
+        """
+        expressions = [f"set_config('loci.tenant', {_quoted(tenant)}, true)", *([lock] if lock else [])]
         with failures_as_unavailable():
-            async with self.engine.begin() as connection:
-                await connection.execute(statement)
-                yield connection
+            async with self._autocommit_engine.connect() as connection:
+                driver = driver_of(connection)
+                try:
+                    await driver.execute(f"BEGIN; SELECT {', '.join(expressions)}")
+                    yield connection
+                    ended = await driver.execute("COMMIT")
+                except BaseException as error:
+                    await self._abandon(connection, driver, error)
+                    raise
+                if ended != "COMMIT":
+                    raise RuntimeError("a statement failed, and the block went on: nothing was committed")
+
+    async def _abandon(
+        self, connection: AsyncConnection, driver: asyncpg.Connection, error: BaseException
+    ) -> None:
+        """Roll back, or drop a connection whose state is unknown or that has broken."""
+        if isinstance(error, Exception) and not driver.is_closed():
+            with suppress(*_TRANSIENT):
+                await driver.execute("ROLLBACK")
+                return
+        await connection.invalidate()
+        if driver.is_closed() and isinstance(error, Exception):
+            # The server has ended or was restarted: the other connections of the pool are broken, too.
+            await self.engine.dispose()
 
     @asynccontextmanager
     async def autocommit(self) -> AsyncIterator[AsyncConnection]:
@@ -187,6 +211,10 @@ class Postgres:
     async def close(self) -> None:
         """Close every connection."""
         await self.engine.dispose()
+
+
+def _quoted(text_value: str) -> str:
+    return "'" + text_value.replace("'", "''") + "'"
 
 
 def create_engine(url: str, role: str, pool_size: int) -> AsyncEngine:

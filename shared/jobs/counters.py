@@ -11,12 +11,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Literal
 
-from sqlalchemy import RowMapping, bindparam, delete, func, select, text
+from sqlalchemy import RowMapping, bindparam, delete, select, text
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.types import Double, Text
 
 from shared.foundation import errors
+from shared.infra import prepared
 from shared.infra.postgres import Postgres
 from shared.jobs.table import fleet_counter
 
@@ -40,12 +41,15 @@ _SET = text(
 )
 
 
+_LIMIT_LOCKS = text("SELECT set_config('lock_timeout', '500ms', true)")
+
+
 async def increment(connection: AsyncConnection, name: str, amounts: Mapping[str, float]) -> None:
     """Add to a counter in the caller's transaction; `amounts` maps label values to what is added."""
     non_zero = {labels: amount for labels, amount in amounts.items() if amount}
     if non_zero:
         values = {"name": name, "labels": list(non_zero), "amounts": list(non_zero.values())}
-        await connection.execute(_INCREMENT, values)
+        await prepared.fetch(connection, _INCREMENT, values)
 
 
 async def increment_detached(postgres: Postgres, counters: Mapping[str, Mapping[str, float]]) -> None:
@@ -56,7 +60,7 @@ async def increment_detached(postgres: Postgres, counters: Mapping[str, Mapping[
     """
     with suppress(errors.Unavailable):
         async with postgres.across_tenants() as connection:
-            await connection.execute(select(func.set_config("lock_timeout", "500ms", True)))
+            await prepared.fetch(connection, _LIMIT_LOCKS)
             for name, amounts in sorted(counters.items()):
                 await increment(connection, name, amounts)
 

@@ -10,6 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from shared.foundation import stages
 from shared.foundation.config import Settings
 from shared.foundation.scope import Scope
+from shared.infra import prepared
 
 # With a cron expression, the job of an active scope is due at the next cron time. Otherwise it is due after
 # an initial delay, and not before the interval since the scope's last run has passed. While the job exists,
@@ -64,7 +65,7 @@ async def schedule_dream(connection: AsyncConnection, settings: Settings, scope:
         "evaluation": EVALUATION,
         "cron_time": next_cron_time(settings.dream_cron, datetime.now(UTC)),
     }
-    await connection.execute(_SCHEDULE, values)
+    await prepared.fetch(connection, _SCHEDULE, values)
 
 
 async def schedule_evaluation(
@@ -82,7 +83,7 @@ async def schedule_evaluation(
         await connection.execute(_HASTEN_EVALUATION, values | {"delay": delay})
     values |= {"stage": stages.DREAM_START.name}
     seconds = settings.session_idle_seconds if delay is None else delay
-    await connection.execute(_SCHEDULE_EVALUATION, values | {"delay": seconds})
+    await prepared.fetch(connection, _SCHEDULE_EVALUATION, values | {"delay": seconds})
 
 
 _CANCEL_RUNS = text(

@@ -12,6 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.types import BigInteger, Text
 
 from shared.foundation.stages import RecordKind
+from shared.infra import prepared
 from shared.infra.postgres import tenant_filter
 from shared.infra.telemetry import traces
 from shared.jobs.claimed_jobs import claim_parameters, on_claimed_jobs
@@ -93,7 +94,8 @@ async def enqueue_index_jobs(
     `versions` maps each record id to the version that search is to find. `delay` is in seconds: the
     time in which the writer indexes the records itself. A backfill does not change existing jobs.
     """
-    rows = await connection.execute(
+    rows = await prepared.fetch(
+        connection,
         _ENQUEUE,
         {
             "tenant": tenant,
@@ -106,15 +108,14 @@ async def enqueue_index_jobs(
             "traceparent": traces.traceparent(),
         },
     )
-    return [Job.from_row(row) for row in rows.mappings()]
+    return [Job.from_row(row) for row in rows]
 
 
 async def confirm_indexed(connection: AsyncConnection, jobs: Sequence[Job]) -> Confirmation:
     """Move jobs past the stage `index` if their claims are still valid."""
-    row = (await connection.execute(_CONFIRM_INDEXED, claim_parameters(jobs))).one()
-    return Confirmation(
-        row.to_embed, row.ages or [], set(zip(row.ids or [], row.versions or [], strict=True))
-    )
+    [row] = await prepared.fetch(connection, _CONFIRM_INDEXED, claim_parameters(jobs))
+    confirmed = set(zip(row["ids"] or [], row["versions"] or [], strict=True))
+    return Confirmation(row["to_embed"], row["ages"] or [], confirmed)
 
 
 async def enqueue_cleanup(connection: AsyncConnection, jobs: Sequence[Job]) -> None:

@@ -6,13 +6,15 @@ only row-level security keeps tenants apart.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import event
-from sqlalchemy.ext.asyncio import AsyncEngine
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from shared.infra import prepared
 
 _FILTER = re.compile(r"(?<!\w)(?:\w+\.)?tenant = (\$\d+(?:::\w+)?)")
 
@@ -38,8 +40,15 @@ def disabled(engine: AsyncEngine) -> Iterator[RewrittenStatements]:
             statements.unfiltered[statement] = rewritten
         return rewritten, parameters
 
+    async def send_unfiltered(connection: AsyncConnection, sql: str, arguments: Sequence[Any]) -> list[Any]:
+        rewritten, _ = unfilter(None, None, sql, None, None, None)
+        return await send(connection, rewritten, arguments)
+
+    send = prepared.send
     event.listen(engine.sync_engine, "before_cursor_execute", unfilter, retval=True)
+    prepared.send = send_unfiltered
     try:
         yield statements
     finally:
+        prepared.send = send
         event.remove(engine.sync_engine, "before_cursor_execute", unfilter)

@@ -4,9 +4,8 @@ Functions take the caller's transaction and never commit. Namespaces are passed 
 """
 
 from collections.abc import Iterable
-from typing import Any
 
-from sqlalchemy import Row, delete, exists, func, select, update
+from sqlalchemy import ARRAY, RowMapping, Text, bindparam, delete, exists, func, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -14,6 +13,7 @@ from shared.conversation.sessions.session import SessionKind
 from shared.conversation.sessions.table import session, working_namespace
 from shared.foundation.names import fold
 from shared.foundation.scope import Scope
+from shared.infra import prepared
 from shared.infra.postgres import is_any_of, tenant_filter
 from shared.platform.auth.rights import Owner
 
@@ -25,27 +25,34 @@ _OWNER_COLUMNS = (
 )
 
 
+_OWNERS = text(
+    """
+    SELECT namespace, agent_id, user_id, session_id FROM working_namespace
+    WHERE tenant = :tenant AND namespace = ANY (:namespaces)
+    """
+).bindparams(bindparam("namespaces", type_=ARRAY(Text)))
+
+
 async def owners_of(connection: AsyncConnection, tenant: str, namespaces: Iterable[str]) -> dict[str, Owner]:
     """Return the owner of each namespace, by its folded name. What nobody has opened belongs to nobody."""
     owners = {fold(name): Owner(namespace=fold(name)) for name in namespaces}
-    where = (tenant_filter(working_namespace, tenant), is_any_of(working_namespace.c.namespace, owners))
-    for row in await connection.execute(select(*_OWNER_COLUMNS).where(*where)):
-        owners[row.namespace] = _to_owner(row)
+    for row in await prepared.fetch(connection, _OWNERS, {"tenant": tenant, "namespaces": list(owners)}):
+        owners[row["namespace"]] = _to_owner(row)
     return owners
 
 
-def _to_owner(row: Row[Any, Any, Any, Any]) -> Owner:
-    is_of_session = row.namespace.startswith(f"{SessionKind.SESSION}/")
-    if row.agent_id is None or (is_of_session and row.session_id is None):
-        return Owner(namespace=row.namespace, is_deleted=True)
-    return Owner(row.agent_id, row.user_id, row.namespace)
+def _to_owner(row: RowMapping) -> Owner:
+    is_of_session = row["namespace"].startswith(f"{SessionKind.SESSION}/")
+    if row["agent_id"] is None or (is_of_session and row["session_id"] is None):
+        return Owner(namespace=row["namespace"], is_deleted=True)
+    return Owner(row["agent_id"], row["user_id"], row["namespace"])
 
 
 async def lock_owner(connection: AsyncConnection, tenant: str, namespace: str) -> Owner | None:
     """Lock the row of a namespace and return its owner, or None if nobody has opened it."""
     where = (tenant_filter(working_namespace, tenant), working_namespace.c.namespace == fold(namespace))
     statement = select(*_OWNER_COLUMNS).where(*where).with_for_update()
-    row = (await connection.execute(statement)).one_or_none()
+    row = (await connection.execute(statement)).mappings().one_or_none()
     return None if row is None else _to_owner(row)
 
 

@@ -6,13 +6,14 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import (
     ColumnElement,
-    Select,
+    RowMapping,
     Table,
     exists,
     func,
     not_,
     or_,
     select,
+    text,
     update,
 )
 from sqlalchemy.dialects.postgresql import insert
@@ -22,6 +23,7 @@ from shared.conversation.sessions.session import Session
 from shared.conversation.sessions.table import session as session_table
 from shared.foundation.names import fold
 from shared.foundation.scope import Caller, Scope
+from shared.infra import prepared
 from shared.infra.postgres import exact_scope, is_any_of, keyset_after, seconds, tenant_filter
 from shared.platform.auth import rights
 from shared.platform.auth.rights import Action, Area, Owner
@@ -55,6 +57,24 @@ async def insert_session(connection: AsyncConnection, values: dict[str, Any]) ->
     return (await connection.scalar(statement)) is not None
 
 
+_SELECT_LIVE = """
+    SELECT s.*, false AS is_expired,
+           coalesce(now() - s.last_turn_at > make_interval(secs => :idle_after), false) AS window_expired
+    FROM session s
+    WHERE s.tenant = :tenant AND s.id = :id AND (s.expires_at IS NULL OR s.expires_at > now())
+    """
+_GET = text(_SELECT_LIVE)
+_LOCK = text(f"{_SELECT_LIVE} FOR UPDATE OF s")
+_RESERVE = text(
+    """
+    UPDATE session SET last_seq = last_seq + :count, last_turn_at = now(),
+                       expires_at = now() + make_interval(secs => CAST(:ttl AS double precision))
+    WHERE tenant = :tenant AND id = :id
+    RETURNING last_seq
+    """
+)
+
+
 async def get(
     connection: AsyncConnection, caller: Caller, session_id: str, idle_after: float, *, lock: bool = False
 ) -> Session | None:
@@ -62,11 +82,9 @@ async def get(
 
     `lock` locks its row until the transaction ends.
     """
-    where = (tenant_filter(session_table, caller.tenant), session_table.c.id == session_id, _is_live())
-    statement = select(*_columns(idle_after)).where(*where)
-    if lock:
-        statement = statement.with_for_update(of=session_table)
-    return await _get_visible(connection, caller, statement)
+    values = {"tenant": caller.tenant, "id": session_id, "idle_after": idle_after}
+    row = await prepared.fetch_one(connection, _LOCK if lock else _GET, values)
+    return _visible(caller, row)
 
 
 async def get_in_any_spelling(
@@ -74,11 +92,11 @@ async def get_in_any_spelling(
 ) -> Session | None:
     """Return a session by its id without regard to case, expired or not, or None as `get` does."""
     same_id = (tenant_filter(session_table, caller.tenant), session_table.c.folded_id == fold(session_id))
-    return await _get_visible(connection, caller, select(*_columns(idle_after)).where(*same_id))
+    rows = await connection.execute(select(*_columns(idle_after)).where(*same_id))
+    return _visible(caller, rows.mappings().one_or_none())
 
 
-async def _get_visible(connection: AsyncConnection, caller: Caller, statement: Select[Any]) -> Session | None:
-    row = (await connection.execute(statement)).mappings().one_or_none()
+def _visible(caller: Caller, row: RowMapping | None) -> Session | None:
     if row is None or not rights.allows(
         caller, Area.SESSIONS, Action.READ, Owner(row["agent_id"], row["user_id"])
     ):
@@ -113,17 +131,9 @@ async def list_page(
 
 async def reserve_seqs(connection: AsyncConnection, session: Session, count: int) -> int:
     """Reserve `count` sequence numbers of a locked session, renew its expiry and return the first number."""
-    statement = (
-        update(session_table)
-        .where(tenant_filter(session_table, session.tenant), session_table.c.id == session.id)
-        .values(
-            last_seq=session_table.c.last_seq + count,
-            last_turn_at=func.now(),
-            expires_at=_renewed_expiry(session),
-        )
-        .returning(session_table.c.last_seq)
-    )
-    return int(await connection.scalar(statement) or 0) - count + 1
+    values = {"tenant": session.tenant, "id": session.id, "count": count, "ttl": session.ttl_seconds}
+    [row] = await prepared.fetch(connection, _RESERVE, values)
+    return int(row["last_seq"]) - count + 1
 
 
 def _renewed_expiry(session: Session) -> ColumnElement[datetime] | None:

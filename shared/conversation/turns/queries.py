@@ -8,17 +8,30 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import orjson
-from sqlalchemy import ARRAY, ColumnElement, Select, Text, delete, func, literal, select, text, tuple_
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import (
+    ARRAY,
+    ColumnElement,
+    Integer,
+    Select,
+    Text,
+    bindparam,
+    delete,
+    func,
+    literal,
+    select,
+    text,
+    tuple_,
+)
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.conversation.feedback.report import MAX_PREVIOUS
 from shared.conversation.sessions import queries as session_queries
 from shared.conversation.sessions.session import Session
-from shared.conversation.turns.table import READ_COLUMNS, recalled_memory, turn
+from shared.conversation.turns.table import READ_COLUMNS, turn
 from shared.conversation.turns.turn import Turn, TurnDraft, record_id_of, turn_key_of
 from shared.foundation.roles import Role
 from shared.foundation.scope import Scope
+from shared.infra import prepared
 from shared.infra.postgres import (
     exact_scope,
     is_any_of,
@@ -57,7 +70,7 @@ async def insert_rows(
         "user_id": session.user_id,
         "rows": orjson.dumps(rows).decode(),
     }
-    turns = [Turn.from_row(row) for row in (await connection.execute(_INSERT, values)).mappings()]
+    turns = [Turn.from_row(row) for row in await prepared.fetch(connection, _INSERT, values)]
     return sorted(turns, key=lambda inserted: inserted.seq)
 
 
@@ -140,38 +153,40 @@ def visible(scope: Scope) -> ColumnElement[bool]:
     return visible_scope(turn, scope) & session_queries.session_is_live(turn)
 
 
+_LIST_RECALLED = text(
+    """
+    SELECT memory_id, content_version, seq FROM recalled_memory
+    WHERE tenant = :tenant AND session_id = :session_id AND seq > :after
+    """
+)
+_SAVE_RECALLED = text(
+    """
+    INSERT INTO recalled_memory (tenant, session_id, memory_id, content_version, seq)
+    SELECT :tenant, :session_id, r.memory_id, r.content_version, :seq
+    FROM unnest(:ids, :versions) AS r (memory_id, content_version)
+    ON CONFLICT (tenant, session_id, memory_id) DO UPDATE
+        SET content_version = excluded.content_version, seq = excluded.seq
+    """
+).bindparams(bindparam("ids", type_=ARRAY(Text)), bindparam("versions", type_=ARRAY(Integer)))
+
+
 async def list_recalled(
     connection: AsyncConnection, tenant: str, session_id: str, after: int
 ) -> dict[str, tuple[int, int]]:
     """Return the memories recalled in a session after turn `after`, as id → (content version, seq)."""
-    is_later = (recalled_memory.c.session_id == session_id, recalled_memory.c.seq > after)
-    where = (tenant_filter(recalled_memory, tenant), *is_later)
-    columns = (recalled_memory.c.memory_id, recalled_memory.c.content_version, recalled_memory.c.seq)
-    rows = await connection.execute(select(*columns).where(*where))
-    return {row.memory_id: (row.content_version, row.seq) for row in rows}
+    values = {"tenant": tenant, "session_id": session_id, "after": after}
+    rows = await prepared.fetch(connection, _LIST_RECALLED, values)
+    return {row["memory_id"]: (row["content_version"], row["seq"]) for row in rows}
 
 
 async def save_recalled(
     connection: AsyncConnection, session: Session, seq: int, memories: Mapping[str, int]
 ) -> None:
     """Record that memories, given as id → content version, were injected with a turn."""
-    rows = [
-        {
-            "tenant": session.tenant,
-            "session_id": session.id,
-            "memory_id": memory_id,
-            "content_version": version,
-            "seq": seq,
-        }
-        for memory_id, version in memories.items()
-    ]
-    if not rows:
-        return
-    statement = insert(recalled_memory).values(rows)
-    update = {"content_version": statement.excluded.content_version, "seq": statement.excluded.seq}
-    await connection.execute(
-        statement.on_conflict_do_update(index_elements=list(recalled_memory.primary_key), set_=update)
-    )
+    if memories:
+        values = {"tenant": session.tenant, "session_id": session.id, "seq": seq}
+        columns = {"ids": list(memories), "versions": list(memories.values())}
+        await prepared.fetch(connection, _SAVE_RECALLED, values | columns)
 
 
 async def list_sessions_showing(

@@ -4,17 +4,29 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import delete, func, insert, select
+import orjson
+from sqlalchemy import delete, func, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from shared.infra import prepared
 from shared.infra.postgres import tenant_filter
 from shared.memory.longterm.table import memory_history
 
+_INSERT = text(
+    """
+    INSERT INTO memory_history (tenant, memory_id, actor, action, reason, before, after)
+    SELECT r.tenant, r.memory_id, r.actor, r.action, r.reason, r.before, r.after
+    FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS r (
+        tenant text, memory_id text, actor text, action text, reason text, before jsonb, after jsonb)
+    """
+)
+
 
 async def insert_items(connection: AsyncConnection, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Insert history items, which have the same columns."""
+    """Insert history items."""
     if rows:
-        await connection.execute(insert(memory_history), rows)
+        encoded = orjson.dumps([dict(row) for row in rows]).decode()
+        await prepared.fetch(connection, _INSERT, {"rows": encoded})
 
 
 async def list_for_memory(connection: AsyncConnection, tenant: str, memory_id: str) -> list[dict[str, Any]]:

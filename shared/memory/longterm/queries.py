@@ -6,9 +6,12 @@ from typing import Any
 
 import orjson
 from sqlalchemy import (
+    ARRAY,
     ColumnElement,
     RowMapping,
     Select,
+    Text,
+    bindparam,
     func,
     select,
     text,
@@ -17,7 +20,8 @@ from sqlalchemy import (
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation.scope import Caller, Scope
-from shared.infra.postgres import exact_scope, is_any_of, keyset_after, tenant_filter
+from shared.infra import prepared
+from shared.infra.postgres import exact_scope, keyset_after, tenant_filter
 from shared.memory.longterm.memory import Memory
 from shared.memory.longterm.table import READ_COLUMNS, memory
 from shared.platform.auth import rights
@@ -54,7 +58,7 @@ _UPSERT = text(
 
 async def upsert(
     connection: AsyncConnection, scope: Scope, rows: Sequence[Mapping[str, Any]]
-) -> list[RowMapping]:
+) -> list[prepared.Row]:
     """Insert memories, or reinforce the live ones with the same fingerprint; return the stored rows.
 
     The column `inserted` of a returned row is true if the memory is new. `rows` are built by `new_rows`;
@@ -62,7 +66,7 @@ async def upsert(
     """
     values = {"tenant": scope.tenant, "agent_id": scope.agent_id, "user_id": scope.user_id}
     encoded = orjson.dumps([dict(row) for row in rows]).decode()
-    return list((await connection.execute(_UPSERT, values | {"rows": encoded})).mappings())
+    return await prepared.fetch(connection, _UPSERT, values | {"rows": encoded})
 
 
 async def get(
@@ -88,12 +92,19 @@ async def read(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> 
 
 async def lock(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> list[Memory]:
     """Return the memories with these ids, locked until the transaction ends."""
+    if not ids:
+        return []
     statement = (
         select(memory).where(tenant_filter(memory, tenant), memory.c.id.in_(ids)).order_by(memory.c.id)
     )
     return [
         Memory.from_row(row) for row in (await connection.execute(statement.with_for_update())).mappings()
     ]
+
+
+_LOCK_EXISTING = text(
+    "SELECT id FROM memory WHERE tenant = :tenant AND id = ANY (:ids) ORDER BY id FOR KEY SHARE"
+).bindparams(bindparam("ids", type_=ARRAY(Text)))
 
 
 async def lock_existing(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> set[str]:
@@ -103,9 +114,8 @@ async def lock_existing(connection: AsyncConnection, tenant: str, ids: Sequence[
     """
     if not ids:
         return set()
-    where = (tenant_filter(memory, tenant), is_any_of(memory.c.id, ids))
-    statement = select(memory.c.id).where(*where).order_by(memory.c.id)
-    return set(await connection.scalars(statement.with_for_update(read=True, key_share=True)))
+    rows = await prepared.fetch(connection, _LOCK_EXISTING, {"tenant": tenant, "ids": list(ids)})
+    return {row["id"] for row in rows}
 
 
 async def select_memories(connection: AsyncConnection, statement: Select[Any]) -> list[Memory]:

@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy import LargeBinary, bindparam, text
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation.scope import Scope
+from shared.infra import prepared
 
 # The chain of successors is followed to its end: a raw memory may be enriched, its successor merged, and the
 # merged one merged again. `UNION` drops what was reached before, so a cycle ends.
@@ -39,9 +41,15 @@ async def find_live_successors(
 
     If several archived memories have the same fingerprint, the last one counts whose chain has a live end.
     """
-    values = {"tenant": scope.tenant, "agent_id": scope.agent_id, "user_id": scope.user_id}
-    rows = await connection.execute(_FIND_LIVE_SUCCESSORS, values | {"fingerprints": list(fingerprints)})
+    values: dict[str, Any] = {
+        "tenant": scope.tenant,
+        "agent_id": scope.agent_id,
+        "user_id": scope.user_id,
+    }
+    values |= {"fingerprints": list(fingerprints)}
+    rows = await prepared.fetch(connection, _FIND_LIVE_SUCCESSORS, values)
     by_archived: dict[bytes, dict[datetime, list[str]]] = {}
     for row in rows:
-        by_archived.setdefault(bytes(row.fingerprint), {}).setdefault(row.since, []).append(row.id)
+        by_since = by_archived.setdefault(bytes(row["fingerprint"]), {})
+        by_since.setdefault(row["since"], []).append(row["id"])
     return {fingerprint: ids[max(ids)] for fingerprint, ids in by_archived.items()}

@@ -3,11 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import delete, select
+from sqlalchemy import delete, select, text
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation.scope import Scope
+from shared.infra import prepared
 from shared.infra.postgres import exact_scope
 from shared.memory.longterm.table import memory_tombstone
 
@@ -18,10 +19,19 @@ async def insert_missing(connection: AsyncConnection, rows: Sequence[Mapping[str
         await connection.execute(insert(memory_tombstone).values(rows).on_conflict_do_nothing())
 
 
+_HAS_ANY = text(
+    """
+    SELECT id FROM memory_tombstone
+    WHERE tenant = :tenant AND agent_id = :agent_id AND user_id IS NOT DISTINCT FROM CAST(:user_id AS text)
+    LIMIT 1
+    """
+)
+
+
 async def has_any(connection: AsyncConnection, scope: Scope) -> bool:
     """Return whether exactly this scope has a tombstone."""
-    statement = select(memory_tombstone.c.id).where(exact_scope(memory_tombstone, scope)).limit(1)
-    return await connection.scalar(statement) is not None
+    values = {"tenant": scope.tenant, "agent_id": scope.agent_id, "user_id": scope.user_id}
+    return await prepared.fetch_one(connection, _HAS_ANY, values) is not None
 
 
 async def remove(connection: AsyncConnection, scope: Scope, digests: Sequence[bytes]) -> None:

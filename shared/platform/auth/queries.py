@@ -8,6 +8,7 @@ from sqlalchemy import RowMapping, func, insert, select, text, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from shared.infra import prepared
 from shared.infra.postgres import tenant_filter
 from shared.platform.auth.table import api_key, tenant, tenant_secret
 
@@ -37,14 +38,16 @@ async def add_key(connection: AsyncConnection, values: dict[str, Any]) -> None:
     await connection.execute(insert(api_key).values(values))
 
 
-async def find_key(connection: AsyncConnection, key_id: str) -> RowMapping | None:
+_FIND_KEY = text("SELECT * FROM find_api_key(:id)")
+
+
+async def find_key(connection: AsyncConnection, key_id: str) -> prepared.Row | None:
     """Return a key by id, whatever its tenant; None if there is none.
 
     This is the only statement that runs before the tenant is known, so it uses a database function
     that is exempt from row-level security.
     """
-    result = await connection.execute(text("SELECT * FROM find_api_key(:id)"), {"id": key_id})
-    return result.mappings().one_or_none()
+    return await prepared.fetch_one(connection, _FIND_KEY, {"id": key_id})
 
 
 async def list_keys(connection: AsyncConnection, name: str) -> Sequence[RowMapping]:
