@@ -43,6 +43,7 @@ def main(
     clients: Annotated[str, typer.Option(help="Comma-separated.")] = "1,8,32",
     seconds: Annotated[float, typer.Option(help="Seconds per line of the table.")] = 10,
     embedder: Annotated[str | None, typer.Option(help="An OpenAI-compatible address, or `local`.")] = None,
+    *,
     check: Annotated[
         bool, typer.Option(help="Compare with the recorded costs, and fail above them.")
     ] = False,

@@ -64,8 +64,8 @@ def keywords_of_row(row: RowMapping) -> str:
 
 
 def candidate(row: RowMapping, keyword: float | None, cosine: float | None) -> Candidate:
-    """Return the ranking candidate of a row of `memory`, with the scores of its hit."""
-    source = row["sources"][0] if row["sources"] else {}
+    """Return the ranking candidate of a row with `RANKED_COLUMNS`, with the scores of its hit."""
+    source = row["source"] or {}
     return Candidate(
         id=row["id"],
         text=keywords_of_row(row),

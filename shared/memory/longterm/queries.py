@@ -8,9 +8,9 @@ import orjson
 from sqlalchemy import (
     ARRAY,
     ColumnElement,
-    RowMapping,
     Select,
     Text,
+    any_,
     bindparam,
     func,
     select,
@@ -26,7 +26,6 @@ from shared.memory.longterm.memory import Memory
 from shared.memory.longterm.table import READ_COLUMNS, memory
 from shared.platform.auth import rights
 from shared.platform.auth.rights import Action, Area, Owner
-from shared.search.text import tsvector
 
 # Saving a live memory a second time reinforces it. The conflict target is a unique index, so this
 # also holds for concurrent saves. Rows are sorted, so that two batches can't deadlock.
@@ -84,10 +83,15 @@ async def get(
     return Memory.from_row(row)
 
 
+_READ = select(*READ_COLUMNS).where(
+    memory.c.tenant == bindparam("tenant"), memory.c.id == any_(bindparam("ids", type_=ARRAY(Text)))
+)
+
+
 async def read(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> list[Memory]:
     """Return the memories with these ids, in no order."""
-    statement = select(memory).where(tenant_filter(memory, tenant), memory.c.id.in_(ids))
-    return [Memory.from_row(row) for row in (await connection.execute(statement)).mappings()]
+    rows = await prepared.fetch(connection, _READ, {"tenant": tenant, "ids": list(ids)}) if ids else []
+    return [Memory.from_row(row) for row in rows]
 
 
 async def lock(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> list[Memory]:
@@ -121,23 +125,6 @@ async def lock_existing(connection: AsyncConnection, tenant: str, ids: Sequence[
 async def select_memories(connection: AsyncConnection, statement: Select[Any]) -> list[Memory]:
     """Run a select on `memory` that another file of statements built."""
     return [Memory.from_row(row) for row in (await connection.execute(statement)).mappings()]
-
-
-async def select_rows(connection: AsyncConnection, *conditions: ColumnElement[bool]) -> list[RowMapping]:
-    """Return rows with `READ_COLUMNS`. A search ranks a hundred rows and makes a Memory of only a few."""
-    return list((await connection.execute(select(*READ_COLUMNS).where(*conditions))).mappings())
-
-
-async def list_matching(
-    connection: AsyncConnection, terms: Sequence[str], limit: int, *conditions: ColumnElement[bool]
-) -> list[RowMapping]:
-    """Return rows that contain any of the terms and meet the conditions, best match first."""
-    if not terms:
-        return []
-    matches, rank = tsvector.matches_any(memory.c.search_terms, terms)
-    statement = select(*READ_COLUMNS).where(*conditions, matches)
-    best_first = statement.order_by(rank.desc(), memory.c.last_seen_at.desc()).limit(limit)
-    return list((await connection.execute(best_first)).mappings())
 
 
 async def list_newest(

@@ -4,19 +4,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from sqlalchemy import ColumnElement, RowMapping
+from sqlalchemy import RowMapping
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation import errors
 from shared.foundation.categories import EPISODES, is_anti_pattern, is_below
 from shared.foundation.scope import Scope
 from shared.foundation.stages import MemoryState, RecordKind
-from shared.infra.postgres import is_any_of, is_any_turn_of
-from shared.memory.longterm import index_document, queries
+from shared.memory.longterm import hit_queries, index_document, queries
 from shared.memory.longterm.filters import MemoryFilters, anti_patterns
 from shared.memory.longterm.fingerprint import fingerprint, fingerprint_of
 from shared.memory.longterm.memory import Memory
-from shared.memory.longterm.table import memory as memory_table
 from shared.platform.resources import Resources
 from shared.search.floor import Floor
 from shared.search.index.client import Hit, IndexHits, IndexQuery
@@ -72,7 +70,7 @@ async def search(
 
     async def read_rows(terms: Sequence[str], max_rows: int) -> list[RowMapping]:
         async with resources.postgres.for_tenant(scope.tenant) as connection:
-            return await queries.list_matching(connection, terms, max_rows, *filters.to_sql(scope))
+            return await hit_queries.list_matching(connection, scope, filters, terms, max_rows)
 
     async def rank_hits(found: IndexHits) -> tuple[list[MemoryResult], int]:
         return await _rank_hits(resources, scope, query, filters, options, found)
@@ -88,7 +86,9 @@ async def search(
     if isinstance(found, RowHits):
         candidates = [(row, index_document.candidate(row, score, None)) for row, score in found.rows]
         candidates = _without_common_twins(candidates)
-        results = _best_results(_rank(query, candidates, options, None), candidates, options, None)
+        best = _best(_rank(query, candidates, options, None), candidates, options, None)
+        async with resources.postgres.for_tenant(scope.tenant) as connection:
+            results = await _read_results(connection, scope, best)
     return SearchResults(results or [], found.stages, found.degraded)
 
 
@@ -133,21 +133,29 @@ async def _rank_hits(
     hits, floor = found.hits, found.floor
     if not hits:
         return [], 0
-    visible = filters.to_sql(scope)
     async with resources.postgres.for_tenant(scope.tenant) as connection:
-        is_hit = is_any_of(memory_table.c.id, [hit.record_id for hit in hits])
-        candidates = _current_candidates(hits, await queries.select_rows(connection, *visible, is_hit))
+        rows = await hit_queries.list_hits(connection, scope, filters, [hit.record_id for hit in hits])
+        candidates = _current_candidates(hits, rows)
         count = sum(options.episodes is None or not _is_episode(row) for row, _ in candidates)
         ranked = _rank(query, candidates, options, floor)
         if options.strategy == ranking.DEFAULT_STRATEGY:
-            neighbour_candidates = await _read_neighbours(connection, visible, ranked, candidates)
+            neighbour_candidates = await _read_neighbours(connection, scope, filters, ranked, candidates)
             if neighbour_candidates:
                 candidates = [*candidates, *neighbour_candidates]
                 ranked = _rank(query, candidates, options, floor)
-    candidates = _without_common_twins(candidates)
-    shown_ids = {row["id"] for row, _ in candidates}
-    ranked = [scored for scored in ranked if scored.id in shown_ids]
-    return _best_results(ranked, candidates, options, floor), count
+        candidates = _without_common_twins(candidates)
+        shown_ids = {row["id"] for row, _ in candidates}
+        ranked = [scored for scored in ranked if scored.id in shown_ids]
+        return await _read_results(connection, scope, _best(ranked, candidates, options, floor)), count
+
+
+async def _read_results(
+    connection: AsyncConnection, scope: Scope, best: Sequence[ScoredCandidate]
+) -> list[MemoryResult]:
+    """Read the whole rows of the best alone; one that was deleted meanwhile is left out."""
+    memories = await queries.read(connection, scope.tenant, [scored.id for scored in best])
+    by_id = {memory.id: memory for memory in memories}
+    return [MemoryResult(by_id[scored.id], scored) for scored in best if scored.id in by_id]
 
 
 def _rank(
@@ -183,7 +191,8 @@ def _fingerprint(row: RowMapping) -> bytes:
 
 async def _read_neighbours(
     connection: AsyncConnection,
-    visible: Sequence[ColumnElement[bool]],
+    scope: Scope,
+    filters: MemoryFilters,
     ranked: Sequence[ScoredCandidate],
     row_candidates: Sequence[RowCandidate],
 ) -> list[RowCandidate]:
@@ -191,25 +200,24 @@ async def _read_neighbours(
     turn_keys = neighbours.neighbour_keys(ranked, [candidate for _, candidate in row_candidates])
     if not turn_keys:
         return []
-    is_neighbour = is_any_turn_of(memory_table.c.source_session_id, memory_table.c.source_seq, turn_keys)
     known_ids = {row["id"] for row, _ in row_candidates}
-    rows = await queries.select_rows(connection, *visible, is_neighbour)
+    rows = await hit_queries.list_at_turns(connection, scope, filters, turn_keys)
     return [(row, index_document.candidate(row, None, None)) for row in rows if row["id"] not in known_ids]
 
 
-def _best_results(
+def _best(
     ranked: Sequence[ScoredCandidate],
     row_candidates: Sequence[RowCandidate],
     options: SearchOptions,
     floor: Floor | None,
-) -> list[MemoryResult]:
-    rows = {row["id"]: row for row, _ in row_candidates}
+) -> list[ScoredCandidate]:
+    rows = [row for row, _ in row_candidates]
     reserved_ids = _anti_pattern_ids(row_candidates, floor) if options.reserve_anti_pattern else set()
-    episode_ids = _episode_ids(rows.values()) if options.episodes is not None else set()
+    episode_ids = _episode_ids(rows) if options.episodes is not None else set()
     others = [scored for scored in ranked if scored.id not in episode_ids]
     best = ranking.top(others, options.limit, reserved_ids)
     episodes = [scored for scored in ranked if scored.id in episode_ids][: options.episodes]
-    return [MemoryResult(Memory.from_row(rows[scored.id]), scored) for scored in [*best, *episodes]]
+    return [*best, *episodes]
 
 
 def _anti_pattern_ids(row_candidates: Iterable[RowCandidate], floor: Floor | None) -> set[str]:

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from shared.search.ranking import features
 from shared.search.ranking.candidate import Candidate
-from shared.search.ranking.fusion import ScoreParts
+from shared.search.ranking.fusion import Columns
 from shared.search.ranking.query_analysis import analyze
 
 WEIGHTS = {
@@ -22,21 +22,21 @@ WEIGHTS = {
 }
 
 
-def blend(query: str, candidates: Sequence[Candidate], now: datetime | None) -> list[ScoreParts]:
-    """Return the features of each candidate and their weighted mean as "score".
+def blend(query: str, candidates: Sequence[Candidate], now: datetime | None) -> Columns:
+    """Return the features of the candidates and their weighted mean as "score".
 
     A feature that is 0 for all candidates has no weight, so that a score of 1 stays possible.
     """
     columns = {name: column for name, column in _columns(query, candidates, now).items() if any(column)}
     total = sum(WEIGHTS[name] for name in columns) or 1.0
-    return [
-        {name: column[i] for name, column in columns.items()}
-        | {"score": sum(WEIGHTS[name] * column[i] for name, column in columns.items()) / total}
-        for i in range(len(candidates))
-    ]
+    scores = [0.0] * len(candidates)
+    for name, column in columns.items():
+        weight = WEIGHTS[name]
+        scores = [score + weight * value for score, value in zip(scores, column, strict=True)]
+    return columns | {"score": [score / total for score in scores]}
 
 
-def _columns(query: str, candidates: Sequence[Candidate], now: datetime | None) -> dict[str, list[float]]:
+def _columns(query: str, candidates: Sequence[Candidate], now: datetime | None) -> Columns:
     cues = analyze(query, now)
     keyword, dense = features.keyword(candidates), features.dense(candidates)
     match = [(k + d) / 2 for k, d in zip(keyword, dense, strict=True)] if any(dense) else keyword

@@ -41,11 +41,8 @@ _NUMBER = re.compile(
     re.IGNORECASE,
 )
 
-_SHARES = [
-    (step, NEIGHBOUR_DECAY ** (abs(step) - 1))
-    for step in range(-NEIGHBOUR_REACH, NEIGHBOUR_REACH + 1)
-    if step
-]
+# By the distance in turns; a turn is no neighbour of itself.
+_SHARES = [0.0, *(NEIGHBOUR_DECAY**between for between in range(NEIGHBOUR_REACH))]
 
 Column = list[float]
 
@@ -93,7 +90,9 @@ def role(candidates: Sequence[Candidate], cues: QueryCues) -> Column:
 
 def name(candidates: Sequence[Candidate], cues: QueryCues) -> Column:
     """Return 1 if the query has any part of the speaker's name."""
-    return [float(_is_named(candidate.speaker, cues)) for candidate in candidates]
+    speakers = {candidate.speaker for candidate in candidates}
+    is_named = {speaker: float(_is_named(speaker, cues)) for speaker in speakers}
+    return [is_named[candidate.speaker] for candidate in candidates]
 
 
 def date(candidates: Sequence[Candidate], cues: QueryCues) -> Column:
@@ -138,7 +137,15 @@ def _scale_cosine(cosine: float | None, low: float, high: float) -> float:
 def _best_nearby(seq: int | None, by_seq: dict[int, float]) -> float:
     if seq is None or len(by_seq) < 2:  # the only candidate of its session, the most frequent case
         return 0.0
-    return max(share * by_seq.get(seq + step, 0.0) for step, share in _SHARES)
+    # There are fewer turns of a session among the candidates than turns within reach.
+    return max(
+        (
+            _SHARES[abs(other - seq)] * match
+            for other, match in by_seq.items()
+            if abs(other - seq) <= NEIGHBOUR_REACH
+        ),
+        default=0.0,
+    )
 
 
 def _is_named(speaker: str | None, cues: QueryCues) -> bool:

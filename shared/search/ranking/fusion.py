@@ -12,27 +12,35 @@ from shared.search.ranking.candidate import Candidate
 MEAN_MIN_COSINE = 0.5
 RRF_K = 60
 
-ScoreParts = dict[str, float]
+Columns = dict[str, list[float]]
+"""The parts of the scores by name, each with a number per candidate. "score" is what they amount to."""
 
 
-def bm25(candidates: Sequence[Candidate]) -> list[ScoreParts]:
+def bm25(candidates: Sequence[Candidate]) -> Columns:
     """Return the keyword scores, as shares of the best one."""
-    return [{"keyword": share, "score": share} for share in keyword_shares(candidates)]
+    shares = keyword_shares(candidates)
+    return {"keyword": shares, "score": shares}
 
 
-def mean(candidates: Sequence[Candidate]) -> list[ScoreParts]:
+def mean(candidates: Sequence[Candidate]) -> Columns:
     """Return the mean of both scores of a record, or its only score."""
-    return [
-        _mean(candidate, share)
-        for candidate, share in zip(candidates, keyword_shares(candidates), strict=True)
-    ]
+    shares = keyword_shares(candidates)
+    return {
+        "keyword": shares,
+        "dense": [candidate.cosine or 0.0 for candidate in candidates],
+        "score": [_mean(candidate, share) for candidate, share in zip(candidates, shares, strict=True)],
+    }
 
 
-def rrf(candidates: Sequence[Candidate]) -> list[ScoreParts]:
+def rrf(candidates: Sequence[Candidate]) -> Columns:
     """Return the sum of 1 / (RRF_K + rank) over the channels; ranks begin at 1."""
     keyword = _reciprocal_ranks([candidate.keyword for candidate in candidates])
     dense = _reciprocal_ranks([candidate.cosine for candidate in candidates])
-    return [{"keyword": k, "dense": d, "score": k + d} for k, d in zip(keyword, dense, strict=True)]
+    return {
+        "keyword": keyword,
+        "dense": dense,
+        "score": [k + d for k, d in zip(keyword, dense, strict=True)],
+    }
 
 
 def keyword_shares(candidates: Sequence[Candidate]) -> list[float]:
@@ -41,12 +49,11 @@ def keyword_shares(candidates: Sequence[Candidate]) -> list[float]:
     return [(candidate.keyword or 0.0) / best if best > 0 else 0.0 for candidate in candidates]
 
 
-def _mean(candidate: Candidate, share: float) -> ScoreParts:
+def _mean(candidate: Candidate, share: float) -> float:
     scores = [share] if candidate.keyword else []
     if candidate.cosine is not None:
         scores.append(candidate.cosine)
-    score = sum(scores) / len(scores) if scores else 0.0
-    return {"keyword": share, "dense": candidate.cosine or 0.0, "score": score}
+    return sum(scores) / len(scores) if scores else 0.0
 
 
 def _reciprocal_ranks(scores: Sequence[float | None]) -> list[float]:
@@ -55,7 +62,7 @@ def _reciprocal_ranks(scores: Sequence[float | None]) -> list[float]:
     return [by_position.get(i, 0.0) for i in range(len(scores))]
 
 
-FUSION_STRATEGIES: dict[str, Callable[[Sequence[Candidate]], list[ScoreParts]]] = {
+FUSION_STRATEGIES: dict[str, Callable[[Sequence[Candidate]], Columns]] = {
     "bm25": bm25,
     "mean": mean,
     "rrf": rrf,

@@ -35,13 +35,11 @@ def rank(
         candidates = relevance.select(query, candidates, floor)
     candidates = _ignore_low_cosines(candidates, _min_cosine(strategy, min_similarity))
     fuse = fusion.FUSION_STRATEGIES.get(strategy)
-    parts = fuse(candidates) if fuse else blend(query, candidates, now)
-    scored = [
-        _weigh(candidate, part)
-        for candidate, part in zip(candidates, parts, strict=True)
-        if part["score"] > 0
-    ]
-    return sorted(scored, key=lambda s: -s.score)
+    columns = fuse(candidates) if fuse else blend(query, candidates, now)
+    boosts = [0.5 + 0.5 * min(max(candidate.importance, 0.0), 1.0) for candidate in candidates]
+    columns["importance"] = boosts
+    columns["score"] = [score * boost for score, boost in zip(columns["score"], boosts, strict=True)]
+    return _best_first(candidates, columns)
 
 
 def top(
@@ -75,7 +73,11 @@ def _ignore_low_cosines(candidates: Sequence[Candidate], minimum: float | None) 
     ]
 
 
-def _weigh(candidate: Candidate, parts: fusion.ScoreParts) -> ScoredCandidate:
-    boost = 0.5 + 0.5 * min(max(candidate.importance, 0.0), 1.0)
-    score = parts["score"] * boost
-    return ScoredCandidate(candidate.id, score, {**parts, "importance": boost, "score": score})
+def _best_first(candidates: Sequence[Candidate], columns: fusion.Columns) -> list[ScoredCandidate]:
+    names, rows = list(columns), zip(*columns.values(), strict=True)
+    scored = [
+        ScoredCandidate(candidate.id, score, dict(zip(names, parts, strict=True)))
+        for candidate, score, parts in zip(candidates, columns["score"], rows, strict=True)
+        if score > 0
+    ]
+    return sorted(scored, key=lambda each: -each.score)
