@@ -54,7 +54,8 @@ async def build_context(
     recorded = await _record(resources, caller, session, inputs, request, key, started)
     if recorded.turns is None:
         return await _repeat(resources, caller.tenant, session_id, recorded.response)
-    await append.cache_and_index(resources, recorded.session, recorded.turns, recorded.jobs)
+    # The agent waits for its answer now, and nobody searches for this turn before the session's next one.
+    await append.cache_and_index(resources, recorded.session, recorded.turns, recorded.jobs, wait=False)
     return recorded.response
 
 

@@ -128,10 +128,18 @@ async def _user_texts(
     return texts
 
 
-async def cache_and_index(resources: Resources, session: Session, turns: list[Turn], jobs: list[Job]) -> None:
-    """Add stored turns to the window and to the index. Failures of either are not raised."""
+async def cache_and_index(
+    resources: Resources, session: Session, turns: list[Turn], jobs: list[Job], *, wait: bool = True
+) -> None:
+    """Add stored turns to the window and to the index. Failures of either are not raised.
+
+    Without `wait`, this returns before the turns are in the index.
+    """
     if not turns:
         return
     await window.push(resources, session, turns)
     documents = [index_document.document(session.scope, turn) for turn in turns]
-    await resources.index_writer.write_through(documents, jobs)
+    if wait:
+        await resources.index_writer.write_through(documents, jobs)
+    else:
+        resources.index_writer.write_soon(documents, jobs)

@@ -42,6 +42,7 @@ class IndexWriter:
         self._generations: dict[int, Generation] = {}
         self._unconfirmed: list[Job] = []
         self._confirmation: asyncio.Task[None] | None = None
+        self._writes: set[asyncio.Task[None]] = set()
 
     async def write_through(self, documents: Sequence[IndexDocument], jobs: Sequence[Job]) -> bool:
         """Write the keyword points of a save; tell whether all were written.
@@ -55,6 +56,18 @@ class IndexWriter:
             by_generation.setdefault(job.generation, []).append(job)
         results = [await self._write(number, group, by_id) for number, group in by_generation.items()]
         return all(results)
+
+    def write_soon(self, documents: Sequence[IndexDocument], jobs: Sequence[Job]) -> None:
+        """Write the keyword points of a save after the response; if this process dies, a worker does."""
+        task = asyncio.create_task(self._write_logged(documents, jobs))
+        self._writes.add(task)
+        task.add_done_callback(self._writes.discard)
+
+    async def _write_logged(self, documents: Sequence[IndexDocument], jobs: Sequence[Job]) -> None:
+        try:
+            await self.write_through(documents, jobs)
+        except errors.LociError as error:
+            log.warning("write_through_failed", jobs=len(jobs), reason=str(error))
 
     async def write_through_unindexed(
         self, tenant: str, kind: RecordKind, record_ids: Sequence[str], load: LoadDocuments
@@ -71,7 +84,9 @@ class IndexWriter:
         return await self.write_through(documents, jobs)
 
     async def close(self) -> None:
-        """Confirm the remaining jobs."""
+        """Finish the writes that were not waited for, and confirm the remaining jobs."""
+        while self._writes:
+            await asyncio.wait(self._writes)
         if self._confirmation is not None:
             await self._confirmation
 
