@@ -5,7 +5,7 @@ BIN := .venv/bin
 .DEFAULT_GOAL := help
 # Without bytecode files each of the many processes started here would compile all modules: 4 s instead of 1.
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: help up demo local-embeddings test unit lint format types contracts faults load scale bench manifests image coverage configuration lock check clean
+.PHONY: help up demo local-embeddings test unit lint format types contracts faults load load-check scale bench manifests image coverage configuration lock check clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z.-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -66,6 +66,9 @@ faults: .venv/installed ## Kill processes at any moment and check that nothing i
 
 load: .venv/installed ## Measure the gateway under load: 1, 8 and 32 clients, 10 000 and 100 000 memories
 	$(BIN)/python -m benchmarks.turn
+
+load-check: .venv/installed ## Fail if a request costs the gateway more than 1.25 times what is recorded
+	$(BIN)/python -m benchmarks.turn --entries 10000 --clients 8 --seconds 5 --check
 
 mutants: .venv/installed ## Break the modules that guard something, and count what the tests notice (90 minutes)
 	$(BIN)/python -m tests.mutants

@@ -66,6 +66,7 @@ _TRANSIENT = (
     asyncpg.TransactionRollbackError,
     asyncpg.LockNotAvailableError,
     asyncpg.InterfaceError,
+    asyncpg.InvalidCachedStatementError,
 )
 
 

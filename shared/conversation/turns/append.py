@@ -142,4 +142,4 @@ async def cache_and_index(
     if wait:
         await resources.index_writer.write_through(documents, jobs)
     else:
-        resources.index_writer.write_soon(documents, jobs)
+        resources.index_writer.write_soon(session.tenant, documents, jobs)

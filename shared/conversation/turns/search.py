@@ -87,6 +87,7 @@ async def search(
     async def rank_hits(found: IndexHits) -> tuple[_RankedTurns, int]:
         return await _rank_hits(resources, scope, query, criteria, found)
 
+    await resources.index_writer.finish_writes(scope.tenant)
     index_query = IndexQuery(scope.tenant, RecordKind.TURN, query, criteria.to_qdrant(scope))
     source = RowSource("postgres", read_rows, index_document.keyword_text)
     found, ranked_turns = await search_until_enough(

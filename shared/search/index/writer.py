@@ -42,7 +42,7 @@ class IndexWriter:
         self._generations: dict[int, Generation] = {}
         self._unconfirmed: list[Job] = []
         self._confirmation: asyncio.Task[None] | None = None
-        self._writes: set[asyncio.Task[None]] = set()
+        self._writes: dict[asyncio.Task[None], str] = {}
 
     async def write_through(self, documents: Sequence[IndexDocument], jobs: Sequence[Job]) -> bool:
         """Write the keyword points of a save; tell whether all were written.
@@ -57,11 +57,19 @@ class IndexWriter:
         results = [await self._write(number, group, by_id) for number, group in by_generation.items()]
         return all(results)
 
-    def write_soon(self, documents: Sequence[IndexDocument], jobs: Sequence[Job]) -> None:
-        """Write the keyword points of a save after the response; if this process dies, a worker does."""
+    def write_soon(self, tenant: str, documents: Sequence[IndexDocument], jobs: Sequence[Job]) -> None:
+        """Write the keyword points of a tenant's save after the response.
+
+        If this process dies before, a worker does. A search that must find them waits for `finish_writes`.
+        """
         task = asyncio.create_task(self._write_logged(documents, jobs))
-        self._writes.add(task)
-        task.add_done_callback(self._writes.discard)
+        self._writes[task] = tenant
+        task.add_done_callback(self._writes.pop)
+
+    async def finish_writes(self, tenant: str) -> None:
+        """Wait until what this process was to write for a tenant is written, or has failed."""
+        if tasks := [task for task, of_tenant in self._writes.items() if of_tenant == tenant]:
+            await asyncio.wait(tasks)
 
     async def _write_logged(self, documents: Sequence[IndexDocument], jobs: Sequence[Job]) -> None:
         try:
