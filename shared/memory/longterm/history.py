@@ -8,7 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from shared.memory.longterm import history_queries
 from shared.memory.longterm.memory import Memory
 
-_RECORDED_FIELDS = {"content", "category", "tags", "metadata", "importance", "occurred_at", "state"}
+_RECORDED_FIELDS = ("content", "category", "tags", "metadata", "importance", "state")
 
 
 async def add(
@@ -54,4 +54,6 @@ def _row(actor: str, action: str, memory: Memory, reason: str | None) -> dict[st
 
 
 def _fields(memory: Memory) -> dict[str, Any]:
-    return memory.model_dump(mode="json", include=_RECORDED_FIELDS)
+    # Field by field, because pydantic's dump of some of the fields takes half the time of a batch of saves.
+    occurred_at = memory.occurred_at.isoformat().replace("+00:00", "Z") if memory.occurred_at else None
+    return {name: getattr(memory, name) for name in _RECORDED_FIELDS} | {"occurred_at": occurred_at}

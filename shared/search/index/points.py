@@ -10,12 +10,12 @@ writer deletes the points of versions older than its own, a deletion those up to
 works because a version is never used again, even if a record is deleted and created anew under its id.
 """
 
-import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+import uuid_utils
 from qdrant_client.http.exceptions import UnexpectedResponse
 
 from shared.foundation.stages import RecordKind
@@ -26,7 +26,7 @@ from shared.search.index import filters
 from shared.search.index.filters import Condition, tenant_condition, to_payload_time
 from shared.search.text import bm25
 
-_NAMESPACE = uuid.UUID("6f1ff3ab-9dc4-4f0b-8cf7-0e3b5a7c1d10")
+_NAMESPACE = uuid_utils.UUID("6f1ff3ab-9dc4-4f0b-8cf7-0e3b5a7c1d10")
 DENSE, KEYWORDS = "dense", "bm25"
 BULK_TIMEOUT_SECONDS = 20.0
 """The timeout of calls over many points, which only workers make."""
@@ -59,7 +59,7 @@ class IndexDocument:
 
 def point_id(tenant: str, kind: RecordKind, record_id: str, version: int) -> str:
     """Return the id of the point of one version of a record."""
-    return str(uuid.uuid5(_NAMESPACE, f"{tenant}\x1f{kind}\x1f{record_id}\x1f{version}"))
+    return str(uuid_utils.uuid5(_NAMESPACE, f"{tenant}\x1f{kind}\x1f{record_id}\x1f{version}"))
 
 
 async def write_records(
