@@ -1,5 +1,6 @@
 """The input and the output of a ranking."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -27,8 +28,17 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class ScoredCandidate:
-    """A ranked record: its final score and, for `explain`, every part of the score by name."""
+    """A ranked record and its final score.
+
+    `columns` are the parts of the scores of all records of its ranking, of which it is the one at `position`.
+    """
 
     id: str
     score: float
-    scores: dict[str, float] = field(default_factory=dict)
+    columns: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    position: int = 0
+
+    @property
+    def scores(self) -> dict[str, float]:
+        """Every part of the score by name, for `explain`."""
+        return {name: column[self.position] for name, column in self.columns.items()}

@@ -74,10 +74,9 @@ def _ignore_low_cosines(candidates: Sequence[Candidate], minimum: float | None) 
 
 
 def _best_first(candidates: Sequence[Candidate], columns: fusion.Columns) -> list[ScoredCandidate]:
-    names, rows = list(columns), zip(*columns.values(), strict=True)
     scored = [
-        ScoredCandidate(candidate.id, score, dict(zip(names, parts, strict=True)))
-        for candidate, score, parts in zip(candidates, columns["score"], rows, strict=True)
+        ScoredCandidate(candidate.id, score, columns, position)
+        for position, (candidate, score) in enumerate(zip(candidates, columns["score"], strict=True))
         if score > 0
     ]
     return sorted(scored, key=lambda each: -each.score)
