@@ -6,7 +6,6 @@ saves that do not reach the disk would appear too fast.
 
 import asyncio
 import json
-import os
 import socket
 import subprocess
 import sys
@@ -20,6 +19,7 @@ from typing import Any
 
 import asyncpg
 
+from benchmarks import processes
 from services.local import programs
 from services.local.stack import Stack
 from shared.foundation import config
@@ -39,13 +39,9 @@ class BenchmarkStack:
     settings: config.Settings
 
     def gateway_seconds(self) -> float:
-        """Return the processor time that the gateway has used; 0 where the system does not report it."""
+        """Return the processor time that the gateway's processes have used; 0 where there is no /proc."""
         pid = json.loads((self.settings.data_dir / "run" / "gateway.json").read_text())["pid"]
-        try:
-            process_fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        except FileNotFoundError:
-            return 0.0
-        return (int(process_fields[11]) + int(process_fields[12])) / os.sysconf("SC_CLK_TCK")
+        return sum(processes.processor_seconds(member)[0] for member in processes.family(pid))
 
     async def durability(self) -> str:
         """Return the settings that decide how the databases write to disk."""

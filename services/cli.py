@@ -15,7 +15,14 @@ from services.commands.dreams_group import dreams
 from services.commands.keys_group import keys
 from services.commands.options import Agent, Tenant, User
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+# Help without colours: importing rich takes longer than all else that `loci --help` does.
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"max_content_width": 110},
+)
 app.add_typer(keys, name="keys")
 app.add_typer(dreams, name="dreams")
 

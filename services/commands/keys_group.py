@@ -6,7 +6,7 @@ import typer
 
 from services.commands import run_as_command
 
-keys = typer.Typer(no_args_is_help=True, help="Create, list and revoke API keys.")
+keys = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Create, list and revoke API keys.")
 
 
 @keys.command("create")

@@ -25,18 +25,21 @@ def worker(queues: str, concurrency: int) -> None:
 
 def beat() -> None:
     """Run Celery beat, which publishes the periodic tasks."""
-    from workers.app import app
+    from workers.runtime import beat as periodic_tasks
 
-    app.start(["beat", "--loglevel", config.load().log_level, "--pidfile="])
+    periodic_tasks.run(config.load())
 
 
 def flower() -> None:
-    """Serve Flower. Raise errors.Misconfigured if no password is set, because it must not be open to all."""
+    """Serve Flower. Raise errors.Misconfigured if no password is set, because it must not be open to all.
+
+    It learns the names of tasks from the workers' events, so no task is imported.
+    """
     settings = config.load()
     password = config.require_setting(settings.flower_password, "LOCI_FLOWER_PASSWORD")
-    from workers.app import app
+    from shared.infra.broker import celery_app
 
-    app.start(
+    celery_app(settings).start(
         [
             "flower",
             f"--address={settings.host}",
