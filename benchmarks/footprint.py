@@ -28,7 +28,7 @@ from typing import Annotated
 
 import typer
 
-from benchmarks import machine, processes, table
+from benchmarks import machine, process_table, table
 from benchmarks.corpus import Corpus
 from benchmarks.raw_http import Connection
 
@@ -50,18 +50,19 @@ class Up:
 
 def main(
     memories: Annotated[int, typer.Option(help="Memories that are saved before measuring.")] = 2760,
+    processes: Annotated[int, typer.Option(min=1, help="Processes of the gateway.")] = 1,
     starts: Annotated[int, typer.Option(min=1, help="Starts on the existing directory.")] = 3,
 ) -> None:
     """Measure memory, start and `loci --help`, and print them."""
     print(machine.describe())
     with tempfile.TemporaryDirectory(prefix="loci-bench-") as folder:
         data = Path(folder) / "data"
-        with _running(data) as first:
+        with _running(data, processes) as first:
             asyncio.run(_use(first, memories))
             sizes = _by_process(first, _pss_mib)
         later = []
         for _ in range(starts):
-            with _running(data) as again:
+            with _running(data, processes) as again:
                 later.append(again.seconds)
                 processor = _by_process(again, _processor_seconds)
     _show(sizes, processor)
@@ -78,8 +79,8 @@ def _show(sizes: dict[str, float], processor: dict[str, float]) -> None:
 
 
 @contextmanager
-def _running(data: Path) -> Iterator[Up]:
-    environment = _environment(data)
+def _running(data: Path, gateway_processes: int) -> Iterator[Up]:
+    environment = _environment(data) | {"LOCI_GATEWAY_PROCESSES": str(gateway_processes)}
     started = time.perf_counter()
     command = [sys.executable, "-P", "-m", "services.cli", "up"]
     with subprocess.Popen(
@@ -136,7 +137,7 @@ def _by_process(stack: Up, figure: Callable[[int], float]) -> dict[str, float]:
     """Return the figure of each child with its own children, by name, and of `loci up` itself."""
     records = sorted([*stack.data.glob("run/*.json"), *stack.data.glob("*/process.json")])
     pids = {_name(record): int(json.loads(record.read_text())["pid"]) for record in records}
-    figures = {name: sum(map(figure, processes.family(pid))) for name, pid in pids.items()}
+    figures = {name: sum(map(figure, process_table.family(pid))) for name, pid in pids.items()}
     return {**figures, _OWN: figure(stack.pid)}
 
 
@@ -154,7 +155,7 @@ def _pss_mib(pid: int) -> float:
 
 
 def _processor_seconds(pid: int) -> float:
-    own_seconds, ended_seconds = processes.processor_seconds(pid)
+    own_seconds, ended_seconds = process_table.processor_seconds(pid)
     return own_seconds + ended_seconds
 
 

@@ -53,11 +53,18 @@ def demo(
 
 @app.command()
 @run_as_command
-def serve() -> None:
+def serve(
+    processes: Annotated[
+        int | None,
+        typer.Option(
+            "--processes", min=1, help="Processes behind one socket. Default: LOCI_GATEWAY_PROCESSES."
+        ),
+    ] = None,
+) -> None:
     """Run the gateway, which serves the HTTP API."""
     from services.commands.run import gateway
 
-    gateway()
+    gateway(processes)
 
 
 @app.command()

@@ -1,15 +1,34 @@
 """Run one of Loci's processes in the current process."""
 
+import os
+
 from shared.foundation import config
 
+_MAX_DEFAULT_PROCESSES = 4  # each has connections of its own to every database
 
-def gateway() -> None:
-    """Serve HTTP until a signal stops the process, then finish the running requests."""
+
+def gateway(processes: int | None = None) -> None:
+    """Serve HTTP until a signal stops the process, then finish the running requests.
+
+    `processes` goes before the setting; without both, there is one process for each two cores, at most four.
+    """
+    settings = config.load()
+    count = processes or settings.gateway_processes or _default_gateway_processes()
+    if count > 1:
+        from services.gateway import process_group
+
+        process_group.serve(settings, count)
+        return
     from services.gateway import drain
     from services.gateway.app import create_app
 
-    settings = config.load()
     drain.serve(create_app(settings), settings)
+
+
+def _default_gateway_processes() -> int:
+    # The databases and the workers need the other half of a machine that runs all of Loci.
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(_MAX_DEFAULT_PROCESSES, cores // 2))
 
 
 def worker(queues: str, concurrency: int) -> None:
