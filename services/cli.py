@@ -107,14 +107,20 @@ def migrate(
     wait: Annotated[
         float, typer.Option("--wait", min=0, help="Wait up to this many seconds for Postgres.")
     ] = 0,
+    dev_key: Annotated[bool, typer.Option("--dev-key", hidden=True)] = False,  # noqa: FBT002  (for `loci up`)
 ) -> None:
     """Bring the schema of Postgres up to date. This needs the rights of the schema's owner."""
     from services.commands.migrate import upgrade
-    from services.commands.wait import wait_for_postgres
 
     if wait:
+        from services.commands.wait import wait_for_postgres
+
         wait_for_postgres(wait)
     upgrade()
+    if dev_key:
+        from services.commands.keys import ensure_dev
+
+        ensure_dev()
 
 
 @app.command(name="wait-for-schema")

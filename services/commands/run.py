@@ -1,6 +1,8 @@
 """Run one of Loci's processes in the current process."""
 
+import logging
 import os
+import sys
 
 from shared.foundation import config
 
@@ -36,10 +38,20 @@ def worker(queues: str, concurrency: int) -> None:
     from workers.app import app
     from workers.runtime import startup
 
-    startup.require_usable(config.load())
-    argv = ["worker", "--pool", "threads", "--concurrency", str(concurrency), "--queues", queues]
-    options = ["--without-gossip", "--without-mingle", "--loglevel", config.load().log_level, "-E"]
-    app.worker_main([*argv, *options])
+    settings = config.load()
+    startup.require_usable(settings)
+    # Not by the `celery` command: it imports all of its subcommands, and Flower with them.
+    consumer = app.Worker(
+        pool_cls="threads",
+        concurrency=concurrency,
+        queues=queues.split(","),
+        loglevel=logging.getLevelNamesMapping().get(settings.log_level.upper(), logging.INFO),
+        without_gossip=True,
+        without_mingle=True,
+        task_events=True,
+    )
+    consumer.start()
+    sys.exit(consumer.exitcode)
 
 
 def beat() -> None:
@@ -50,22 +62,17 @@ def beat() -> None:
 
 
 def flower() -> None:
-    """Serve Flower. Raise errors.Misconfigured if no password is set, because it must not be open to all.
-
-    It learns the names of tasks from the workers' events, so no task is imported.
-    """
+    """Serve Flower. Raise errors.Misconfigured if no password is set, because it must not be open to all."""
     settings = config.load()
     password = config.require_setting(settings.flower_password, "LOCI_FLOWER_PASSWORD")
-    from shared.infra.broker import celery_app
+    from workers.runtime import flower as monitoring
 
-    celery_app(settings).start(
-        [
-            "flower",
-            f"--address={settings.host}",
-            f"--port={settings.flower_port}",
-            f"--basic-auth={settings.flower_user}:{password}",
-            "--natural-time=True",
-            "--tasks-columns=name,state,kwargs,result,started,runtime,worker,uuid",
-            "--max-tasks=20000",
-        ]
-    )
+    options = [
+        f"--address={settings.host}",
+        f"--port={settings.flower_port}",
+        f"--basic-auth={settings.flower_user}:{password}",
+        "--natural-time=True",
+        "--tasks-columns=name,state,kwargs,result,started,runtime,worker,uuid",
+        "--max-tasks=20000",
+    ]
+    monitoring.run(settings, options)

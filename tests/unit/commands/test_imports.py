@@ -39,13 +39,17 @@ def imports_of(tmp_path: Path, *arguments: str, until: str) -> set[str]:
 def test_beat_imports_the_schedule_and_the_broker_and_none_of_the_product(tmp_path: Path) -> None:
     imports = imports_of(tmp_path, "beat", until="broker_unavailable")
     assert {"celery.beat", "workers.runtime", "redis"} <= imports
-    assert not imports & (_DATABASE_CLIENTS | _PRODUCT | {"workers.app", "shared.platform", "shared.memory"})
+    assert not imports & (_DATABASE_CLIENTS | _PRODUCT | {"workers.app", "flower", "shared.platform"})
 
 
 def test_flower_imports_the_broker_and_none_of_the_product(tmp_path: Path) -> None:
     imports = imports_of(tmp_path, "flower", until="Visit me at")
     assert {"flower.app", "shared.infra", "tornado"} <= imports
-    assert not imports & (_DATABASE_CLIENTS | _PRODUCT | {"workers", "shared.platform", "shared.memory"})
+    assert not imports & (
+        _DATABASE_CLIENTS
+        | _PRODUCT
+        | {"workers.app", "celery.bin.worker", "shared.platform", "shared.memory"}
+    )
 
 
 @pytest.mark.parametrize("arguments", [("--help",), ("serve", "--help"), ("keys", "--help")])
