@@ -38,6 +38,7 @@ class Group:
         values |= {"postgres_url": settings.postgres_url, "redis_url": settings.redis_url}
         self.port = ports.pick_free_port()
         self.log = log
+        self.seen: set[int] = set()
         environment = {f"LOCI_{name.upper()}": _text(value) for name, value in values.items()}
         command = [sys.executable, "-P", "-m", "services.cli", "serve", "--processes", "2"]
         with log.open("w") as file:
@@ -48,7 +49,17 @@ class Group:
     @property
     def children(self) -> list[int]:
         pid = self.process.pid
-        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+        found = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+        self.seen.update(found)
+        return found
+
+    def kill(self) -> None:
+        """Kill what is left of it, also if the parent has left children behind."""
+        self.process.kill()
+        self.process.wait()
+        for pid in self.seen:
+            if process_record.start_identity(pid) is not None:
+                os.kill(pid, signal.SIGKILL)
 
     def is_ready(self) -> bool:
         assert self.process.poll() is None, self.log.read_text()
@@ -101,12 +112,7 @@ def start(make_settings: Make, tmp_path: Path) -> Iterator[Start]:
 
     yield start_group
     for group in groups:
-        pids = group.children if group.process.poll() is None else []
-        group.process.kill()
-        group.process.wait()
-        for pid in pids:
-            if process_record.start_identity(pid) is not None:
-                os.kill(pid, signal.SIGKILL)
+        group.kill()
 
 
 def test_both_processes_answer_on_one_socket_and_either_reports_the_sum(start: Start) -> None:
