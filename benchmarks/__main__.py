@@ -15,6 +15,7 @@ _LIST = """Loci's benchmarks; each has --help:
   python -m benchmarks.turn      speed of contexts, searches and saves, compared with the databases alone
   python -m benchmarks.scale     enrichment's throughput while workers are started and stopped
   python -m benchmarks.erasure   how long it takes to erase a user, and until nothing of them is left
+  python -m benchmarks.footprint memory of each process of `loci up`, its start, and the time of `loci --help`
   python -m benchmarks.relevance how often a search finds nothing, when it should and when it should not
   python -m benchmarks.recall    evidence recall over HTTP on a data set (--data SET.json)
   python -m benchmarks.corrections    precision and recall of the detector of corrections, per language

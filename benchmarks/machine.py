@@ -3,7 +3,6 @@
 import os
 import platform
 from importlib import metadata
-from pathlib import Path
 
 _PACKAGES = (
     "loci",
@@ -27,15 +26,6 @@ def describe() -> str:
     hardware = f"{cores} cores, {memory:.0f} GiB, {platform.system()} {platform.machine()}"
     shared = "with all of Loci, its databases and the clients"
     return f"{hardware}, Python {platform.python_version()}; {shared}\n{versions}"
-
-
-def processor_seconds(pid: int) -> float:
-    """Return the processor time that a process has used; 0 where the system does not report it."""
-    try:
-        process_fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except FileNotFoundError:
-        return 0.0
-    return (int(process_fields[11]) + int(process_fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def load() -> str:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import uvicorn
 from fastapi import FastAPI
 
-from benchmarks import machine
+from benchmarks import process_table
 
 _START_SECONDS = 30
 
@@ -29,7 +29,7 @@ class ReferenceApp:
 
     def seconds(self) -> float:
         """Return the processor time that it has used."""
-        return machine.processor_seconds(self.pid)
+        return process_table.processor_seconds(self.pid)[0]
 
 
 @contextmanager

@@ -15,7 +15,14 @@ from services.commands.dreams_group import dreams
 from services.commands.keys_group import keys
 from services.commands.options import Agent, Tenant, User
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+# Help without colours: importing rich takes longer than all else that `loci --help` does.
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"max_content_width": 110},
+)
 app.add_typer(keys, name="keys")
 app.add_typer(dreams, name="dreams")
 
@@ -46,11 +53,18 @@ def demo(
 
 @app.command()
 @run_as_command
-def serve() -> None:
+def serve(
+    processes: Annotated[
+        int | None,
+        typer.Option(
+            "--processes", min=1, help="Processes behind one socket. Default: LOCI_GATEWAY_PROCESSES."
+        ),
+    ] = None,
+) -> None:
     """Run the gateway, which serves the HTTP API."""
     from services.commands.run import gateway
 
-    gateway()
+    gateway(processes)
 
 
 @app.command()
@@ -93,14 +107,20 @@ def migrate(
     wait: Annotated[
         float, typer.Option("--wait", min=0, help="Wait up to this many seconds for Postgres.")
     ] = 0,
+    dev_key: Annotated[bool, typer.Option("--dev-key", hidden=True)] = False,  # noqa: FBT002  (for `loci up`)
 ) -> None:
     """Bring the schema of Postgres up to date. This needs the rights of the schema's owner."""
     from services.commands.migrate import upgrade
-    from services.commands.wait import wait_for_postgres
 
     if wait:
+        from services.commands.wait import wait_for_postgres
+
         wait_for_postgres(wait)
     upgrade()
+    if dev_key:
+        from services.commands.keys import ensure_dev
+
+        ensure_dev()
 
 
 @app.command(name="wait-for-schema")

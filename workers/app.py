@@ -15,10 +15,9 @@ from typing import Any
 
 import structlog
 from celery import Celery, current_task
-from celery.schedules import schedule
 from celery.signals import setup_logging, worker_init, worker_shutdown, worker_shutting_down
 
-from shared.foundation import config, errors, stages
+from shared.foundation import config, errors
 from shared.foundation.config import Settings
 from shared.infra import telemetry
 from shared.infra.broker import celery_app
@@ -74,24 +73,9 @@ _process: _Process | None = None
 def _create() -> Celery:
     settings = config.load()
     new_app = celery_app(settings)
-    new_app.conf.update(
-        include=[f"workers.{queue}.tasks" for queue in ("enrichment", "embedding", "dream", "sweep")],
-        beat_schedule={
-            "dispatch-due-jobs": {
-                "task": stages.DISPATCH_TASK,
-                "schedule": schedule(settings.dispatch_interval),
-                "options": {"expires": settings.dispatch_interval * 5},
-            },
-            "sweep": {
-                "task": stages.SWEEP_TASK,
-                "schedule": schedule(settings.sweep_interval),
-                "options": {"expires": settings.sweep_interval},
-            },
-        },
-        beat_scheduler="workers.runtime.beat:HeartbeatScheduler",
-        # Beat writes its heartbeat once per loop. A longer loop would look like a dead process.
-        beat_max_loop_interval=30,
-    )
+    new_app.conf.include = [
+        f"workers.{queue}.tasks" for queue in ("enrichment", "embedding", "dream", "sweep")
+    ]
     new_app.steps["worker"].add(liveness.liveness_step(_probe, settings.heartbeat_file))
     return new_app
 

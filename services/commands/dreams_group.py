@@ -8,7 +8,9 @@ import typer
 from services.commands import run_as_command
 from services.commands.options import Agent, Tenant, User
 
-dreams = typer.Typer(no_args_is_help=True, help="Start, follow, show and undo dream runs.")
+dreams = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="Start, follow, show and undo dream runs."
+)
 
 
 @dreams.command("list")

@@ -6,7 +6,7 @@ import typer
 
 from services.commands import run_as_command
 
-keys = typer.Typer(no_args_is_help=True, help="Create, list and revoke API keys.")
+keys = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Create, list and revoke API keys.")
 
 
 @keys.command("create")
@@ -49,12 +49,3 @@ def revoke_key(key_id: Annotated[str, typer.Argument(help="The id of a key, or t
     from services.commands.keys import revoke
 
     revoke(key_id)
-
-
-@keys.command("ensure-dev", hidden=True)
-@run_as_command
-def ensure_dev_key() -> None:
-    """Write a development key to the data directory, unless the one there is valid."""
-    from services.commands.keys import ensure_dev
-
-    ensure_dev()

@@ -4,11 +4,17 @@ After the first signal, `/readyz` answers 503 and every response closes its conn
 still served for LOCI_GATEWAY_DRAIN seconds, so that load balancers can send new requests elsewhere.
 Then the server stops listening, finishes the requests that still run, and exits. Stopping to listen
 at once would fail clients that are about to send on an open connection. A second signal skips the wait.
+A gateway that shares its socket with others (process_group.py) stops with their parent, however that ends.
 """
 
+import os
+import signal
+import socket
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from types import FrameType
 
 import uvicorn
@@ -24,7 +30,16 @@ _KEEP_ALIVE_SECONDS = 75
 _FINISH_WITHIN_SECONDS = 20
 
 
-def serve(app: FastAPI, settings: Settings) -> None:
+@dataclass(frozen=True)
+class Share:
+    """The part of one of several processes: their socket, their parent's id, what to call once ready."""
+
+    listener: socket.socket
+    parent: int
+    on_ready: Callable[[], None]
+
+
+def serve(app: FastAPI, settings: Settings, share: Share | None = None) -> None:
     """Serve until a signal stops the process, then drain."""
     server = _Server(
         uvicorn.Config(
@@ -40,21 +55,32 @@ def serve(app: FastAPI, settings: Settings) -> None:
         ),
         app,
         settings.gateway_drain,
+        share,
     )
     with suppress(KeyboardInterrupt):
-        server.run()
+        server.run(None if share is None else [share.listener])
     if not server.started:
         sys.exit(3)
 
 
 class _Server(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config, app: FastAPI, drain_seconds: float) -> None:
+    def __init__(
+        self, config: uvicorn.Config, app: FastAPI, drain_seconds: float, share: Share | None
+    ) -> None:
         super().__init__(config)
         self._app = app
         self._drain_seconds = drain_seconds
         self._drained_at: float | None = None
+        self._share = share
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self._share is not None and self.started:
+            self._share.on_ready()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if self._share is not None and sig == signal.SIGINT:
+            return  # Ctrl-C reaches all processes of the terminal, and the parent then asks this one to stop
         if self._drained_at is not None or not self.started:
             super().handle_exit(sig, frame)
             return
@@ -63,6 +89,8 @@ class _Server(uvicorn.Server):
         self._captured_signals.append(sig)
 
     async def on_tick(self, counter: int) -> bool:
+        if self._share is not None and self._drained_at is None and os.getppid() != self._share.parent:
+            self.handle_exit(signal.SIGTERM, None)
         is_drained = self._drained_at is not None and time.monotonic() >= self._drained_at
         return await super().on_tick(counter) or is_drained
 

@@ -1,5 +1,9 @@
-"""The metrics of this process's own requests, and those that all processes share through Postgres."""
+"""The metrics of this gateway's own requests, and those that all processes share through Postgres.
 
+With several processes behind one socket (process_group.py), each response has the sums of all of them.
+"""
+
+import os
 import time
 from collections.abc import Iterable
 
@@ -11,6 +15,7 @@ from prometheus_client import (
     Histogram,
     disable_created_metrics,
     generate_latest,
+    multiprocess,
 )
 from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
@@ -36,7 +41,12 @@ _seconds = Histogram(
     registry=_registry,
     buckets=(0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5),
 )
-_in_flight = Gauge("loci_http_requests_in_flight", "Requests that are running.", registry=_registry)
+_in_flight = Gauge(
+    "loci_http_requests_in_flight",
+    "Requests that are running.",
+    registry=_registry,
+    multiprocess_mode="livesum",
+)
 _degraded = Counter(
     "loci_degraded_responses",
     "Responses that lack a part, by the missing part.",
@@ -73,15 +83,15 @@ class MetricsMiddleware(HttpMiddleware):
 
 
 async def render(resources: Resources) -> bytes:
-    """Return all metrics as text. If Postgres is unavailable, return those of this process only."""
-    process_text = generate_latest(_registry)
+    """Return all metrics as text. If Postgres is unavailable, return those of this gateway only."""
+    gateway_text = generate_latest(_gateway_registry())
     try:
         async with resources.postgres.across_tenants() as connection:
             stage_rows = await backlog.backlog_by_stage(connection)
             counter_rows = await fleet_counters.read_all(connection)
             pauses = await model_pauses.list_all(connection)
     except errors.Unavailable:
-        return process_text
+        return gateway_text
     shared_registry = CollectorRegistry()
     families = [
         *fleet_metrics.stage_metrics(stage_rows),
@@ -89,7 +99,16 @@ async def render(resources: Resources) -> bytes:
         *fleet_metrics.counter_metrics(counter_rows, resources.settings.budget_alert),
     ]
     shared_registry.register(_FixedCollector(families))
-    return process_text + generate_latest(shared_registry)
+    return gateway_text + generate_latest(shared_registry)
+
+
+def _gateway_registry() -> CollectorRegistry:
+    """Return the metrics of this process, or the sums over the processes that share its socket."""
+    if "PROMETHEUS_MULTIPROC_DIR" not in os.environ:
+        return _registry
+    registry = CollectorRegistry()
+    multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+    return registry
 
 
 class _FixedCollector(Collector):

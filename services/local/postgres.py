@@ -30,6 +30,8 @@ _SETTINGS = {
     "timezone": "UTC",
     "log_timezone": "UTC",
     "max_connections": "200",
+    # Half of Postgres' default: on one machine, what is not here is in the cache of the file system.
+    "shared_buffers": "64MB",
     # After a crash: one call for the file system instead of one for each of a thousand files.
     "recovery_init_sync_method": "syncfs",
     # The log must never contain what agents remember: no statements, no "failing row contains …".

@@ -31,7 +31,8 @@ def loci(name: str, *arguments: str) -> Program:
 
 
 LOCI = Programs(
-    prepare=(loci("migrate", "migrate"), loci("dev-key", "keys", "ensure-dev")),
+    # One process for both: the second would import the client of Postgres again.
+    prepare=(loci("migrate", "migrate", "--dev-key"),),
     gateway=loci("gateway", "serve"),
     background=(loci("workers", "work"), loci("beat", "beat"), loci("flower", "flower")),
 )

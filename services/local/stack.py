@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -118,15 +119,16 @@ class Stack:
                 raise ports.PortTaken(f"{error}: set {variable} to a free one") from None
 
     def _start_servers(self) -> None:
-        urls: dict[str, str] = {}
-        for server_class in _SERVERS:
-            name = server_class.name
-            if data_dir.is_external(f"{name}_url"):
-                continue
-            server = server_class(self._files.root / name, log=self._files.log(name), signals=self._signals)
-            self._servers.append(server)
-            urls[f"{name}_url"] = server.start()
-        self._files.write_addresses(urls)
+        classes = [server for server in _SERVERS if not data_dir.is_external(f"{server.name}_url")]
+        self._servers = [
+            server(self._files.root / server.name, log=self._files.log(server.name), signals=self._signals)
+            for server in classes
+        ]
+        # At the same time, because each of them mostly waits. If one fails, the others are waited for.
+        with ThreadPoolExecutor(len(_SERVERS)) as pool:
+            urls = list(pool.map(lambda server: server.start(), self._servers))
+        names = [f"{server.name}_url" for server in self._servers]
+        self._files.write_addresses(dict(zip(names, urls, strict=True)))
 
     def _prepare(self) -> None:
         for command in self._commands.prepare:

@@ -32,6 +32,8 @@ class Settings(BaseSettings):
     """The address that the gateway listens on."""
     port: int = Field(8700, ge=1, le=65535)
     """The port of the gateway."""
+    gateway_processes: int | None = Field(None, ge=1)
+    """Processes that answer HTTP behind one socket. Unset means one for each two cores, at most 4."""
     flower_port: int = Field(5555, ge=1, le=65535)
     """The port of Flower."""
     flower_user: str = "loci"

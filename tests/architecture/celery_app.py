@@ -5,8 +5,9 @@ import sys
 
 from celery import Celery
 
-from shared.foundation import stages
+from shared.foundation import config, stages
 from workers.app import app
+from workers.runtime import beat
 
 
 def main(app: Celery) -> None:
@@ -20,7 +21,7 @@ def main(app: Celery) -> None:
     }
     declarations = {
         "tasks": tasks,
-        "beat": [entry["task"] for entry in app.conf.beat_schedule.values()],
+        "beat": [entry["task"] for entry in beat.create_app(config.load()).conf.beat_schedule.values()],
         "stages": [stage.task for stage in stages.STAGES.values()],
         "queues": [queue.name for queue in app.conf.task_queues],
     }

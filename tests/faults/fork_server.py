@@ -25,8 +25,6 @@ _PRELOADED = (
     "services.gateway.app",
     "celery.apps.beat",
     "celery.apps.worker",
-    "celery.bin.beat",
-    "celery.bin.worker",
     "celery.concurrency.thread",
     "celery.fixups.django",
     "celery.worker.consumer",

@@ -30,6 +30,7 @@ QUICK: dict[str, Any] = {
     "llm_timeout": 1,
     "embedding_timeout": 2,
     "log_level": "WARNING",
+    "gateway_processes": 1,  # the metrics of several would be set up before their modules are imported
 }
 _READY_WITHIN = 30.0
 
