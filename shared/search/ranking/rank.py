@@ -31,15 +31,17 @@ def rank(
     """
     if strategy not in STRATEGIES:
         raise errors.Invalid("strategy", f"must be one of {', '.join(STRATEGIES)}")
-    if floor is not None and min_similarity is None and strategy != "mean":
-        candidates = relevance.select(query, candidates, floor)
+    if min_similarity is not None or strategy == "mean":
+        floor = None
+    if floor is not None and not relevance.is_any_relevant(query, candidates, floor):
+        return []
     candidates = _ignore_low_cosines(candidates, _min_cosine(strategy, min_similarity))
     fuse = fusion.FUSION_STRATEGIES.get(strategy)
     parts = fuse(candidates) if fuse else blend(query, candidates, now)
     scored = [
         _weigh(candidate, part)
         for candidate, part in zip(candidates, parts, strict=True)
-        if part["score"] > 0
+        if part["score"] > 0 and not (floor is not None and relevance.is_far(candidate, floor))
     ]
     return sorted(scored, key=lambda s: -s.score)
 

@@ -4,8 +4,9 @@ A search always finds its nearest vectors, and a long query shares a word with m
 of both channels together must be enough: the best cosine must reach a minimum, which falls with the share
 of the query's content words that one text has:
 
-    minimum = floor · (SHARE_WITHOUT_COSINE - share) / (SHARE_WITHOUT_COSINE - SHARE_WITHOUT_EFFECT),
-              at least 0 and at most the floor
+    minimum = floor · (SHARE_WITHOUT_COSINE - share) / (SHARE_WITHOUT_COSINE - SHARE_WITHOUT_EFFECT)
+
+It is at most the floor, and from SHARE_WITHOUT_COSINE on there is none.
 
 A name counts as much as NAME_WEIGHT other words, because a memory that has never heard of a person has
 nothing about them. The floor is the level that unrelated pairs of records of this index rarely reach. It
@@ -13,8 +14,8 @@ depends on the model and the kind of records, so it is learnt from the index
 (`shared/search/index/floors.py`). Until there are enough records, a start value for the model counts, and one
 word of the content is enough.
 
-If something is relevant, the ranking stays as it is. Only records that are very far from the query are left
-out, which has cost no evidence.
+If something is relevant, all candidates are ranked, and only records that are very far from the query are
+left out of the result. Left out before the ranking, they changed its scale and cost evidence.
 
 The form and the constants were chosen on two sets of conversations of very different kinds, short chats and
 long assistant messages, so that 98 % of the questions about a conversation still find something in it
@@ -47,26 +48,12 @@ _JUDGED = 5
 """Hits, the best of the keyword channel, whose words are compared. Ten took twice the time, with no gain."""
 
 
-def select(query: str, candidates: Sequence[Candidate], floor: Floor) -> list[Candidate]:
-    """Return the candidates that count; none if there is too little evidence that any is relevant.
+def is_any_relevant(query: str, candidates: Sequence[Candidate], floor: Floor) -> bool:
+    """Return whether there is enough evidence that any candidate is relevant.
 
-    Neighbour turns, which no channel returned, are kept with the hits that they stand beside.
+    Neighbour turns, which no channel returned, are no evidence.
     """
     hits = [candidate for candidate in candidates if candidate.keyword or candidate.cosine is not None]
-    if not _is_any_relevant(query, hits, floor):
-        return []
-    cut_off = CUT_OFF * floor.cosine
-    return [c for c in candidates if c.keyword or c.cosine is None or c.cosine >= cut_off]
-
-
-def is_match(candidate: Candidate, floor: Floor | None) -> bool:
-    """Return whether a candidate is a hit by itself: by a word of the content, or by its cosine."""
-    if candidate.keyword:
-        return True
-    return floor is not None and candidate.cosine is not None and candidate.cosine >= floor.cosine
-
-
-def _is_any_relevant(query: str, hits: Sequence[Candidate], floor: Floor) -> bool:
     if not floor.is_learnt:
         return any(is_match(hit, floor) for hit in hits)
     cosine = max((hit.cosine for hit in hits if hit.cosine is not None), default=None)
@@ -78,6 +65,19 @@ def _is_any_relevant(query: str, hits: Sequence[Candidate], floor: Floor) -> boo
     )
 
 
+def is_far(candidate: Candidate, floor: Floor) -> bool:
+    """Return whether a candidate has nothing to do with the query, even if others are relevant."""
+    cosine = candidate.cosine
+    return not candidate.keyword and cosine is not None and cosine < CUT_OFF * floor.cosine
+
+
+def is_match(candidate: Candidate, floor: Floor | None) -> bool:
+    """Return whether a candidate is a hit by itself: by a word of the content, or by its cosine."""
+    if candidate.keyword:
+        return True
+    return floor is not None and candidate.cosine is not None and candidate.cosine >= floor.cosine
+
+
 def _is_enough(share: float, hit: Candidate, cosine: float | None, floor: Floor) -> bool:
     """Return whether a text with this share of the words is enough beside the best cosine of all hits."""
     if cosine is None:
@@ -85,7 +85,7 @@ def _is_enough(share: float, hit: Candidate, cosine: float | None, floor: Floor)
     if hit.cosine is None and share >= SHARE_WITHOUT_VECTOR:
         return True
     part_of_floor = (SHARE_WITHOUT_COSINE - share) / (SHARE_WITHOUT_COSINE - SHARE_WITHOUT_EFFECT)
-    return part_of_floor <= 0 or cosine >= floor.cosine * min(part_of_floor, 1.0)
+    return part_of_floor <= 0 or cosine >= floor.cosine * part_of_floor
 
 
 def _best_by_keyword(hits: Sequence[Candidate]) -> list[Candidate]:

@@ -37,7 +37,7 @@ def _found(
         ("paint a red boat", 4.0, 0.44, False),
         ("Ada was here", 4.0, 0.16, True),
         ("Ada was here", 4.0, 0.14, False),
-        ("Ada's red boat", 6.0, -0.1, True),
+        ("Ada's red boat", 6.0, -0.2, True),
     ],
 )
 def test_the_cosine_that_is_enough_falls_with_the_share_of_words_that_match(
@@ -113,9 +113,16 @@ def test_far_records_do_not_count_beside_a_relevant_one() -> None:
     assert set(_found(LEARNT, *candidates)) == {"near", "so-so"}
 
 
-def test_beside_a_relevant_record_the_others_keep_their_places() -> None:
-    candidates = [_candidate(f"text {number}", None, 0.7 - number / 25) for number in range(13)]
-    assert _found(LEARNT, *candidates) == _found(None, *candidates)
+def test_the_ranking_is_that_without_a_floor_except_for_the_far_records() -> None:
+    candidates = [
+        _candidate("near", None, 0.7),
+        _candidate("so-so", None, 0.3),
+        _candidate("word", 0.1, 0.25),
+        _candidate("far", None, 0.1),
+    ]
+    without = rank(QUERY, candidates)
+    assert rank(QUERY, candidates, floor=LEARNT) == [scored for scored in without if scored.id != "far"]
+    assert len(without) == 4
 
 
 def test_a_minimum_of_the_caller_replaces_the_floor() -> None:
