@@ -26,6 +26,13 @@ _WHEN = re.compile(
     r"\bwhen\b|\bhow long\b|\b(?:what|which) (?:date|day|week|month|year|time)\b", re.IGNORECASE
 )
 _HOW_MANY = re.compile(r"\bhow (?:many|much|old|often|long|far)\b", re.IGNORECASE)
+# A word after another word of the same sentence; the first word of a sentence is capitalised anyway.
+_LATER_WORD = re.compile(r"(?<=[^\s.!?:…] )[\"'(\u2018\u201c]?([^\W\d_][\w-]*)")
+_CALENDAR_WORDS = """
+    monday tuesday wednesday thursday friday saturday sunday
+    january february march april may june july august september october november december
+"""
+_CALENDAR = frozenset(_CALENDAR_WORDS.split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,3 +61,12 @@ def analyze(query: str, now: datetime | None = None) -> QueryCues:
         date_ranges=tuple(find_date_ranges(query, now)),
         phrases=tuple(query_phrases(query)),
     )
+
+
+def capitalized_words(query: str) -> list[str]:
+    """Return the words that name someone or something: with a capital inside a sentence, and no date.
+
+    In German these are all nouns. A query in capitals has nothing but such words.
+    """
+    words = _LATER_WORD.findall(query[:MAX_QUERY_CHARS])
+    return [word for word in words if word[0].isupper() and word.casefold() not in _CALENDAR]

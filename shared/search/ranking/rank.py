@@ -31,15 +31,17 @@ def rank(
     """
     if strategy not in STRATEGIES:
         raise errors.Invalid("strategy", f"must be one of {', '.join(STRATEGIES)}")
-    if floor is not None and min_similarity is None and strategy != "mean":
-        candidates = relevance.select(query, candidates, floor)
+    if min_similarity is not None or strategy == "mean":
+        floor = None
+    if floor is not None and not relevance.is_any_relevant(query, candidates, floor):
+        return []
     candidates = _ignore_low_cosines(candidates, _min_cosine(strategy, min_similarity))
     fuse = fusion.FUSION_STRATEGIES.get(strategy)
     columns = fuse(candidates) if fuse else blend(query, candidates, now)
     boosts = [0.5 + 0.5 * min(max(candidate.importance, 0.0), 1.0) for candidate in candidates]
     columns["importance"] = boosts
     columns["score"] = [score * boost for score, boost in zip(columns["score"], boosts, strict=True)]
-    return _best_first(candidates, columns)
+    return _best_first(candidates, columns, floor)
 
 
 def top(
@@ -73,10 +75,12 @@ def _ignore_low_cosines(candidates: Sequence[Candidate], minimum: float | None) 
     ]
 
 
-def _best_first(candidates: Sequence[Candidate], columns: fusion.Columns) -> list[ScoredCandidate]:
+def _best_first(
+    candidates: Sequence[Candidate], columns: fusion.Columns, floor: Floor | None
+) -> list[ScoredCandidate]:
     scored = [
         ScoredCandidate(candidate.id, score, columns, position)
         for position, (candidate, score) in enumerate(zip(candidates, columns["score"], strict=True))
-        if score > 0
+        if score > 0 and not (floor is not None and relevance.is_far(candidate, floor))
     ]
     return sorted(scored, key=lambda each: -each.score)

@@ -1,46 +1,74 @@
 """Decide whether anything that was found has to do with the query: if nothing has, nothing is returned.
 
-A search always finds its nearest vectors, and a long query shares a word with most texts. What was found
-counts if the evidence of both channels together is enough: the best cosine must reach the floor, and the
-share of the query's content words that one text has lowers it. The floor is the level that unrelated
-pairs of records of this index rarely reach. It depends on the model and the kind of records, so it is
-learnt from the index (`shared/search/index/floors.py`). Until there are enough records, a start value for the
-model counts, and one word of the content is enough.
+A search always finds its nearest vectors, and a long query shares a word with most texts. So the evidence
+of both channels together must be enough: the best cosine must reach a minimum, which falls with the share
+of the query's content words that one text has:
 
-The constants were chosen on two sets of conversations of very different kinds, short chats and long
-assistant messages, so that 98 % of the questions about a conversation still find something in it
-(`python -m benchmarks.relevance`).
+    minimum = floor · (SHARE_WITHOUT_COSINE - share) / (SHARE_WITHOUT_COSINE - SHARE_WITHOUT_EFFECT)
+
+It is at most the floor, and from SHARE_WITHOUT_COSINE on there is none.
+
+A name counts as much as NAME_WEIGHT other words, because a memory that has never heard of a person has
+nothing about them. The floor is the level that unrelated pairs of records of this index rarely reach. It
+depends on the model and the kind of records, so it is learnt from the index
+(`shared/search/index/floors.py`). Until there are enough records, a start value for the model counts, and one
+word of the content is enough.
+
+If something is relevant, all candidates are ranked, and only records that are very far from the query are
+left out of the result. Left out before the ranking, they changed its scale and cost evidence.
+
+The form and the constants were chosen on two sets of conversations of very different kinds, short chats and
+long assistant messages, so that 98 % of the questions about a conversation still find something in it
+(`python -m benchmarks.relevance`). `benchmarks/RESULTS.md` has the other rules that were tried.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from shared.search.floor import Floor
 from shared.search.ranking.candidate import Candidate
+from shared.search.ranking.query_analysis import capitalized_words
 from shared.search.text import bm25
 from shared.search.text.tokenizer import tokenize, tokenize_query
 
-SHARE_WITHOUT_COSINE = 1.3
-"""The share of words that would replace the cosine altogether. It is above 1: words alone are not enough."""
+NAME_WEIGHT = 5.0
+"""How many other words a name counts for. Beside an unknown name, two known words are just enough for a
+search without an embedder (2 of 7)."""
+SHARE_WITHOUT_EFFECT = 0.25
+"""The share of words up to which the best cosine must reach the whole floor."""
+SHARE_WITHOUT_COSINE = 0.75
+"""The share of words that is enough whatever the cosine."""
 SHARE_WITHOUT_EMBEDDER = 0.28
 """The share that is enough if no vector was compared."""
 SHARE_WITHOUT_VECTOR = 0.5
 """The share that is enough for a record without a cosine, such as one that is not embedded yet."""
 CUT_OFF = 0.3
 """The part of the floor below which a record does not count, even beside relevant ones."""
-_JUDGED = 10
+_JUDGED = 5
+"""Hits, the best of the keyword channel, whose words are compared. Ten took twice the time, with no gain."""
 
 
-def select(query: str, candidates: Sequence[Candidate], floor: Floor) -> list[Candidate]:
-    """Return the candidates that count; none if there is too little evidence that any is relevant.
+def is_any_relevant(query: str, candidates: Sequence[Candidate], floor: Floor) -> bool:
+    """Return whether there is enough evidence that any candidate is relevant.
 
-    Neighbour turns, which no channel returned, are kept with the hits that they stand beside.
+    Neighbour turns, which no channel returned, are no evidence.
     """
     hits = [candidate for candidate in candidates if candidate.keyword or candidate.cosine is not None]
-    if not _is_any_relevant(query, hits, floor):
-        return []
-    cut_off = CUT_OFF * floor.cosine
-    return [c for c in candidates if c.keyword or c.cosine is None or c.cosine >= cut_off]
+    if not floor.is_learnt:
+        return any(is_match(hit, floor) for hit in hits)
+    cosine = max((hit.cosine for hit in hits if hit.cosine is not None), default=None)
+    if cosine is not None and cosine >= floor.cosine:
+        return True
+    weights = _term_weights(query)
+    return any(
+        _is_enough(_word_share(weights, hit.text), hit, cosine, floor) for hit in _best_by_keyword(hits)
+    )
+
+
+def is_far(candidate: Candidate, floor: Floor) -> bool:
+    """Return whether a candidate has nothing to do with the query, even if others are relevant."""
+    cosine = candidate.cosine
+    return not candidate.keyword and cosine is not None and cosine < CUT_OFF * floor.cosine
 
 
 def is_match(candidate: Candidate, floor: Floor | None) -> bool:
@@ -50,23 +78,14 @@ def is_match(candidate: Candidate, floor: Floor | None) -> bool:
     return floor is not None and candidate.cosine is not None and candidate.cosine >= floor.cosine
 
 
-def _is_any_relevant(query: str, hits: Sequence[Candidate], floor: Floor) -> bool:
-    if not floor.is_learnt:
-        return any(is_match(hit, floor) for hit in hits)
-    cosine = max((hit.cosine for hit in hits if hit.cosine is not None), default=None)
-    if cosine is not None and cosine >= floor.cosine:
-        return True
-    terms = tokenize_query(query)
-    return any(_is_enough(_word_share(terms, hit.text), hit, cosine, floor) for hit in _best_by_keyword(hits))
-
-
 def _is_enough(share: float, hit: Candidate, cosine: float | None, floor: Floor) -> bool:
     """Return whether a text with this share of the words is enough beside the best cosine of all hits."""
     if cosine is None:
         return share >= SHARE_WITHOUT_EMBEDDER
     if hit.cosine is None and share >= SHARE_WITHOUT_VECTOR:
         return True
-    return cosine >= floor.cosine * (1 - share / SHARE_WITHOUT_COSINE)
+    part_of_floor = (SHARE_WITHOUT_COSINE - share) / (SHARE_WITHOUT_COSINE - SHARE_WITHOUT_EFFECT)
+    return part_of_floor <= 0 or cosine >= floor.cosine * part_of_floor
 
 
 def _best_by_keyword(hits: Sequence[Candidate]) -> list[Candidate]:
@@ -74,9 +93,19 @@ def _best_by_keyword(hits: Sequence[Candidate]) -> list[Candidate]:
     return sorted(found, key=lambda hit: -(hit.keyword or 0.0))[:_JUDGED]
 
 
-def _word_share(terms: Sequence[str], text: str) -> float:
-    """Return the share of the terms that a text has. Words of a long text weigh less."""
+def _term_weights(query: str) -> dict[str, float]:
+    """Return how much each term of the query counts."""
+    names = {term for word in capitalized_words(query) for term in tokenize(word)}
+    return {term: NAME_WEIGHT if term in names else 1.0 for term in tokenize_query(query)}
+
+
+def _word_share(weights: Mapping[str, float], text: str) -> float:
+    """Return the weighted share of the terms that a text has. Words of a long text count less."""
     words = tokenize(text)
     counts = Counter(words)
-    weights = [min(bm25.term_weight(counts[term], len(words)), 1.0) for term in terms if term in counts]
-    return sum(weights) / len(terms) if terms else 0.0
+    found = (
+        weight * min(bm25.term_weight(counts[term], len(words)), 1.0)
+        for term, weight in weights.items()
+        if term in counts
+    )
+    return sum(found) / sum(weights.values()) if weights else 0.0
