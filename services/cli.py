@@ -31,10 +31,9 @@ app.add_typer(dreams, name="dreams")
 @run_as_command
 def up() -> None:
     """Run all of Loci on this machine until Ctrl-C."""
-    from services.local.stack import Stack
-    from shared.foundation import config
+    from services.commands.run import stack
 
-    raise typer.Exit(Stack(config.load()).run())
+    raise typer.Exit(stack())
 
 
 @app.command()

@@ -33,6 +33,19 @@ def _default_gateway_processes() -> int:
     return max(1, min(_MAX_DEFAULT_PROCESSES, cores // 2))
 
 
+def stack() -> int:
+    """Run all processes on this machine until a signal; return the exit code.
+
+    Raises errors.Misconfigured before anything is started if its workers could not work with the settings.
+    """
+    from services.local.stack import Stack
+    from workers.runtime import startup
+
+    settings = config.load()
+    startup.require_usable(settings)
+    return Stack(settings).run()
+
+
 def worker(queues: str, concurrency: int) -> None:
     """Consume queues in threads. Gossip and mingle are off: Loci does not use them, and they can fail."""
     from workers.app import app

@@ -14,6 +14,9 @@ from shared.foundation import errors
 
 JsonObject = dict[str, Any]
 
+_MAX_BROKEN = 50
+"""Values of a reply that are no plain JSON. Each costs a look at all text before it."""
+
 _TAG = r"think(?:ing)?>"
 _THOUGHTS = re.compile(rf"(?:\s*<{_TAG}.*?</{_TAG})+", re.DOTALL | re.IGNORECASE)
 _CLOSED = re.compile(rf"</{_TAG}", re.IGNORECASE)
@@ -106,8 +109,11 @@ def _remove_thoughts(text: str) -> str:
 
 
 def _read_values(text: str) -> Iterator[tuple[bool, Any]]:
-    """Yield whether each outermost value is whole, and the value. Raises errors.CutOffReply."""
-    position = 0
+    """Yield whether each outermost value is whole, and the value.
+
+    Raises errors.CutOffReply, and errors.InvalidModelReply for very many broken values.
+    """
+    position, broken_count = 0, 0
     while match := _JSON_START.search(text, position):
         start = match.start()
         try:
@@ -115,6 +121,9 @@ def _read_values(text: str) -> Iterator[tuple[bool, Any]]:
         except (ValueError, RecursionError):
             position = _closing_position(text, start)
             yield _read_mended(text[start:position])
+            broken_count += 1
+            if broken_count >= _MAX_BROKEN:
+                raise errors.InvalidModelReply("the JSON of the reply is broken in many places") from None
         else:
             yield True, value
 

@@ -81,6 +81,12 @@ class ReasonCode(StrEnum):
     EXHAUSTED = "exhausted"  # dead: its last attempt never came back
 
 
+REFUSALS_OF_MODEL = frozenset({ReasonCode.KEY_REFUSED, ReasonCode.MODEL_UNKNOWN, ReasonCode.QUOTA_USED_UP})
+"""Why a model refuses whatever it is asked: once it answers one request, it refuses no other for these."""
+REFUSALS = REFUSALS_OF_MODEL | {ReasonCode.NOT_PERMITTED, ReasonCode.REQUEST_REFUSED}
+"""Why a stage is paused. The last two may be about what one stage asks, while others are answered."""
+
+
 @dataclass(frozen=True, slots=True)
 class Stage:
     """One step of a pipeline."""

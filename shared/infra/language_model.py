@@ -11,6 +11,8 @@ from shared.infra.model_endpoint import ModelEndpoint, usage_of
 
 log = structlog.get_logger()
 _CUT_OFF_REASONS = {"length", "max_tokens", "max_output_tokens", "model_length", "content_filter"}
+# The longest words of tokenizers are runs of blanks and rules; a reply of such tokens alone says nothing.
+_MAX_CHARACTERS_PER_TOKEN = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +96,9 @@ def _parse_reply(response: Any, max_tokens: int) -> ModelReply:
         raise errors.InvalidModelReply("the model refused", usage=usage)
     if not isinstance(text, str) or not text.strip():
         raise errors.InvalidModelReply("the model answered nothing", usage=usage)
+    if len(text) > max_tokens * _MAX_CHARACTERS_PER_TOKEN:
+        # It would be parsed for minutes, while other work of the process waits.
+        raise errors.InvalidModelReply("the reply is longer than its tokens can be", usage=usage)
     return ModelReply(text, usage)
 
 

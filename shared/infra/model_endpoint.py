@@ -72,7 +72,7 @@ class ModelEndpoint:
             headers = {traces.HEADER: trace} if (trace := traces.traceparent()) else {}
             response, content = await self._send(path, body, headers, timeout)
             span.set_attributes(**{"http.response.status_code": response.status_code})
-            if failure := model_failures.failure_of(self.name, response, content):
+            if failure := model_failures.failure_of(self.name, response, content, body):
                 raise failure
         self._answered_at = time.monotonic()
         try:

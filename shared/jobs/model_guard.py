@@ -21,9 +21,10 @@ async def guard(
     """Guard one call to a model.
 
     Raises errors.ModelRefused without a call if the stage is paused and somebody else probes the model. A
-    call that raises it begins a pause. Any answer of the endpoint ends it.
+    call that raises it begins a pause. Any answer of the endpoint ends it, and those of the model in other
+    stages, unless they may be about what only these ask.
     """
-    is_probe = await _admit(postgres, settings, stage, identity)
+    ends_pause = await _admit(postgres, settings, stage, identity)
     try:
         yield
     except errors.ModelRefused as refusal:
@@ -31,19 +32,22 @@ async def guard(
         refusal.retry_after = settings.model_probe_interval
         raise
     except errors.InvalidModelReply as error:
-        if is_probe and (not error.rejected_by_endpoint or isinstance(error, errors.PromptTooLong)):
+        if ends_pause and (not error.rejected_by_endpoint or isinstance(error, errors.PromptTooLong)):
             await _end(postgres, stage, identity)
         raise
-    if is_probe:
+    if ends_pause:
         await _end(postgres, stage, identity)
 
 
 async def _admit(postgres: Postgres, settings: config.Settings, stage: str, identity: ModelIdentity) -> bool:
-    """Return whether the call is the probe of a paused stage. Raises errors.ModelRefused if it may not be."""
+    """Return whether an answer ends a pause: of this stage, which the call probes, or of another one.
+
+    Raises errors.ModelRefused if the stage is paused and the call may not be its probe.
+    """
     async with postgres.across_tenants() as connection:
         pause = await model_pauses.find(connection, stage, identity)
         if pause is None:
-            return False
+            return await model_pauses.is_any_disproved(connection, stage, identity)
         if await model_pauses.claim_probe(connection, stage, identity, settings.model_probe_interval):
             return True
     raise errors.ModelRefused("the model", f"{stage} is paused", pause.reason_code, pause.seconds_to_probe)
@@ -64,7 +68,7 @@ async def _begin(
 async def _end(postgres: Postgres, stage: str, identity: ModelIdentity) -> None:
     log.info("stage_resumed", stage=stage, model=identity.model)
     async with postgres.across_tenants() as connection:
-        await model_pauses.end(connection, identity)
+        await model_pauses.end(connection, stage, identity)
 
 
 async def claim_limit(postgres: Postgres, stage: str, identity: ModelIdentity | None, limit: int) -> int:

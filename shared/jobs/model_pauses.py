@@ -7,12 +7,12 @@ interval is a probe, shared by all workers; a process with settings that were no
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import any_, delete, func, literal, or_, select, update
+from sqlalchemy import and_, any_, delete, exists, func, literal, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.sql.elements import ColumnElement
 
-from shared.foundation.stages import ReasonCode
+from shared.foundation.stages import REFUSALS_OF_MODEL, ReasonCode
 from shared.infra.model_endpoint import ModelIdentity
 from shared.infra.postgres import seconds
 from shared.jobs.table import model_pause
@@ -96,13 +96,14 @@ async def begin(
     )
 
 
-async def end(connection: AsyncConnection, identity: ModelIdentity) -> None:
-    """End the pauses of a model in all stages: it has answered."""
-    await connection.execute(
-        delete(model_pause).where(
-            model_pause.c.endpoint == identity.endpoint, model_pause.c.model == identity.model
-        )
-    )
+async def end(connection: AsyncConnection, stage: str, identity: ModelIdentity) -> None:
+    """End the pauses that an answer in a stage disproves: its own, and the model's in other stages."""
+    await connection.execute(delete(model_pause).where(_is_disproved(stage, identity)))
+
+
+async def is_any_disproved(connection: AsyncConnection, stage: str, identity: ModelIdentity) -> bool:
+    """Tell whether an answer in this stage would end a pause."""
+    return bool(await connection.scalar(select(exists().where(_is_disproved(stage, identity)))))
 
 
 async def list_all(connection: AsyncConnection) -> list[Pause]:
@@ -124,6 +125,12 @@ def _is_of(stage: str, identity: ModelIdentity) -> tuple[ColumnElement[bool], ..
         model_pause.c.endpoint == identity.endpoint,
         model_pause.c.model == identity.model,
     )
+
+
+def _is_disproved(stage: str, identity: ModelIdentity) -> ColumnElement[bool]:
+    """Return the condition of `end`. What may be about the requests of one stage ends by its own answers."""
+    is_of_stage, *is_of_model = _is_of(stage, identity)
+    return and_(*is_of_model, or_(is_of_stage, model_pause.c.reason_code.in_(REFUSALS_OF_MODEL)))
 
 
 def _was_refused(identity: ModelIdentity) -> ColumnElement[bool]:

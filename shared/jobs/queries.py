@@ -6,12 +6,12 @@ transaction and never commit.
 
 from collections.abc import Mapping, Sequence
 
-from sqlalchemy import bindparam, delete, func, text, update
+from sqlalchemy import bindparam, delete, func, select, text, update
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.types import BigInteger, Text
 
-from shared.foundation.stages import Pipeline, ReasonCode, RecordKind, Stage
+from shared.foundation.stages import REFUSALS, Pipeline, ReasonCode, RecordKind, Stage
 from shared.infra.postgres import is_any_of, seconds, tenant_filter
 from shared.infra.telemetry import traces
 from shared.jobs.claimed_jobs import claim_parameters, on_claimed_jobs
@@ -120,6 +120,26 @@ async def run_delayed_now(
         .where(job_table.c.reason_code == reason_code)
         .values(run_at=func.now())
     )
+    return (await connection.execute(statement)).rowcount
+
+
+async def run_refused_now(connection: AsyncConnection, stage: Stage, limit: int) -> int:
+    """Make up to `limit` jobs of a stage due now that wait because their model refused every request.
+
+    Return the number of jobs.
+    """
+    waiting = (
+        select(job_table.c.id)
+        .where(
+            job_table.c.stage == stage.name, job_table.c.backfill.is_(False), job_table.c.dead_at.is_(None)
+        )
+        .where(job_table.c.lease_token.is_(None), job_table.c.run_at > func.now())
+        .where(job_table.c.reason_code.in_(REFUSALS))
+        .order_by(job_table.c.run_at)
+        .limit(limit)
+        .with_for_update(skip_locked=True)
+    )
+    statement = update(job_table).where(job_table.c.id.in_(waiting)).values(run_at=func.now())
     return (await connection.execute(statement)).rowcount
 
 

@@ -37,7 +37,7 @@ class _CorrectedSession:
 
 async def run(context: PassContext) -> Outcome:
     """Ask the model about the sessions with corrections that this pass has not read."""
-    await judge.judge_doubtful(context.resources, context.run.scope, context.ask)
+    await judge.judge_doubtful(context.resources, context.run.scope, context.ask, context.free_tokens)
     sessions, has_more, existing = await _load_inputs(context)
     if not sessions:
         raise PassSkipped("there are no corrections since the last run of this pass")

@@ -1,8 +1,26 @@
 """Send the tasks of the next passes of running dream runs."""
 
 from shared.dreams.runs import queries as dream_queries
-from shared.jobs import sent_tasks
+from shared.foundation.stages import DREAM_PASS
+from shared.jobs import model_guard, sent_tasks
+from shared.jobs import queries as job_queries
 from shared.platform.resources import Resources
+from shared.platform.spend.metered_calls import DREAM
+
+_MAX_RESUMED = 1000
+
+
+async def resume_refused_passes(resources: Resources) -> None:
+    """Make passes due again whose model refused every request: all when it is asked again, else its probe.
+
+    They wait for the next probe. The pause may end before, by an answer or by other settings.
+    """
+    model = resources.language_model
+    identity = None if model is None else model.identity
+    limit = await model_guard.claim_limit(resources.postgres, DREAM, identity, _MAX_RESUMED)
+    if limit:
+        async with resources.postgres.across_tenants() as connection:
+            await job_queries.run_refused_now(connection, DREAM_PASS, limit)
 
 
 async def dispatch_next_passes(resources: Resources) -> int:

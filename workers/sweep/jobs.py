@@ -25,6 +25,7 @@ async def dispatch_due_jobs(resources: Resources) -> dict[str, int]:
 
     Return the number of due jobs by stage.
     """
+    await dream_dispatch.resume_refused_passes(resources)
     async with resources.postgres.across_tenants() as connection:
         due_jobs = await backlog.count_due(connection)
     for stage_name, job_count in due_jobs.items():

@@ -33,11 +33,14 @@ async def insert_rows(
 async def insert_for_session_id(
     connection: AsyncConnection, tenant: str, session_id: str, draft: FeedbackSignalDraft
 ) -> None:
-    """Insert a signal for a session id; do nothing if the session no longer exists."""
+    """Insert a signal for a session id; do nothing if the session no longer exists.
+
+    The lock keeps the session until the transaction ends; a foreign key would reject a deleted one.
+    """
     statement = select(session_table.c.agent_id, session_table.c.user_id).where(
         tenant_filter(session_table, tenant), session_table.c.id == session_id
     )
-    row = (await connection.execute(statement)).one_or_none()
+    row = (await connection.execute(statement.with_for_update(key_share=True))).one_or_none()
     if row is not None:
         await _insert_with_new_ids(connection, tenant, session_id, row.agent_id, row.user_id, [draft])
 

@@ -47,6 +47,8 @@ _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
 # Negations of scripts without spaces: before the denied word in Chinese, after it in Japanese and Korean.
 _UNSPACED = re.compile("[不没沒無无未别別勿]|ない|なかった|ません|なし|ไม่|않|못|없")
 _NEAR = 3
+# A prefix that denies the word after it, in many languages.
+_OPPOSITE = re.compile(r"(?:un|in|im|ir|il|dis|non|des|dés|mis)(?=\w{4})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,28 @@ def changed_negations(content: str, sources: Sequence[str]) -> list[str]:
     text_denials = list(_denials(content))
     source_denials = [denial for source in sources for denial in _denials(source)]
     added_denials = (denial for denial in text_denials if not denial.has_ended)
-    return _unmatched(source_denials, text_denials) + _unmatched(added_denials, source_denials)
+    return [
+        *_unmatched(source_denials, text_denials),
+        *_unmatched(added_denials, source_denials),
+        *_changed_opposites(content, sources),
+    ]
+
+
+def _changed_opposites(content: str, sources: Sequence[str]) -> list[str]:
+    """Return the words of one side of which the other has the opposite: "unfurnished" and "furnished"."""
+    text_words = set(_WORD.findall(content.casefold()))
+    source_words = {word for source in sources for word in _WORD.findall(source.casefold())}
+    return [*_opposed(source_words, text_words), *_opposed(text_words, source_words)]
+
+
+def _opposed(words: set[str], others: set[str]) -> list[str]:
+    return [
+        word
+        for word in sorted(words - others)
+        if (prefix := _OPPOSITE.match(word))
+        and (base := word[prefix.end() :]) in others
+        and base not in words
+    ]
 
 
 def _unmatched(denials: Iterable[Denial], others: Sequence[Denial]) -> list[str]:

@@ -18,9 +18,11 @@ min:mins minute minutes minuten; h:hr hrs hour hours stunde stunden heure heures
 day:d days tag tage tagen jour jours dia dias; week:weeks woche wochen semaine semaines semana semanas;
 month:months monat monate monaten mois mes meses; year:y yr yrs years jahr jahre jahren an ans;
 km:kilometer kilometers kilometre kilometres; metre:metres meter meters; m:; cm:; mm:; mi:mile miles;
-ft:foot feet; g:gram grams gramm; kg:kilo kilos kilogram kilograms; lb:lbs; l:liter liters litre litres;
-ml:; °c:celsius; °f:fahrenheit; kb:; mb:; gb:; tb:; kib:; mib:; gib:; tib:; hz:; khz:; mhz:; ghz:; wh:; kwh:;
-kw:; w:watt watts; mw:; px:pixel pixels; fps:; rpm:
+ft:foot feet; g:gram grams gramm; mg:milligram milligrams milligramm; μg:mcg ug microgram micrograms;
+kg:kilo kilos kilogram kilograms; lb:lbs; oz:ounce ounces; l:liter liters litre litres; cl:; dl:;
+ml:milliliter milliliters millilitre millilitres; °c:celsius; °f:fahrenheit; kb:; mb:; gb:; tb:; kib:; mib:;
+gib:; tib:; hz:; khz:; mhz:; ghz:; wh:; kwh:; kw:; w:watt watts; mw:; px:pixel pixels; fps:; rpm:; kcal:;
+mah:; mph:; mmol:; psi:
 """
 _UNITS = {
     form: unit

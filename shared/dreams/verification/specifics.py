@@ -25,6 +25,7 @@ class Kind(Enum):
     """How a specific is searched for in a text."""
 
     VERBATIM = auto()  # as it is written, whole words
+    KEY = auto()  # as it is written, capitals too
     NAME = auto()  # a capitalised word
     ACRONYM = auto()  # a word in capitals
     SENTENCE_START = auto()  # a word at the start of a sentence, in any case and inflection
@@ -34,7 +35,11 @@ class Kind(Enum):
 
 
 _NAME_KINDS = frozenset({Kind.NAME, Kind.ACRONYM, Kind.SENTENCE_START})
-_CERTAIN_KINDS = frozenset({Kind.VERBATIM, Kind.NAME, Kind.ACRONYM, Kind.NUMBER, Kind.DAY, Kind.TIME})
+_UNSAID_UNITS = frozenset({"", "year"})
+"""What may be said of a number that has no unit in another text: "Tim (7)" is 7 years old."""
+_CERTAIN_KINDS = frozenset(
+    {Kind.VERBATIM, Kind.KEY, Kind.NAME, Kind.ACRONYM, Kind.NUMBER, Kind.DAY, Kind.TIME}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +54,12 @@ class Specific:
 
 @dataclass(slots=True)
 class ParsedText:
-    """The parts of a text. Words are case folded; `numbers` has the units of each value."""
+    """The parts of a text. Words are case folded, pieces as written; `numbers` has the units of a value."""
 
     specifics: dict[Specific, None] = field(default_factory=dict)
     text: str = ""
     words: set[str] = field(default_factory=set)
+    pieces: set[str] = field(default_factory=set)
     stems: set[str] = field(default_factory=set)
     capitals: set[str] = field(default_factory=set)
     acronyms: set[str] = field(default_factory=set)
@@ -83,12 +89,13 @@ class ParsedText:
         """Return the wordings of the specifics that can't come from the other text.
 
         A word at the start of a sentence never counts, and a name not if the other text has it in any case.
+        A number counts if the other text has it with another unit.
         """
         return [
             specific.wording
             for specific in self.specifics
             if specific.kind in _CERTAIN_KINDS
-            and specific.key.casefold() not in other.words
+            and (specific.unit not in _UNSAID_UNITS or specific.key.casefold() not in other.words)
             and not other.contains(specific)
         ]
 
@@ -97,6 +104,8 @@ class ParsedText:
         match specific.kind:
             case Kind.VERBATIM:
                 return specific.key in self.words or _is_whole_part(specific.key, self.text)
+            case Kind.KEY:
+                return specific.key in self.pieces
             case Kind.SENTENCE_START:
                 return stemmer.stem(specific.key) in self.stems
             case Kind.NUMBER:

@@ -27,10 +27,14 @@ _JOINED = r"(?:(?<=\d)[,'\u2019](?=\d)|[._/:&@'\u2019\u2010\u2011-](?=\w))"
 _PIECE = re.compile(rf"(?:[#@]|\$(?=[^\W\d]))?\w+(?:{_JOINED}\w+)*(?:\+\+|\#(?!\w))?")
 _NUMBER = re.compile(r"\d+(?:[.,'\u2019/:]\d+)*")
 _SPACED = re.compile(r"(?<![\w.,])(\d{1,3}(?: \d{3})+)(?!\w)")
+_BARE_FRACTION = re.compile(r"(?<![\w.])\.(?=\d)")
+_MIN_SEQUENCE = 3
+"""Numbers joined by hyphens from which their order matters: "1-2-3-4" opens a lock, "5-6" is a range."""
 _NUMBER_WITH_UNIT = re.compile(r"(\d+(?:[.,]\d+)*)([^\W\d_]{1,8})")
 _ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th|er|e|\u00ba|\u00aa)", re.IGNORECASE)
 _DOTTED = re.compile(r"(?:[^\W\d_]\.)+[^\W\d_]")
 _CAMEL_CASE = re.compile(r"[^\W\d_](?<=[a-z\u00df-\u00ff])[A-Z]|[A-Z]{2}[a-z]{2}")
+_CAPITAL_INSIDE = re.compile(r"[a-z][A-Z]|\d[A-Z].*[a-z]|[a-z].*\d[A-Z]|[A-Z]\d[a-z]")
 _SENTENCE_OPENING = re.compile(
     r"(?:^|[.!?\u2026:;\u3002\uff01\uff1f\n>|(\[\u2022*#\u2013\u2014]|(?<!\w)-)[\"'\u201c\u201e\u2018\u00ab(\[*_`\s\u00bf\u00a1]*$"
 )
@@ -40,6 +44,7 @@ _JOINT = re.compile("[-'\u2019\u2010\u2011/:]")
 def parse_text(text: str) -> ParsedText:
     """Return the parts of a text."""
     plain = _SPACED.sub(lambda m: m[1].replace(" ", ""), unicodedata.normalize("NFKC", text))
+    plain = _BARE_FRACTION.sub("0.", plain)
     parsed = ParsedText(text=_normalize(plain))
     for wording in _find_verbatims(plain):
         parsed.add(Specific(Kind.VERBATIM, _normalize(wording), wording))
@@ -86,6 +91,7 @@ def _parse_moments(parsed: ParsedText, text: str) -> str:
 def _parse_piece(parsed: ParsedText, text: str, match: re.Match[str], *, is_capitalized: bool) -> None:
     piece = match[0].strip("_")
     parsed.words.add(_normalize(piece))
+    parsed.pieces.add(piece)
     if _is_unit(text, match):
         return  # it is stored with its number
     if number_and_unit := _split_unit(piece):
@@ -93,6 +99,8 @@ def _parse_piece(parsed: ParsedText, text: str, match: re.Match[str], *, is_capi
         parsed.add_number(quantities.value(digits), piece, quantities.named_unit(unit))
     elif _DOTTED.fullmatch(piece):
         _parse_word(parsed, piece.replace(".", ""), is_first=False, is_capitalized=not piece.isupper())
+    elif _is_key(piece):
+        parsed.add(Specific(Kind.KEY, piece, piece))
     elif _is_code(piece):
         parsed.capitals.update(part.casefold() for part in re.split(r"\W+", piece) if part[:1].isupper())
         parsed.add(Specific(Kind.VERBATIM, _normalize(piece), piece))
@@ -118,6 +126,11 @@ def _split_unit(piece: str) -> tuple[str, str] | None:
     return (match[1], match[2]) if match and quantities.named_unit(match[2]) else None
 
 
+def _is_key(piece: str) -> bool:
+    """Tell whether a piece looks like a password or a key, in which the case of a letter counts."""
+    return piece.isalnum() and any(map(str.isdecimal, piece)) and _CAPITAL_INSIDE.search(piece) is not None
+
+
 def _is_code(piece: str) -> bool:
     """Tell whether a piece must be kept as it is written: an identifier, a model number, a file name."""
     if piece[:1] in "#@$" or piece.endswith(("+", "#")) or any(c in piece for c in "_&@"):
@@ -125,6 +138,8 @@ def _is_code(piece: str) -> bool:
     if _NUMBER.fullmatch(piece):
         return False
     parts = _JOINT.split(piece)
+    if len(parts) >= _MIN_SEQUENCE and all(map(_NUMBER.fullmatch, parts)):
+        return True
     if _NUMBER.fullmatch(parts[0]) and len(parts) > 1:  # "5-year", "5-6"
         parts = parts[1:]
     if any(c.isdecimal() for part in parts for c in part) and not all(map(_NUMBER.fullmatch, parts)):

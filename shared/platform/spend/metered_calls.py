@@ -29,6 +29,8 @@ _CHAT_FORMAT_TOKENS = 64
 # Tokens that an embedding model adds to a text.
 _EMBEDDING_FORMAT_TOKENS = 8
 _RECENT_SECONDS = 600
+DREAM = "dream"
+"""The stage that pauses when the model of a dream pass refuses every request."""
 PaidText = tuple[Payer, str]
 OnSettled = Callable[[Usage, Decimal | None], None]
 
@@ -70,7 +72,7 @@ async def complete(
 
 def _stage_of(payer: Payer) -> str:
     """Return the stage that pauses if the model refuses: all passes of dreams are one."""
-    return "dream" if payer.purpose in set(DreamPass) else payer.purpose
+    return DREAM if payer.purpose in set(DreamPass) else payer.purpose
 
 
 async def _complete(

@@ -1,12 +1,20 @@
 """FB2: the turn before a correction decides about it, and a model judges the doubtful ones before mining."""
 
 import json
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
+from shared.conversation.feedback import judge
+from shared.foundation import prompt_size
+from shared.foundation.scope import Scope
+from shared.platform.spend.metered_calls import MeteredReply
+from shared.platform.spend.usage import Usage
 from tests.conftest import Gateway
 from tests.integration.dreams.conftest import run_dream
-from tests.standins.behaviours import Reply
+from tests.standins.behaviours import Reply, Status
 from tests.standins.models import ModelServer
+from tests.standins.wire import Call, Wire
 
 # Without the turn before, this one is more likely a correction than not, and that one less.
 LIKELY, UNLIKELY = "No, the train to Kiel.", "Why did you delete my comments?"
@@ -109,3 +117,56 @@ async def test_the_model_is_shown_what_the_assistant_said_before(
     judged = models.chat_calls[0].prompt
     assert "1. assistant: The train to Bonn is booked." in judged
     assert "user: No, I live in Kiel." in judged
+
+
+def _refuse(word: str) -> Callable[[Call, Wire], None]:
+    """Refuse to judge what has the word, as a filter of the endpoint does; confirm all else."""
+    confirm = _reply_with(json.dumps({"verdicts": {str(number): True for number in range(1, 41)}}))
+
+    def play(call: Call, wire: Wire) -> None:
+        is_refused = "1. assistant:" in call.prompt and word in call.prompt
+        (Status(400, error_code="content_policy") if is_refused else confirm).play(call, wire)
+
+    return play
+
+
+@dataclass(frozen=True)
+class _Played:
+    play: Callable[[Call, Wire], None]
+
+
+async def test_what_the_model_refuses_to_judge_keeps_no_other_correction_from_being_judged_and_mined(
+    model_gateway: Gateway, models: ModelServer
+) -> None:
+    sure = "That's wrong, there is no such function."
+    likely = [f"No, the train to {city}." for city in ("Kiel", "Bonn", "Ulm", "Husum", "Jena")]
+    await _say(model_gateway, ("user", sure), *(("user", text) for text in likely), ("user", UNLIKELY))
+    models.chat_default = _Played(_refuse("Ulm"))
+    models.chat_replies.append(Reply('{"verdicts": {}}'))  # an answer first: the endpoint is no stranger
+    await run_dream(model_gateway, passes=["mine_anti_patterns"])
+    await _say(model_gateway, ("user", "That's wrong, it is another function."))
+    run = await run_dream(model_gateway, passes=["mine_anti_patterns"])
+    assert run["passes"][0]["state"] == "done", run
+    assert UNLIKELY in await _details(model_gateway), "judged in a smaller part"
+    judged = [call for call in models.chat_calls if "1. assistant:" in call.prompt]
+    assert len(judged) <= 14
+
+
+async def test_the_questions_about_corrections_keep_within_the_tokens_of_a_prompt(
+    gateway: Gateway,
+) -> None:
+    long_text = "No, the train to Kiel. " + "It is late. " * 60
+    await _say(gateway, *(("user", f"{long_text}{number}") for number in range(12)))
+    prompts: list[str] = []
+
+    async def ask(_: str, prompt: str) -> MeteredReply:
+        prompts.append(prompt)
+        return MeteredReply('{"verdicts": {}}', Usage(1, 1), None)
+
+    async def free_tokens(_: str) -> int:
+        return 600
+
+    scope = Scope(gateway.tenant, "default", None)
+    await judge.judge_doubtful(gateway.resources, scope, ask, free_tokens)
+    assert len(prompts) > 1
+    assert all(prompt_size.tokens_of(prompt) <= 600 for prompt in prompts)

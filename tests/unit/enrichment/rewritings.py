@@ -9,6 +9,11 @@ call right; each other one is named after what is wrong with it.
 KIEL = "The office in Kiel closes at 18:00, the one in Cologne at 18:30."
 
 SENSIBLE: dict[str, tuple[str, list[str]]] = {
+    "a dose with its unit spelled out": ("Give the child 5 mg and .5 ml of syrup.", ["Give the child 5 milligrams and 0.5 ml of syrup."]),
+    "a password as it is": ("The key of the wifi is kR7pq.", ["The wifi's key is kR7pq."]),
+    "an opposite kept": ("The flat is unfurnished, the garage is furnished.", ["The flat is unfurnished.", "The garage is furnished."]),
+    "a word that only looks like an opposite": ("Use the import of the report.", ["The report has an import, which the user uses."]),
+    "a range": ("The walk takes 5-6 hours.", ["The walk takes between 5 and 6 hours."]),
     "two facts of one sentence": (KIEL, ["The office in Kiel closes at 18:00.", "The office in Cologne closes at 18:30."]),
     "first to third person": ("I live in Lyon and I work for Airbus.", ["The user lives in Lyon.", "The user works for Airbus."]),
     "my to the user's": ("My sister Clara is a vet in Bremen.", ["The user's sister Clara is a vet in Bremen."]),
@@ -144,6 +149,15 @@ SENSIBLE: dict[str, tuple[str, list[str]]] = {
 
 WRONG: dict[str, tuple[str, list[str]]] = {
     "a city translated": (KIEL, ["The office in Kiel closes at 18:00.", "The office in Köln closes at 18:30."]),
+    "a thousandfold dose": ("Give the child 5 mg of the syrup.", ["Give the child 5 g of the syrup."]),
+    "a unit for an unknown one": ("Give the child 5 drops of syrup.", ["Give the child 5 ml of syrup."]),
+    "a currency invented": ("The lunch costs 20.", ["The lunch costs 20 euros."]),
+    "a tenfold dose": ("Give the child .5 ml of syrup.", ["Give the child 5 ml of syrup."]),
+    "another order of numbers": ("The lock opens with 1-2-3-4.", ["The lock opens with 4-3-2-1."]),
+    "a password in small letters": ("The key of the wifi is kR7pq.", ["The key of the wifi is kr7pq."]),
+    "an opposite for its word": ("The deploy was unsuccessful.", ["The deploy was successful."]),
+    "an opposite for its word, the other way round": ("The flat is furnished.", ["The flat is unfurnished."]),
+    "an opposite in German": ("Die Wohnung ist unmöbliert.", ["Die Wohnung ist möbliert."]),
     "a city that does not exist": (KIEL, ["The office in Kiel closes at 18:00.", "The office in Sülern closes at 18:30."]),
     "both translated and invented": (KIEL, ["Das Büro in Köln schließt um 18:00.", "Das Büro in Sülern schließt um 18:30."]),
     "a time lost": (KIEL, ["There are offices in Kiel and Cologne; the one in Kiel closes at 18:00."]),

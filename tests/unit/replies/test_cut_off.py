@@ -1,11 +1,12 @@
 """MO1: an answer that ended at a limit is no answer, by the endpoint's word or by the tokens that it used."""
 
+import time
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
 
-from shared.foundation import config, errors
+from shared.foundation import config, errors, model_output
 from shared.infra.language_model import LanguageModel, open_language_model
 from tests.standins.behaviours import Refusal, Reply, Truncated, usage
 from tests.standins.models import ModelServer
@@ -78,3 +79,23 @@ async def test_a_refusal_is_not_cut_off(model: LanguageModel, models: ModelServe
     with pytest.raises(errors.InvalidModelReply) as caught:
         await model.complete("rules", "note")
     assert not isinstance(caught.value, errors.CutOffReply)
+
+
+async def test_a_reply_that_is_longer_than_its_tokens_can_be_is_not_parsed(
+    model: LanguageModel, models: ModelServer
+) -> None:
+    models.chat_default = Reply(TEXT + " " * MAX_TOKENS * 40, "stop", usage(10, 10))
+    with pytest.raises(errors.InvalidModelReply, match="longer than"):
+        await model.complete("system", "user")
+
+
+@pytest.mark.parametrize("broken", ['[{"a" b}] ', '[{"a":1,}] '])
+def test_a_reply_that_is_broken_in_many_places_is_given_up_early(broken: str) -> None:
+    started = time.process_time()
+    with pytest.raises(errors.InvalidModelReply, match="many places"):
+        model_output.parse_objects(broken * 20_000)
+    assert time.process_time() - started < 1, "each broken place costs a look at all text before it"
+
+
+def test_a_few_broken_places_are_drafts() -> None:
+    assert model_output.parse_objects('[{"a" b}] ' * 10 + '[{"content": "Ada"}]') == [{"content": "Ada"}]

@@ -83,4 +83,75 @@ def test_what_is_refused_for_another_reason(status: int) -> None:
 )
 def test_an_error_may_have_any_body(content: bytes) -> None:
     assert isinstance(model_failures.failure_of("m", httpx.Response(400), content), errors.InvalidModelReply)
+
+
+@pytest.mark.parametrize("content", [b"", b"<html>", b"[]", b'"text"', b'{"error": null, "choices": [1]}'])
+def test_a_success_is_no_failure(content: bytes) -> None:
     assert model_failures.failure_of("m", httpx.Response(200), content) is None
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        ({"code": 502, "message": "Provider returned error"}, errors.Unavailable),
+        ({"code": 429, "message": "Rate limited upstream"}, errors.Unavailable),
+        ({"code": "server_error", "message": "try later"}, errors.Unavailable),
+        ("overloaded", errors.Unavailable),
+        ({"code": 402, "message": "Insufficient credits"}, errors.ModelRefused),
+        ({"code": 400, "message": "maximum context length"}, errors.PromptTooLong),
+        ({"code": 403, "message": "flagged"}, errors.ModelRefused),
+    ],
+)
+def test_an_error_that_is_sent_as_a_success_is_an_error(error: object, kind: type[errors.LociError]) -> None:
+    content = json.dumps({"error": error, "user_id": "u"}).encode()
+    assert type(model_failures.failure_of("m", httpx.Response(200), content)) is kind
+
+
+@pytest.mark.parametrize(
+    "note",
+    [
+        "The invoice system says insufficient_quota when billing is off.",
+        "My commute is too long.",
+        "The leaflet says: incorrect API key.",
+        "The model railway of Jan does not exist any more.",
+    ],
+)
+@pytest.mark.parametrize("status", [400, 422, 429])
+def test_words_that_the_endpoint_quotes_from_the_request_decide_nothing(note: str, status: int) -> None:
+    body = {"messages": [{"role": "user", "content": json.dumps({"content": note})}]}
+    for answer in (
+        {"error": {"message": f"Invalid prompt: {note}", "code": "content_policy"}},
+        {"detail": [{"loc": ["body"], "msg": "bad", "input": body}]},
+    ):
+        content = json.dumps(answer).encode()
+        found = model_failures.failure_of("m", httpx.Response(status), content, body)
+        assert type(found) is (errors.Unavailable if status == 429 else errors.InvalidModelReply)
+
+
+def test_what_the_endpoint_says_itself_counts_beside_what_it_quotes() -> None:
+    body = {"messages": [{"role": "user", "content": "Our quota: insufficient_quota"}]}
+    content = json.dumps({"error": {"message": "insufficient_quota", "code": "insufficient_quota"}}).encode()
+    assert type(model_failures.failure_of("m", httpx.Response(429), content, body)) is errors.ModelRefused
+    content = json.dumps({"error": {"message": "Your credit balance is too low"}}).encode()
+    assert type(model_failures.failure_of("m", httpx.Response(400), content, body)) is errors.ModelRefused
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        ("7", 7),
+        ("-5", 0),
+        ("nan", None),
+        ("soon", None),
+        ("inf", model_failures.MAX_RETRY_AFTER),
+        ("1e300", model_failures.MAX_RETRY_AFTER),
+        ("-inf", 0),
+        ("86400000000", model_failures.MAX_RETRY_AFTER),
+        ("Fri, 31 Dec 9999 23:59:59 GMT", model_failures.MAX_RETRY_AFTER),
+        ("Fri, 31 Dec 0000 23:59:59 GMT", None),
+        ("Fri, 99 Xxx 99999999999 23:59:59 GMT", None),
+    ],
+)
+def test_a_time_to_wait_is_one_that_a_job_can_wait(value: str, seconds: float | None) -> None:
+    waited = model_failures.retry_after(httpx.Headers({"retry-after": value}))
+    assert waited == seconds or (seconds is None and waited in {None, 0})
