@@ -41,6 +41,19 @@ def _to_owner(row: Row[Any, Any, Any, Any]) -> Owner:
     return Owner(row.agent_id, row.user_id, row.namespace)
 
 
+async def owner_of(connection: AsyncConnection, tenant: str, namespace: str, *, lock: bool = False) -> Owner:
+    """Return the owner of a namespace. What nobody has opened belongs to nobody.
+
+    `lock` keeps the owner from changing until the transaction ends.
+    """
+    where = (tenant_filter(working_namespace, tenant), working_namespace.c.namespace == fold(namespace))
+    statement = select(*_OWNER_COLUMNS).where(*where)
+    row = (
+        await connection.execute(statement.with_for_update(read=True) if lock else statement)
+    ).one_or_none()
+    return Owner(namespace=fold(namespace)) if row is None else _to_owner(row)
+
+
 async def lock_owner(connection: AsyncConnection, tenant: str, namespace: str) -> Owner | None:
     """Lock the row of a namespace and return its owner, or None if nobody has opened it."""
     where = (tenant_filter(working_namespace, tenant), working_namespace.c.namespace == fold(namespace))
