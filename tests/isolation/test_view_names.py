@@ -1,4 +1,4 @@
-"""A name that ends like a part of a large value (`-index`, `-chunk0`) gives no right to what has that name."""
+"""A name that ends like a part of a large value (`-index`, `-chunk0`) gives no right to its namesake."""
 
 from collections.abc import AsyncIterator, Callable
 from typing import Any
@@ -49,7 +49,9 @@ async def test_a_context_lists_no_outline_of_anothers_subagent(gateway: Gateway)
         opened = await ada.post("/v1/sessions", json={"kind": "subagent", "name": name})
         assert opened.status_code == 201, opened.text
         await _put(ada, f"subagent/{name}", value=chapters, tags=["secret"])
-        sessions = {client: (await client.post("/v1/sessions", json={})).json()["id"] for client in (ada, bob)}
+        sessions = {
+            client: (await client.post("/v1/sessions", json={})).json()["id"] for client in (ada, bob)
+        }
         texts = {
             client: (await client.post(f"/v1/sessions/{id_}/context", json={"message": "What is new?"})).text
             for client, id_ in sessions.items()

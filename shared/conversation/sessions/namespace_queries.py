@@ -81,15 +81,19 @@ async def set_owner(
     await connection.execute(update(working_namespace).where(*where).values(columns))
 
 
-async def list_owned(
+async def release_owned(
     connection: AsyncConnection, tenant: str, *, user_id: str | None = None, agent_id: str | None = None
 ) -> list[str]:
-    """Return the names of the namespaces of a user, of all agents, or of an agent, of all users."""
+    """Take all namespaces from an erased user or agent, so that nobody has them; return their names."""
     is_owned = working_namespace.c.user_id == user_id if user_id else working_namespace.c.agent_id == agent_id
     statement = select(working_namespace.c.namespace).where(
         tenant_filter(working_namespace, tenant), is_owned
     )
-    return list((await connection.scalars(statement)).all())
+    locked = statement.order_by(working_namespace.c.namespace).with_for_update()
+    names = list((await connection.scalars(locked)).all())
+    where = (tenant_filter(working_namespace, tenant), is_any_of(working_namespace.c.namespace, names))
+    await connection.execute(update(working_namespace).where(*where).values(agent_id=None, user_id=None))
+    return names
 
 
 async def lock_without_session(connection: AsyncConnection, tenant: str, after: str, limit: int) -> list[str]:
