@@ -6,6 +6,7 @@ from uuid import uuid4
 
 import pytest
 
+from shared.conversation.state import scratch
 from shared.lifecycle import erased_rows
 from shared.memory.working import queries, write
 from tests.conftest import Gateway
@@ -128,3 +129,47 @@ async def test_nobody_reads_a_desk_that_is_still_to_be_cleared(agent: Agent, gat
         assert found["results"] == []
     refused = await gateway.client.put(path, json=NOTE)
     assert (refused.status_code, refused.headers["retry-after"]) == (409, "60")
+
+
+async def test_nobody_reads_or_writes_a_scratch_store_that_is_still_to_be_deleted(
+    agent: Agent, gateway: Gateway
+) -> None:
+    path = "/v1/stores/pad/kv/note?user_id=ada"
+    await agent.request("PUT", path, json={"value": SECRET})
+    async with without(gateway, **NO_REDIS) as cut_off:
+        assert (await cut_off.request("DELETE", "/v1/users/ada"))["stores"]["redis"] == "pending"
+    for method, target, body in (
+        ("GET", path, None),
+        ("GET", "/v1/stores/pad/kv?user_id=ada", None),
+        ("GET", "/v1/stores/pad?user_id=ada", None),
+        ("PUT", path, {"value": "later"}),
+    ):
+        response = await gateway.client.request(method, target, json=body)
+        assert response.status_code == 409, response.text
+        assert SECRET not in response.text
+    await finish(gateway)
+    assert (await gateway.client.get(path)).status_code == 404
+    await agent.request("PUT", path, json={"value": "later"})
+
+
+async def test_an_erasure_waits_for_a_write_to_a_scratch_store_and_deletes_it(
+    agent: Agent, gateway: Gateway, inspector: StateInspector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_registered, may_write, register = asyncio.Event(), asyncio.Event(), scratch._register
+
+    async def register_and_wait(*arguments: Any) -> None:
+        await register(*arguments)
+        is_registered.set()
+        await may_write.wait()
+
+    monkeypatch.setattr(scratch, "_register", register_and_wait)
+    path = "/v1/stores/pad/kv/note?user_id=ada"
+    writing = asyncio.create_task(gateway.client.put(path, json={"value": SECRET}))
+    await asyncio.wait_for(is_registered.wait(), 10)
+    erasing = asyncio.create_task(gateway.client.delete("/v1/users/ada"))
+    await asyncio.wait([erasing], timeout=1)
+    may_write.set()
+    assert (await asyncio.wait_for(writing, 10)).status_code == 200
+    assert (await asyncio.wait_for(erasing, 10)).status_code == 200
+    await finish(gateway)
+    assert await records_with(inspector, gateway, SECRET) == []
