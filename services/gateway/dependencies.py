@@ -1,6 +1,7 @@
 """The dependencies of routes: the resources, the caller, the scope and the idempotency key."""
 
 import hashlib
+import json
 from collections.abc import Awaitable, Callable
 from typing import Annotated
 
@@ -79,8 +80,9 @@ async def _idempotency_key(
         raise errors.Invalid(
             "Idempotency-Key", f"must be 1 to {MAX_IDEMPOTENCY_KEY_LENGTH} printable characters"
         )
-    # Keys bound to different users may choose the same value; neither may get the other's response.
-    bindings = [f"{field}={value}" for field, value in caller.bindings.items()]
+    # Keys bound to different users may choose the same value; neither may get the other's response. As JSON,
+    # no id, whatever its characters, reads like two bindings.
+    bindings = [json.dumps(caller.bindings, sort_keys=True)] if caller.bindings else []
     route = " ".join([request.method, request.url.path, *bindings])
     payload = await request.body() + b"\x00" + request.url.query.encode()
     return IdempotencyKey(route, idempotency_key, hashlib.sha256(payload).digest())

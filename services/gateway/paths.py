@@ -14,6 +14,7 @@ from fastapi import Path
 from starlette.convertors import Convertor, register_url_convertor
 
 from shared.conversation.sessions.open import RESERVED_SEGMENTS
+from shared.foundation.scope import AGENT_PARTS
 
 
 def _id_pattern(reserved_segments: Iterable[str]) -> str:
@@ -33,7 +34,7 @@ class _SessionId(Convertor[str]):
 
 
 class _AgentId(_SessionId):
-    regex = _id_pattern({"kv", "texts", "files"})
+    regex = _id_pattern(AGENT_PARTS)
 
 
 register_url_convertor("session", _SessionId())

@@ -157,12 +157,17 @@ async def _select_visible(
 
     A namespace that nobody has opened is common to all.
     """
-    namespaces = {keys.namespace_of(info.key) for info in infos}
+    namespaces = {_namespace_of(info) for info in infos}
     if not namespaces:
         return []
     async with resources.postgres.for_tenant(session.tenant) as connection:
         owners = await namespace_queries.owners_of(connection, session.tenant, sorted(namespaces))
-    return [info for info in infos if _is_visible(session, owners[keys.namespace_of(info.key)])]
+    return [info for info in infos if _is_visible(session, owners[_namespace_of(info)])]
+
+
+def _namespace_of(info: WorkingEntryInfo) -> str:
+    """Return the namespace of an entry; a part of a large value is in that of the whole."""
+    return keys.namespace_of(keys.parse_view(info.key).base)
 
 
 def _is_visible(session: Session, owner: Owner) -> bool:

@@ -5,6 +5,7 @@ Each text, JSON and binary column of a table says with `Column(info=…)` one of
     content()       text of callers, or derived from it; it goes with its row
     names(…)        the column names a user, an agent, a session, a turn or a memory; deleting one of
                     these deletes the row, or clears what is said here
+    names_collected(…)  the same, for rows with copies outside Postgres
     no_content(…)   nothing that a caller wrote, or nothing that a deletion has to reach, and why
 
 `shared/lifecycle/register.py` walks these declarations whenever something is deleted. A family of Redis
@@ -53,13 +54,16 @@ class NoContent:
 class Names:
     """A column, or an array, that names subjects; `columns` are those that the effect is on.
 
-    `only` are the values of other columns of the rows that are meant.
+    `only` are the values of other columns of the rows that are meant. The rows of a `collected` column are
+    locked first and then deleted by their own ids: a row that is committed in between stays whole, with its
+    keys in Redis and its points, instead of losing the row alone.
     """
 
     subjects: frozenset[Subject]
     effect: Effect
     columns: tuple[str, ...] = ()
     only: tuple[tuple[str, str], ...] = ()
+    collected: bool = False
 
 
 def content() -> dict[str, Any]:
@@ -75,6 +79,11 @@ def no_content(reason: str) -> dict[str, Any]:
 def names(*subjects: Subject, only: Mapping[str, str] | None = None) -> dict[str, Any]:
     """Return the info of a column that names a subject whose deletion deletes the row."""
     return {INFO: Names(frozenset(subjects), Effect.DELETE_ROW, only=tuple((only or {}).items()))}
+
+
+def names_collected(*subjects: Subject) -> dict[str, Any]:
+    """Return the info of a column that names an owner; a deletion locks these rows and takes them by id."""
+    return {INFO: Names(frozenset(subjects), Effect.DELETE_ROW, collected=True)}
 
 
 def names_and_clears(*subjects: Subject, clears: tuple[str, ...]) -> dict[str, Any]:

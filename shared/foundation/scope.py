@@ -16,6 +16,8 @@ from shared.foundation.optional_fields import without_none
 Right = Literal["read", "write", "admin"]
 DEFAULT_AGENT = "default"
 MAX_ID_LENGTH = 128
+AGENT_PARTS = frozenset({"kv", "texts", "files"})
+"""The segments that follow an agent's id in a path. An id that has one of them would name another's part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,11 @@ class Scope:
 
     def __post_init__(self) -> None:
         _check_id("agent_id", self.agent_id)
+        if not AGENT_PARTS.isdisjoint(self.agent_id.split("/")[1:]):
+            parts = ", ".join(sorted(AGENT_PARTS))
+            raise errors.Invalid(
+                "agent_id", f"must not have a segment after its first that is one of: {parts}"
+            )
         if self.user_id is not None:
             _check_id("user_id", self.user_id)
 
@@ -63,5 +70,8 @@ def _check_id(field: str, value: str) -> None:
     """Accept any id that another system issues, such as an e-mail address: printable and on one line."""
     if not value.strip() or value != value.strip() or not value.isprintable():
         raise errors.Invalid(field, "must be printable, not blank, without spaces around it")
+    if value in (".", ".."):
+        # HTTP clients shorten such a path, so that nobody could erase this user or agent.
+        raise errors.Invalid(field, "must not be '.' or '..'")
     if len(value) > MAX_ID_LENGTH:
         raise errors.TooLarge(field, f"must be at most {MAX_ID_LENGTH} characters")

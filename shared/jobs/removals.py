@@ -14,8 +14,9 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.types import Text
 
+from shared.foundation.content import Subject
 from shared.foundation.stages import INDEX, REMOVE, Pipeline, RecordKind
-from shared.infra.postgres import is_any_of, seconds, tenant_filter
+from shared.infra.postgres import advisory_lock_key, is_any_of, seconds, tenant_filter
 from shared.jobs import queries
 from shared.jobs.table import job as job_table
 from shared.jobs.table import removal
@@ -29,6 +30,19 @@ class Family(NamedTuple):
 
     store: str
     name: str
+
+
+async def lock_subject(
+    connection: AsyncConnection, tenant: str, subject: Subject, subject_id: str, *, shared: bool = False
+) -> None:
+    """Lock a user or an agent until the transaction ends, for their erasure.
+
+    Whoever writes for them what Postgres does not hold, or what was received in an earlier transaction,
+    locks them `shared`.
+    """
+    key = advisory_lock_key(tenant, "erasure", subject, subject_id)
+    lock = func.pg_advisory_xact_lock_shared(key) if shared else func.pg_advisory_xact_lock(key)
+    await connection.execute(select(lock))
 
 
 _ADD = text(

@@ -127,7 +127,7 @@ async def _lock_memories(
 
 async def _add_owner(connection: AsyncConnection, rows: Deletion, owner: Owner) -> None:
     rows.subjects[owner.subject] = [owner.id]
-    owned = await namespace_queries.list_owned(connection, rows.tenant, **owner.column)
+    owned = await namespace_queries.release_owned(connection, rows.tenant, **owner.column)
     rows.add_items(removal.WORKING, owned)
     if owner.subject is Subject.USER:
         rows.add_items(removal.SCRATCH, [scratch.user_registry(owner.id)])

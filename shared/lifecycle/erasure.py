@@ -71,7 +71,7 @@ async def get_receipt(resources: Resources, caller: Caller, erasure_id: str) -> 
 
 async def _erase(resources: Resources, tenant: str, owner: Owner) -> Receipt:
     async with resources.postgres.for_tenant(tenant) as connection:
-        await erasure_queries.lock_subject(connection, tenant, owner.subject, owner.id)
+        await removals.lock_subject(connection, tenant, owner.subject, owner.id)
         digest = await erasure_queries.digest_of(connection, tenant, owner.subject, owner.id)
         last = await erasure_queries.find_last(connection, tenant, digest)
         rest = await _begin(connection, tenant, owner, digest, last)
@@ -126,7 +126,7 @@ async def _erase_batch(resources: Resources, tenant: str, erasure_id: str) -> bo
         if row is None or row["subject_id"] is None:
             return False
         owner = Owner(Subject(row["subject"]), row["subject_id"])
-        await erasure_queries.lock_subject(connection, tenant, owner.subject, owner.id)
+        await removals.lock_subject(connection, tenant, owner.subject, owner.id)
         rows, counts, is_complete = await erased_rows.collect(connection, tenant, owner, _BATCH)
         deleted_counts, _ = await erased_rows.erase(connection, rows, owner, erasure_id)
         await erasure_queries.add_counts(connection, tenant, erasure_id, _receipt(counts + deleted_counts))

@@ -12,7 +12,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from shared.foundation import errors
 from shared.foundation.content import Subject
 from shared.foundation.scope import Scope
-from shared.infra.postgres import advisory_lock_key, tenant_filter
+from shared.infra.postgres import tenant_filter
+from shared.jobs import removals
 from shared.lifecycle.table import erasure
 from shared.platform.auth import queries as auth_queries
 
@@ -30,18 +31,6 @@ async def digest_of(connection: AsyncConnection, tenant: str, subject: Subject, 
     """Return the keyed digest that stands for a user or an agent in receipts."""
     secret = await auth_queries.get_tenant_secret(connection, tenant)
     return hmac.new(secret, f"{subject}\x1f{subject_id}".encode(), hashlib.sha256).digest()
-
-
-async def lock_subject(
-    connection: AsyncConnection, tenant: str, subject: Subject, subject_id: str, *, shared: bool = False
-) -> None:
-    """Lock a user or an agent until the transaction ends, for their erasure.
-
-    Whoever writes for them what was received in an earlier transaction locks them `shared`.
-    """
-    key = advisory_lock_key(tenant, "erasure", subject, subject_id)
-    lock = func.pg_advisory_xact_lock_shared(key) if shared else func.pg_advisory_xact_lock(key)
-    await connection.execute(select(lock))
 
 
 async def add(
@@ -98,7 +87,7 @@ async def list_last(connection: AsyncConnection, scope: Scope) -> Erasures:
         if subject_id is None:
             moments.append(None)
             continue
-        await lock_subject(connection, scope.tenant, subject, subject_id, shared=True)
+        await removals.lock_subject(connection, scope.tenant, subject, subject_id, shared=True)
         digest = await digest_of(connection, scope.tenant, subject, subject_id)
         moments.append(await last_requested_at(connection, scope.tenant, digest))
     return moments

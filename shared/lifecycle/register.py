@@ -104,6 +104,8 @@ async def lock(connection: AsyncConnection, tenant: str, table: str, subjects: S
 
 
 def _ids_of(reference: Reference, subjects: Subjects) -> list[str]:
+    if reference.names.collected:  # the caller has collected these rows and names them by their own ids
+        return []
     return [id_ for subject in sorted(reference.names.subjects) for id_ in subjects.get(subject, ())]
 
 

@@ -10,7 +10,7 @@ from shared.lifecycle import erasure
 router = APIRouter(prefix="/v1", tags=["users"])
 
 
-@router.delete("/users/{user_id}")
+@router.delete("/users/{user_id:path}")
 async def erase_user(resources: ResourcesDep, caller: AdminCaller, user_id: str) -> JsonResponse:
     """Erase everything of a user, for all agents, and return the receipt.
 

@@ -46,7 +46,8 @@ async def report(
     ):
         if request.stored is not None:
             return dict(request.stored)
-        session = await get_session(connection, resources.settings, caller, session_id)
+        # Locked, because a signal of a session that is being deleted could not be stored.
+        session = await get_session(connection, resources.settings, caller, session_id, lock=True)
         [signal] = await queries.insert_rows(connection, session, [draft])
         response = signal.model_dump(mode="json")
         await request.store(response, record_ids=[session_id], user_id=session.user_id)

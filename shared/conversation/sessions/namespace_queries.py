@@ -48,6 +48,19 @@ def _to_owner(row: RowMapping) -> Owner:
     return Owner(row["agent_id"], row["user_id"], row["namespace"])
 
 
+async def owner_of(connection: AsyncConnection, tenant: str, namespace: str, *, lock: bool = False) -> Owner:
+    """Return the owner of a namespace. What nobody has opened belongs to nobody.
+
+    `lock` keeps the owner from changing until the transaction ends.
+    """
+    where = (tenant_filter(working_namespace, tenant), working_namespace.c.namespace == fold(namespace))
+    statement = select(*_OWNER_COLUMNS).where(*where)
+    row = (
+        await connection.execute(statement.with_for_update(read=True) if lock else statement)
+    ).one_or_none()
+    return Owner(namespace=fold(namespace)) if row is None else _to_owner(row)
+
+
 async def lock_owner(connection: AsyncConnection, tenant: str, namespace: str) -> Owner | None:
     """Lock the row of a namespace and return its owner, or None if nobody has opened it."""
     where = (tenant_filter(working_namespace, tenant), working_namespace.c.namespace == fold(namespace))
@@ -75,15 +88,19 @@ async def set_owner(
     await connection.execute(update(working_namespace).where(*where).values(columns))
 
 
-async def list_owned(
+async def release_owned(
     connection: AsyncConnection, tenant: str, *, user_id: str | None = None, agent_id: str | None = None
 ) -> list[str]:
-    """Return the names of the namespaces of a user, of all agents, or of an agent, of all users."""
+    """Take all namespaces from an erased user or agent, so that nobody has them; return their names."""
     is_owned = working_namespace.c.user_id == user_id if user_id else working_namespace.c.agent_id == agent_id
     statement = select(working_namespace.c.namespace).where(
         tenant_filter(working_namespace, tenant), is_owned
     )
-    return list((await connection.scalars(statement)).all())
+    locked = statement.order_by(working_namespace.c.namespace).with_for_update()
+    names = list((await connection.scalars(locked)).all())
+    where = (tenant_filter(working_namespace, tenant), is_any_of(working_namespace.c.namespace, names))
+    await connection.execute(update(working_namespace).where(*where).values(agent_id=None, user_id=None))
+    return names
 
 
 async def lock_without_session(connection: AsyncConnection, tenant: str, after: str, limit: int) -> list[str]:

@@ -20,7 +20,14 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY
 
-from shared.foundation.content import Subject, content, names, names_and_clears, no_content
+from shared.foundation.content import (
+    Subject,
+    content,
+    names,
+    names_and_clears,
+    names_collected,
+    no_content,
+)
 from shared.infra.postgres import metadata
 
 session = Table(
@@ -30,8 +37,8 @@ session = Table(
     Column("id", Text, nullable=False, info=names(Subject.SESSION)),
     Column("kind", Text, nullable=False, info=no_content("one of a fixed list")),
     Column("name", Text, info=content()),
-    Column("agent_id", Text, nullable=False, info=names(Subject.AGENT)),
-    Column("user_id", Text, info=names(Subject.USER)),
+    Column("agent_id", Text, nullable=False, info=names_collected(Subject.AGENT)),
+    Column("user_id", Text, info=names_collected(Subject.USER)),
     # The working-memory namespace that this session writes to.
     Column("namespace", Text, nullable=False, info=content()),
     Column("store_types", ARRAY(Text), nullable=False, info=no_content("of a fixed list")),
@@ -62,8 +69,8 @@ working_namespace = Table(
     # In the form in which namespaces are compared (`names.fold`).
     Column("namespace", Text, nullable=False, info=no_content("a name, kept until nothing is left under it")),
     # Whose the namespace is; without an agent, that of somebody who was erased: nobody may take what is left.
-    Column("agent_id", Text, info=names_and_clears(Subject.AGENT, clears=("agent_id", "user_id"))),
-    Column("user_id", Text, info=names_and_clears(Subject.USER, clears=("agent_id", "user_id"))),
+    Column("agent_id", Text, info=names_collected(Subject.AGENT)),
+    Column("user_id", Text, info=names_collected(Subject.USER)),
     # The session that a namespace `session/…` goes with. Without it nobody may take what is left in there.
     # Patrols and subagents share theirs by name, over many sessions.
     Column("session_id", Text, info=names_and_clears(Subject.SESSION, clears=("session_id",))),

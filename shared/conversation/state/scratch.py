@@ -6,23 +6,30 @@ it has the name (`scratch_names.py`). For every other scope the store is empty a
 Redis keys can't be searched, so a registry in Redis lists the scratch stores of each user and of each
 agent. A store is registered before the first write to it. Therefore erasing the user or the agent finds
 every store.
+
+While a store is used, its agent and its user are locked against their erasure. So an erasure finds what was
+written before, and what is left of an erased one is read by nobody.
 """
 
 import hashlib
 import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
 import orjson
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.conversation.state import scratch_names
 from shared.conversation.state.tmp import RedisStateStore, open_redis_store
 from shared.conversation.state.types import Owner, OwnerKind, to_json_time
 from shared.foundation import errors, validation
-from shared.foundation.content import declare_store
+from shared.foundation.content import Subject, declare_store
 from shared.foundation.names import fold
 from shared.foundation.scope import Scope
 from shared.infra import redis as redis_client
+from shared.jobs import removals
 from shared.platform.resources import Resources
 
 FAMILY = declare_store(
@@ -47,16 +54,31 @@ async def open_scratch(
     if "/" in name:
         raise errors.Invalid("name", "must not contain '/'")
     store = _open_store(resources, scope.tenant, _digest(scope.agent_id, scope.user_id, fold(name)))
-    if not write:
-        return store
+    registries = {agent_registry(scope.agent_id): (Subject.AGENT, scope.agent_id)}
+    if scope.user_id is not None:
+        registries[user_registry(scope.user_id)] = (Subject.USER, scope.user_id)
 
-    async def register() -> None:
-        await scratch_names.take(resources, scope.tenant, name, store.owner.id, store.ttl)
-        await _register(resources, scope.tenant, agent_registry(scope.agent_id), store)
-        if scope.user_id is not None:
-            await _register(resources, scope.tenant, user_registry(scope.user_id), store)
+    @asynccontextmanager
+    async def use() -> AsyncIterator[None]:
+        async with resources.postgres.for_tenant(scope.tenant) as connection:
+            await _require_not_erased(connection, scope.tenant, registries)
+            if write:
+                await scratch_names.take(resources, scope.tenant, name, store.owner.id, store.ttl)
+                for registry in registries:
+                    await _register(resources, scope.tenant, registry, store)
+            yield
 
-    return replace(store, before_use=register)
+    return replace(store, around_use=use)
+
+
+async def _require_not_erased(
+    connection: AsyncConnection, tenant: str, registries: Mapping[str, tuple[Subject, str]]
+) -> None:
+    """Lock the owners of a store against erasure; raise errors.Busy if something of them is to be removed."""
+    for subject, subject_id in registries.values():
+        await removals.lock_subject(connection, tenant, subject, subject_id, shared=True)
+    if await removals.has_pending_keys(connection, tenant, list(registries)):
+        raise errors.Busy("what is left in scratch stores of this owner is about to be deleted", 60.0)
 
 
 async def drop(resources: Resources, store: RedisStateStore, name: str) -> bool:

@@ -8,6 +8,7 @@ tenant contains one.
 import base64
 from collections import abc
 from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -49,7 +50,7 @@ _PARTS = ("version", "keys", "order", "transcript", "labels", "values")
 class RedisStateStore:
     """The temporary state store of one owner: see `protocol.StateStore`. `ttl` is in seconds.
 
-    `before_use` is awaited before Redis is asked for anything, and after the arguments were checked.
+    `around_use` is entered when the arguments were checked, before Redis is asked for anything.
     """
 
     redis: Redis
@@ -58,7 +59,7 @@ class RedisStateStore:
     caps: Caps
     ttl: float
     name: str = "tmp"
-    before_use: abc.Callable[[], abc.Awaitable[None]] | None = None
+    around_use: abc.Callable[[], AbstractAsyncContextManager[None]] = nullcontext
 
     async def set_key(self, key: str, value: Value) -> KeyEntry:  # noqa: D102  (see the protocol)
         rules.check_key(self, key)
@@ -145,11 +146,10 @@ class RedisStateStore:
         return max(1, int(self.ttl * 1000))
 
     async def _run(self, script: str, *arguments: str | int) -> Any:
-        if self.before_use is not None:
-            await self.before_use()
         names = self._redis_keys()
-        with redis_client.failures_as_unavailable():
-            return await self.redis.eval(script, len(names), *names, *arguments)
+        async with self.around_use():
+            with redis_client.failures_as_unavailable():
+                return await self.redis.eval(script, len(names), *names, *arguments)
 
     def _redis_keys(self) -> list[str]:
         owner = self.owner

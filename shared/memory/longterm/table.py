@@ -19,7 +19,14 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, TSVECTOR
 
-from shared.foundation.content import Subject, content, names, names_items, no_content
+from shared.foundation.content import (
+    Subject,
+    content,
+    names,
+    names_collected,
+    names_items,
+    no_content,
+)
 from shared.infra.postgres import metadata
 
 _EMPTY = text("'{}'")
@@ -29,8 +36,8 @@ memory = Table(
     metadata,
     Column("tenant", Text, nullable=False, info=no_content("the tenant")),
     Column("id", Text, nullable=False, info=names(Subject.MEMORY)),
-    Column("agent_id", Text, nullable=False, info=names(Subject.AGENT)),
-    Column("user_id", Text, info=names(Subject.USER)),
+    Column("agent_id", Text, nullable=False, info=names_collected(Subject.AGENT)),
+    Column("user_id", Text, info=names_collected(Subject.USER)),
     Column("content", Text, nullable=False, info=content()),
     Column("category", Text, info=content()),
     Column("tags", ARRAY(Text), nullable=False, server_default=_EMPTY, info=content()),

@@ -2,9 +2,14 @@
 
 A namespace belongs to the scope of the session that opened it. What nobody has opened is common: bound keys
 read it and don't write it, unless they are bound to that very namespace.
+
+A write is checked in the transaction during which Redis is written, and locks the namespace's row. So a
+deletion waits for it and then removes the entry, or the write finds that the namespace was deleted.
 """
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
+
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.conversation.sessions import namespace_queries
 from shared.foundation import errors
@@ -13,6 +18,11 @@ from shared.infra.postgres import Postgres
 from shared.memory.working import keys
 from shared.platform.auth import rights
 from shared.platform.auth.rights import Action, Area, Owner
+
+RETRY_AFTER_SECONDS = 60.0
+"""When what is left in a namespace has usually been deleted."""
+Check = Callable[[AsyncConnection], Awaitable[None]]
+"""Raises in a transaction if a write is not allowed; else nobody can delete the namespace until it ends."""
 
 
 def bound_namespace(caller: Caller, requested: str | None) -> str | None:
@@ -29,42 +39,60 @@ def bound_namespace(caller: Caller, requested: str | None) -> str | None:
     raise errors.Forbidden(f"this key is bound to the namespace '{caller.namespace}'")
 
 
-async def require(postgres: Postgres, caller: Caller, action: Action, path: str) -> None:
+async def require_readable(postgres: Postgres, caller: Caller, path: str) -> None:
     """Raise errors.NotFound for a path in a namespace that the key may not read.
 
-    Raise errors.Forbidden if it may read it and not write it.
+    What is left of a deleted session, or of an erased user or agent, is read by nobody.
     """
-    for owner in (await _owners_of(postgres, caller, [path])).values():
-        missing = f"working memory holds no live entry '{path}'"
-        rights.require(caller, _area_of(owner), action, owner, missing)
+    namespace = keys.namespace_of(keys.parse_view(path).base)
+    missing = _missing(path)
+    async with postgres.for_tenant(caller.tenant) as connection:
+        owner = await namespace_queries.owner_of(connection, caller.tenant, namespace)
+    if owner.is_deleted:
+        raise errors.NotFound(missing)
+    rights.require(caller, _area_of(owner), Action.READ, owner, missing)
 
 
-async def require_clearable(postgres: Postgres, caller: Caller, prefix: str) -> None:
-    """Raise errors as `require` does for writing, and errors.Forbidden if a bound key clears several.
+def check_writable(caller: Caller, path: str) -> Check:
+    """Return the check of a write to an entry, or to all at and below a prefix."""
+    namespace = keys.namespace_of(path)
+
+    async def check(connection: AsyncConnection) -> None:
+        owner = await namespace_queries.owner_of(connection, caller.tenant, namespace, lock=True)
+        if owner.is_deleted and rights.is_unbound(caller):
+            raise errors.Busy(f"what is left in '{namespace}' is about to be deleted", RETRY_AFTER_SECONDS)
+        rights.require(caller, _area_of(owner), Action.WRITE, owner, _missing(path))
+
+    return check
+
+
+def check_clearable(caller: Caller, prefix: str) -> Check:
+    """Return the check of a clearing. Raises errors.Forbidden if a bound key clears several namespaces.
 
     A prefix that spans namespaces may include namespaces of other agents and users.
     """
     if keys.spans_namespaces(prefix) and not rights.is_unbound(caller):
         bound = ", ".join(f"{field} '{value}'" for field, value in caller.bindings.items())
         raise errors.Forbidden(f"this key is bound to {bound}: clear one namespace at a time")
-    await require(postgres, caller, Action.WRITE, prefix)
+    return check_writable(caller, prefix)
 
 
 async def visible_namespaces(postgres: Postgres, caller: Caller, paths: Iterable[str]) -> set[str]:
-    """Return the namespaces of these paths that the key may read."""
-    owners = await _owners_of(postgres, caller, paths)
-    return {
-        name for name, owner in owners.items() if rights.allows(caller, _area_of(owner), Action.READ, owner)
-    }
-
-
-async def _owners_of(postgres: Postgres, caller: Caller, paths: Iterable[str]) -> dict[str, Owner]:
-    """Return the owner of each path's namespace. For an unbound key no owner matters, and none is read."""
-    namespaces = sorted({keys.namespace_of(keys.parse_view(path).base) for path in paths})
-    if not namespaces or rights.is_unbound(caller):
-        return {name: Owner(namespace=name) for name in namespaces}
+    """Return the namespaces of these entries that the key may read."""
+    namespaces = sorted({keys.namespace_of(path) for path in paths})
+    if not namespaces:
+        return set()
     async with postgres.for_tenant(caller.tenant) as connection:
-        return await namespace_queries.owners_of(connection, caller.tenant, namespaces)
+        owners = await namespace_queries.owners_of(connection, caller.tenant, namespaces)
+    return {name for name, owner in owners.items() if _is_visible(caller, owner)}
+
+
+def _is_visible(caller: Caller, owner: Owner) -> bool:
+    return not owner.is_deleted and rights.allows(caller, _area_of(owner), Action.READ, owner)
+
+
+def _missing(path: str) -> str:
+    return f"working memory holds no live entry '{path}'"
 
 
 def _area_of(owner: Owner) -> Area:

@@ -4,13 +4,13 @@ Every path is a full one. An entry in a namespace that the caller's key may not 
 """
 
 from collections.abc import Iterable
+from typing import Any
 
 from shared.foundation.scope import Caller
 from shared.infra import redis as redis_client
 from shared.memory.working import access, keys, queries, write
 from shared.memory.working.queries import WorkingMemory
 from shared.memory.working.working_entry import WorkingEntry, WorkingEntryInfo
-from shared.platform.auth.rights import Action
 from shared.platform.resources import Resources
 
 
@@ -27,7 +27,7 @@ async def get(resources: Resources, caller: Caller, path: str, *, full: bool = F
 
     Raises errors.NotFound if there is no such entry or part that the key may see.
     """
-    await access.require(resources.postgres, caller, Action.READ, path)
+    await access.require_readable(resources.postgres, caller, path)
     with redis_client.failures_as_unavailable():
         return await queries.get(WorkingMemory.from_resources(resources, caller.tenant), path, full=full)
 
@@ -47,10 +47,9 @@ async def put(
     Raises errors.NotFound in a namespace that the key may not see, errors.Forbidden in one that it may only
     read, errors.Invalid for bad input, and errors.LimitReached if the namespace is full.
     """
-    await access.require(resources.postgres, caller, Action.WRITE, path)
-    return await write.put(
-        resources, caller.tenant, path, value, ttl_seconds=ttl_seconds, category=category, tags=tags
-    )
+    check = access.check_writable(caller, path)
+    fields: dict[str, Any] = {"ttl_seconds": ttl_seconds, "category": category, "tags": tags}
+    return await write.put(resources, caller.tenant, path, value, check, **fields)
 
 
 async def delete(resources: Resources, caller: Caller, path: str) -> bool:
@@ -59,8 +58,7 @@ async def delete(resources: Resources, caller: Caller, path: str) -> bool:
     Raises errors.NotFound in a namespace that the key may not see, and errors.Forbidden in one that it may
     only read.
     """
-    await access.require(resources.postgres, caller, Action.WRITE, path)
-    return await write.delete(resources, caller.tenant, path)
+    return await write.delete(resources, caller.tenant, path, access.check_writable(caller, path))
 
 
 async def clear(resources: Resources, caller: Caller, prefix: str) -> int:
@@ -68,8 +66,7 @@ async def clear(resources: Resources, caller: Caller, prefix: str) -> int:
 
     Raises errors.NotFound as `delete` does, and errors.Forbidden if a bound key clears several namespaces.
     """
-    await access.require_clearable(resources.postgres, caller, prefix)
-    return await write.clear(resources, caller.tenant, prefix)
+    return await write.clear(resources, caller.tenant, prefix, access.check_clearable(caller, prefix))
 
 
 async def holds_entries(resources: Resources, tenant: str, namespace: str) -> bool:

@@ -4,13 +4,15 @@ The index jobs are committed before Redis is written. If this process dies befor
 written, a worker reads the entry from Redis as it is then, and makes the index agree.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 
 from shared.foundation.stages import RecordKind
 from shared.infra import redis as redis_client
 from shared.jobs import index_jobs
 from shared.jobs.job import Job
 from shared.memory.working import index_document, keys, queries
+from shared.memory.working.access import Check
 from shared.memory.working.queries import WorkingMemory
 from shared.memory.working.working_entry import WorkingEntry
 from shared.platform.idempotency import queries as idempotency_queries
@@ -23,6 +25,7 @@ async def put(
     tenant: str,
     path: str,
     value: str,
+    check: Check | None = None,
     *,
     ttl_seconds: float | None = None,
     category: str | None = None,
@@ -30,12 +33,13 @@ async def put(
 ) -> WorkingEntry:
     """Write an entry under its full path and return it. It is found by keyword at once.
 
-    Raises errors.Invalid for bad input, and errors.LimitReached if its namespace is full.
+    `check` is done before anything is changed and again in the transaction during which Redis is written.
+    Raises what it raises, errors.Invalid for bad input, and errors.LimitReached if its namespace is full.
     """
     working_memory = WorkingMemory.from_resources(resources, tenant)
     queries.check_entry(working_memory, path, value, ttl_seconds=ttl_seconds, category=category, tags=tags)
-    jobs = await _enqueue_index_jobs(resources, working_memory, [path])
-    with redis_client.failures_as_unavailable():
+    jobs = await _enqueue_index_jobs(resources, working_memory, [path], check)
+    async with _checked(resources, tenant, check):
         entry = await queries.put(
             working_memory, path, value, ttl_seconds=ttl_seconds, category=category, tags=tags
         )
@@ -48,32 +52,51 @@ async def put(
     return entry
 
 
-async def delete(resources: Resources, tenant: str, path: str) -> bool:
-    """Delete an entry, and return whether there was a live one."""
+async def delete(resources: Resources, tenant: str, path: str, check: Check | None = None) -> bool:
+    """Delete an entry, and return whether there was a live one. `check` is as in `put`."""
     working_memory = WorkingMemory.from_resources(resources, tenant)
     path = keys.check_writable(path)
-    jobs = await _enqueue_index_jobs(resources, working_memory, [path], is_deletion=True)
-    with redis_client.failures_as_unavailable():
+    jobs = await _enqueue_index_jobs(resources, working_memory, [path], check, is_deletion=True)
+    async with _checked(resources, tenant, check):
         is_deleted = await queries.delete(working_memory, path)
     await resources.index_writer.write_through([], jobs)
     return is_deleted
 
 
-async def clear(resources: Resources, tenant: str, prefix: str) -> int:
-    """Delete everything at and below a prefix, and return the number of deleted live entries."""
+async def clear(resources: Resources, tenant: str, prefix: str, check: Check | None = None) -> int:
+    """Delete everything at and below a prefix, and return the number of deleted live entries.
+
+    `check` is as in `put`.
+    """
     working_memory = WorkingMemory.from_resources(resources, tenant)
     keys.resolve_prefix(prefix, None, write=True)
     with redis_client.failures_as_unavailable():
         infos = await queries.list_entries(working_memory, prefix)
-        paths = [info.key for info in infos]
-        jobs = await _enqueue_index_jobs(resources, working_memory, paths, is_deletion=True)
+    paths = [info.key for info in infos]
+    jobs = await _enqueue_index_jobs(resources, working_memory, paths, check, is_deletion=True)
+    async with _checked(resources, tenant, check):
         count = await queries.clear(working_memory, prefix)
     await resources.index_writer.write_through([], jobs)
     return count
 
 
+@asynccontextmanager
+async def _checked(resources: Resources, tenant: str, check: Check | None) -> AsyncIterator[None]:
+    """Check a write and keep what was checked from changing while the block writes to Redis."""
+    async with AsyncExitStack() as stack:
+        if check is not None:
+            await check(await stack.enter_async_context(resources.postgres.for_tenant(tenant)))
+        stack.enter_context(redis_client.failures_as_unavailable())
+        yield
+
+
 async def _enqueue_index_jobs(
-    resources: Resources, working_memory: WorkingMemory, paths: Sequence[str], *, is_deletion: bool = False
+    resources: Resources,
+    working_memory: WorkingMemory,
+    paths: Sequence[str],
+    check: Check | None = None,
+    *,
+    is_deletion: bool = False,
 ) -> list[Job]:
     # Redis sets the entry's version only when it is written. The time before that is lower, and it is higher
     # than the version of every entry that the key had: a worker that finds no entry deletes those points.
@@ -81,6 +104,8 @@ async def _enqueue_index_jobs(
         version = await queries.read_time(working_memory)
     versions = {index_document.record_id_of(path): version for path in paths}
     async with resources.postgres.for_tenant(working_memory.tenant) as connection:
+        if check is not None:
+            await check(connection)
         if is_deletion:  # stored contexts name the entries that they listed
             await idempotency_queries.erase_responses(connection, working_memory.tenant, list(versions))
         return await index_jobs.enqueue_index_jobs(
