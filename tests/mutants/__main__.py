@@ -3,6 +3,7 @@
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import Queue
@@ -23,10 +24,14 @@ _ROOT = Path(__file__).parent.parent.parent
 
 @dataclass
 class Score:
-    """What became of a guard's mutants. `survivors` are the differences that no test noticed."""
+    """What became of a guard's mutants. `survivors` are the differences that no test noticed.
+
+    `tests_seconds` is what the tests of the unchanged module took, `seconds` the whole module.
+    """
 
     guard: Guard
-    seconds: float
+    tests_seconds: float
+    seconds: float = 0.0
     killed: int = 0
     timed_out: int = 0
     equivalent: int = 0
@@ -51,10 +56,11 @@ class Score:
 def _score(guard: Guard, copies: "Queue[ProjectCopy]") -> Score:
     copy = copies.get()
     try:
+        started_at = time.monotonic()
         score = Score(guard, copy.seconds_of(guard.tests))
         original = (copy.root / guard.module).read_text()
         for mutant in guard.mutants(copy.root):
-            outcome = copy.try_mutant(guard.module, mutant, guard.tests, score.seconds)
+            outcome = copy.try_mutant(guard.module, mutant, guard.tests, score.tests_seconds)
             difference = mutant.difference(original)
             if outcome is Outcome.KILLED:
                 score.killed += 1
@@ -64,38 +70,48 @@ def _score(guard: Guard, copies: "Queue[ProjectCopy]") -> Score:
                 score.equivalent += 1
             else:
                 score.survivors.append(f"{mutant.change}\n{difference}")
+        score.seconds = time.monotonic() - started_at
+        _report(score)
         return score
     finally:
         copies.put(copy)
 
 
+def _report(score: Score) -> None:
+    """Print a module's survivors when it is done, so that a run that is stopped has said something."""
+    typer.echo(
+        f"{score.guard.module}: {len(score.survivors)} of {score.total} survived, {score.seconds:.0f} s"
+    )
+    for survivor in score.survivors:
+        typer.echo(f"\n{survivor}\n")
+
+
 def _show(scores: list[Score]) -> None:
-    console = Console(width=140)
-    table = Table("module", "mutants", "killed", "timed out", "equivalent", "survived", "share", "tests, s")
+    counted = ("mutants", "killed", "timed out", "equivalent", "survived")
+    table = Table("module", *counted, "share", "tests, s", "all, s")
     for score in scores:
         counts = [score.total, score.killed, score.timed_out, score.equivalent, len(score.survivors)]
-        table.add_row(score.guard.module, *map(str, counts), f"{score.share:.0%}", f"{score.seconds:.0f}")
-    console.print(table)
-    for score in scores:
-        for survivor in score.survivors:
-            console.print(f"\n{score.guard.module}: {survivor}", markup=False, highlight=False)
+        seconds = [f"{score.tests_seconds:.0f}", f"{score.seconds:.0f}"]
+        table.add_row(score.guard.module, *map(str, counts), f"{score.share:.0%}", *seconds)
+    Console(width=140).print(table)
 
 
 def main(
-    only: Annotated[str, typer.Option(help="Only modules whose path contains this.")] = "",
+    only: Annotated[list[str], typer.Option(help="Only modules whose path contains this.")] = [],  # noqa: B006
     jobs: Annotated[int, typer.Option(help="Modules at a time.")] = 2,
 ) -> None:
     """Try the mutants of every module that guards something."""
     started_at = time.monotonic()
-    chosen = [guard for guard in guards.load(Path(__file__).parent / "guards.toml") if only in guard.module]
-    with tempfile.TemporaryDirectory(prefix="loci-mutants-") as folder:
+    listed = guards.load(Path(__file__).parent / "guards.toml")
+    chosen = [guard for guard in listed if not only or any(part in guard.module for part in only)]
+    with tempfile.TemporaryDirectory(prefix="loci-mutants-") as folder, ExitStack() as stack:
         copies: Queue[ProjectCopy] = Queue()
         for number in range(jobs):
-            copies.put(ProjectCopy.create(_ROOT, Path(folder) / str(number)))
+            copies.put(stack.enter_context(ProjectCopy.create(_ROOT, Path(folder) / str(number))))
         with ThreadPoolExecutor(jobs) as pool:
             scores = list(pool.map(lambda guard: _score(guard, copies), chosen))
     _show(scores)
-    slow = [score.guard.module for score in scores if score.seconds > LONGEST_TESTS_SECONDS]
+    slow = [score.guard.module for score in scores if score.tests_seconds > LONGEST_TESTS_SECONDS]
     typer.echo(f"{sum(score.total for score in scores)} mutants in {time.monotonic() - started_at:.0f} s")
     if slow:
         typer.echo(f"tests of more than {LONGEST_TESTS_SECONDS:.0f} s: {', '.join(slow)}")
