@@ -19,6 +19,7 @@ from tests.mutants.guard import Guard
 
 _LEAST_KILLED = 0.90
 _MOST_EQUIVALENT = 0.03
+_LISTS = ("guards.toml", "changes.toml")
 _ROOT = Path(__file__).parent.parent.parent
 
 
@@ -53,15 +54,17 @@ class Score:
         return self.share >= _LEAST_KILLED and self.equivalent <= _MOST_EQUIVALENT * self.total
 
 
-def _score(guard: Guard, copies: "Queue[ProjectCopy]") -> Score:
+def _score(guard: Guard, copies: "Queue[ProjectCopy]", *, details: bool) -> Score:
     copy = copies.get()
     try:
         started_at = time.monotonic()
         score = Score(guard, copy.seconds_of(guard.tests))
         original = (copy.root / guard.module).read_text()
         for mutant in guard.mutants(copy.root):
-            outcome = copy.try_mutant(guard.module, mutant, guard.tests, score.tests_seconds)
+            outcome, failed = copy.try_mutant(guard.module, mutant, guard.tests, score.tests_seconds)
             difference = mutant.difference(original)
+            if details:
+                typer.echo(f"{guard.module}: {mutant.change}: {outcome.value} {failed}\n{difference}\n")
             if outcome is Outcome.KILLED:
                 score.killed += 1
             elif outcome is Outcome.TIMED_OUT:
@@ -99,17 +102,19 @@ def _show(scores: list[Score]) -> None:
 def main(
     only: Annotated[list[str], typer.Option(help="Only modules whose path contains this.")] = [],  # noqa: B006
     jobs: Annotated[int, typer.Option(help="Modules at a time.")] = 2,
+    details: Annotated[bool, typer.Option(help="Say of each mutant which test failed.")] = False,  # noqa: FBT002
 ) -> None:
     """Try the mutants of every module that guards something."""
     started_at = time.monotonic()
-    listed = guards.load(Path(__file__).parent / "guards.toml")
+    folder_of_lists = Path(__file__).parent
+    listed = [guard for name in _LISTS for guard in guards.load(folder_of_lists / name)]
     chosen = [guard for guard in listed if not only or any(part in guard.module for part in only)]
     with tempfile.TemporaryDirectory(prefix="loci-mutants-") as folder, ExitStack() as stack:
         copies: Queue[ProjectCopy] = Queue()
         for number in range(jobs):
             copies.put(stack.enter_context(ProjectCopy.create(_ROOT, Path(folder) / str(number))))
         with ThreadPoolExecutor(jobs) as pool:
-            scores = list(pool.map(lambda guard: _score(guard, copies), chosen))
+            scores = list(pool.map(lambda guard: _score(guard, copies, details=details), chosen))
     _show(scores)
     slow = [score.guard.module for score in scores if score.tests_seconds > LONGEST_TESTS_SECONDS]
     typer.echo(f"{sum(score.total for score in scores)} mutants in {time.monotonic() - started_at:.0f} s")

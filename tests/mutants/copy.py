@@ -65,12 +65,18 @@ class ProjectCopy:
     def seconds_of(self, tests: tuple[str, ...]) -> float:
         """Run tests on the unchanged source and return how long they took; fail if they do."""
         started_at = time.monotonic()
-        if self._run(tests, timeout=600) is not Outcome.SURVIVED:
-            raise SystemExit(f"these fail without any change: {' '.join(tests)}")
+        outcome, failed = self._run(tests, timeout=600)
+        if outcome is not Outcome.SURVIVED:
+            raise SystemExit(f"fails without any change: {failed or ' '.join(tests)}")
         return time.monotonic() - started_at
 
-    def try_mutant(self, module: str, mutant: Mutant, tests: tuple[str, ...], seconds: float) -> Outcome:
-        """Run tests on a changed module, for at most three times `seconds`, and restore the module."""
+    def try_mutant(
+        self, module: str, mutant: Mutant, tests: tuple[str, ...], seconds: float
+    ) -> tuple[Outcome, str]:
+        """Run tests on a changed module, for at most three times `seconds`, and restore the module.
+
+        Return the outcome and the test that failed.
+        """
         path = self.root / module
         original = path.read_text()
         Path(cache_from_source(str(path))).unlink(missing_ok=True)
@@ -80,13 +86,13 @@ class ProjectCopy:
         finally:
             path.write_text(original)
 
-    def _run(self, tests: tuple[str, ...], timeout: float) -> Outcome:
+    def _run(self, tests: tuple[str, ...], timeout: float) -> tuple[Outcome, str]:
         _of(self.runner.stdin).write(json.dumps({"tests": tests, "timeout": timeout}) + "\n")
         _of(self.runner.stdin).flush()
-        answer = _of(self.runner.stdout).readline().strip()
+        answer = json.loads(_of(self.runner.stdout).readline())
         if not is_unit(tests):
             self.databases.empty()
-        return Outcome(answer)
+        return Outcome(answer["outcome"]), answer["failed"]
 
 
 def _copy_files(checkout: Path, root: Path) -> None:

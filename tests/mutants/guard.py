@@ -1,11 +1,11 @@
-"""The modules that guard something, read from `guards.toml`."""
+"""The modules that guard something, read from `guards.toml` and `changes.toml`."""
 
 import random
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.mutants.mutant import Mutant, mutants_of, with_answer
+from tests.mutants.mutant import Mutant, mutants_of, with_answer, with_change
 
 _SEED = 20261122
 
@@ -15,7 +15,7 @@ class Guard:
     """A module, its tests, and how its mutants are chosen.
 
     `sample` is the number of mutants drawn, 0 for all. `equivalent` maps the text of a difference to the
-    reason why both sources behave the same.
+    reason why both sources behave the same. A module with `changes` has those mutants only.
     """
 
     module: str
@@ -23,10 +23,13 @@ class Guard:
     sample: int
     equivalent: dict[str, str]
     answers: tuple[tuple[str, str], ...]
+    changes: tuple[tuple[str, str], ...]
 
     def mutants(self, root: Path) -> list[Mutant]:
         """Return the chosen mutants: always the same ones for the same source."""
         source = (root / self.module).read_text()
+        if self.changes:
+            return [with_change(source, old, new) for old, new in self.changes]
         mutants = mutants_of(source)
         if self.sample and len(mutants) > self.sample:
             mutants = random.Random(_SEED).sample(mutants, self.sample)
@@ -43,6 +46,7 @@ def load(path: Path) -> list[Guard]:
             sample=entry.get("sample", 0),
             equivalent={item["difference"].strip(): item["reason"] for item in entry.get("equivalent", [])},
             answers=tuple((item["function"], item["returns"]) for item in entry.get("answer", [])),
+            changes=tuple((item["old"], item["new"]) for item in entry.get("change", [])),
         )
         for entry in tomllib.loads(path.read_text())["guard"]
     ]

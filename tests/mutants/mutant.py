@@ -57,6 +57,16 @@ def with_answer(source: str, function: str, answer: str) -> Mutant:
     raise LookupError(f"no function {function}")
 
 
+def with_change(source: str, old: str, new: str) -> Mutant:
+    """Return the mutant in which `old` is replaced by `new`.
+
+    Raises LookupError unless the source has `old` exactly once.
+    """
+    if source.count(old) != 1:
+        raise LookupError(f"{source.count(old)} times in the module: {old}")
+    return Mutant("change", source.replace(old, new))
+
+
 def _by_operators(source: str) -> Iterator[Mutant]:
     for name in _OPERATORS:
         operator = plugins.get_operator(f"core/{name}")()

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.mutants import guard as guards
-from tests.mutants.mutant import mutants_of, with_answer
+from tests.mutants.mutant import mutants_of, with_answer, with_change
 
 SOURCE = '''"""A module."""
 
@@ -14,7 +14,8 @@ def may_read(age: int) -> bool:
     check(age)
     return age >= 18 and not hidden
 '''
-GUARDS = guards.load(Path(__file__).parents[2] / "mutants" / "guards.toml")
+LISTS = Path(__file__).parents[2] / "mutants"
+GUARDS = [*guards.load(LISTS / "guards.toml"), *guards.load(LISTS / "changes.toml")]
 
 
 @pytest.mark.parametrize(
@@ -48,3 +49,5 @@ def test_modules_tests_and_functions_of_the_list_exist(guard: guards.Guard, repo
     source = (repository / guard.module).read_text()
     for function, answer in guard.answers:
         assert with_answer(source, function, answer).source != source
+    for old, new in guard.changes:
+        assert with_change(source, old, new).source != source
