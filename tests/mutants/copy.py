@@ -82,7 +82,7 @@ class ProjectCopy:
         Path(cache_from_source(str(path))).unlink(missing_ok=True)
         path.write_text(mutant.source)
         try:
-            return self._run(tests, timeout=3 * seconds + 10)
+            return self._run(mutant.tests or tests, timeout=3 * seconds + 10)
         finally:
             path.write_text(original)
 

@@ -19,10 +19,11 @@ from tests.integration.dreams.conftest import (
     run_dream,
     save_memories,
 )
-from tests.standins.behaviours import Reply, Status
+from tests.standins.behaviours import Hang, Reply, Status
 from tests.standins.models import ModelServer
 from tests.standins.wire import Call
 from workers.dream import run_pass
+from workers.dream.pass_context import PassContext
 
 
 async def start(gateway: Gateway, *passes: str) -> str:
@@ -155,3 +156,66 @@ async def test_a_pass_whose_model_answers_nonsense_ends_at_its_second_try(
     assert await attempts(model_gateway) == 1
     await make_due(model_gateway.resources)
     assert (await run_one(model_gateway, run_id)).startswith("failed")
+
+
+async def test_a_pass_that_takes_too_long_is_tried_again(
+    model_gateway: Gateway, models: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await save_memories(model_gateway)
+    models.chat_default = Hang()
+    monkeypatch.setattr(PassContext, "time_limit_seconds", 0.5)
+    run_id = await start(model_gateway, "consolidate")
+    async with asyncio.timeout(20):
+        assert await run_one(model_gateway, run_id) == "rescheduled: it took too long"
+    assert await attempts(model_gateway) == 1
+
+
+async def test_each_call_extends_the_lease(model_gateway: Gateway, models: ModelServer) -> None:
+    ids = await save_memories(model_gateway)
+    run_id = await start(model_gateway, "consolidate")
+    loop = asyncio.get_running_loop()
+    where = (job.c.tenant == model_gateway.tenant, job.c.stage == DREAM_PASS.name)
+
+    async def seconds_left() -> float:
+        async with model_gateway.resources.postgres.for_tenant(model_gateway.tenant) as connection:
+            statement = select(func.extract("epoch", job.c.run_at - func.now())).where(*where)
+            return float(await connection.scalar(statement) or 0)
+
+    left: list[float] = []
+
+    def look(call: Call) -> str:
+        del call
+        left.append(asyncio.run_coroutine_threadsafe(seconds_left(), loop).result(10))
+        return str(merge_reply(ids).text)
+
+    models.chat_default = Reply(look)
+    await run_one(model_gateway, run_id)
+    lease = model_gateway.resources.settings.dream_lease
+    assert len(left) == 1
+    assert lease - 60 < left[0] <= lease
+
+
+async def test_a_repair_gets_only_what_is_left_and_deletes_nothing(
+    model_gateway: Gateway, models: ModelServer
+) -> None:
+    ids = await save_memories(model_gateway)
+    before = await live(model_gateway)
+    good = json.loads(str(merge_reply(ids).text))["toSave"][0]
+    unfaithful = {"content": "Ada plays on the 3rd.", "sourceIds": ids[3:5]}
+    again = {"content": "Ada lives at 12 Rue Neuve in Lyon, her home.", "sourceIds": ids[:2]}
+
+    def answer(call: Call) -> str:
+        del call
+        if len(models.chat_calls) == 1:
+            return json.dumps({"toDelete": [], "toSave": [good, unfaithful]})
+        return json.dumps({"toDelete": [{"id": ids[2], "reason": "ephemeral"}], "toSave": [again]})
+
+    models.chat_default = Reply(answer)
+    run = await run_dream(model_gateway, passes=["consolidate"])
+
+    assert len(models.chat_calls) == 2
+    assert run["passes"][0]["applied"] == {"created": 1, "archived": 2}
+    codes = [rejection["code"] for rejection in run["passes"][0]["rejections"]]
+    assert "unknown_id" in codes
+    after = await live(model_gateway)
+    assert {id_: after.get(id_) for id_ in ids[2:]} == {id_: before[id_] for id_ in ids[2:]}

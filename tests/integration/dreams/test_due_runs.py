@@ -10,7 +10,7 @@ from sqlalchemy import func, select, update
 
 from shared.conversation.turns import queries as turn_queries
 from shared.foundation import config
-from shared.foundation.stages import DREAM_START, Pipeline
+from shared.foundation.stages import DREAM_PASS, DREAM_START, Pipeline
 from shared.jobs import claim
 from shared.jobs.job import Job
 from shared.jobs.table import job
@@ -48,8 +48,11 @@ async def test_a_scope_whose_run_has_not_ended_is_due_again_after_it(active: Act
         await gateway.client.post("/v1/dreams", json={"passes": ["deduplicate"]})
         await make_due(gateway.resources)
         await start_due_runs(gateway.resources)
-        assert len(await runs(gateway)) == 1
+        [run] = await runs(gateway)
         assert await due_at(gateway) is not None
+        async with gateway.resources.postgres.across_tenants() as connection:
+            passes = await connection.scalars(select(job.c.record_id).where(job.c.stage == DREAM_PASS.name))
+            assert list(passes) == [run["id"]], "no job of a run that does not exist"
 
 
 async def claim_evaluation(gateway: Gateway) -> Job:
@@ -93,3 +96,13 @@ async def test_without_a_model_no_evaluation_is_started(
         async with gateway.resources.postgres.for_tenant(tenant) as connection:
             where = (job.c.tenant == tenant, job.c.pipeline == Pipeline.EVALUATION)
             assert await connection.scalar(select(func.count()).where(*where)) == 0
+
+
+async def test_a_pass_that_is_switched_off_is_in_no_run(active: Active) -> None:
+    async with active(dream_disabled_passes=["deduplicate", "consolidate"]) as gateway:
+        started = (await gateway.client.post("/v1/dreams", json={})).json()
+        names = [pass_["name"] for pass_ in started["passes"]]
+        assert "extract_episodes" in names
+        assert {"deduplicate", "consolidate"}.isdisjoint(names)
+        refused = await gateway.client.post("/v1/dreams", json={"passes": ["consolidate"], "user_id": "ada"})
+        assert refused.status_code == 422
