@@ -218,6 +218,18 @@ async def test_of_a_paused_stage_one_job_is_claimed_when_its_probe_is_due(resour
     assert await limits(resources, MODEL, limit=0) == 0
 
 
+async def test_a_probe_that_is_due_is_due_in_no_seconds(resources: Resources) -> None:
+    await refuse(resources)
+    await pass_time(resources.postgres, INTERVAL + 100)
+    async with resources.postgres.across_tenants() as connection:
+        found = [
+            await model_pauses.find(connection, STAGE, MODEL),
+            await model_pauses.find(connection, STAGE, replace(MODEL, settings="new settings")),
+            *await model_pauses.list_all(connection),
+        ]
+    assert [pause and pause.seconds_to_probe for pause in found] == [0.0] * 3
+
+
 async def test_a_pause_that_nobody_probes_any_more_is_deleted(resources: Resources) -> None:
     await refuse(resources)
     await pass_time(resources.postgres, INTERVAL + 100)
