@@ -6,6 +6,7 @@ cleaned up between them.
 """
 
 import asyncio
+import json
 import os
 import subprocess
 import sys
@@ -85,6 +86,9 @@ async def _copy_database(template_url: str, name: str) -> None:
 
 @pytest.fixture(scope="session")
 def stores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stores]:
+    if given := os.environ.get("TEST_STORES"):  # `make mutants` starts them once for many runs
+        yield Stores(**json.loads(given))
+        return
     root = tmp_path_factory.mktemp("stores")
     postgres = Postgres(root / "postgres", durable=False)
     redis, qdrant = Redis(root / "redis"), Qdrant(root / "qdrant")

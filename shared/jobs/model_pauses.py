@@ -33,11 +33,11 @@ async def find(connection: AsyncConnection, stage: str, identity: ModelIdentity)
     is_new = ~_was_refused(identity)
     wait = func.extract("epoch", model_pause.c.next_probe_at - func.now())
     rows = await connection.execute(
-        select(model_pause.c.reason_code, model_pause.c.since, is_new.label("is_new"), wait.label("wait"))
-        .where(*_is_of(stage, identity))
-        .limit(1)
+        select(
+            model_pause.c.reason_code, model_pause.c.since, is_new.label("is_new"), wait.label("wait")
+        ).where(*_is_of(stage, identity))
     )
-    row = rows.one_or_none()
+    row = rows.first()
     if row is None:
         return None
     wait_seconds = 0.0 if row.is_new else max(0.0, float(row.wait))

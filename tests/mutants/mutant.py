@@ -1,8 +1,9 @@
 """Mutants of a module: the same source with one place changed.
 
 Most come from Cosmic Ray's operators (negated conditions, other comparisons, `and` for `or`, other
-numbers). Two more break guards as a hurried change would: a function that answers yes or no always
-gives one answer, and a check that is called for its exception is not called.
+numbers), but not in decorators, which guard nothing. Two more break guards as a hurried change would: a
+function that answers yes or no always gives one answer, and a check that is called for its exception is
+not called.
 """
 
 import ast
@@ -28,10 +29,14 @@ _CHECKS = ("check", "require", "ensure", "lock", "raise")
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """One changed place: what changed it, and the whole changed source."""
+    """One changed place: what changed it, and the whole changed source.
+
+    `tests` are those that are to notice it, if they are not all tests of the module.
+    """
 
     change: str
     source: str
+    tests: tuple[str, ...] = ()
 
     def difference(self, original: str) -> str:
         """Return the changed lines, those of the original with `-` before them."""
@@ -57,13 +62,28 @@ def with_answer(source: str, function: str, answer: str) -> Mutant:
     raise LookupError(f"no function {function}")
 
 
+def with_change(source: str, old: str, new: str, test: str) -> Mutant:
+    """Return the mutant in which `old` is replaced by `new`, which a test is to notice.
+
+    Raises LookupError unless the source has `old` exactly once.
+    """
+    if source.count(old) != 1:
+        raise LookupError(f"{source.count(old)} times in the module: {old}")
+    return Mutant("change", source.replace(old, new), (test,))
+
+
 def _by_operators(source: str) -> Iterator[Mutant]:
     for name in _OPERATORS:
         operator = plugins.get_operator(f"core/{name}")()
         occurrence = 0
         while (changed := mutate_code(source, operator, occurrence)) is not None:
-            yield Mutant(name, changed)
+            if _without_decorators(changed) != _without_decorators(source):
+                yield Mutant(name, changed)
             occurrence += 1
+
+
+def _without_decorators(source: str) -> list[str]:
+    return [line for line in source.splitlines() if not line.lstrip().startswith("@")]
 
 
 def _by_fixed_answers(source: str) -> Iterator[Mutant]:

@@ -74,8 +74,9 @@ class PassContext:
         """Ask the model with a directive. No transaction is open meanwhile.
 
         Raises PassSkipped if no model is configured or the budget is used up, errors.CutOffReply if the
-        answer ends before it is complete (so that what it covers is to be asked in smaller parts), and
-        errors.Unavailable and errors.InvalidModelReply as the model's client does.
+        answer ends before it is complete (so that what it covers is to be asked in smaller parts), LeaseLost
+        if another worker has the job by now, and errors.Unavailable and errors.InvalidModelReply as the
+        model's client does.
         """
         model = self.resources.language_model
         if model is None:
@@ -112,12 +113,14 @@ class PassContext:
     async def _save_inputs(self) -> None:
         """Save what the model is given before it is asked, and extend the lease.
 
-        If the worker dies, the sweep knows what was read.
+        If the worker dies, the sweep knows what was read. Raises LeaseLost if another worker has the job: the
+        answer would be paid and thrown away.
         """
         inputs = {} if self.inputs is None else {"inputs": self.inputs}
         async with self.resources.postgres.for_tenant(self.run.tenant) as connection:
             await dream_queries.start_pass(connection, self.run, self.name, **self._model_columns(), **inputs)
-            await job_queries.extend_lease(connection, self.job, self.resources.settings.dream_lease)
+            if not await job_queries.extend_lease(connection, self.job, self.resources.settings.dream_lease):
+                raise LeaseLost
 
     def _model_columns(self) -> dict[str, object]:
         """Return the columns of the pass that say which model it asks, and by which directive."""

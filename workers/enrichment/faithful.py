@@ -64,8 +64,13 @@ def first_fault(contents: Sequence[str], note: str, raw_memory: Memory) -> Fault
 def _without_number(content: str) -> str:
     """Return what the model wrote without the number that it gave it: "1. …", "… (two)"."""
     match = _LAST_NUMBER.search(content)
-    is_number = match is not None and (match[1].isdecimal() or quantities.spelled(match[1].casefold()))
-    return _LIST_NUMBER.sub(" ", content[: match.start()] if match and is_number else content)
+    if match and _is_number(match[1]):
+        content = content[: match.start()]
+    return _LIST_NUMBER.sub(" ", content)
+
+
+def _is_number(word: str) -> bool:
+    return word.isdecimal() or quantities.spelled(word.casefold()) is not None
 
 
 def _fault(code: RejectionCode, detail: str, words: Sequence[str]) -> Fault:
@@ -89,7 +94,7 @@ def _may_go(specific: Specific, note: str, rewriting: ParsedText) -> bool:
             return specific.key in _ASIDE
         case Kind.VERBATIM:  # "Mon/Wed/Fri"
             parts = specific.key.split("/")
-            return len(parts) > 1 and all(part.isalpha() and part in rewriting.words for part in parts)
+            return all(part.isalpha() and part in rewriting.words for part in parts)
     return False
 
 

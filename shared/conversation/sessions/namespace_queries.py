@@ -55,9 +55,8 @@ async def owner_of(connection: AsyncConnection, tenant: str, namespace: str, *, 
     """
     where = (tenant_filter(working_namespace, tenant), working_namespace.c.namespace == fold(namespace))
     statement = select(*_OWNER_COLUMNS).where(*where)
-    row = (
-        await connection.execute(statement.with_for_update(read=True) if lock else statement)
-    ).one_or_none()
+    rows = await connection.execute(statement.with_for_update(read=True) if lock else statement)
+    row = rows.mappings().one_or_none()
     return Owner(namespace=fold(namespace)) if row is None else _to_owner(row)
 
 

@@ -52,8 +52,6 @@ class MergedFields:
     reinforcement_count: int
     sources: tuple[Source, ...]
     derived_from: tuple[str, ...]
-    agent_id: str
-    user_id: str | None
 
 
 def merge_fields(replacement: Replacement, sources: Sequence[Memory]) -> MergedFields:
@@ -71,8 +69,6 @@ def merge_fields(replacement: Replacement, sources: Sequence[Memory]) -> MergedF
         reinforcement_count=sum(memory.reinforcement_count for memory in sources),
         sources=tuple(dict.fromkeys(source for memory in sources for source in memory.sources)),
         derived_from=tuple(memory.id for memory in sources),
-        agent_id=sources[0].agent_id,
-        user_id=sources[0].user_id,
     )
 
 
@@ -113,14 +109,14 @@ def _merge_tags(proposed: Iterable[str], sources: Sequence[Memory], *, are_infer
 def _merge_metadata(sources: Sequence[Memory], *, are_inferred: bool) -> dict[str, str]:
     """Return the union of the metadata. Where the sources differ, the newest one's value is kept."""
     by_age = sorted(sources, key=lambda memory: (memory.created_at, memory.id))
-    metadata = {key: value for memory in by_age for key, value in memory.metadata.items()}
+    metadata = {
+        key: value
+        for memory in by_age
+        for key, value in memory.metadata.items()
+        if are_inferred or (key, value) != ("source", INFERRED)
+    }
     if any(needs_permission(memory) for memory in sources):
         metadata[PERMISSION] = "true"
-    if not are_inferred and metadata.get("source") == INFERRED:
-        del metadata["source"]
-        stated_sources = [memory.metadata.get("source") for memory in sources if not _is_inferred(memory)]
-        if stated_sources and stated_sources[-1] is not None:
-            metadata["source"] = stated_sources[-1]
     return metadata
 
 
@@ -131,7 +127,7 @@ def needs_permission(memory: Memory) -> bool:
 
 def _merge_importance(proposed: float | None, sources: Sequence[Memory]) -> float:
     highest = max(memory.importance for memory in sources)
-    return max(highest, min(proposed or 0.0, MAX_RAISED_IMPORTANCE))
+    return highest if proposed is None else max(highest, min(proposed, MAX_RAISED_IMPORTANCE))
 
 
 def row_from_merge(fields: MergedFields) -> dict[str, Any]:

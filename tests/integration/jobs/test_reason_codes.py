@@ -1,21 +1,9 @@
 """The reason for a delayed or dead job has its own column, so no program reads the text for people."""
 
-from collections.abc import Callable
-
-import pytest
-from sqlalchemy import select
-
-from shared.foundation import config
 from shared.foundation.stages import ENRICH, INDEX, ReasonCode
 from shared.jobs import dead_jobs, index_jobs
 from shared.jobs import queries as job_queries
-from shared.jobs.table import job as job_table
-from tests.conftest import running_gateway
-from tests.draining import drain
 from tests.integration.jobs.conftest import JobQueue
-from tests.standins.behaviours import Reply, Status
-from tests.standins.models import ModelServer
-from tests.standins.wire import Behaviour
 
 
 async def delay(queue: JobQueue, text: str, reason_code: ReasonCode) -> None:
@@ -97,27 +85,3 @@ async def test_a_newer_version_to_enrich_has_no_reason(queue: JobQueue) -> None:
     await delay(queue, "over budget", ReasonCode.OVER_BUDGET)
     await queue.add("a", "m", version=2)
     assert await reasons(queue) == [(None, None)]
-
-
-@pytest.mark.parametrize(
-    ("behaviour", "reason_code"),
-    [(Status(503), ["unavailable"]), (Status(401), ["key_refused"]), (Reply("not what was asked"), [])],
-)
-async def test_a_model_that_is_away_and_one_that_refuses_have_different_codes(
-    make_settings: Callable[..., config.Settings],
-    models: ModelServer,
-    tenant: str,
-    behaviour: Behaviour,
-    reason_code: list[str],
-) -> None:
-    models.chat_default = behaviour
-    settings = make_settings(apart=True, llm_base_url=models.url, llm_model="m", job_backoff=60)
-    async with running_gateway(settings, tenant) as gateway:
-        saved = await gateway.client.post("/v1/memories", json={"content": "Ada lives in Lyon."})
-        assert saved.status_code == 201, saved.text
-        await drain(gateway.resources)
-        async with gateway.resources.postgres.for_tenant(tenant) as connection:
-            statement = select(job_table.c.reason_code).where(
-                job_table.c.tenant == tenant, job_table.c.stage == ENRICH.name
-            )
-            assert (await connection.scalars(statement)).all() == reason_code

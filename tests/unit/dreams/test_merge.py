@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from shared.dreams.verification.merge import merge_fields
+from shared.foundation import validation
 from shared.memory.longterm.memory import Source
 from tests.unit.dreams.builders import START, memory, memory_id, replacement
 
@@ -133,6 +134,18 @@ def test_sources_are_united_without_repeats() -> None:
     assert fields({"sources": [first, second]}, {"sources": [second]}).sources == (first, second)
 
 
-def test_agent_and_user_are_those_of_the_sources() -> None:
-    merged = fields({}, {})
-    assert (merged.agent_id, merged.user_id) == ("helper", "mira")
+@pytest.mark.parametrize("number_of_tags", [validation.MAX_TAGS, validation.MAX_TAGS + 6])
+def test_no_tag_is_added_to_sources_with_as_many_as_allowed(number_of_tags: int) -> None:
+    tags = [f"tag-{number}" for number in range(number_of_tags)]
+    assert fields({"tags": tags[:30]}, {"tags": tags[30:]}, tags=("new", "newer")).tags == tuple(tags)
+
+
+def test_of_sources_that_were_stated_and_inferred_the_newest_stated_ones_source_is_kept() -> None:
+    inferred = {"metadata": {"source": "inferred"}}
+    chat, mail = {"metadata": {"source": "chat"}}, {"metadata": {"source": "mail"}}
+    assert fields(chat, mail, inferred).metadata == {"source": "mail"}
+    assert fields(inferred, mail, chat).metadata == {"source": "chat"}
+    older_last = fields(mail | {"created_at": START + 9 * HOUR}, chat, inferred)
+    assert older_last.metadata == {"source": "mail"}
+    assert fields(inferred, inferred).metadata == {"source": "inferred"}
+    assert fields(inferred, {}).metadata == {}

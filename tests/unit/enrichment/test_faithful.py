@@ -64,3 +64,46 @@ def test_a_number_of_the_memory_itself_is_not_invented() -> None:
     assert fault_of(note, ["1. Ada keeps bees.", "2. Bo keeps goats."]) is None
     assert fault_of(note, ["Ada keeps bees. (one)", "Bo keeps goats (two)"]) is None
     assert fault_of(note, ["Ada keeps bees (hives)", "Bo keeps 2 goats"]) is not None
+
+
+@pytest.mark.parametrize("number", ["7", "seven", "Seven"])
+def test_the_number_of_a_memory_may_be_one_that_the_note_lacks(number: str) -> None:
+    assert fault_of("Ada keeps bees.", [f"Ada keeps bees ({number})"]) is None
+
+
+def test_a_word_in_brackets_at_the_end_is_no_number_of_the_memory() -> None:
+    fault = fault_of("Ada keeps bees.", ["Ada keeps bees (NASA)"])
+    assert fault is not None
+    assert fault.words == ("NASA",)
+
+
+def test_no_more_than_thirty_words_are_named() -> None:
+    names = [f"item-{number}" for number in range(40)]
+    fault = fault_of(f"Ada packs {', '.join(names)}.", ["Ada packs."])
+    assert fault is not None
+    assert fault.words == tuple(names[:30])
+
+
+@pytest.mark.parametrize(("first", "is_accepted"), [("Op", False), ("Ope", True)])
+def test_a_first_word_of_three_letters_may_be_the_beginning_of_a_word(
+    first: str, *, is_accepted: bool
+) -> None:
+    assert (fault_of(f"{first} failed.", ["The operation failed."]) is None) == is_accepted
+
+
+@pytest.mark.parametrize(
+    ("note", "content", "is_accepted"),
+    [
+        ("Gym is Mon/Wed/Fri.", "The gym is on Mon, Wed and Fri.", True),
+        ("Gym is Mon/Wed/Fri.", "The gym is on Mon and Wed.", False),
+        ("The path is src/x1/main.", "The path is src and x1 and main.", False),
+    ],
+)
+def test_only_a_compound_of_words_may_be_taken_apart(note: str, content: str, *, is_accepted: bool) -> None:
+    assert (fault_of(note, [content]) is None) == is_accepted
+
+
+@pytest.mark.parametrize(("count", "is_accepted"), [("two", True), ("three", False)])
+def test_a_number_may_count_the_names_of_the_note(count: str, *, is_accepted: bool) -> None:
+    fault = fault_of("Tim and Lea go to school.", [f"The {count} children Tim and Lea go to school."])
+    assert (fault is None) == is_accepted

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.mutants import guard as guards
-from tests.mutants.mutant import mutants_of, with_answer
+from tests.mutants.mutant import mutants_of, with_answer, with_change
 
 SOURCE = '''"""A module."""
 
@@ -14,7 +14,8 @@ def may_read(age: int) -> bool:
     check(age)
     return age >= 18 and not hidden
 '''
-GUARDS = guards.load(Path(__file__).parents[2] / "mutants" / "guards.toml")
+LISTS = Path(__file__).parents[2] / "mutants"
+GUARDS = [*guards.load(LISTS / "guards.toml"), *guards.load(LISTS / "changes.toml")]
 
 
 @pytest.mark.parametrize(
@@ -44,7 +45,15 @@ def test_an_answer_replaces_the_whole_body_of_a_function() -> None:
 
 @pytest.mark.parametrize("guard", GUARDS, ids=lambda guard: guard.module)
 def test_modules_tests_and_functions_of_the_list_exist(guard: guards.Guard, repository: Path) -> None:
-    assert all((repository / path).exists() for path in guard.tests)
+    assert all(_exists(repository, test) for test in guard.tests)
     source = (repository / guard.module).read_text()
     for function, answer in guard.answers:
         assert with_answer(source, function, answer).source != source
+    for old, new, test in guard.changes:
+        assert with_change(source, old, new, test).source != source
+
+
+def _exists(repository: Path, test: str) -> bool:
+    path, _, function = test.partition("::")
+    file = repository / path
+    return file.exists() and (not function or f"def {function}(" in file.read_text())
