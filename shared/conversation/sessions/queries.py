@@ -123,7 +123,8 @@ async def reserve_seqs(connection: AsyncConnection, session: Session, count: int
         )
         .returning(session_table.c.last_seq)
     )
-    return int(await connection.scalar(statement) or 0) - count + 1
+    last_seq: int = (await connection.execute(statement)).scalar_one()
+    return last_seq - count + 1
 
 
 def _renewed_expiry(session: Session) -> ColumnElement[datetime] | None:
@@ -234,7 +235,7 @@ async def seconds_until_idle(
     )
     where = (exact_scope(session_table, scope), *is_active, *conditions)
     remaining = await connection.scalar(select(func.extract("epoch", idle_at - func.now())).where(*where))
-    return None if remaining is None else max(0.0, float(remaining))
+    return None if remaining is None else float(remaining)
 
 
 async def add_charges(

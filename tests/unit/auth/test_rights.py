@@ -107,6 +107,12 @@ def test_a_key_bound_to_a_namespace_reads_working_memory_and_writes_its_own(area
     assert not rights.allows(TO_NAMESPACE, area, Action.WRITE, other)
 
 
+@pytest.mark.parametrize("caller", BOUND)
+def test_a_bound_key_is_no_key_of_the_whole_tenant(caller: Caller) -> None:
+    assert rights.is_unbound(UNBOUND) is True
+    assert rights.is_unbound(caller) is False
+
+
 def test_a_second_binding_narrows_and_never_widens() -> None:
     area = Area.WORKING_MEMORY
     for owner in (Owner("a", None, "patrol/p"), Owner(namespace="patrol/p")):
