@@ -201,6 +201,20 @@ async def test_a_session_whose_text_is_copied_can_be_changed_and_not_deleted(gat
     assert not await _is_locked(gateway, "trip")
 
 
+async def test_expired_sessions_that_another_sweep_deletes_are_left_to_it(gateway: Gateway) -> None:
+    postgres, tenant = gateway.resources.postgres, gateway.tenant
+    for session_id in ("a", "b"):
+        await gateway.client.post("/v1/sessions", json={"id": session_id})
+    async with postgres.for_tenant(tenant) as connection:
+        in_tenant = update(session_table).where(session_table.c.tenant == tenant)
+        await connection.execute(in_tenant.values(expires_at=func.now()))
+    async with postgres.for_tenant(tenant) as first:
+        assert _ids(await queries.lock_expired(first, tenant, 1)) == ["a"]
+        async with postgres.for_tenant(tenant) as second:
+            await second.execute(select(func.set_config("lock_timeout", "2s", True)))
+            assert _ids(await queries.lock_expired(second, tenant, 1)) == ["b"]
+
+
 async def _is_locked(gateway: Gateway, session_id: str) -> bool:
     """Return whether a deletion would have to wait for a session."""
     statement = select(session_table.c.id).where(
