@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from sqlalchemy import func, select, text, update
+from sqlalchemy import func, update
 
 from shared.foundation import errors
 from shared.platform.resources import Resources
@@ -31,6 +31,7 @@ from tests.integration.spend.conftest import (
     reserve_call,
     set_budget,
 )
+from tests.locks import wait_until_blocked
 from workers.sweep.sweep import sweep_once
 
 
@@ -192,14 +193,8 @@ async def test_sd3_whoever_books_waits_while_a_budget_is_set(priced_gateway: Gat
     reservation = await reserve_call(priced_gateway, call_request(priced_gateway))
     async with resources.postgres.for_tenant(tenant) as setting:
         await queries.lock_ledger(setting, tenant, exclusive=True)
-        setter = await setting.scalar(select(func.pg_backend_pid()))
         booking = asyncio.ensure_future(book(resources, tenant, reservation))
-        blocked = text(
-            "SELECT count(*) FROM pg_locks WHERE NOT granted AND :pid = ANY (pg_blocking_pids(pid))"
-        )
-        async with asyncio.timeout(30):
-            while not await setting.scalar(blocked, {"pid": setter}):
-                assert not booking.done(), "it did not wait"
+        await wait_until_blocked(setting, booking)
     await booking
 
 
