@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from http import HTTPStatus
 from typing import Any
 
 import pytest
@@ -122,5 +123,7 @@ async def test_a_removal_that_a_worker_could_not_finish_is_tried_again(
         (job,) = await connection.execute(select(*columns).where(*is_removal))
         assert tuple(job) == (None, ReasonCode.UNAVAILABLE, True)
         await connection.execute(update(job_table).where(*is_removal).values(run_at=func.now()))
+    refusal = await agent.client.post("/v1/sessions", json={"id": "trip"})
+    assert refusal.status_code == HTTPStatus.CONFLICT, "its state would be removed with the old one's"
     await finish_removals(gateway.resources)
     await agent.session(id="trip")
