@@ -7,6 +7,7 @@ import orjson
 import pytest
 from sqlalchemy import delete
 
+from shared.conversation.sessions.open import get_session
 from shared.conversation.turns import window
 from shared.conversation.turns.table import turn as turn_table
 from shared.foundation import config
@@ -54,7 +55,7 @@ async def _mark_cached(gateway: Gateway, *dropped: int) -> None:
     redis, key = gateway.resources.redis, _key(gateway)
     for member in await redis.zrange(key, 0, -1):
         turn: dict[str, Any] = orjson.loads(str(member))
-        await redis.zrem(key, member)
+        await redis.zrem(key, str(member))
         if turn["seq"] not in dropped:
             marked = turn | {"content": f"cached {turn['content']}"}
             await redis.zadd(key, {orjson.dumps(marked).decode(): turn["seq"]})
@@ -108,7 +109,7 @@ async def test_without_redis_turns_are_read_from_postgres_and_not_cached(
     await gateway.resources.redis.delete(_key(gateway))
     settings, caller = gateway.resources.settings, Caller("k", gateway.tenant, frozenset())
     async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        session = await window.get_session(connection, settings, caller, SESSION)
+        session = await get_session(connection, settings, caller, SESSION)
     turns = await window.load_turns(gateway.resources, session, 2, None)
     assert [turn.content for turn in turns] == ["2", "3"]
     assert await _cached(gateway) == []

@@ -6,11 +6,10 @@ from http import HTTPStatus
 from typing import Any
 
 import pytest
-from sqlalchemy import func, select, update
+from sqlalchemy import Column, func, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.context import recheck
-from shared.context.types import BlockKind, ContextInputs
-from shared.conversation.sessions import open as sessions
 from shared.conversation.sessions.table import session as session_table
 from shared.foundation import config
 from shared.foundation.content import Subject
@@ -18,13 +17,16 @@ from shared.foundation.scope import Caller, Scope
 from shared.foundation.stages import ReasonCode
 from shared.jobs.table import job as job_table
 from shared.lifecycle import erasure, erasure_queries
+from shared.memory.longterm import queries as memory_queries
+from shared.memory.longterm.memory import Memory
+from shared.memory.longterm.table import memory as memory_table
 from shared.platform.resources import Resources
+from shared.platform.spend.table import charge as charge_table
 from tests.conftest import Gateway, running_gateway
 from tests.draining import make_due
 from tests.integration.forgetting.test_stores import NO_REDIS
 from tests.journey.agent import Agent
 from tests.locks import wait_until_blocked
-from tests.unit.context import builders
 from workers.sweep.removals import finish_removals
 
 Work = Callable[[Resources, str, str], Coroutine[Any, Any, Any]]
@@ -91,20 +93,68 @@ async def test_an_erasure_that_finds_nothing_new_still_stops_an_import_that_bega
         assert await erasure_queries.list_last(connection, scope) != before
 
 
-async def test_a_context_keeps_the_sessions_whose_turns_it_shows_from_being_deleted(
-    agent: Agent, gateway: Gateway
+async def test_a_context_locks_the_sessions_whose_turns_it_shows_until_it_is_recorded(
+    agent: Agent, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    settings = gateway.resources.settings.model_copy(update={"recall_past_turns": 5})
+    object.__setattr__(gateway.resources, "settings", settings)
     for session_id in ("now", "past", "other"):
         await agent.session(id=session_id)
-    postgres, caller = gateway.resources.postgres, Caller("k", gateway.tenant, frozenset())
-    block = builders.block(BlockKind.PAST_TURNS, "past#1")
-    inputs = ContextInputs(other_blocks=[block])
-    async with postgres.for_tenant(gateway.tenant) as connection:
-        session = await sessions.get_session(connection, gateway.resources.settings, caller, "now")
-        await recheck.lock_sessions(connection, session, inputs)
-        async with postgres.for_tenant(gateway.tenant) as other:
-            free = select(session_table.c.id).with_for_update(skip_locked=True)
-            assert list(await other.scalars(free)) == ["other"]
+    await agent.append_turn("past", "The jar holds marmalade.")
+    free: list[str] = []
+    leave_out_deleted = recheck.leave_out_deleted
+
+    async def look(*arguments: Any) -> None:
+        free.extend(await _unlocked(gateway, session_table.c.id))
+        await leave_out_deleted(*arguments)
+
+    monkeypatch.setattr(recheck, "leave_out_deleted", look)
+    assert "marmalade" in str(await agent.context("now", "What does the jar hold?"))
+    assert free == ["other"]
+
+
+async def _unlocked(gateway: Gateway, column: Column[str]) -> list[str]:
+    """Return the values of a column in the tenant's rows that no transaction has locked."""
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
+        return list(await connection.scalars(select(column).with_for_update(skip_locked=True)))
+
+
+async def test_an_erasure_locks_sessions_then_charges_then_memories(agent: Agent, gateway: Gateway) -> None:
+    """All transactions lock in this order; another could end in a deadlock with them."""
+    resources, tenant = gateway.resources, gateway.tenant
+    session = await agent.session(user_id="ada")
+    spend = {"usage_id": "u", "model": "m", "usage": {"total_tokens": 1}}
+    await agent.request("POST", f"/v1/sessions/{session}/spend", json=spend, status=HTTPStatus.CREATED)
+    memory = await agent.save("Ada likes trains.", user_id="ada")
+    async with resources.postgres.for_tenant(tenant) as booking:
+        await booking.execute(select(charge_table.c.id).with_for_update())
+        erasing = asyncio.ensure_future(_erase_user(resources, tenant, ""))
+        await wait_until_blocked(booking, erasing)
+        assert await _unlocked(gateway, session_table.c.id) == []
+        assert await _unlocked(gateway, memory_table.c.id) == [memory["id"]]
+    await erasing
+
+
+async def test_a_deletion_that_finds_more_to_delete_once_it_has_its_locks_begins_again(
+    agent: Agent, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While it waits for its locks, another transaction may archive a memory into the one it deletes."""
+    merged, source = await agent.save("Ada likes trains."), await agent.save("Ada likes trams.")
+    lock = memory_queries.lock
+
+    async def archive_and_lock(connection: AsyncConnection, tenant: str, ids: list[str]) -> list[Memory]:
+        monkeypatch.setattr(memory_queries, "lock", lock)
+        async with gateway.resources.postgres.for_tenant(tenant) as merging:
+            of_tenant = update(memory_table).where(memory_table.c.tenant == tenant)
+            is_merged = of_tenant.where(memory_table.c.id == merged["id"])
+            await merging.execute(is_merged.values(derived_from=[source["id"]]))
+            is_source = of_tenant.where(memory_table.c.id == source["id"])
+            await merging.execute(is_source.values(archived_at=func.now(), state="archived"))
+        return await lock(connection, tenant, ids)
+
+    monkeypatch.setattr(memory_queries, "lock", archive_and_lock)
+    await agent.request("DELETE", f"/v1/memories/{merged['id']}")
+    await agent.request("GET", f"/v1/memories/{source['id']}", status=HTTPStatus.NOT_FOUND)
 
 
 async def test_a_removal_that_a_worker_could_not_finish_is_tried_again(

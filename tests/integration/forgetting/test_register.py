@@ -25,7 +25,9 @@ async def connection(
     make_settings: Callable[..., config.Settings], tenant: str
 ) -> AsyncIterator[AsyncConnection]:
     """A transaction of the schema's owner, in which the tenant has one row in every table."""
-    url = make_url(make_settings().postgres_url.get_secret_value()).set(drivername="postgresql+asyncpg")
+    address = make_settings().postgres_url
+    assert address is not None
+    url = make_url(address.get_secret_value()).set(drivername="postgresql+asyncpg")
     engine = create_async_engine(url)
     async with engine.connect() as connection:
         driver_connection = (await connection.get_raw_connection()).driver_connection

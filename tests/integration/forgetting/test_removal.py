@@ -45,7 +45,9 @@ async def _job(gateway: Gateway, record_id: str) -> Row[Any] | None:
     due = text("*, extract(epoch FROM run_at - now())::float AS due_in")
     where = (job_table.c.tenant == gateway.tenant, job_table.c.record_id == record_id)
     async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        return (await connection.execute(select(due).select_from(job_table).where(*where))).one_or_none()
+        rows = await connection.execute(select(due).select_from(job_table).where(*where))
+        job: Row[Any] | None = rows.one_or_none()
+        return job
 
 
 async def _put_point(gateway: Gateway, record_id: str, version: int) -> Generation:

@@ -241,7 +241,7 @@ async def test_sd3_the_fleet_counts_the_spend_of_each_call_once(priced_gateway: 
     requests += [call_request(priced_gateway, model=f"{model}-unpriced")]
     outcomes = await reserve_all(priced_gateway, *requests)
     first, second, third, unpriced = (item for item in outcomes if isinstance(item, Reservation))
-    assert (unpriced.max_cost, first.max_cost) == (None, 1)
+    assert (unpriced.max_cost, first.max_cost) == (None, Decimal(1))
     await reserve.settle(resources, tenant, [(first, None)])
     usage = Usage(1_000_000, 500_000, 2_000_000)  # 1 + 1 + 1 USD
     settled = [(reservation, usage) for reservation in (first, second, third, unpriced)]

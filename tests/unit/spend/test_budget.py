@@ -85,9 +85,9 @@ def test_sd3_the_nearer_limit_counts_for_the_alert() -> None:
 def test_sd3_amounts_are_added_to_the_used_and_to_the_reserved_ones_apart() -> None:
     first = _budget().with_added(Amount(Decimal(3), 30), Amount(Decimal(2), 20))
     budget = first.with_added(ZERO_AMOUNT, Amount(Decimal(-2), -20)).with_added(Amount(None, 5), ZERO_AMOUNT)
-    assert (first.reserved_usd, first.reserved_tokens) == (2, 20)
-    assert (budget.used_usd, budget.used_tokens) == (3, 35)
-    assert (budget.reserved_usd, budget.reserved_tokens) == (0, 0)
+    assert (first.reserved_usd, first.reserved_tokens) == (Decimal(2), 20)
+    assert (budget.used_usd, budget.used_tokens) == (Decimal(3), 35)
+    assert (budget.reserved_usd, budget.reserved_tokens) == (Decimal(0), 0)
 
 
 def _shown(budget: Budget) -> dict[str, Any]:
@@ -107,7 +107,7 @@ def test_sd3_what_remains_is_shown_for_each_limit_and_is_never_negative() -> Non
 
 def test_sd3_a_budget_does_not_change() -> None:
     with pytest.raises(ValidationError):
-        _budget().used_tokens = 0  # type: ignore[misc]
+        _budget().used_tokens = 0
 
 
 @pytest.mark.parametrize("scope", ["tenant", "agent/support", "agent/a@b.c/x", "purpose/consolidate"])
