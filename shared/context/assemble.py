@@ -34,12 +34,10 @@ def assemble(inputs: ContextInputs, request: Request) -> BuiltContext:
     The current message, the caller's own system text and the summary are never shortened, even if they
     alone are over the budget.
     """
-    candidates = _shorten_step_by_step(inputs)
-    context = _assemble(*next(candidates), request)
-    for shorter_inputs, shortened in candidates:
+    for shorter_inputs, shortened in _shorten_step_by_step(inputs):
+        context = _assemble(shorter_inputs, shortened, request)
         if request.max_tokens is None or context.tokens <= request.max_tokens:
             break
-        context = _assemble(shorter_inputs, shortened, request)
     return context
 
 

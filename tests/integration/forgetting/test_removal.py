@@ -99,12 +99,18 @@ async def test_what_is_left_after_the_time_stays_due(
     assert await _left(gateway, rest) == []
 
 
-async def test_all_batches_are_removed_within_the_time(
+async def test_all_batches_of_a_thousand_are_removed_within_the_time(
     gateway: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(removal, "_BATCH", 1)
-    rest = await _begin(gateway, {STATE: ["a", "b", "c"]})
+    sizes: list[int] = []
+
+    async def remove(_resources: Any, _tenant: str, session_ids: Sequence[str]) -> None:
+        sizes.append(len(session_ids))
+
+    monkeypatch.setitem(removal._REMOVERS, STATE, remove)
+    rest = await _begin(gateway, {STATE: [str(number) for number in range(2001)]})
     await removal.work_off(gateway.resources, rest, time_limit=60)
+    assert sizes == [1000, 1000, 1]
     assert await _left(gateway, rest) == []
 
 
