@@ -8,7 +8,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from sqlalchemy import Row, func, insert, select, text
+from sqlalchemy import Row, func, insert, select, text, update
 
 from shared.foundation import errors
 from shared.foundation.content import Subject
@@ -24,6 +24,7 @@ from shared.search.index.generations import Generation
 from shared.search.index.points import IndexDocument
 from tests.conftest import Gateway
 from tests.journey.agent import Agent
+from workers.sweep.jobs import fail_exhausted_jobs
 
 MEMORIES = removal.points_of(RecordKind.MEMORY)
 RECEIPT = "receipt-1"
@@ -217,3 +218,21 @@ async def test_claims_on_deleted_records_become_invalid_and_points_are_looked_fo
     async with postgres.for_tenant(tenant) as connection:
         kept = select(job_table.c.lease_token).where(job_table.c.record_id == "m2")
         assert None not in list(await connection.scalars(kept)), "of another record"
+
+
+async def test_a_removal_is_never_given_up_however_often_its_worker_dies(gateway: Gateway) -> None:
+    resources = gateway.resources
+    rest = await _begin(gateway, {STATE: ["trip"]})
+    died = {
+        "attempts": resources.settings.job_max_attempts,
+        "run_at": func.now(),
+        "lease_token": str(uuid4()),
+    }
+    where = (job_table.c.tenant == gateway.tenant, job_table.c.record_id == rest.operation_id)
+    async with resources.postgres.for_tenant(gateway.tenant) as connection:
+        await connection.execute(update(job_table).where(*where).values(died))
+    await fail_exhausted_jobs(resources)
+    job = await _job(gateway, rest.operation_id)
+    assert job is not None
+    assert (job.attempts, job.lease_token, job.dead_at) == (0, None, None)
+    assert 0 < job.due_in <= 60
