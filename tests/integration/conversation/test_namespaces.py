@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.conversation.sessions import namespace_queries
@@ -29,7 +29,7 @@ async def _owner(connection: AsyncConnection, tenant: str, namespace: str) -> Ow
     """Return the owner of a namespace, which is the same whether its row is locked or not."""
     (owner,) = (await namespace_queries.owners_of(connection, tenant, [namespace])).values()
     locked = await namespace_queries.lock_owner(connection, tenant, namespace)
-    assert locked in {None, owner}
+    assert locked == (None if owner == Owner(namespace=owner.namespace) else owner)
     return owner
 
 
@@ -70,3 +70,14 @@ async def test_what_is_left_of_an_owner_or_a_session_that_is_gone_is_nobodys(
     owner = await _owner(connection, gateway.tenant, namespace)
     assert owner.is_deleted is is_deleted
     assert (owner.agent_id is None) is is_deleted
+
+
+async def test_the_owner_of_a_namespace_that_somebody_is_opening_is_waited_for(
+    connection: AsyncConnection, gateway: Gateway
+) -> None:
+    await connection.commit()
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as opening:
+        await namespace_queries.lock_owner(opening, gateway.tenant, PATROL)
+        async with gateway.resources.postgres.for_tenant(gateway.tenant) as other:
+            free = select(working_namespace.c.namespace).with_for_update(skip_locked=True)
+            assert list(await other.scalars(free)) == [SESSION]
