@@ -7,7 +7,7 @@ import sys
 from dataclasses import dataclass
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Program:
     """One command. Its log and its process record have its name."""
 
@@ -15,7 +15,7 @@ class Program:
     argv: tuple[str, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Programs:
     """The commands that prepare the stack, one after the other; the gateway; and those that run beside it."""
 

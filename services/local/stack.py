@@ -35,7 +35,7 @@ _SERVERS: tuple[type[LocalServer], ...] = (Postgres, Redis, Qdrant)
 _ANY_ADDRESS = {"0.0.0.0": ports.HOST, "::": "[::1]"}  # noqa: S104  # compared with, not bound to
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Running:
     """The addresses of a running stack. `key` is the development key: all rights on tenant `default`."""
 

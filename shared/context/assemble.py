@@ -34,12 +34,10 @@ def assemble(inputs: ContextInputs, request: Request) -> BuiltContext:
     The current message, the caller's own system text and the summary are never shortened, even if they
     alone are over the budget.
     """
-    candidates = _shorten_step_by_step(inputs)
-    context = _assemble(*next(candidates), request)
-    for shorter_inputs, shortened in candidates:
+    for shorter_inputs, shortened in _shorten_step_by_step(inputs):
+        context = _assemble(shorter_inputs, shortened, request)
         if request.max_tokens is None or context.tokens <= request.max_tokens:
             break
-        context = _assemble(shorter_inputs, shortened, request)
     return context
 
 
@@ -48,23 +46,14 @@ def _shorten_step_by_step(inputs: ContextInputs) -> Iterator[tuple[ContextInputs
     shortened: list[str] = []
     yield inputs, shortened
     for kind in SHORTENING_ORDER:
-        while _can_shorten(inputs, kind):
+        while (shorter := _shorten(inputs, kind)) != inputs:
             shortened = [*shortened, kind] if kind not in shortened else shortened
-            inputs = _shorten(inputs, kind)
+            inputs = shorter
             yield inputs, shortened
 
 
-def _can_shorten(inputs: ContextInputs, kind: str) -> bool:
-    if kind == TURNS:
-        return any(turn.role is not Role.SUMMARY for turn in inputs.turns)
-    if kind == BlockKind.RECALLED:
-        return bool(inputs.recalled)
-    if kind == BlockKind.EPISODES:
-        return bool(inputs.episodes)
-    return any(block.kind == kind for block in inputs.other_blocks)
-
-
 def _shorten(inputs: ContextInputs, kind: str) -> ContextInputs:
+    """Return the inputs with less of one kind; the same if there is nothing of it."""
     if kind == TURNS:
         return replace(inputs, turns=_without_oldest_turn(inputs.turns))
     if kind == BlockKind.RECALLED:
@@ -80,7 +69,7 @@ def _without_last_line(blocks_: Sequence[Block], kind: str) -> list[Block]:
 
 
 def _without_oldest_turn(turns: Sequence[Turn]) -> list[Turn]:
-    oldest = next(turn for turn in turns if turn.role is not Role.SUMMARY)
+    oldest = next((turn for turn in turns if turn.role is not Role.SUMMARY), None)
     return [turn for turn in turns if turn is not oldest]
 
 

@@ -35,7 +35,7 @@ class LociError(Exception):
     """The base of all errors that Loci raises on purpose."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Violation:
     """A broken rule: the field (a dotted path) and the rule in words."""
 

@@ -143,9 +143,10 @@ def _has_something(reference: Reference) -> ColumnElement[bool]:
 
 async def _lock(connection: AsyncConnection, table: Table, condition: ColumnElement[bool]) -> int:
     """Lock rows in the order of their primary key, as all statements on several rows do; return how many."""
-    rows = select(literal(1)).select_from(table).where(condition).order_by(*table.primary_key.columns)
+    rows = select(*table.primary_key).where(condition).order_by(*table.primary_key)
     locked = select(func.count()).select_from(rows.with_for_update().subquery())
-    return int(await connection.scalar(locked) or 0)
+    count: int = (await connection.execute(locked)).scalar_one()
+    return count
 
 
 def _clear(reference: Reference, condition: ColumnElement[bool]) -> Update:

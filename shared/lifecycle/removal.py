@@ -115,7 +115,7 @@ async def _remove_family(
             await removals.complete(
                 connection, tenant, operation_id, family, list(items), recheck=family == WINDOW
             )
-            if family in _COUNTED:
+            if count is not None:
                 await erasure_queries.add_counts(connection, tenant, operation_id, {_COUNTED[family]: count})
         if deadline is not None and time.monotonic() >= deadline:
             return
@@ -123,11 +123,11 @@ async def _remove_family(
 
 async def _remove_items(
     resources: Resources, tenant: str, family: Family, items: Mapping[str, datetime]
-) -> int:
-    """Remove items of one family, and return the number of records that were there, if it is known."""
+) -> int | None:
+    """Remove items of one family; return how many records were there, for a family in `_COUNTED`."""
     if family.store == QDRANT:
         await _remove_points(resources, tenant, RecordKind(family.name), items)
-        return 0
+        return None
     return await _REMOVERS[family](resources, tenant, list(items))
 
 
@@ -148,16 +148,6 @@ async def _remove_points(
             continue  # it was dropped, and its points with it
 
 
-async def _remove_windows(resources: Resources, tenant: str, session_ids: Sequence[str]) -> int:
-    await window.delete(resources, tenant, session_ids)
-    return 0
-
-
-async def _remove_states(resources: Resources, tenant: str, session_ids: Sequence[str]) -> int:
-    await tmp.drop_session_stores(resources, tenant, session_ids)
-    return 0
-
-
 async def _clear_namespaces(resources: Resources, tenant: str, namespaces: Sequence[str]) -> int:
     return sum([await write.clear(resources, tenant, namespace) for namespace in namespaces])
 
@@ -166,9 +156,9 @@ async def _remove_scratch_stores(resources: Resources, tenant: str, registries: 
     return sum([await scratch.delete_registered(resources, tenant, registry) for registry in registries])
 
 
-_REMOVERS: dict[Family, Callable[[Resources, str, Sequence[str]], Awaitable[int]]] = {
-    WINDOW: _remove_windows,
-    STATE: _remove_states,
+_REMOVERS: dict[Family, Callable[[Resources, str, Sequence[str]], Awaitable[int | None]]] = {
+    WINDOW: window.delete,
+    STATE: tmp.drop_session_stores,
     WORKING: _clear_namespaces,
     SCRATCH: _remove_scratch_stores,
 }

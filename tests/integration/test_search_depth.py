@@ -22,8 +22,9 @@ _BETTER_COUNT = 30
 
 @pytest.fixture
 async def narrow(gateway: Gateway) -> AsyncIterator[Gateway]:
-    """Serve a gateway that reads ten hits per channel."""
-    settings = gateway.resources.settings.model_copy(update={"search_candidates": 10})
+    """Serve a gateway that reads ten hits per channel, and not the records of the last seconds besides."""
+    changes = {"search_candidates": 10, "search_recent_seconds": 0.0}
+    settings = gateway.resources.settings.model_copy(update=changes)
     async with running_gateway(settings, gateway.tenant) as served:
         yield served
 

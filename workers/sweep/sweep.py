@@ -20,7 +20,7 @@ from workers.sweep import floors, index_drift, jobs, retention
 log = structlog.get_logger()
 
 
-@dataclass
+@dataclass(slots=True)
 class Counts:
     """The numbers of repairs of a sweep. The names are values of the metric label `kind`."""
 

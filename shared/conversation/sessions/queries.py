@@ -244,7 +244,7 @@ async def seconds_until_idle(
     )
     where = (exact_scope(session_table, scope), *is_active, *conditions)
     remaining = await connection.scalar(select(func.extract("epoch", idle_at - func.now())).where(*where))
-    return None if remaining is None else max(0.0, float(remaining))
+    return None if remaining is None else float(remaining)
 
 
 async def add_charges(

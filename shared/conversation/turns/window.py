@@ -65,7 +65,7 @@ async def load_turns(
     `cached_turns` is the result of `read_cache`, or None if Redis was unavailable. A session that
     was idle for too long has no turns.
     """
-    if session.window_expired or session.last_seq == 0:
+    if session.window_expired:
         return []
     expected_count = min(count, session.last_seq)
     if cached_turns is not None and _is_complete(cached_turns, session.last_seq, expected_count):

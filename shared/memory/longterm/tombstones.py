@@ -35,16 +35,17 @@ async def remove(connection: AsyncConnection, scope: Scope, contents: Sequence[s
     # Most scopes have no tombstone, and the digests need another query.
     if await tombstone_queries.has_any(connection, scope):
         digests = await _digests(connection, scope.tenant, contents)
-        await tombstone_queries.remove(connection, scope, digests)
+        await tombstone_queries.remove(connection, scope, list(digests.values()))
 
 
 async def find_deleted(connection: AsyncConnection, scope: Scope, contents: Sequence[str]) -> set[str]:
     """Return those of these texts that have a tombstone in this scope."""
     digests = await _digests(connection, scope.tenant, contents)
-    deleted_digests = await tombstone_queries.find_existing(connection, scope, digests)
-    return {content for content, digest in zip(contents, digests, strict=True) if digest in deleted_digests}
+    deleted_digests = await tombstone_queries.find_existing(connection, scope, list(digests.values()))
+    return {content for content, digest in digests.items() if digest in deleted_digests}
 
 
-async def _digests(connection: AsyncConnection, tenant: str, contents: Sequence[str]) -> list[bytes]:
+async def _digests(connection: AsyncConnection, tenant: str, contents: Sequence[str]) -> dict[str, bytes]:
+    """Return the tombstone digest of each text."""
     secret = await auth_queries.get_tenant_secret(connection, tenant)
-    return [tombstone_digest(secret, content) for content in contents]
+    return {content: tombstone_digest(secret, content) for content in contents}

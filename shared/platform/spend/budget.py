@@ -7,6 +7,7 @@ used amount of a budget contains everything that is booked under it, including t
 report themselves. Only calls that Loci makes can be refused.
 """
 
+from calendar import monthrange
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -77,7 +78,8 @@ class Budget(BaseModel):
         """The time at which the next window begins."""
         if self.period is Period.DAY:
             return self.window_started_at + timedelta(days=1)
-        return (self.window_started_at + timedelta(days=32)).replace(day=1)
+        _, days = monthrange(self.window_started_at.year, self.window_started_at.month)
+        return self.window_started_at + timedelta(days=days)
 
     @property
     def ratio(self) -> float:

@@ -1,10 +1,8 @@
-"""A session that was idle: its window is empty, and it is one of those to evaluate."""
+"""The window of a session that was idle is empty."""
 
 from sqlalchemy import func, update
 
-from shared.conversation.sessions import queries as session_queries
 from shared.conversation.sessions.table import session as session_table
-from shared.foundation.scope import Scope
 from shared.infra.postgres import seconds
 from tests.conftest import Gateway
 
@@ -23,7 +21,7 @@ async def _say(gateway: Gateway, session_id: str, content: str, **fields: str) -
     assert response.status_code == 201, response.text
 
 
-async def _make_idle(gateway: Gateway, session_id: str, idle_seconds: float) -> None:
+async def make_idle(gateway: Gateway, session_id: str, idle_seconds: float) -> None:
     async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
         last_turn_at = func.now() - seconds(idle_seconds)
         statement = update(session_table).where(session_table.c.id == session_id)
@@ -39,9 +37,9 @@ async def _window(gateway: Gateway, session_id: str) -> list[str]:
 async def test_the_window_of_a_session_is_empty_after_an_hour_and_not_before(gateway: Gateway) -> None:
     ttl = gateway.resources.settings.window_ttl
     await _open(gateway, "harbour", 2)
-    await _make_idle(gateway, "harbour", ttl - SECONDS)
+    await make_idle(gateway, "harbour", ttl - SECONDS)
     assert await _window(gateway, "harbour") == ["turn 0", "turn 1"]
-    await _make_idle(gateway, "harbour", ttl + SECONDS)
+    await make_idle(gateway, "harbour", ttl + SECONDS)
     assert await _window(gateway, "harbour") == []
     body = {"message": "are you there?", "record_turn": False}
     context = await gateway.client.post("/v1/sessions/harbour/context", json=body)
@@ -51,26 +49,6 @@ async def test_the_window_of_a_session_is_empty_after_an_hour_and_not_before(gat
 
 async def test_a_turn_that_is_received_now_ends_idleness_whatever_its_own_time(gateway: Gateway) -> None:
     await _open(gateway, "harbour", 1)
-    await _make_idle(gateway, "harbour", gateway.resources.settings.window_ttl + SECONDS)
+    await make_idle(gateway, "harbour", gateway.resources.settings.window_ttl + SECONDS)
     await _say(gateway, "harbour", "of long ago", created_at="2020-01-01T00:00:00Z")
     assert "of long ago" in await _window(gateway, "harbour")
-
-
-async def test_sessions_are_idle_that_have_turns_and_none_of_late_in_exactly_one_scope(
-    gateway: Gateway,
-) -> None:
-    await _open(gateway, "idle-longer", 2)
-    await _open(gateway, "idle", 2)
-    await _open(gateway, "of-one-turn", 1)
-    await _open(gateway, "active", 2)
-    await _open(gateway, "of-a-user", 2, user_id="ada")
-    await _make_idle(gateway, "idle-longer", 3 * SECONDS)
-    for session_id in ("idle", "of-one-turn", "of-a-user"):
-        await _make_idle(gateway, session_id, 2 * SECONDS)
-    assert await _idle_sessions(gateway, Scope(gateway.tenant)) == ["idle-longer", "idle"]
-    assert await _idle_sessions(gateway, Scope(gateway.tenant, user_id="ada")) == ["of-a-user"]
-
-
-async def _idle_sessions(gateway: Gateway, scope: Scope) -> list[str]:
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        return await session_queries.list_idle(connection, scope, SECONDS, 10)

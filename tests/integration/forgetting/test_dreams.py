@@ -5,10 +5,12 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
+from sqlalchemy import select
 
 from shared.foundation import config
-from shared.foundation.stages import DreamPass
+from shared.foundation.stages import DreamPass, Pipeline
 from shared.infra.language_model import LanguageModel
+from shared.jobs.table import job
 from tests import state
 from tests.conftest import Gateway, running_gateway
 from tests.integration.dreams.conftest import execute_run, live, merge_reply, run_dream, save_memories
@@ -150,8 +152,17 @@ async def test_a_run_of_an_erased_user_ends(model_gateway: Gateway, models: Mode
     await save_memories(model_gateway, user_id="ada")
     response = await model_gateway.client.post("/v1/dreams", json={"user_id": "ada"})
     run_id = response.json()["id"]
+    assert await _dream_jobs(model_gateway) != []
     await model_gateway.client.delete("/v1/users/ada")
+    assert await _dream_jobs(model_gateway) == []
     assert (await model_gateway.client.get(f"/v1/dreams/{run_id}")).status_code == 404
     with pytest.raises(AssertionError):
         await execute_run(model_gateway.resources, model_gateway.tenant, run_id)
     assert models.chat_calls == []
+
+
+async def _dream_jobs(gateway: Gateway) -> list[str]:
+    """Return the stages of the jobs of dreams."""
+    where = (job.c.tenant == gateway.tenant, job.c.pipeline.not_in([Pipeline.INDEX, Pipeline.REMOVAL]))
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
+        return list(await connection.scalars(select(job.c.stage).where(*where)))

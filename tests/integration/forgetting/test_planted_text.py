@@ -82,7 +82,7 @@ def _is_cleared(table: Table, column: Column[Any]) -> bool:
     return any(column.name in declared.columns for declared in names)
 
 
-async def _plant(connection: asyncpg.Connection, tenant: str) -> set[str]:
+async def plant(connection: asyncpg.Connection, tenant: str) -> set[str]:
     """Insert a row into every table, and return the tables that hold the planted text."""
     planted = [
         table for table in metadata.sorted_tables if "tenant" in table.c and table.name not in _NOT_PLANTED
@@ -125,7 +125,7 @@ async def gateway(make_settings: Callable[..., config.Settings], tenant: str) ->
 async def test_no_declared_column_keeps_the_text_of_what_was_deleted(
     agent: Agent, gateway: Gateway, inspector: StateInspector, path: str, stays: set[str]
 ) -> None:
-    await _plant(inspector.postgres, gateway.tenant)
+    await plant(inspector.postgres, gateway.tenant)
     before = await _tables_with_planted_text(inspector, gateway)
     assert before >= _TABLES_WITH_TEXT
     await agent.request("DELETE", path)
@@ -135,7 +135,7 @@ async def test_no_declared_column_keeps_the_text_of_what_was_deleted(
 async def test_every_copy_of_a_memory_is_deleted_with_it(
     agent: Agent, gateway: Gateway, inspector: StateInspector
 ) -> None:
-    await _plant(inspector.postgres, gateway.tenant)
+    await plant(inspector.postgres, gateway.tenant)
     before = await _tables_with_planted_text(inspector, gateway)
     await agent.request("DELETE", f"/v1/memories/{MEMORY}")
     gone = before - await _tables_with_planted_text(inspector, gateway)

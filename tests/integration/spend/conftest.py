@@ -10,7 +10,11 @@ import httpx
 import orjson
 import pytest
 
-from shared.foundation import config
+from shared.foundation import config, errors
+from shared.platform.spend import reserve
+from shared.platform.spend.charge import Payer
+from shared.platform.spend.reserve import CallRequest, Reservation
+from shared.platform.spend.usage import Usage
 from tests.conftest import Gateway, running_gateway
 from tests.standins.models import ModelServer
 
@@ -23,6 +27,8 @@ cached = 0.5
 [models.e]
 input = 0.1
 """
+TENANT = "/v1/budgets/tenant"
+BOUND = Usage(600_000, 200_000)  # 1 USD at the prices of `m`
 M = {"input": Decimal(1), "output": Decimal(2), "cached": Decimal("0.5")}
 
 
@@ -104,3 +110,30 @@ async def metric(gateway: Gateway, name: str, *labels: str) -> float:
     lines = (await gateway.client.get("/metrics")).text.splitlines()
     samples = [line for line in lines if line.startswith(name) and all(label in line for label in labels)]
     return sum(float(line.rpartition(" ")[2]) for line in samples)
+
+
+def call_request(
+    gateway: Gateway, agent: str = "support", purpose: str = "enrichment", model: str = "m"
+) -> CallRequest:
+    return CallRequest(Payer(gateway.tenant, agent, None, purpose), model, BOUND)
+
+
+async def reserve_all(gateway: Gateway, *requests: CallRequest) -> list[Reservation | errors.OverBudget]:
+    return await reserve.reserve(gateway.resources, gateway.tenant, requests)
+
+
+async def reserve_call(gateway: Gateway, request: CallRequest) -> Reservation:
+    [reservation] = await reserve_all(gateway, request)
+    assert isinstance(reservation, Reservation), reservation
+    return reservation
+
+
+async def refuse_call(gateway: Gateway, request: CallRequest) -> str:
+    [outcome] = await reserve_all(gateway, request)
+    assert isinstance(outcome, errors.OverBudget)
+    return str(outcome)
+
+
+async def set_budget(gateway: Gateway, scope: str = "tenant", **limits: Any) -> dict[str, Any]:
+    body = {"period": "day", **limits}
+    return await json_of(gateway.client.put(f"/v1/budgets/{scope}", json=body))

@@ -45,6 +45,42 @@ def test_a_bound_key_that_names_another_scope_is_refused_with_its_binding() -> N
         rights.scope(TO_AGENT, Area.MEMORIES, Action.READ, "A")
 
 
+# What each binding allows with a record that is its own, common, or another's: `r` to read, `w` to write.
+_CELLS = {
+    #                                agent              user               namespace
+    Area.MEMORIES:                (("rw", "", ""),    ("rw", "r", ""),   ("", "")),
+    Area.SESSIONS:                (("rw", "", ""),    ("rw", "", ""),    ("", "")),
+    Area.DREAMS:                  (("rw", "", ""),    ("rw", "", ""),    ("", "")),
+    Area.SCRATCH_STORES:          (("rw", "", ""),    ("rw", "", ""),    ("", "")),
+    Area.SESSION_WORKING_MEMORY:  (("rw", "", ""),    ("rw", "", ""),    ("rw", "r")),
+    Area.WORKING_MEMORY:          (("rw", "r", ""),   ("rw", "r", ""),   ("rw", "r")),
+    Area.AGENTS:                  (("rw", "", ""),    ("", "", ""),      ("", "")),
+    Area.AGENT_BUDGETS:           (("r", "", ""),     ("", "", ""),      ("", "")),
+    Area.SPEND:                   (("r", "", ""),     ("r", "", ""),     ("", "")),
+    Area.USERS:                   (("", "", ""),      ("w", "", ""),     ("", "")),
+    Area.TENANT:                  (("r", "r", "r"),   ("r", "r", "r"),   ("", "")),
+}  # fmt: skip
+# Records that are a key's own, common, and another's; to a namespace nothing is common.
+_SEEN_BY = (
+    (TO_AGENT, (Owner("a", "u"), Owner(None, "u"), Owner("b", "u"))),
+    (TO_USER, (Owner("a", "u"), Owner("a", None), Owner("a", "v"))),
+    (TO_NAMESPACE, (Owner("b", "v", "patrol/p"), Owner("b", "v", "patrol/q"))),
+)
+
+
+@pytest.mark.parametrize("area", Area)
+@pytest.mark.parametrize("action", Action)
+def test_each_binding_allows_what_the_table_says_and_nothing_else(area: Area, action: Action) -> None:
+    for (caller, owners), cells in zip(_SEEN_BY, _CELLS[area], strict=True):
+        allowed = [action[0] in cell for cell in cells]
+        assert [rights.allows(caller, area, action, owner) for owner in owners] == allowed
+        if any(allowed):
+            rights.require_area(caller, area, action)
+        else:
+            with pytest.raises(errors.Forbidden):
+                rights.require_area(caller, area, action)
+
+
 @pytest.mark.parametrize("area", Area)
 @pytest.mark.parametrize("action", Action)
 def test_an_unbound_key_reaches_the_whole_tenant(area: Area, action: Action) -> None:
@@ -105,6 +141,12 @@ def test_a_key_bound_to_a_namespace_reads_working_memory_and_writes_its_own(area
     own, other = Owner("b", "v", "patrol/p"), Owner("b", "v", "patrol/p2")
     assert rights.allows(TO_NAMESPACE, area, Action.WRITE, own)
     assert not rights.allows(TO_NAMESPACE, area, Action.WRITE, other)
+
+
+@pytest.mark.parametrize("caller", BOUND)
+def test_a_bound_key_is_no_key_of_the_whole_tenant(caller: Caller) -> None:
+    assert rights.is_unbound(UNBOUND) is True
+    assert rights.is_unbound(caller) is False
 
 
 def test_a_second_binding_narrows_and_never_widens() -> None:

@@ -4,7 +4,9 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
+import orjson
 import pytest
+from pydantic import ValidationError
 
 from shared.foundation import errors
 from shared.platform.spend.budget import ZERO_AMOUNT, Amount, Budget, Period, check_scope
@@ -65,6 +67,7 @@ def test_sd3_a_budget_read_in_a_new_window_is_empty() -> None:
         (Period.DAY, _DAY, datetime(2026, 2, 1, tzinfo=UTC)),
         (Period.MONTH, datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 2, 1, tzinfo=UTC)),
         (Period.MONTH, datetime(2026, 12, 1, tzinfo=UTC), datetime(2027, 1, 1, tzinfo=UTC)),
+        (Period.MONTH, datetime(2028, 2, 1, tzinfo=UTC), datetime(2028, 3, 1, tzinfo=UTC)),
     ],
 )
 def test_sd3_windows_are_days_and_months_of_utc(period: Period, starts: datetime, ends: datetime) -> None:
@@ -76,6 +79,35 @@ def test_sd3_the_nearer_limit_counts_for_the_alert() -> None:
     assert budget.with_added(Amount(Decimal(8), 10), ZERO_AMOUNT).ratio == 0.8
     assert budget.with_added(Amount(Decimal(1), 90), ZERO_AMOUNT).ratio == 0.9
     assert _budget(limit_usd=Decimal(0)).ratio == 1.0
+    assert _budget().ratio == 0.0
+
+
+def test_sd3_amounts_are_added_to_the_used_and_to_the_reserved_ones_apart() -> None:
+    first = _budget().with_added(Amount(Decimal(3), 30), Amount(Decimal(2), 20))
+    budget = first.with_added(ZERO_AMOUNT, Amount(Decimal(-2), -20)).with_added(Amount(None, 5), ZERO_AMOUNT)
+    assert (first.reserved_usd, first.reserved_tokens) == (Decimal(2), 20)
+    assert (budget.used_usd, budget.used_tokens) == (Decimal(3), 35)
+    assert (budget.reserved_usd, budget.reserved_tokens) == (Decimal(0), 0)
+
+
+def _shown(budget: Budget) -> dict[str, Any]:
+    shown: dict[str, Any] = orjson.loads(orjson.dumps(budget.to_json()))
+    return shown
+
+
+def test_sd3_what_remains_is_shown_for_each_limit_and_is_never_negative() -> None:
+    used = {"used_usd": Decimal(3), "used_tokens": 30, "reserved_usd": Decimal(2), "reserved_tokens": 20}
+    within = _shown(_budget(**used, limit_usd=Decimal(6), limit_tokens=60))
+    assert (within["remaining_usd"], within["remaining_tokens"]) == (1, 10)
+    beyond = _shown(_budget(**used, limit_usd=Decimal(4), limit_tokens=40))
+    assert (beyond["remaining_usd"], beyond["remaining_tokens"]) == (0, 0)
+    unlimited = _shown(_budget(**used))
+    assert (unlimited["remaining_usd"], unlimited["remaining_tokens"]) == (None, None)
+
+
+def test_sd3_a_budget_does_not_change() -> None:
+    with pytest.raises(ValidationError):
+        _budget().used_tokens = 0
 
 
 @pytest.mark.parametrize("scope", ["tenant", "agent/support", "agent/a@b.c/x", "purpose/consolidate"])

@@ -1,0 +1,186 @@
+"""A deletion walks every column that names its subjects, and changes and locks no other rows."""
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from http import HTTPStatus
+from typing import Any
+
+import asyncpg
+import pytest
+from sqlalchemy import Table, func, insert, make_url, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
+
+from migrations.schema import metadata
+from shared.foundation import config
+from shared.foundation.content import Effect, Subject
+from shared.lifecycle import register
+from tests.conftest import Gateway
+from tests.integration.forgetting.test_planted_text import AGENT, MEMORY, RUN, SESSION, USER, plant
+from tests.journey.agent import Agent
+
+TABLES = metadata.tables
+
+
+@pytest.fixture
+async def connection(
+    make_settings: Callable[..., config.Settings], tenant: str
+) -> AsyncIterator[AsyncConnection]:
+    """A transaction of the schema's owner, in which the tenant has one row in every table."""
+    address = make_settings().postgres_url
+    assert address is not None
+    url = make_url(address.get_secret_value()).set(drivername="postgresql+asyncpg")
+    engine = create_async_engine(url)
+    async with engine.connect() as connection:
+        driver_connection = (await connection.get_raw_connection()).driver_connection
+        await connection.execute(select(func.set_config("session_replication_role", "origin", True)))
+        assert isinstance(driver_connection, asyncpg.Connection)
+        await plant(driver_connection, tenant)
+        await connection.execute(select(func.set_config("session_replication_role", "origin", True)))
+        yield connection
+        await connection.rollback()
+    await engine.dispose()
+
+
+async def _forget(
+    connection: AsyncConnection, tenant: str, subjects: Mapping[Subject, Sequence[str]]
+) -> set[str]:
+    """Forget subjects, and return the columns by which one row each was changed."""
+    counts = await register.forget(connection, tenant, subjects)
+    assert set(counts.values()) <= {0, 1}
+    return {column for column, count in counts.items() if count}
+
+
+async def _row(connection: AsyncConnection, tenant: str, name: str) -> dict[str, Any] | None:
+    statement = select(TABLES[name]).where(TABLES[name].c.tenant == tenant)
+    row = (await connection.execute(statement)).mappings().one_or_none()
+    return None if row is None else dict(row)
+
+
+@pytest.mark.parametrize(
+    ("subject", "subject_id", "columns", "counted_again"),
+    [
+        (
+            Subject.USER,
+            USER,
+            {
+                *("session.user_id", "memory.user_id", "memory_tombstone.user_id", "dream_run.user_id"),
+                *("idempotent_response.user_id", "charge.user_id", "working_namespace.user_id"),
+            },
+            set[str](),
+        ),
+        (
+            Subject.AGENT,
+            AGENT,
+            {
+                *("session.agent_id", "memory.agent_id", "memory_tombstone.agent_id", "dream_run.agent_id"),
+                *("agent.id", "agent_text.agent_id", "agent_file.agent_id", "working_namespace.agent_id"),
+            },
+            set[str](),
+        ),
+        (
+            Subject.MEMORY,
+            MEMORY,
+            {
+                *("memory.id", "memory_history.memory_id", "recalled_memory.memory_id", "turn.recalled_ids"),
+                *("dream_undone_change.memory_id", "dream_reviewed_memory.memory_id"),
+                *("dream_refused_memory.memory_id", "dream_pass.record_ids"),
+                "idempotent_response.record_ids",
+            },
+            {"dream_pass.record_ids"},  # its columns are cleared to a default, which may be the content
+        ),
+    ],
+)
+async def test_each_row_that_names_a_subject_is_changed_and_counted_once(
+    connection: AsyncConnection,
+    tenant: str,
+    subject: Subject,
+    subject_id: str,
+    columns: set[str],
+    counted_again: set[str],
+) -> None:
+    assert await _forget(connection, tenant, {subject: ["nobody"]}) == set()
+    assert await _forget(connection, f"{tenant}-other", {subject: [subject_id]}) == set()
+    assert await _forget(connection, tenant, {subject: ["nobody", subject_id]}) == columns
+    assert await _forget(connection, tenant, {subject: [subject_id]}) == counted_again
+
+
+async def test_columns_are_cleared_to_null_or_to_their_default(
+    connection: AsyncConnection, tenant: str
+) -> None:
+    await _forget(connection, tenant, {Subject.USER: [USER], Subject.TURN: [SESSION]})
+    charge, run_pass = await _row(connection, tenant, "charge"), await _row(connection, tenant, "dream_pass")
+    assert charge is not None
+    assert (charge["user_id"], charge["session_id"], charge["usage_id"]) == (None, None, None)
+    assert charge["model"] is not None, "the money was spent"
+    assert run_pass is None, "it goes with its run"
+
+
+async def test_a_list_loses_what_was_deleted_and_keeps_the_rest(
+    connection: AsyncConnection, tenant: str
+) -> None:
+    turn = TABLES["turn"]
+    lines = [{"id": MEMORY, "line": "a"}, {"id": "other", "line": "b"}]
+    values = {"recalled_ids": [MEMORY, "other"], "recalled_lines": lines}
+    await connection.execute(update(turn).where(turn.c.tenant == tenant).values(values))
+    await _forget(connection, tenant, {Subject.MEMORY: [MEMORY]})
+    row, run_pass = await _row(connection, tenant, "turn"), await _row(connection, tenant, "dream_pass")
+    assert row is not None
+    assert (row["recalled_ids"], row["recalled_lines"]) == (["other"], lines[1:])
+    assert run_pass is not None
+    assert (run_pass["run_id"], run_pass["inputs"], run_pass["proposed"]) == (RUN, {}, None)
+
+
+async def test_a_row_that_names_another_kind_of_owner_by_the_same_id_stays(
+    connection: AsyncConnection, tenant: str
+) -> None:
+    row = {"tenant": tenant, "owner_kind": "agent", "owner_id": SESSION, "version": 1}
+    await connection.execute(insert(TABLES["state_store"]).values(row))
+    assert await _forget(connection, tenant, {Subject.AGENT: [SESSION]}) == {"state_store.owner_id"}
+    store = await _row(connection, tenant, "state_store")
+    assert store is not None
+    assert store["owner_kind"] == "session"
+
+
+def test_a_row_is_deleted_before_it_is_changed_and_after_those_below_it() -> None:
+    references = list(register.references())
+    tables = list(dict.fromkeys(reference.table for reference in references))
+    assert tables == [table for table in reversed(metadata.sorted_tables) if table in tables]
+    for table in tables:
+        effects = [reference.names.effect for reference in references if reference.table is table]
+        assert effects == sorted(effects, key=lambda effect: effect is not Effect.DELETE_ROW)
+
+
+async def test_the_rows_of_one_table_are_locked(agent: Agent, gateway: Gateway) -> None:
+    session = await agent.session(user_id=USER)
+    spend = {"usage_id": "u", "model": "m", "usage": {"total_tokens": 1}}
+    await agent.request("POST", f"/v1/sessions/{session}/spend", json=spend, status=HTTPStatus.CREATED)
+    await agent.save("A memory.", user_id=USER)
+
+    async def locked(*tables: str) -> set[str]:
+        async with gateway.resources.postgres.for_tenant(gateway.tenant) as other:
+            return {name for name in tables if await _is_locked(other, TABLES[name])}
+
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as locking:
+        await register.lock(locking, gateway.tenant, "charge", {Subject.USER: ["nobody"]})
+        assert await locked("charge") == set()
+        await register.lock(locking, gateway.tenant, "charge", {Subject.USER: [USER]})
+        assert await locked("charge", "session", "memory") == {"charge"}
+
+
+async def _is_locked(connection: AsyncConnection, table: Table) -> bool:
+    rows = select(*table.primary_key).with_for_update(skip_locked=True).subquery()
+    return await connection.scalar(select(func.count()).select_from(rows)) == 0
+
+
+async def test_what_is_changed_is_locked_first(connection: AsyncConnection, tenant: str) -> None:
+    """Rows are locked in the order of their keys: two deletions of the same rows must not deadlock."""
+    statements: list[str] = []
+    execute = AsyncConnection.execute
+
+    async def record(self: AsyncConnection, statement: Any, *arguments: Any, **options: Any) -> Any:
+        statements.append(str(statement).split(maxsplit=1)[0])
+        return await execute(self, statement, *arguments, **options)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(AsyncConnection, "execute", record)
+        await register.forget(connection, tenant, {Subject.TURN: [SESSION]})
+    assert statements == ["SELECT", "UPDATE", "SELECT", "UPDATE"]
