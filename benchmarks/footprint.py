@@ -60,14 +60,14 @@ def main(
         with _running(data, processes) as first:
             asyncio.run(_use(first, memories))
             sizes = _by_process(first, _pss_mib)
-        later = []
+        later_starts = []
         for _ in range(starts):
-            with _running(data, processes) as again:
-                later.append(again.seconds)
-                processor = _by_process(again, _processor_seconds)
+            with _running(data, processes) as later_stack:
+                later_starts.append(later_stack.seconds)
+                processor = _by_process(later_stack, _processor_seconds)
     _show(sizes, processor)
     print(f"{memories} memories; {_REQUESTS} searches and contexts of each of {_CLIENTS} clients")
-    print(f"ready after {first.seconds:.1f} s on an empty directory, then {_spread(later)} on that directory")
+    print(f"ready after {first.seconds:.1f} s on an empty directory, then {_spread(later_starts)} on it")
     print(f"loci --help: {_spread([_help_seconds() for _ in range(_HELP_RUNS)])}")
 
 

@@ -12,9 +12,9 @@ def family(pid: int) -> list[int]:
 def processor_seconds(pid: int) -> tuple[float, float]:
     """Return the processor time of a process, and that of its ended children; 0 for one that has ended."""
     fields = _stat(Path(f"/proc/{pid}/stat"))
-    tick = os.sysconf("SC_CLK_TCK")
+    per_second = os.sysconf("SC_CLK_TCK")
     own, ended = fields[11:13], fields[13:15]
-    return sum(map(int, own)) / tick, sum(map(int, ended)) / tick
+    return sum(map(int, own)) / per_second, sum(map(int, ended)) / per_second
 
 
 def _with_children(pid: int, children: dict[int, list[int]]) -> list[int]:

@@ -69,16 +69,16 @@ def worker(queues: str, concurrency: int) -> None:
 
 def beat() -> None:
     """Run Celery beat, which publishes the periodic tasks."""
-    from workers.runtime import beat as periodic_tasks
+    from workers.runtime import beat as beat_process
 
-    periodic_tasks.run(config.load())
+    beat_process.run(config.load())
 
 
 def flower() -> None:
     """Serve Flower. Raise errors.Misconfigured if no password is set, because it must not be open to all."""
     settings = config.load()
     password = config.require_setting(settings.flower_password, "LOCI_FLOWER_PASSWORD")
-    from workers.runtime import flower as monitoring
+    from workers.runtime import flower as flower_process
 
     options = [
         f"--address={settings.host}",
@@ -88,4 +88,4 @@ def flower() -> None:
         "--tasks-columns=name,state,kwargs,result,started,runtime,worker,uuid",
         "--max-tasks=20000",
     ]
-    monitoring.run(settings, options)
+    flower_process.run(settings, options)
