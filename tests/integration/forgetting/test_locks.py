@@ -15,6 +15,7 @@ from shared.foundation import config
 from shared.foundation.content import Subject
 from shared.foundation.scope import Caller, Scope
 from shared.foundation.stages import ReasonCode
+from shared.jobs import removals
 from shared.jobs.table import job as job_table
 from shared.lifecycle import erasure, erasure_queries
 from shared.memory.longterm import queries as memory_queries
@@ -74,7 +75,7 @@ async def test_an_import_waits_for_the_erasure_of_its_agent_or_user(
             await erasure_queries.list_last(importing, Scope(tenant, **scope))
 
     async with resources.postgres.for_tenant(tenant) as erasing:
-        await erasure_queries.lock_subject(erasing, tenant, subject, scope[field])
+        await removals.lock_subject(erasing, tenant, subject, scope[field])
         task = asyncio.ensure_future(begin_import())
         await wait_until_blocked(erasing, task)
     await task

@@ -60,7 +60,7 @@ async def _put_point(gateway: Gateway, record_id: str, version: int) -> Generati
 
 
 async def _versions(gateway: Gateway, generation: Generation) -> list[int]:
-    found, _ = await gateway.resources.qdrant.client.scroll(generation.collection, limit=1000)
+    found, _ = await gateway.resources.qdrant.admin.scroll(generation.collection, limit=1000)
     payloads = [point.payload or {} for point in found]
     return sorted(payload["version"] for payload in payloads if payload["tenant"] == gateway.tenant)
 
