@@ -1,0 +1,38 @@
+"""Each filter is one of the index too. A search widens until it has enough, but should rarely need to."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from shared.foundation.scope import Scope
+from shared.foundation.stages import MemoryState
+from shared.memory.longterm.filters import MemoryFilters
+
+_NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+_SCOPE = Scope("t")
+
+
+@pytest.mark.parametrize(
+    ("fields", "key"),
+    [
+        ({"category": "trips"}, "category_prefixes"),
+        ({"tags": ("sea",)}, "tags"),
+        ({"metadata": {"ship": "Aurora"}}, "metadata"),
+        ({"created_after": _NOON}, "created_at"),
+        ({"created_before": _NOON}, "created_at"),
+        ({"occurred_after": _NOON}, "occurred_at"),
+        ({"occurred_before": _NOON}, "occurred_at"),
+    ],
+)
+def test_a_filter_is_asked_of_the_index(fields: dict[str, Any], key: str) -> None:
+    without = MemoryFilters().to_qdrant(_SCOPE)
+    conditions = [c for c in MemoryFilters(**fields).to_qdrant(_SCOPE) if c not in without]
+    assert [getattr(condition, "key", None) for condition in conditions] == [key]
+
+
+@pytest.mark.parametrize("state", [None, *MemoryState])
+def test_the_index_is_asked_for_archived_memories_or_for_live_ones(state: MemoryState | None) -> None:
+    conditions = MemoryFilters(state=state).to_qdrant(_SCOPE)
+    (archived,) = (c.match for c in conditions if getattr(c, "key", None) == "archived")
+    assert archived.value is (state is MemoryState.ARCHIVED)
