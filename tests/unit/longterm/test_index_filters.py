@@ -28,11 +28,11 @@ _SCOPE = Scope("t")
 def test_a_filter_is_asked_of_the_index(fields: dict[str, Any], key: str) -> None:
     without = MemoryFilters().to_qdrant(_SCOPE)
     conditions = [c for c in MemoryFilters(**fields).to_qdrant(_SCOPE) if c not in without]
-    assert [getattr(condition, "key", None) for condition in conditions] == [key]
+    assert [condition.get("key") for condition in conditions] == [key]
 
 
 @pytest.mark.parametrize("state", [None, *MemoryState])
 def test_the_index_is_asked_for_archived_memories_or_for_live_ones(state: MemoryState | None) -> None:
     conditions = MemoryFilters(state=state).to_qdrant(_SCOPE)
-    (archived,) = (c.match for c in conditions if getattr(c, "key", None) == "archived")
-    assert archived.value is (state is MemoryState.ARCHIVED)
+    (archived,) = (condition["match"] for condition in conditions if condition.get("key") == "archived")
+    assert archived["value"] is (state is MemoryState.ARCHIVED)
