@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.context import assemble, blocks, recheck
 from shared.context.gather import gather
-from shared.context.types import Block, BlockKind, BuiltContext, ContextInputs, Request
+from shared.context.types import WORKING_BLOCKS, Block, BlockKind, BuiltContext, ContextInputs, Request
 from shared.conversation.sessions.open import get_session
 from shared.conversation.sessions.session import Session
 from shared.conversation.turns import append
@@ -27,7 +27,6 @@ from shared.platform.idempotency.idempotent import IdempotencyKey, find_stored, 
 from shared.platform.resources import Resources
 
 JsonObject = dict[str, Any]
-_WORKING_BLOCKS = {BlockKind.WORKING_MEMORY, BlockKind.PATROL, BlockKind.SUBAGENTS}
 
 
 async def build_context(
@@ -102,6 +101,8 @@ async def _record(
         session = await get_session(connection, resources.settings, caller, gathered_session.id, lock=True)
         if session.last_seq != gathered_session.last_seq:
             await _reload_turns(resources, connection, session, inputs)
+        if key is not None:
+            await recheck.leave_out_deleted_entries(resources, connection, session, inputs)
         await recheck.leave_out_deleted(connection, session, inputs)
         context = assemble.assemble(inputs, request)
         turns, jobs = await append.insert_turns(connection, session, [_to_draft(request, context)])
@@ -138,7 +139,7 @@ def _shown_records(block: Block) -> set[str]:
     line_ids = {line.record_id for line in block.lines}
     if block.kind is BlockKind.PAST_TURNS:
         return line_ids | {turn_key_of(record_id)[0] for record_id in line_ids}
-    if block.kind in _WORKING_BLOCKS:
+    if block.kind in WORKING_BLOCKS:
         return {keys.parse_view(key).base for key in line_ids}
     return line_ids
 

@@ -6,16 +6,24 @@ that is gone is left out. One that is deleted later finds the stored lines, beca
 the lock and looks for copies afterwards.
 """
 
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from shared.context.types import Block, BlockKind, ContextInputs
+from shared.context.types import WORKING_BLOCKS, Block, BlockKind, ContextInputs, Line
+from shared.conversation.sessions import namespace_queries
 from shared.conversation.sessions import queries as session_queries
 from shared.conversation.sessions.session import Session
 from shared.conversation.turns import queries as turn_queries
 from shared.conversation.turns.turn import Turn, turn_key_of
+from shared.foundation import errors
+from shared.infra import redis as redis_client
 from shared.memory.longterm import queries as memory_queries
+from shared.memory.working import keys
+from shared.memory.working import queries as working_queries
+from shared.memory.working.queries import WorkingMemory
+from shared.platform.resources import Resources
 
 
 async def lock_sessions(connection: AsyncConnection, session: Session, inputs: ContextInputs) -> None:
@@ -38,7 +46,41 @@ async def leave_out_deleted(connection: AsyncConnection, session: Session, input
     inputs.turns = [_without_deleted_lines(turn, existing_ids) for turn in inputs.turns]
     if shown_ids := _shown_turn_ids(inputs):
         existing_turns = await turn_queries.versions(connection, session.tenant, sorted(shown_ids))
-        inputs.other_blocks = _without_deleted_turns(inputs.other_blocks, set(existing_turns))
+        deleted_ids = shown_ids - set(existing_turns)
+        inputs.other_blocks = _without(inputs.other_blocks, {BlockKind.PAST_TURNS}, deleted_ids)
+
+
+async def leave_out_deleted_entries(
+    resources: Resources, connection: AsyncConnection, session: Session, inputs: ContextInputs
+) -> None:
+    """Remove working-memory entries that are gone from the inputs of a context whose response is stored.
+
+    The names of the others stay locked until the transaction ends: who deletes one erases the response.
+    """
+    shown_keys = {line.record_id for block in inputs.other_blocks for line in _working_lines(block)}
+    bases = {key: keys.parse_view(key).base for key in shown_keys}
+    namespaces = sorted({keys.namespace_of(base) for base in bases.values()})
+    if not namespaces:
+        return
+    await namespace_queries.lock_entry_names(connection, session.tenant, namespaces, shared=True)
+    present = await _present_entries(resources, session.tenant, namespaces)
+    deleted_keys = {key for key, base in bases.items() if base not in present}
+    inputs.other_blocks = _without(inputs.other_blocks, WORKING_BLOCKS, deleted_keys)
+
+
+def _working_lines(block: Block) -> Sequence[Line]:
+    return block.lines if block.kind in WORKING_BLOCKS else ()
+
+
+async def _present_entries(resources: Resources, tenant: str, namespaces: Sequence[str]) -> set[str]:
+    """Return the normalised keys of all entries in namespaces; none if Redis is unavailable."""
+    working_memory = WorkingMemory.from_resources(resources, tenant)
+    try:
+        with redis_client.failures_as_unavailable():
+            listings = await working_queries.list_many_prefixes(working_memory, *namespaces)
+    except errors.Unavailable:
+        return set()
+    return {keys.normalize_key(info.key) for infos in listings.values() for info in infos}
 
 
 def _shown_turn_ids(inputs: ContextInputs) -> set[str]:
@@ -53,10 +95,11 @@ def _without_deleted_lines(turn: Turn, existing_ids: set[str]) -> Turn:
     )
 
 
-def _without_deleted_turns(blocks: list[Block], existing_ids: set[str]) -> list[Block]:
+def _without(blocks: list[Block], kinds: Collection[BlockKind], deleted_ids: Collection[str]) -> list[Block]:
+    """Return blocks without the lines of deleted records in those of some kinds, and without empty blocks."""
     kept_blocks = [
-        replace(block, lines=tuple(line for line in block.lines if line.record_id in existing_ids))
-        if block.kind is BlockKind.PAST_TURNS
+        replace(block, lines=tuple(line for line in block.lines if line.record_id not in deleted_ids))
+        if block.kind in kinds
         else block
         for block in blocks
     ]

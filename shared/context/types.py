@@ -18,6 +18,7 @@ class BlockKind(StrEnum):
     SUBAGENTS = "subagents"
 
 
+WORKING_BLOCKS = frozenset({BlockKind.WORKING_MEMORY, BlockKind.PATROL, BlockKind.SUBAGENTS})
 TURNS = "turns"
 # What is shortened first when the context is over its token budget.
 SHORTENING_ORDER = (

@@ -14,7 +14,7 @@ from shared.conversation.sessions.table import session, working_namespace
 from shared.foundation.names import fold
 from shared.foundation.scope import Scope
 from shared.infra import prepared
-from shared.infra.postgres import is_any_of, tenant_filter
+from shared.infra.postgres import advisory_lock_key, is_any_of, tenant_filter
 from shared.platform.auth.rights import Owner
 
 _OWNER_COLUMNS = (
@@ -100,6 +100,18 @@ async def release_owned(
     where = (tenant_filter(working_namespace, tenant), is_any_of(working_namespace.c.namespace, names))
     await connection.execute(update(working_namespace).where(*where).values(agent_id=None, user_id=None))
     return names
+
+
+async def lock_entry_names(
+    connection: AsyncConnection, tenant: str, namespaces: Iterable[str], *, shared: bool
+) -> None:
+    """Lock the names of the entries in namespaces, opened or not, until the transaction ends.
+
+    Shared by who stores a copy of such names, and exclusively by who has deleted entries and erases copies.
+    """
+    lock_function = func.pg_advisory_xact_lock_shared if shared else func.pg_advisory_xact_lock
+    for name in sorted({fold(namespace) for namespace in namespaces}):
+        await connection.execute(select(lock_function(advisory_lock_key(tenant, "entry names", name))))
 
 
 async def lock_without_session(connection: AsyncConnection, tenant: str, after: str, limit: int) -> list[str]:

@@ -7,6 +7,7 @@ written, a worker reads the entry from Redis as it is then, and makes the index 
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 
+from shared.conversation.sessions import namespace_queries
 from shared.foundation.stages import RecordKind
 from shared.infra import redis as redis_client
 from shared.jobs import index_jobs
@@ -59,6 +60,7 @@ async def delete(resources: Resources, tenant: str, path: str, check: Check | No
     jobs = await _enqueue_index_jobs(resources, working_memory, [path], check, is_deletion=True)
     async with _checked(resources, tenant, check):
         is_deleted = await queries.delete(working_memory, path)
+    await _erase_responses(resources, tenant, [path])
     await resources.index_writer.write_through([], jobs)
     return is_deleted
 
@@ -76,8 +78,20 @@ async def clear(resources: Resources, tenant: str, prefix: str, check: Check | N
     jobs = await _enqueue_index_jobs(resources, working_memory, paths, check, is_deletion=True)
     async with _checked(resources, tenant, check):
         count = await queries.clear(working_memory, prefix)
+    await _erase_responses(resources, tenant, paths)
     await resources.index_writer.write_through([], jobs)
     return count
+
+
+async def _erase_responses(resources: Resources, tenant: str, paths: Sequence[str]) -> None:
+    """Erase the stored contexts that name deleted entries, also one that was being stored meanwhile."""
+    if not paths:
+        return
+    async with resources.postgres.for_tenant(tenant) as connection:
+        namespaces = {keys.namespace_of(path) for path in paths}
+        await namespace_queries.lock_entry_names(connection, tenant, namespaces, shared=False)
+        record_ids = [index_document.record_id_of(path) for path in paths]
+        await idempotency_queries.erase_responses(connection, tenant, record_ids)
 
 
 @asynccontextmanager

@@ -4,9 +4,10 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import httpx
 import pytest
 
-from shared.context import build
+from shared.context import build, recheck
 from tests.conftest import Gateway
 from tests.integration.forgetting.conftest import records_with
 from tests.journey.agent import Agent
@@ -97,3 +98,42 @@ async def test_contexts_beside_deletions_leave_no_trace_of_what_was_deleted(
             agent.request("DELETE", f"/v1/memories/{memory['id']}"),
         )
     assert await records_with(inspector, gateway, SECRET) == []
+
+
+async def test_an_entry_deleted_between_gathering_and_recording_is_left_out(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = await agent.session()
+    key = f"session/{session}/{SECRET}"
+    await agent.put(key, "on the desk")
+    await agent.put(f"session/{session}/other", "on the desk")
+
+    delete_after_gathering(monkeypatch, lambda: agent.request("DELETE", f"/v1/working/{key}"))
+    context = await agent.context(session, "What is there?", idempotency_key="k")
+
+    assert f"session/{session}/other" in str(context)
+    assert SECRET not in str(context)
+    assert await agent.context(session, "What is there?", idempotency_key="k") == context
+
+
+@pytest.mark.parametrize("path", ["/v1/working/{key}", "/v1/working?prefix={key}"])
+async def test_deleting_an_entry_erases_a_response_that_is_just_being_stored(
+    agent: Agent, gateway: Gateway, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    session = await agent.session()
+    key = f"session/{session}/{SECRET}"
+    await agent.put(key, "on the desk")
+    leave_out = recheck.leave_out_deleted_entries
+    deleting: list[asyncio.Task[httpx.Response]] = []
+
+    async def leave_out_and_delete(*arguments: Any) -> None:
+        await leave_out(*arguments)
+        deleting.append(asyncio.create_task(gateway.client.delete(path.format(key=key))))
+        await asyncio.wait(deleting, timeout=1)
+
+    monkeypatch.setattr(recheck, "leave_out_deleted_entries", leave_out_and_delete)
+    assert SECRET in str(await agent.context(session, "What is there?", idempotency_key="k"))
+    assert (await asyncio.wait_for(deleting[0], 10)).status_code == 200
+    request: dict[str, Any] = {"json": {"message": "What is there?"}, "headers": {"idempotency-key": "k"}}
+    repeated = await gateway.client.post(f"/v1/sessions/{session}/context", **request)
+    assert repeated.status_code == 409, repeated.text
