@@ -202,13 +202,13 @@ async def test_a_repair_gets_only_what_is_left_and_deletes_nothing(
     before = await live(model_gateway)
     good = json.loads(str(merge_reply(ids).text))["toSave"][0]
     unfaithful = {"content": "Ada plays on the 3rd.", "sourceIds": ids[3:5]}
-    again = {"content": "Ada lives at 12 Rue Neuve in Lyon, her home.", "sourceIds": ids[:2]}
+    reworded = {"content": "Ada lives at 12 Rue Neuve in Lyon, her home.", "sourceIds": ids[:2]}
 
     def answer(call: Call) -> str:
         del call
         if len(models.chat_calls) == 1:
             return json.dumps({"toDelete": [], "toSave": [good, unfaithful]})
-        return json.dumps({"toDelete": [{"id": ids[2], "reason": "ephemeral"}], "toSave": [again]})
+        return json.dumps({"toDelete": [{"id": ids[2], "reason": "ephemeral"}], "toSave": [reworded]})
 
     models.chat_default = Reply(answer)
     run = await run_dream(model_gateway, passes=["consolidate"])

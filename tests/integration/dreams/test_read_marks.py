@@ -92,7 +92,7 @@ async def unevaluated(gateway: Gateway) -> list[str]:
 
 async def test_a_session_is_evaluated_up_to_its_last_turn(gateway: Gateway) -> None:
     first = await create_session(gateway, "one", "two")
-    second = await create_session(gateway, "three")
+    second = await create_session(gateway, "three", "four")
     await gateway.client.post("/v1/sessions", json={"id": "empty"})
     assert await unevaluated(gateway) == sorted([first, second])
     async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
@@ -102,7 +102,7 @@ async def test_a_session_is_evaluated_up_to_its_last_turn(gateway: Gateway) -> N
     async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
         await evaluated_session_queries.mark_evaluated(connection, gateway.tenant, first, 2)
     assert await unevaluated(gateway) == [second]
-    await add_turns(gateway, first, "four")
+    await add_turns(gateway, first, "five")
     assert await unevaluated(gateway) == sorted([first, second])
 
 

@@ -24,13 +24,13 @@ async def test_what_somebody_has_saved_again_is_not_restored_beside_it(
     content = (await live(model_gateway))[ids[2]]
     models.chat_default = merge_reply(ids)
     run = await run_dream(model_gateway, passes=["consolidate"])
-    again = await save(model_gateway, content)
-    assert again != ids[2]
+    duplicate = await save(model_gateway, content)
+    assert duplicate != ids[2]
 
     undone = await undo(model_gateway, run)
 
     assert sorted(undone["restored"]) == sorted(ids[:2])
-    assert undone["kept"] == [{"entry_id": ids[2], "reason": f"memory '{again}' says this already"}]
+    assert undone["kept"] == [{"entry_id": ids[2], "reason": f"memory '{duplicate}' says this already"}]
 
 
 async def test_an_undone_merge_into_a_third_memory_is_not_done_with_it_again(
@@ -45,8 +45,8 @@ async def test_an_undone_merge_into_a_third_memory_is_not_done_with_it_again(
     before = await live(model_gateway)
     models.chat_default = merging(("In Lyon, at 12 Rue Neuve, Ada lives; that is her home.", [first, third]))
 
-    again = await run_dream(model_gateway, passes=["consolidate"])
+    second_run = await run_dream(model_gateway, passes=["consolidate"])
 
-    assert [rejection["code"] for rejection in again["passes"][0]["rejections"]] == ["undone_before"]
+    assert [rejection["code"] for rejection in second_run["passes"][0]["rejections"]] == ["undone_before"]
     assert await live(model_gateway) == before
     assert (await get(model_gateway, third))["state"] == "final"

@@ -52,7 +52,7 @@ async def test_two_workers_at_once_make_one_final_attempt(queue: JobQueue) -> No
         assert await queue.claim() == []
 
 
-async def test_a_last_attempt_after_failures_that_were_told_is_made_with_the_others(queue: JobQueue) -> None:
+async def test_a_last_attempt_after_rescheduling_is_made_with_the_others(queue: JobQueue) -> None:
     await queue.add("a", "m1", "m2")
     await change(queue, attempts=ATTEMPTS - 1)
     assert names(await queue.claim()) == ["m1", "m2"]
@@ -176,8 +176,8 @@ async def test_a_job_that_is_to_be_embedded_is_not_confirmed_as_indexed_again(qu
     jobs = await queue.add_index("a", "m")
     async with queue.resources.postgres.across_tenants() as connection:
         assert (await index_jobs.confirm_indexed(connection, jobs)).to_embed == 1
-        again = await index_jobs.confirm_indexed(connection, jobs)
-    assert (again.to_embed, again.confirmed) == (0, set())
+        repeated = await index_jobs.confirm_indexed(connection, jobs)
+    assert (repeated.to_embed, repeated.confirmed) == (0, set())
 
 
 async def test_a_backfill_of_one_generation_adds_no_job_of_another(queue: JobQueue) -> None:
