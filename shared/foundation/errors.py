@@ -129,6 +129,7 @@ class ModelRefused(Unavailable):
     """A model endpoint refuses every request until somebody changes something.
 
     `reason_code` tells what: the key, the permission, the name of the model, the quota, or the request.
+    `begins_pause` tells that the stage was not paused: the model answered others before.
     """
 
     def __init__(
@@ -136,6 +137,7 @@ class ModelRefused(Unavailable):
     ) -> None:
         super().__init__(dependency, f"{reason}, {reason_code}", retry_after)
         self.reason_code = reason_code
+        self.begins_pause = False
 
 
 class InvalidModelReply(LociError):

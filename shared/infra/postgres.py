@@ -69,6 +69,9 @@ _TRANSIENT = (
     asyncpg.InvalidCachedStatementError,
 )
 
+# A process that is frozen within a transaction would hold its locks for ever.
+_END_IF_IDLE = "set_config('idle_in_transaction_session_timeout', '60s', true)"
+
 
 def tenant_filter(table: Table, tenant: str) -> ColumnElement[bool]:
     """Return the condition that a row belongs to a tenant. All queries use this function."""
@@ -167,12 +170,13 @@ class Postgres:
 
         The connection is in SQLAlchemy's autocommit mode, so that nobody else begins or ends a transaction.
         """
-        expressions = [f"set_config('loci.tenant', {_quoted(tenant)}, true)", *([lock] if lock else [])]
+        names_tenant = f"set_config('loci.tenant', {_quoted(tenant)}, true)"
+        expressions = ", ".join([names_tenant, _END_IF_IDLE, *([lock] if lock else [])])
         with failures_as_unavailable():
             async with self._autocommit_engine.connect() as connection:
                 driver = driver_of(connection)
                 try:
-                    await driver.execute(f"BEGIN; SELECT {', '.join(expressions)}")
+                    await driver.execute(f"BEGIN; SELECT {expressions}")
                     yield connection
                     ended = await driver.execute("COMMIT")
                 except BaseException as error:

@@ -43,7 +43,7 @@ _CLAIM = text(
                     run_at = now() + make_interval(secs => :lease)
     FROM picked WHERE job.id = picked.id
     RETURNING job.id, tenant, kind, record_id, version, generation, lease_token, attempts, pipeline,
-              traceparent
+              traceparent, reason_code
     """
 )
 
@@ -63,7 +63,8 @@ _CLAIM_FINAL_ATTEMPT = text(
       AND NOT EXISTS (SELECT FROM job o
                       WHERE o.stage = :stage AND o.dead_at IS NULL AND o.run_at > now()
                         AND o.lease_token IS NOT NULL AND o.attempts >= :attempts)
-    RETURNING id, tenant, kind, record_id, version, generation, lease_token, attempts, pipeline, traceparent
+    RETURNING id, tenant, kind, record_id, version, generation, lease_token, attempts, pipeline, traceparent,
+              reason_code
     """
 )
 

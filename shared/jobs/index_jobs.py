@@ -33,7 +33,8 @@ _ENQUEUE = text(
             run_at = excluded.run_at, lease_token = NULL, attempts = 0, last_error = NULL, reason_code = NULL,
             dead_at = NULL, created_at = now(), traceparent = excluded.traceparent
         WHERE NOT excluded.backfill
-    RETURNING id, tenant, kind, record_id, version, generation, lease_token, attempts, pipeline, traceparent
+    RETURNING id, tenant, kind, record_id, version, generation, lease_token, attempts, pipeline, traceparent,
+              reason_code
     """
 ).bindparams(bindparam("record_ids", type_=ARRAY(Text)), bindparam("versions", type_=ARRAY(BigInteger)))
 

@@ -15,7 +15,7 @@ class Job:
     """A job as a worker or a writer knows it.
 
     `lease_token` is the fencing token of the claim. It is None for a writer that works on a job
-    immediately after enqueueing it.
+    immediately after enqueueing it. `reason_code` is why the job was delayed or released the last time.
     """
 
     id: int
@@ -28,6 +28,7 @@ class Job:
     attempts: int = 0
     pipeline: Pipeline = Pipeline.INDEX
     traceparent: str | None = None
+    reason_code: str | None = None
 
     @classmethod
     def from_row(cls, row: RowMapping) -> "Job":
@@ -48,5 +49,5 @@ LOCK_ORDER = attrgetter("tenant", "kind", "record_id", "generation")
 """The order in which jobs are locked everywhere. Locking in another order could deadlock."""
 JOB_COLUMNS = (
     *("id", "tenant", "kind", "record_id", "version", "generation", "lease_token", "attempts", "pipeline"),
-    "traceparent",
+    *("traceparent", "reason_code"),
 )

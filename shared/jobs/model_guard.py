@@ -28,6 +28,7 @@ async def guard(
     try:
         yield
     except errors.ModelRefused as refusal:
+        refusal.begins_pause = not ends_pause
         await _begin(postgres, settings, stage, identity, refusal.reason_code)
         refusal.retry_after = settings.model_probe_interval
         raise

@@ -51,7 +51,7 @@ _CHOOSE = text(
     )
     UPDATE job SET sent_at = now() FROM picked WHERE job.id = picked.id
     RETURNING job.id, tenant, kind, record_id, version, generation, lease_token, attempts, pipeline,
-              traceparent
+              traceparent, reason_code
     """
 )
 

@@ -38,3 +38,12 @@ async def test_a_reported_turn_with_another_text_is_an_earlier_turn(agent: Agent
     await agent.append_turn(session, "Zzyzx?", role="user")
     context = await agent.context(session, "Qwyjibo?", record_turn=False)
     assert (recalled_ids(context), context["first_turn"]) == ([], False)
+
+
+async def test_the_same_text_said_again_is_a_second_turn(agent: Agent) -> None:
+    await agent.save("A fact.")
+    session = await agent.session()
+    await agent.append_turn(session, "Zzyzx?", role="user")
+    context = await agent.context(session, "Zzyzx?")
+    assert (recalled_ids(context), context["first_turn"]) == ([], False)
+    assert [message["content"] for message in context["messages"]].count("Zzyzx?") == 2

@@ -70,7 +70,7 @@ _concurrent_drain = ConcurrentDrain(ENRICH, enrich)
 
 
 async def _retry_later(resources: Resources, job: Job, error: errors.Unavailable) -> None:
-    if error.uses_attempt and job.attempts >= resources.settings.job_max_attempts:
+    if job_drain.uses_an_attempt(job, error) and job.attempts >= resources.settings.job_max_attempts:
         await keep_as_written(resources, job, MemoryState.FAILED, str(error))
     else:
         await job_drain.reschedule(resources, ENRICH, [job], error)

@@ -16,7 +16,7 @@ from typing import Any
 import structlog
 
 from shared.foundation import errors
-from shared.foundation.stages import EMBED, ENRICH, INDEX, ReasonCode, Stage
+from shared.foundation.stages import EMBED, ENRICH, INDEX, REFUSALS_OF_MODEL, ReasonCode, Stage
 from shared.infra.model_endpoint import ModelIdentity
 from shared.jobs import claim as job_claim
 from shared.jobs import counters as fleet_counters
@@ -128,7 +128,8 @@ async def reschedule(
     """Make jobs due again after a delay, because another service failed in a way that may pass.
 
     No attempt is used for that, so that an outage never ends a job. Jobs of a paused stage stay due: they are
-    claimed when the pause ends.
+    claimed when the pause ends. A job that is refused again although the model answered others in between may
+    be what is refused, and uses one; otherwise it would pause its stage for ever.
     """
     log.warning("jobs_rescheduled", stage=stage.name, rows=len(jobs), reason=str(error))
     is_refused = isinstance(error, errors.ModelRefused)
@@ -142,8 +143,17 @@ async def reschedule(
                 str(error),
                 delay,
                 reason_code=error.reason_code if isinstance(error, errors.ModelRefused) else reason_code,
-                refund=not (uses_attempt or error.uses_attempt),
+                refund=not (uses_attempt or uses_an_attempt(job, error)),
             )
+
+
+def uses_an_attempt(job: Job, error: errors.Unavailable) -> bool:
+    """Tell whether a job may be to blame for what it met, because the model answered others meanwhile."""
+    if error.uses_attempt:
+        return True
+    if not isinstance(error, errors.ModelRefused) or error.reason_code in REFUSALS_OF_MODEL:
+        return False
+    return error.begins_pause and job.reason_code == error.reason_code
 
 
 def _delay(resources: Resources, stage: Stage, job: Job, retry_after: float | None) -> float:

@@ -16,10 +16,11 @@ from tests.draining import drain, make_due
 from tests.integration.enrichment.conftest import enrich, load, save
 from tests.standins.behaviours import Drop, Refusal, Reply, Status, Truncated
 from tests.standins.models import ModelServer
-from tests.standins.wire import Behaviour, Call
+from tests.standins.wire import Behaviour, Call, Wire
 
 Open = Callable[..., AbstractAsyncContextManager[Gateway]]
-SETTINGS = {"llm_model": "m", "job_max_attempts": 2, "job_backoff": 0.01}
+MAX_ATTEMPTS = 2
+SETTINGS = {"llm_model": "m", "job_max_attempts": MAX_ATTEMPTS, "job_backoff": 0.01}
 
 
 @pytest.fixture
@@ -187,3 +188,32 @@ async def test_a_note_over_the_number_of_tokens_is_split_without_a_call(
         failed = await enrich(gateway, "Ada has a boat. Bob has a car.")
         assert (failed["state"], failed["failure_reason"][:22]) == ("failed", "too long for the model")
         assert len(models.chat_calls) == len(notes)
+
+
+class RefusePoison:
+    """Refuse what speaks of poison, and repeat every other note."""
+
+    def play(self, call: Call, wire: Wire) -> None:
+        """Answer."""
+        behaviour = Status(403, message="flagged") if "poison" in call.prompt else Reply(repeat)
+        behaviour.play(call, wire)
+
+
+async def test_a_note_that_is_refused_itself_does_not_pause_its_stage_for_ever(
+    open_gateway: Open, models: ModelServer
+) -> None:
+    models.chat_default = RefusePoison()
+    async with open_gateway(llm_concurrency=1) as gateway:
+        poison = await save(gateway, "The poison is in the cup.")
+        for number in range(MAX_ATTEMPTS + 1):
+            await drain(gateway.resources)
+            assert (await load(gateway, poison))["state"] == "pending", number
+            assert len((await status_of(gateway))["paused"]) == 1
+            await save(gateway, f"Note {number}.")
+            await make_probe_due(gateway)
+            await drain(gateway.resources)
+        assert (await load(gateway, poison))["state"] == "failed"
+        await save(gateway, "The last note.")
+        await make_probe_due(gateway)
+        await drain(gateway.resources)
+        assert (await status_of(gateway))["paused"] == []

@@ -21,7 +21,7 @@ NOTE: dict[str, Any] = {"value": SECRET, "ttl_seconds": 3000}
 async def test_what_is_saved_while_a_user_is_erased_can_be_erased_whole(
     agent: Agent, gateway: Gateway, inspector: StateInspector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rows that are committed after the erasure has looked lost their row alone: history and desk stayed."""
+    """Rows that are committed after the erasure has looked lost their row alone: history and working memory stayed."""
     await agent.save(f"The old jar holds {SECRET}.", user_id="ada")
     collect = erased_rows.collect
 
@@ -115,7 +115,9 @@ async def test_a_signal_for_a_session_that_is_being_deleted_is_not_found(
         assert {response.status_code for response in responses} <= {201, 404}
 
 
-async def test_nobody_reads_a_desk_that_is_still_to_be_cleared(agent: Agent, gateway: Gateway) -> None:
+async def test_nobody_reads_working_memory_that_is_still_to_be_cleared(
+    agent: Agent, gateway: Gateway
+) -> None:
     """As if Redis had been unavailable while the user was erased: the receipt says pending."""
     session = await agent.session(user_id="ada")
     await agent.put(f"session/{session}/note", SECRET)

@@ -7,7 +7,9 @@ import pytest
 
 from shared.foundation.scope import Scope
 from shared.foundation.stages import MemoryState
+from shared.memory.longterm import index_document
 from shared.memory.longterm.filters import MemoryFilters
+from tests.unit.context import builders
 
 _NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 _SCOPE = Scope("t")
@@ -36,3 +38,9 @@ def test_the_index_is_asked_for_archived_memories_or_for_live_ones(state: Memory
     conditions = MemoryFilters(state=state).to_qdrant(_SCOPE)
     (archived,) = (condition["match"] for condition in conditions if condition.get("key") == "archived")
     assert archived["value"] is (state is MemoryState.ARCHIVED)
+
+
+def test_the_root_of_a_category_is_in_the_index_in_small_letters_too() -> None:
+    memory = builders.entry("a", category="Anti-Patterns/Sea")
+    prefixes = index_document.document(memory).filters["category_prefixes"]
+    assert set(prefixes) == {"Anti-Patterns", "Anti-Patterns/Sea", "anti-patterns"}
