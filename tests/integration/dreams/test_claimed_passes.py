@@ -19,7 +19,7 @@ from tests.integration.dreams.conftest import (
     run_dream,
     save_memories,
 )
-from tests.standins.behaviours import Hang, Reply, Status
+from tests.standins.behaviours import Hang, Reply, Status, Truncated
 from tests.standins.models import ModelServer
 from tests.standins.wire import Call
 from workers.dream import run_pass
@@ -155,6 +155,16 @@ async def test_a_pass_whose_model_answers_nonsense_ends_at_its_second_try(
     assert (await run_one(model_gateway, run_id)).startswith("rescheduled")
     assert await attempts(model_gateway) == 1
     await make_due(model_gateway.resources)
+    assert (await run_one(model_gateway, run_id)).startswith("failed")
+
+
+async def test_a_pass_whose_answers_are_all_cut_off_ends_at_once(
+    model_gateway: Gateway, models: ModelServer
+) -> None:
+    """Smaller parts were asked already, so a second try would cost the same and bring nothing."""
+    await save_memories(model_gateway)
+    models.chat_default = Truncated("{")
+    run_id = await start(model_gateway, "consolidate")
     assert (await run_one(model_gateway, run_id)).startswith("failed")
 
 
