@@ -30,7 +30,7 @@ _KEEP_ALIVE_SECONDS = 75
 _FINISH_WITHIN_SECONDS = 20
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Share:
     """The part of one of several processes: their socket, their parent's id, what to call once ready."""
 

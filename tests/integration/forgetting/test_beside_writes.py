@@ -21,7 +21,7 @@ NOTE: dict[str, Any] = {"value": SECRET, "ttl_seconds": 3000}
 async def test_what_is_saved_while_a_user_is_erased_can_be_erased_whole(
     agent: Agent, gateway: Gateway, inspector: StateInspector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rows that are committed after the erasure has looked lost their row alone: history and working memory stayed."""
+    """Rows that were committed after the erasure had looked lost their row alone; their history stayed."""
     await agent.save(f"The old jar holds {SECRET}.", user_id="ada")
     collect = erased_rows.collect
 

@@ -9,6 +9,7 @@ from shared.foundation.scope import Scope
 from shared.foundation.stages import MemoryState
 from shared.memory.longterm import index_document
 from shared.memory.longterm.filters import MemoryFilters
+from shared.search.index.filters import field_equals
 from tests.unit.context import builders
 
 _NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -35,9 +36,9 @@ def test_a_filter_is_asked_of_the_index(fields: dict[str, Any], key: str) -> Non
 
 @pytest.mark.parametrize("state", [None, *MemoryState])
 def test_the_index_is_asked_for_archived_memories_or_for_live_ones(state: MemoryState | None) -> None:
-    conditions = MemoryFilters(state=state).to_qdrant(_SCOPE)
-    (archived,) = (condition["match"] for condition in conditions if condition.get("key") == "archived")
-    assert archived["value"] is (state is MemoryState.ARCHIVED)
+    is_archived = state is MemoryState.ARCHIVED
+    assert field_equals("archived", is_archived) in MemoryFilters(state=state).to_qdrant(_SCOPE)
+    assert field_equals("archived", not is_archived) not in MemoryFilters(state=state).to_qdrant(_SCOPE)
 
 
 def test_the_root_of_a_category_is_in_the_index_in_small_letters_too() -> None:
