@@ -12,7 +12,7 @@ promoting a generation takes it exclusively, so that no save misses one of two g
 
 import hashlib
 from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Any
 
@@ -172,31 +172,17 @@ class Postgres:
         """
         names_tenant = f"set_config('loci.tenant', {_quoted(tenant)}, true)"
         expressions = ", ".join([names_tenant, _END_IF_IDLE, *([lock] if lock else [])])
-        with failures_as_unavailable():
-            async with self._autocommit_engine.connect() as connection:
-                driver = driver_of(connection)
-                try:
-                    await driver.execute(f"BEGIN; SELECT {expressions}")
-                    yield connection
-                    ended = await driver.execute("COMMIT")
-                except BaseException as error:
-                    await self._abandon(connection, driver, error)
-                    raise
-                if ended != "COMMIT":
-                    raise RuntimeError("a statement failed, and the block went on: nothing was committed")
-
-    async def _abandon(
-        self, connection: AsyncConnection, driver: asyncpg.Connection, error: BaseException
-    ) -> None:
-        """Roll back, or drop a connection whose state is unknown or that has broken."""
-        if isinstance(error, Exception) and not driver.is_closed():
-            with suppress(*_TRANSIENT):
-                await driver.execute("ROLLBACK")
-                return
-        await connection.invalidate()
-        if driver.is_closed() and isinstance(error, Exception):
-            # The server has ended or was restarted: the other connections of the pool are broken, too.
-            await self.engine.dispose()
+        async with self.autocommit() as connection:
+            driver = driver_of(connection)
+            try:
+                await driver.execute(f"BEGIN; SELECT {expressions}")
+                yield connection
+                ended = await driver.execute("COMMIT")
+            except BaseException as error:
+                await _roll_back(connection, error)
+                raise
+            if ended != "COMMIT":
+                raise RuntimeError("a statement failed, and the block went on: nothing was committed")
 
     @asynccontextmanager
     async def autocommit(self) -> AsyncIterator[AsyncConnection]:
@@ -206,7 +192,16 @@ class Postgres:
         """
         with failures_as_unavailable():
             async with self._autocommit_engine.connect() as connection:
-                yield connection
+                driver = driver_of(connection)
+                try:
+                    yield connection
+                except Exception:
+                    if driver.is_closed():
+                        # The server has ended or was restarted: every connection of the pool is broken.
+                        if not connection.invalidated:
+                            await connection.invalidate()
+                        await self.engine.dispose()
+                    raise
 
     async def ping(self) -> None:
         """Raise errors.Unavailable unless Postgres answers a query."""
@@ -216,6 +211,17 @@ class Postgres:
     async def close(self) -> None:
         """Close every connection."""
         await self.engine.dispose()
+
+
+async def _roll_back(connection: AsyncConnection, error: BaseException) -> None:
+    """Roll back, or drop a connection in a state that nobody knows."""
+    if not isinstance(error, Exception):  # cancelled, perhaps in the middle of a statement
+        await connection.invalidate()
+        return
+    try:
+        await driver_of(connection).execute("ROLLBACK")
+    except _TRANSIENT:
+        await connection.invalidate()
 
 
 def _quoted(text_value: str) -> str:

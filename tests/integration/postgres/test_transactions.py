@@ -137,6 +137,20 @@ async def test_after_the_server_cut_every_connection_one_request_fails_and_the_n
         assert True, "all the broken connections are gone"
 
 
+async def test_a_look_up_before_the_tenant_is_known_survives_a_cut_too(
+    postgres: Postgres, gateway: Gateway
+) -> None:
+    await _cut_connections(gateway)
+    with pytest.raises(errors.Unavailable):
+        await _look_up(postgres)
+    await _look_up(postgres)
+
+
+async def _look_up(postgres: Postgres) -> None:
+    async with postgres.autocommit() as connection:
+        await prepared.fetch(connection, text("SELECT 1"))
+
+
 async def _cut_connections(gateway: Gateway) -> None:
     """End every connection of the gateway's database but the own."""
     address = config.require_setting(gateway.resources.settings.postgres_url, "LOCI_POSTGRES_URL")
