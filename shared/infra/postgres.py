@@ -28,15 +28,17 @@ from sqlalchemy import (
     Text,
     and_,
     any_,
+    event,
     func,
     literal,
     or_,
     select,
     tuple_,
 )
-from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import DBAPIError, DisconnectionError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+from sqlalchemy.pool import PoolProxiedConnection
 
 from shared.foundation import config, errors
 from shared.foundation.scope import Scope
@@ -192,16 +194,7 @@ class Postgres:
         """
         with failures_as_unavailable():
             async with self._autocommit_engine.connect() as connection:
-                driver = driver_of(connection)
-                try:
-                    yield connection
-                except Exception:
-                    if driver.is_closed():
-                        # The server has ended or was restarted: every connection of the pool is broken.
-                        if not connection.invalidated:
-                            await connection.invalidate()
-                        await self.engine.dispose()
-                    raise
+                yield connection
 
     async def ping(self) -> None:
         """Raise errors.Unavailable unless Postgres answers a query."""
@@ -215,6 +208,8 @@ class Postgres:
 
 async def _roll_back(connection: AsyncConnection, error: BaseException) -> None:
     """Roll back, or drop a connection in a state that nobody knows."""
+    if connection.invalidated:  # SQLAlchemy has dropped it, because a statement found it broken
+        return
     if not isinstance(error, Exception):  # cancelled, perhaps in the middle of a statement
         await connection.invalidate()
         return
@@ -231,7 +226,7 @@ def _quoted(text_value: str) -> str:
 def create_engine(url: str, role: str, pool_size: int) -> AsyncEngine:
     """Create an engine whose sessions act as `role`; with '', they act as the login role."""
     server_settings = {"application_name": "loci", "timezone": "UTC"} | ({"role": role} if role else {})
-    return create_async_engine(
+    engine = create_async_engine(
         async_url(url),
         pool_size=pool_size,
         max_overflow=pool_size,
@@ -242,6 +237,15 @@ def create_engine(url: str, role: str, pool_size: int) -> AsyncEngine:
         json_deserializer=orjson.loads,
         connect_args={"server_settings": server_settings, "timeout": 5, "command_timeout": 60},
     )
+    event.listen(engine.sync_engine, "checkout", _replace_if_closed)
+    return engine
+
+
+def _replace_if_closed(connection: PoolProxiedConnection, *_: object) -> None:
+    """Make the pool open another connection in place of one that the server has closed meanwhile."""
+    driver: asyncpg.Connection = connection.driver_connection
+    if driver.is_closed():
+        raise DisconnectionError
 
 
 def _to_json(value: object) -> str:

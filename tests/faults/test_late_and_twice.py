@@ -3,6 +3,7 @@
 import asyncio
 import signal
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 
 from shared.foundation import config
@@ -100,7 +101,7 @@ async def test_concurrent_sweeps_repair_the_same_as_a_single_sweep(make_settings
         counts = await asyncio.gather(*(sweep_once(gateway.resources) for _ in range(4)))
         assert sum(count.missing_points for count in counts) == 10
         await drain(gateway.resources)
-        assert not any(vars(await sweep_once(gateway.resources)).values())
+        assert not any(asdict(await sweep_once(gateway.resources)).values())
         await history.check("")
 
 

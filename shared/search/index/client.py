@@ -201,10 +201,11 @@ class SearchIndex:
         `recent` are the recent points that it finds among the recent ones alone, and all recent points.
         """
         found, all_recent = recent
+        if len(found) >= recent_writes.MAX_RECENT:  # it found many, and may have left the others out as worse
+            return []
         weights = recent_writes.matching_weights(all_recent, terms["indices"])
-        known = {_key(point) for point in found} | {
-            (hit.record_id, hit.version) for hit in hits if hit.keyword is not None
-        }
+        known = {_key(point) for point in found}
+        known |= {(hit.record_id, hit.version) for hit in hits if hit.keyword is not None}
         missed_keys = [key for key in weights if key not in known]
         if not missed_keys:
             return []

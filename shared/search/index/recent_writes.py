@@ -100,6 +100,5 @@ def _weights(vectors: Json | None, terms: Sequence[int]) -> Weights:
     vector = (vectors or {}).get(KEYWORDS)
     if vector is None:
         return {}
-    known_terms = set(terms)
-    pairs = zip(vector["indices"], vector["values"], strict=True)
-    return {term: weight for term, weight in pairs if term in known_terms}
+    weights = dict(zip(vector["indices"], vector["values"], strict=True))
+    return {term: weights[term] for term in terms if term in weights}

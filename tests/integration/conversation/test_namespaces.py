@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 
 import pytest
-from sqlalchemy import select, update
+from sqlalchemy import select, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.conversation.sessions import namespace_queries
@@ -75,7 +75,7 @@ async def test_what_is_left_of_an_owner_or_a_session_that_is_gone_is_nobodys(
 async def test_the_owner_of_a_namespace_that_somebody_is_opening_is_waited_for(
     connection: AsyncConnection, gateway: Gateway
 ) -> None:
-    await connection.commit()
+    await connection.execute(text("COMMIT"))
     async with gateway.resources.postgres.for_tenant(gateway.tenant) as opening:
         await namespace_queries.lock_owner(opening, gateway.tenant, PATROL)
         async with gateway.resources.postgres.for_tenant(gateway.tenant) as other:

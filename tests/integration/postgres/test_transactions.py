@@ -124,31 +124,28 @@ async def test_an_error_that_a_statement_meets_does_not_quote_its_values(
     assert caught.value.params is None
 
 
-async def test_after_the_server_cut_every_connection_one_request_fails_and_the_next_does_not(
+async def test_connections_that_the_server_cut_are_replaced_before_anybody_gets_them(
     postgres: Postgres, name: str, gateway: Gateway
 ) -> None:
-    async with postgres.for_tenant(name), postgres.for_tenant(name):
-        pass  # two connections are in the pool now
+    async with postgres.for_tenant(name), postgres.for_tenant(name), postgres.autocommit():
+        pass  # three connections are in the pool now
     await _cut_connections(gateway)
-    with pytest.raises(errors.Unavailable):
-        async with postgres.for_tenant(name):
-            pass
-    async with postgres.for_tenant(name), postgres.for_tenant(name):
-        assert True, "all the broken connections are gone"
+    async with postgres.for_tenant(name) as one, postgres.for_tenant(name), postgres.autocommit() as other:
+        assert await prepared.fetch(one, text("SELECT 1"))
+        assert await prepared.fetch(other, text("SELECT 1"))
 
 
-async def test_a_look_up_before_the_tenant_is_known_survives_a_cut_too(
-    postgres: Postgres, gateway: Gateway
+async def test_a_transaction_that_the_server_cuts_is_unavailable_and_the_next_is_not(
+    postgres: Postgres, name: str, gateway: Gateway
 ) -> None:
-    await _cut_connections(gateway)
+    async def go_on_after_a_cut() -> None:
+        async with postgres.for_tenant(name) as connection:
+            await _cut_connections(gateway)
+            await prepared.fetch(connection, text("SELECT 1"))
+
     with pytest.raises(errors.Unavailable):
-        await _look_up(postgres)
-    await _look_up(postgres)
-
-
-async def _look_up(postgres: Postgres) -> None:
-    async with postgres.autocommit() as connection:
-        await prepared.fetch(connection, text("SELECT 1"))
+        await go_on_after_a_cut()
+    assert not await _exists(postgres, name)
 
 
 async def _cut_connections(gateway: Gateway) -> None:
