@@ -6,26 +6,30 @@ tenant (since 1.19); an older server then uses the IDF of the whole collection. 
 on any other new option, which is why Loci fuses the channels in its own code.
 
 Points are read and written as plain JSON, because building and validating a model of every point and
-condition takes longer than the search. The official client administers collections.
+condition takes longer than the search. The official client creates and drops collections; it is imported
+then, because it needs 36 MiB, and most processes never do that.
 """
 
 import asyncio
+import sys
 from collections.abc import Sequence
-from typing import Any
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
 
 import aiohttp
 import httpx
 import orjson
 import structlog
-from qdrant_client import AsyncQdrantClient
-from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
 
 from shared.foundation import config, errors
 from shared.infra.circuit_breaker import CircuitBreaker
 
-_KEY_REFUSED = {httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN}
-_FAILURES = (ResponseHandlingException, httpx.HTTPError, aiohttp.ClientError, TimeoutError, OSError)
-_TRANSIENT_STATUSES = {httpx.codes.REQUEST_TIMEOUT, httpx.codes.TOO_MANY_REQUESTS}
+if TYPE_CHECKING:
+    from qdrant_client import AsyncQdrantClient
+
+_KEY_REFUSED = {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}
+_FAILURES = (httpx.HTTPError, aiohttp.ClientError, TimeoutError, OSError)
+_TRANSIENT_STATUSES = {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS}
 log = structlog.get_logger()
 _MAX_CONNECTIONS = 64
 # Idle connections are closed earlier than by the server (after 5 s), or a call may hit one that is closing.
@@ -45,6 +49,15 @@ class RequestRefused(errors.LociError):
     """Qdrant refused a request as invalid."""
 
 
+class ErrorStatus(Exception):
+    """Qdrant answered a request with an error."""
+
+    def __init__(self, status: int, content: bytes) -> None:
+        super().__init__(f"status {status}")
+        self.status = status
+        self.content = content
+
+
 class Qdrant:
     """A client of Qdrant that fails fast, with the errors of Loci."""
 
@@ -57,9 +70,11 @@ class Qdrant:
         self.breaker = CircuitBreaker("qdrant")
 
     @property
-    def admin(self) -> AsyncQdrantClient:
-        """The official client, for collections, aliases and payload indexes."""
+    def admin(self) -> "AsyncQdrantClient":
+        """The official client, to create and drop collections, aliases and payload indexes."""
         if self._admin is None:
+            from qdrant_client import AsyncQdrantClient
+
             self._admin = AsyncQdrantClient(
                 url=self._url,
                 api_key=self._api_key,
@@ -78,18 +93,20 @@ class Qdrant:
         """
         return _Guard(self.breaker, timeout or self._timeout)
 
-    async def call(self, method: str, path: str, body: Json) -> Any:
-        """Send JSON to a path below `/collections/` and return the `result` of the response.
+    async def call(self, method: str, path: str, body: Json | None = None) -> Any:
+        """Send JSON to a path and return the `result` of the response.
 
-        Call it within `call_guard`. Raises UnexpectedResponse if Qdrant refuses the request.
+        Call it within `call_guard`. Raises ErrorStatus if Qdrant refuses the request.
         """
-        url = f"{self._url}/collections/{path}"
-        async with self._open_session().request(method, url, data=orjson.dumps(body)) as response:
+        return (await self._send(method, path, body))["result"]
+
+    async def _send(self, method: str, path: str, body: Json | None = None) -> Any:
+        data = None if body is None else orjson.dumps(body)
+        async with self._open_session().request(method, f"{self._url}/{path}", data=data) as response:
             content = await response.read()
-            if response.status != httpx.codes.OK:
-                reason = response.reason or ""
-                raise UnexpectedResponse(response.status, reason, content, httpx.Headers())
-        return orjson.loads(content)["result"]
+            if response.status != HTTPStatus.OK:
+                raise ErrorStatus(response.status, content)
+        return orjson.loads(content)
 
     def _open_session(self) -> aiohttp.ClientSession:
         if self._session is None:
@@ -105,14 +122,16 @@ class Qdrant:
 
     async def query_batch(self, collection: str, searches: Sequence[Json]) -> list[list[Json]]:
         """Return the points that each of several searches finds."""
-        results = await self.call("POST", f"{collection}/points/query/batch", {"searches": searches})
+        results = await self.call(
+            "POST", f"collections/{collection}/points/query/batch", {"searches": searches}
+        )
         return [result["points"] for result in results]
 
     async def version(self) -> str:
         """Return the server's version."""
         await self.ping()
         async with self.call_guard():
-            return (await self.admin.info()).version
+            return str((await self._send("GET", ""))["version"])
 
     async def ping(self) -> None:
         """Raise errors.Unavailable unless the server responds and accepts the API key.
@@ -120,7 +139,7 @@ class Qdrant:
         The collections are listed, because a server tells its version without a key.
         """
         async with self.call_guard():
-            await self.admin.get_collections()
+            await self.call("GET", "collections")
 
     async def close(self) -> None:
         """Close the connections."""
@@ -155,23 +174,30 @@ class _Guard:
 
 
 def _translate(error: BaseException) -> errors.LociError | None:
-    if isinstance(error, UnexpectedResponse):
-        if error.status_code == httpx.codes.NOT_FOUND:
+    error = _without_official_type(error)
+    if isinstance(error, ErrorStatus):
+        if error.status == HTTPStatus.NOT_FOUND:
             if b"point with id" in error.content.lower():
                 return PointNotFound("a point of the index is missing")
             return CollectionNotFound("a collection of the index is missing")
-        if error.status_code in _KEY_REFUSED:
-            reason = f"it refuses the API key (LOCI_QDRANT_API_KEY) with status {error.status_code}"
-            log.error("qdrant_key_refused", status=error.status_code)
+        if error.status in _KEY_REFUSED:
+            reason = f"it refuses the API key (LOCI_QDRANT_API_KEY) with status {error.status}"
+            log.error("qdrant_key_refused", status=error.status)
             return errors.Unavailable("qdrant", reason)
-        if (
-            error.status_code is None
-            or error.status_code in _TRANSIENT_STATUSES
-            or error.status_code >= httpx.codes.INTERNAL_SERVER_ERROR
-        ):
-            return errors.Unavailable("qdrant", f"status {error.status_code}")
-    if isinstance(
-        error, (ResponseHandlingException, httpx.HTTPError, aiohttp.ClientError, TimeoutError, OSError)
-    ):
+        if error.status in _TRANSIENT_STATUSES or error.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            return errors.Unavailable("qdrant", f"status {error.status}")
+    if isinstance(error, _FAILURES):
         return errors.Unavailable("qdrant", type(error).__name__)
     return None
+
+
+def _without_official_type(error: BaseException) -> BaseException:
+    """Return an error of the official client as one of this module. Without its import there is none."""
+    exceptions = sys.modules.get("qdrant_client.http.exceptions")
+    if exceptions is None:
+        return error
+    if isinstance(error, exceptions.UnexpectedResponse):
+        return ErrorStatus(error.status_code or HTTPStatus.BAD_GATEWAY, error.content)
+    if isinstance(error, exceptions.ResponseHandlingException):
+        return error.source if isinstance(error.source, _FAILURES) else OSError(str(error))
+    return error

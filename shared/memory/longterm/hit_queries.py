@@ -21,9 +21,11 @@ from shared.search.text import tsvector
 RANKED_COLUMNS = (
     *(memory.c.id, memory.c.version, memory.c.user_id, memory.c.content, memory.c.category, memory.c.tags),
     *(memory.c.importance, memory.c.last_seen_at, memory.c.occurred_at, memory.c.created_at),
-    memory.c.sources[0].label("source"),
+    *(memory.c.source_session_id, memory.c.source_seq),
+    # As text, because each JSON value is decoded in Python.
+    *(memory.c.sources[0][name].astext.label(name) for name in ("speaker", "role")),
 )
-"""What a ranking reads of a memory. `source` is the first of its sources, or None."""
+"""What a ranking reads of a memory, with the speaker and the role of the first of its sources."""
 
 
 class _NamedScope(NamedTuple):

@@ -65,7 +65,6 @@ def keywords_of_row(row: RowMapping) -> str:
 
 def candidate(row: RowMapping, keyword: float | None, cosine: float | None) -> Candidate:
     """Return the ranking candidate of a row with `RANKED_COLUMNS`, with the scores of its hit."""
-    source = row["source"] or {}
     return Candidate(
         id=row["id"],
         text=keywords_of_row(row),
@@ -73,8 +72,8 @@ def candidate(row: RowMapping, keyword: float | None, cosine: float | None) -> C
         cosine=cosine,
         importance=decay.effective_importance(row["importance"], row["last_seen_at"]),
         at=row["occurred_at"] or row["created_at"],
-        speaker=source.get("speaker"),
-        role=source.get("role"),
-        session_id=source.get("session_id"),
-        seq=source.get("seq"),
+        speaker=row["speaker"],
+        role=row["role"],
+        session_id=row["source_session_id"],
+        seq=row["source_seq"],
     )

@@ -16,11 +16,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 import uuid_utils
-from qdrant_client.http.exceptions import UnexpectedResponse
 
 from shared.foundation.stages import RecordKind
 from shared.infra.embedder import Vector
-from shared.infra.qdrant import Json, Qdrant, RequestRefused
+from shared.infra.qdrant import ErrorStatus, Json, Qdrant, RequestRefused
 from shared.jobs.job import Job
 from shared.search.index import filters
 from shared.search.index.filters import Condition, tenant_condition, to_payload_time
@@ -88,7 +87,7 @@ async def upsert_points(
     """Write the keyword points of documents; searches find them as soon as this returns."""
     points = [_point(document) for document in documents]
     async with qdrant.call_guard(timeout=BULK_TIMEOUT_SECONDS if bulk else None):
-        await qdrant.call("PUT", f"{collection}/points?wait=true", {"points": points})
+        await qdrant.call("PUT", f"collections/{collection}/points?wait=true", {"points": points})
 
 
 def _point(document: IndexDocument) -> Json:
@@ -114,9 +113,9 @@ async def add_vectors(
     points = [{"id": document.point_id, "vector": {DENSE: vector}} for document, vector in vectors]
     try:
         async with qdrant.call_guard(timeout=BULK_TIMEOUT_SECONDS):
-            await qdrant.call("PUT", f"{collection}/points/vectors?wait=true", {"points": points})
-    except UnexpectedResponse as error:
-        raise RequestRefused(f"qdrant refused the vectors: status {error.status_code}") from error
+            await qdrant.call("PUT", f"collections/{collection}/points/vectors?wait=true", {"points": points})
+    except ErrorStatus as error:
+        raise RequestRefused(f"qdrant refused the vectors: status {error.status}") from error
 
 
 async def remove_older(qdrant: Qdrant, collection: str, documents: Sequence[IndexDocument]) -> None:
@@ -160,7 +159,7 @@ async def remove_ids(qdrant: Qdrant, collection: str, ids: Sequence[str]) -> Non
 
 async def _remove(qdrant: Qdrant, collection: str, selector: Json) -> None:
     async with qdrant.call_guard(timeout=BULK_TIMEOUT_SECONDS):
-        await qdrant.call("POST", f"{collection}/points/delete?wait=true", selector)
+        await qdrant.call("POST", f"collections/{collection}/points/delete?wait=true", selector)
 
 
 async def remove_expired(qdrant: Qdrant, collection: str, now: datetime) -> int:
@@ -168,7 +167,7 @@ async def remove_expired(qdrant: Qdrant, collection: str, now: datetime) -> int:
     is_expired = [filters.is_earlier_than("expires_at", now)]
     body = {"filter": filters.all_of(is_expired), "exact": True}
     async with qdrant.call_guard(timeout=BULK_TIMEOUT_SECONDS):
-        count = int((await qdrant.call("POST", f"{collection}/points/count", body))["count"])
+        count = int((await qdrant.call("POST", f"collections/{collection}/points/count", body))["count"])
     if count:
         await _remove_matching(qdrant, collection, is_expired)
     return count
@@ -178,7 +177,7 @@ async def existing_ids(qdrant: Qdrant, collection: str, ids: Sequence[str]) -> s
     """Return the ids of those points that exist."""
     body = {"ids": list(ids), "with_payload": False, "with_vector": False}
     async with qdrant.call_guard(timeout=BULK_TIMEOUT_SECONDS):
-        records = await qdrant.call("POST", f"{collection}/points", body)
+        records = await qdrant.call("POST", f"collections/{collection}/points", body)
     return {str(record["id"]) for record in records}
 
 
@@ -186,7 +185,7 @@ async def sample_vectors(qdrant: Qdrant, collection: str, limit: int) -> list[Ve
     """Return the embeddings of the first `limit` points, without those that have none yet."""
     body = {"limit": limit, "with_payload": False, "with_vector": [DENSE]}
     async with qdrant.call_guard(timeout=BULK_TIMEOUT_SECONDS):
-        found = await qdrant.call("POST", f"{collection}/points/scroll", body)
+        found = await qdrant.call("POST", f"collections/{collection}/points/scroll", body)
     vectors = [(record.get("vector") or {}).get(DENSE) for record in found["points"]]
     return [vector for vector in vectors if vector]
 
@@ -205,7 +204,7 @@ async def scroll(qdrant: Qdrant, collection: str, offset: Any, limit: int) -> Pa
     if offset is not None:
         body["offset"] = offset
     async with qdrant.call_guard(timeout=BULK_TIMEOUT_SECONDS):
-        found = await qdrant.call("POST", f"{collection}/points/scroll", body)
+        found = await qdrant.call("POST", f"collections/{collection}/points/scroll", body)
     points = [
         (str(record["id"]), *(record["payload"][name] for name in ("tenant", "record_id", "version")))
         for record in found["points"]

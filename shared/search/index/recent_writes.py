@@ -62,7 +62,7 @@ async def read_weights(
         return {}
     body = {"ids": list(point_ids), "with_payload": False, "with_vector": [KEYWORDS]}
     async with qdrant.call_guard():
-        records = await qdrant.call("POST", f"{collection}/points", body)
+        records = await qdrant.call("POST", f"collections/{collection}/points", body)
     return {str(record["id"]): _weights(record.get("vector"), terms) for record in records}
 
 

@@ -130,8 +130,8 @@ async def test_connections_that_the_server_cut_are_replaced_before_anybody_gets_
     async with postgres.for_tenant(name), postgres.for_tenant(name), postgres.autocommit():
         pass  # three connections are in the pool now
     await _cut_connections(gateway)
-    async with postgres.for_tenant(name) as one, postgres.for_tenant(name), postgres.autocommit() as other:
-        assert await prepared.fetch(one, text("SELECT 1"))
+    async with postgres.for_tenant(name) as first, postgres.for_tenant(name), postgres.autocommit() as other:
+        assert await prepared.fetch(first, text("SELECT 1"))
         assert await prepared.fetch(other, text("SELECT 1"))
 
 

@@ -64,3 +64,16 @@ def test_the_help_imports_no_client_no_process_and_no_renderer(
     )
     # typer imports pydantic as soon as a command with options is asked for its help.
     assert "pydantic" not in imports or arguments != ("--help",)
+
+
+def test_gateway_and_workers_import_no_official_client_of_qdrant_before_they_need_it() -> None:
+    program = (
+        "import sys, services.gateway.app, workers.sweep.tasks, workers.embedding.tasks\n"
+        "import workers.enrichment.tasks, workers.dream.tasks\n"
+        "print(sorted({'qdrant_client', 'numpy', 'grpc'} & set(sys.modules)))"
+    )
+    environment = os.environ | {"LOCI_BROKER_URL": "redis://127.0.0.1:1/1"}
+    output = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+    )
+    assert output.stdout == "[]\n"
