@@ -39,6 +39,12 @@ async def drop_jobs(resources: Resources, tenant: str) -> None:
         await connection.execute(delete(job).where(job.c.tenant == tenant))
 
 
+async def drop_all_jobs(resources: Resources) -> None:
+    """Delete what earlier tests have left due in this database, before a test counts the calls of a model."""
+    async with resources.postgres.across_tenants() as connection:
+        await connection.execute(delete(job))
+
+
 async def make_due(resources: Resources) -> None:
     """Make all delayed jobs due now, instead of waiting for them."""
     async with resources.postgres.across_tenants() as connection:

@@ -21,7 +21,7 @@ from tests.standins.models import ModelServer
 GRACE = 30.0  # seconds from SIGTERM to the end
 
 
-@pytest.mark.parametrize("rounds", [2, pytest.param(20, marks=pytest.mark.long)])
+@pytest.mark.parametrize("rounds", [1, pytest.param(20, marks=pytest.mark.long)])
 async def test_gateways_and_workers_roll_under_load_and_no_client_notices(
     make_fleet: Callable[..., Fleet],
     tenant: str,

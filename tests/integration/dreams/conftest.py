@@ -14,7 +14,7 @@ from shared.foundation.scope import Scope
 from shared.foundation.stages import DreamPass
 from shared.platform.resources import Resources
 from tests.conftest import Gateway, running_gateway
-from tests.draining import drain, drop_jobs, make_due
+from tests.draining import drain, drop_all_jobs, drop_jobs, make_due
 from tests.standins.behaviours import Reply
 from tests.standins.models import ModelServer
 from workers.dream import run_pass
@@ -35,6 +35,7 @@ async def model_gateway(
     """Serve a gateway with a model. The tests save memories without enrichment, so only dreams use it."""
     settings = make_settings(llm_base_url=models.url, llm_model="m", job_backoff=0.01)
     async with running_gateway(settings, tenant) as served:
+        await drop_all_jobs(served.resources)
         yield served
         await drop_jobs(served.resources, tenant)
 

@@ -7,7 +7,7 @@ import pytest
 
 from shared.foundation import config
 from tests.conftest import Gateway, running_gateway
-from tests.draining import drain, drop_jobs
+from tests.draining import drain, drop_all_jobs, drop_jobs
 from tests.standins.models import ModelServer
 
 
@@ -18,6 +18,7 @@ async def enricher(
     """Serve a gateway with a model."""
     settings = make_settings(llm_base_url=models.url, llm_model="m", llm_max_tokens=500, job_backoff=0.01)
     async with running_gateway(settings, tenant) as served:
+        await drop_all_jobs(served.resources)
         yield served
         await drop_jobs(served.resources, tenant)
 
