@@ -1,6 +1,7 @@
 """The gateway as an ASGI application."""
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -73,6 +74,9 @@ def create_app(settings: config.Settings | None = None) -> FastAPI:
             await rebuild_index.prepare_index(resources)
             prices.listed_prices(settings)  # a price file that can't be read must stop the start
             app.state.resources = resources
+            gc.collect()
+            # What the start made stays: a collection that walked it would take longer than a request.
+            gc.freeze()
             yield
         await asyncio.to_thread(traces.flush)
 
