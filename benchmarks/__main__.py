@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from benchmarks import recall, turn
+from benchmarks import prompt_cache, recall, turn
 
 _LIST = """Loci's benchmarks; each has --help:
 
@@ -16,6 +16,8 @@ _LIST = """Loci's benchmarks; each has --help:
   python -m benchmarks.scale     enrichment's throughput while workers are started and stopped
   python -m benchmarks.erasure   how long it takes to erase a user, and until nothing of them is left
   python -m benchmarks.footprint memory of each process of `loci up`, its start, and the time of `loci --help`
+  python -m benchmarks.prompt_cache  how much of a session's prompts a provider's prompt cache would serve
+  python -m benchmarks.preferences how long it takes to find which of a user's preferences apply
   python -m benchmarks.relevance how often a search finds nothing, when it should and when it should not
   python -m benchmarks.recall    evidence recall over HTTP on a data set (--data SET.json)
   python -m benchmarks.corrections    precision and recall of the detector of corrections, per language
@@ -29,6 +31,7 @@ def main(
     """List the benchmarks and run their short forms."""
     print(_LIST)
     turn.main(entries="10000", clients="1,8", seconds=3, embedder=embedder)
+    prompt_cache.main(turns=100, max_tokens=None)
     if data is None:
         print("No --data given: recall is not measured.")
         return

@@ -155,12 +155,13 @@ async def ask(
     elapsed = (time.perf_counter() - started) * 1000
     if answer["degraded"]:
         raise SystemExit(f"a search was degraded: {answer['degraded']}")
-    return _ranking(conversation, question, answer["results"], elapsed)
+    return ranking(conversation, question, answer["results"], elapsed)
 
 
-def _ranking(
+def ranking(
     conversation: Conversation, question: Question, results: list[dict[str, Any]], elapsed: float
 ) -> Ranking:
+    """Return which turns the results of a question stand for, and what of them is foreign."""
     own = {(turn.session, turn.seq): turn.id for turn in conversation.turns}
     used, foreign, reached = 0, 0, dict[str, int]()
     for result in results:

@@ -94,7 +94,7 @@ def _note(call: Call) -> str:
 
 
 def _without_enrichment() -> Programs:
-    rest = loci("workers", "work", "--queues", "embedding,dream,sweep")
+    rest = loci("workers", "work", "--queues", "embedding,documents,summary,dream,sweep")
     return replace(LOCI, background=(rest, loci("beat", "beat")))
 
 

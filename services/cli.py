@@ -13,7 +13,8 @@ import typer
 from services.commands import run_as_command
 from services.commands.dreams_group import dreams
 from services.commands.keys_group import keys
-from services.commands.options import Agent, Tenant, User
+from services.commands.mine_group import mining
+from services.commands.options import Agent, DemoModel, Tenant, User
 
 # Help without colours: importing rich takes longer than all else that `loci --help` does.
 app = typer.Typer(
@@ -25,6 +26,7 @@ app = typer.Typer(
 )
 app.add_typer(keys, name="keys")
 app.add_typer(dreams, name="dreams")
+app.add_typer(mining, name="mine")
 
 
 @app.command()
@@ -43,9 +45,16 @@ def demo(
         Path | None,
         typer.Option("--conversation", exists=True, help="A transcript to replay instead of the example."),
     ] = None,
+    model: Annotated[
+        DemoModel | None,
+        typer.Option("--model", help="Show what the model of `make local-model` makes of it."),
+    ] = None,
 ) -> None:
     """Replay a conversation of two sessions and show what the second one recalls of the first."""
-    from services.commands.demo import play
+    if model is DemoModel.LOCAL:
+        from services.commands.demo_model import play
+    else:
+        from services.commands.demo import play
 
     play(conversation)
 
@@ -71,7 +80,7 @@ def serve(
 def work(
     queues: Annotated[
         str, typer.Option("--queues", help="Comma-separated queues; all by default.")
-    ] = "enrichment,embedding,dream,sweep",
+    ] = "enrichment,embedding,documents,summary,dream,sweep",
     concurrency: Annotated[
         int, typer.Option("--concurrency", min=1, help="Number of tasks that run at the same time.")
     ] = 4,
@@ -191,14 +200,18 @@ def export(
     tenant: Tenant = "default",
     agent: Agent = None,
     user: User = None,
+    kinds: Annotated[
+        str | None,
+        typer.Option("--kinds", help="Some kinds of records, such as memory,session,turn; all by default."),
+    ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="The file to write; standard output by default.")
     ] = None,
 ) -> None:
-    """Export the long-term memories of an agent or user as NDJSON."""
-    from services.commands.transfer import export_memories
+    """Export every record of an agent or user as NDJSON, as GET /v1/export does."""
+    from services.commands.transfer import export_records
 
-    export_memories(tenant, agent, user, output)
+    export_records(tenant, agent, user, kinds, output)
 
 
 @app.command(name="import")
@@ -206,17 +219,17 @@ def export(
 def import_(
     path: Annotated[
         Path,
-        typer.Argument(exists=True, help="An NDJSON file, a RockBot memory folder, or a turns.jsonl file."),
+        typer.Argument(exists=True, help="The file of an export, a RockBot folder, or its turns.jsonl."),
     ],
     tenant: Tenant = "default",
     agent: Agent = None,
     user: User = None,
     restore: Annotated[bool, typer.Option("--restore", help="Also import deleted memories.")] = False,  # noqa: FBT002
 ) -> None:
-    """Import long-term memories or conversations."""
-    from services.commands.transfer import import_memories
+    """Import records by their ids, as POST /v1/import does: a repeated import changes nothing."""
+    from services.commands.transfer import import_records
 
-    import_memories(path, tenant, agent, user, restore=restore)
+    import_records(path, tenant, agent, user, restore=restore)
 
 
 @app.command(name="serve-embeddings")
@@ -229,6 +242,22 @@ def serve_embeddings(
 ) -> None:
     """Serve a small embedding model with an OpenAI-compatible API. Needs the extra `local-embeddings`."""
     from services.local.embeddings.serve import run
+
+    run(port, model)
+
+
+@app.command(name="serve-model")
+@run_as_command
+def serve_model(
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65535, help="The port to listen on; 0 picks a free one.")
+    ] = 8702,
+    model: Annotated[
+        Path | None, typer.Option("--model", exists=True, dir_okay=False, help="The weights, a GGUF file.")
+    ] = None,
+) -> None:
+    """Serve a small language model with an OpenAI-compatible API. Needs `make local-model`."""
+    from services.local.language_model.serve import run
 
     run(port, model)
 

@@ -21,6 +21,9 @@ from uuid import uuid4
 import asyncpg
 import httpx
 import pytest
+from hypothesis import HealthCheck
+from hypothesis import settings as hypothesis_settings
+from xdist.scheduler import LoadScopeScheduling
 
 from services.gateway.app import create_app
 from services.local import ports
@@ -32,21 +35,33 @@ from shared.platform.auth import api_keys
 from shared.platform.resources import Resources
 from tests import state
 from tests.journey.agent import Agent
+from tests.memory_folder import memory_folder
 from tests.standins.models import ModelServer
+
+# A machine that is shared, and a run that measures coverage, may pause any test for seconds.
+hypothesis_settings.register_profile("loci", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+hypothesis_settings.load_profile("loci")
 
 # These tests start processes and measure times, so two of them at once would disturb each other.
 _SERIAL_FOLDERS = ("faults", "journey", "deploy", "telemetry", "integration/local")
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Put tests that start processes into one group of `--dist loadgroup`, and other files into one each."""
-    if config.getoption("dist", "no") != "loadgroup":
-        return
-    groups = {item: _group(item.path.relative_to(Path(__file__).parent).as_posix()) for item in items}
-    for item, group in groups.items():
-        item.add_marker(pytest.mark.xdist_group(group))
-    items.sort(key=lambda item: groups[item] != _SERIAL_FOLDERS[0])  # the longest first
+class _FilesTogether(LoadScopeScheduling):  # type: ignore[misc]  # the package has no types
+    """Gives a worker all tests of a file at once, and one worker all tests that start processes."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return _group(nodeid.partition("::")[0].removeprefix(f"{Path(__file__).parent.name}/"))
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _FilesTogether:
+    """Return how tests are divided among workers."""
+    return _FilesTogether(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the tests that start processes: they take longest, and only one worker runs them."""
+    folder = Path(__file__).parent
+    items.sort(key=lambda item: _group(item.path.relative_to(folder).as_posix()) != _SERIAL_FOLDERS[0])
 
 
 def _group(path: str) -> str:
@@ -67,12 +82,29 @@ class Stores:
         run_in_thread(_copy_database(self.postgres_url, name))
         return f"{self.postgres_url.rsplit('/', 1)[0]}/{name}"
 
+    def drop(self, postgres_url: str, prefix: str) -> None:
+        """Drop a database, and the collections with this prefix: a whole run has no room for all of them."""
+        run_in_thread(_drop_database(postgres_url))
+        with httpx.Client(base_url=self.qdrant_url, timeout=30) as qdrant:
+            for collection in qdrant.get("/collections").json()["result"]["collections"]:
+                if collection["name"].startswith(prefix):
+                    qdrant.delete(f"/collections/{collection['name']}").raise_for_status()
+
 
 def run_in_thread(work: Coroutine[Any, Any, None]) -> None:
     """Run a coroutine to its end in another thread, because this one may have a running event loop."""
     thread = threading.Thread(target=asyncio.run, args=(work,))
     thread.start()
     thread.join()
+
+
+async def _drop_database(url: str) -> None:
+    base, _, name = url.rpartition("/")
+    server = await asyncpg.connect(f"{base}/postgres")
+    try:
+        await server.execute(f"DROP DATABASE {name} WITH (FORCE)")
+    finally:
+        await server.close()
 
 
 async def _copy_database(template_url: str, name: str) -> None:
@@ -85,20 +117,20 @@ async def _copy_database(template_url: str, name: str) -> None:
 
 
 @pytest.fixture(scope="session")
-def stores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stores]:
+def stores() -> Iterator[Stores]:
     if given := os.environ.get("TEST_STORES"):  # `make mutants` starts them once for many runs
         yield Stores(**json.loads(given))
         return
-    root = tmp_path_factory.mktemp("stores")
-    postgres = Postgres(root / "postgres", durable=False)
-    redis, qdrant = Redis(root / "redis"), Qdrant(root / "qdrant")
-    try:
-        addresses = Stores(postgres.start(), redis.start(), qdrant.start())
-        migrate(addresses.postgres_url)
-        yield addresses
-    finally:
-        for store in (qdrant, redis, postgres):
-            store.stop()
+    with memory_folder() as root:
+        postgres = Postgres(root / "postgres", durable=False)
+        redis, qdrant = Redis(root / "redis"), Qdrant(root / "qdrant")
+        try:
+            addresses = Stores(postgres.start(), redis.start(), qdrant.start())
+            migrate(addresses.postgres_url)
+            yield addresses
+        finally:
+            for store in (qdrant, redis, postgres):
+                store.stop()
 
 
 def migrate(postgres_url: str) -> None:
@@ -108,7 +140,30 @@ def migrate(postgres_url: str) -> None:
 
 
 @pytest.fixture(scope="session")
-def make_settings(stores: Stores, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., config.Settings]:
+def databases_apart() -> list[dict[str, str]]:
+    """The settings of the databases that tests have to themselves, in the order of their creation."""
+    return []
+
+
+@pytest.fixture(autouse=True)
+def _drop_databases_of_the_test(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Drop what this test got for itself; what it shares with its module was made before and stays."""
+    if "stores" not in request.fixturenames and "make_settings" not in request.fixturenames:
+        yield
+        return
+    databases: list[dict[str, str]] = request.getfixturevalue("databases_apart")
+    before = len(databases)
+    yield
+    stores: Stores = request.getfixturevalue("stores")
+    for settings in databases[before:]:
+        stores.drop(**settings)
+    del databases[before:]
+
+
+@pytest.fixture(scope="session")
+def make_settings(
+    stores: Stores, databases_apart: list[dict[str, str]], tmp_path_factory: pytest.TempPathFactory
+) -> Callable[..., config.Settings]:
     """Return a function that returns settings for these databases, with the changes of a test.
 
     `apart=True` gives the test a Postgres database and collections of its own. Tests that create index
@@ -117,9 +172,10 @@ def make_settings(stores: Stores, tmp_path_factory: pytest.TempPathFactory) -> C
     shared_url = stores.create_database()
 
     def make(*, apart: bool = False, **changes: Any) -> config.Settings:
-        separate = (
-            {"prefix": f"t{uuid4().hex[:10]}", "postgres_url": stores.create_database()} if apart else {}
-        )
+        separate = {}
+        if apart:
+            separate = {"prefix": f"t{uuid4().hex[:10]}", "postgres_url": stores.create_database()}
+            databases_apart.append(separate)
         common = {"data_dir": tmp_path_factory.mktemp("data"), "postgres_url": shared_url}
         values = {**common, **separate, **changes}
         return config.load(redis_url=stores.redis_url, qdrant_url=stores.qdrant_url, **values)

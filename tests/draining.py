@@ -4,18 +4,27 @@ from datetime import timedelta
 
 from sqlalchemy import delete, func, update
 
-from shared.foundation.stages import EMBED, INDEX
+from shared.foundation.stages import EMBED, EXPIRE_WINDOW, INDEX, PARSE_DOCUMENT, PUBLISH_DOCUMENT
 from shared.jobs.table import job, removal
 from shared.platform.auth import queries as auth_queries
 from shared.platform.resources import Resources
+from workers.documents import process as document_processing
+from workers.documents import publish as document_publishing
 from workers.embedding import embed, index
-from workers.enrichment import enrich
+from workers.enrichment import enrich, promote
 from workers.runtime import drain as job_drain
+from workers.summary import expire_windows, summarize
 from workers.sweep import removals
 from workers.sweep.jobs import dispatch_due_jobs
 
 _LONG = timedelta(hours=1)
-_BATCHES = ((INDEX, index.index_batch), (EMBED, embed.embed_batch))
+_BATCHES = (
+    (PARSE_DOCUMENT, document_processing.process_batch),
+    (INDEX, index.index_batch),
+    (EMBED, embed.embed_batch),
+    (PUBLISH_DOCUMENT, document_publishing.publish_batch),
+    (EXPIRE_WINDOW, expire_windows.expire_windows),
+)
 
 
 async def drain(resources: Resources) -> None:
@@ -27,7 +36,8 @@ async def drain(resources: Resources) -> None:
 
 
 async def _process_once(resources: Resources) -> int:
-    counts = await enrich.enrich_pending(resources) + await removals.finish_removals(resources)
+    counts = await enrich.enrich_pending(resources) + await promote.promote_pending(resources)
+    counts += await summarize.summarize_pending(resources) + await removals.finish_removals(resources)
     for stage, process_batch in _BATCHES:
         counts += await job_drain.drain(resources, stage, process_batch)
     return counts.total()

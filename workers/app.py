@@ -29,6 +29,7 @@ from workers.runtime import error_privacy, liveness, startup, tracing
 
 log = structlog.get_logger()
 AsyncTask = Callable[[Resources], Awaitable[Any]]
+_QUEUES = ("enrichment", "embedding", "documents", "summary", "dream", "sweep")
 
 
 class _Process:
@@ -73,9 +74,7 @@ _process: _Process | None = None
 def _create() -> Celery:
     settings = config.load()
     new_app = celery_app(settings)
-    new_app.conf.include = [
-        f"workers.{queue}.tasks" for queue in ("enrichment", "embedding", "dream", "sweep")
-    ]
+    new_app.conf.include = [f"workers.{queue}.tasks" for queue in _QUEUES]
     new_app.steps["worker"].add(liveness.liveness_step(_probe, settings.heartbeat_file))
     return new_app
 

@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.panel import Panel
 from rich.text import Text
 
+from services.commands import demo_mining, scripted_model
 from services.commands.gateway_reply import require_success
 from services.local import ports
 from services.local.stack import Stack
@@ -34,16 +35,23 @@ def play(path: Path | None) -> None:
     """Start a stack, replay the first conversation of the file, print the context, and stop the stack."""
     conversation = read(path or EXAMPLE)
     console.print("Starting Postgres, Redis, the vector index, the gateway and the workers …")
-    with tempfile.TemporaryDirectory(prefix="loci-demo-") as folder:
+    scene = demo_mining.read()
+    with (
+        tempfile.TemporaryDirectory(prefix="loci-demo-") as folder,
+        scripted_model.serve(scene["sessions"]) as model_url,
+    ):
         settings = config.load(
             data_dir=Path(folder),
             port=ports.pick_free_port(),
             flower_port=ports.pick_free_port(),
             recall_past_turns=3,
+            llm_base_url=model_url,
+            llm_model="scripted",
         )
         with Stack(settings, say=lambda _: None).running() as running:
             console.print(f"Running at {running.url}.\n")
             replay(running.url, running.key, conversation)
+            demo_mining.play(running.url, running.key, scene)
     console.print("\nThe stack is stopped and its data is deleted. `loci up` keeps a stack running.")
 
 
@@ -64,9 +72,14 @@ def read(path: Path) -> Json:
     return conversation
 
 
+def identity_of(conversation: Json) -> Json:
+    """Return the agent and the user of a conversation."""
+    return {"agent_id": conversation.get("agent", "demo"), "user_id": conversation.get("user", "demo")}
+
+
 def _replay(url: str, key: str, conversation: Json) -> tuple[Json, float]:
     """Replay all sessions but the last. Return the context of the last one's first message, and its ms."""
-    identity = {"agent_id": conversation.get("agent", "demo"), "user_id": conversation.get("user", "demo")}
+    identity = identity_of(conversation)
     headers = {"authorization": f"Bearer {key}"}
     with httpx.Client(base_url=url, headers=headers, timeout=120) as client:
         turns_by_session = _group_by_session(conversation["turns"])
@@ -160,5 +173,5 @@ def _print_context(context: Json, elapsed_ms: float) -> None:
     recalled_count = len(context["recalled"])
     console.print(
         f"\n{recalled_count} memories recalled, {context['tokens']} tokens, built in {elapsed_ms:.0f} ms"
-        f" ({', '.join(context['stages'])}). No language model was asked."
+        f" ({', '.join(context['stages'])}). No language model was asked for it."
     )

@@ -14,7 +14,7 @@ from shared.foundation import errors, unknown_settings
 from shared.infra import redis as redis_client
 from shared.jobs import status
 from shared.platform.resources import Resources
-from shared.platform.spend import prices
+from shared.platform.spend import price_lists
 from shared.search.index import generations
 
 _TIMEOUT_SECONDS = 10.0
@@ -32,11 +32,12 @@ async def _run_checks(resources: Resources) -> int:
         "qdrant": _check_qdrant(resources),
         "language model": _check_language_model(resources),
         "embeddings": _check_embeddings(resources),
+        "files": _check_files(resources),
     }
     outcomes = await asyncio.gather(*map(_run_check, checks.values()))
     outcome_by_part = dict(zip(checks, outcomes, strict=True))
     _print_outcomes(outcome_by_part)
-    for model in prices.models_without_price(resources.settings, _configured_models(resources)):
+    for model in price_lists.models_without_price(resources.settings, _configured_models(resources)):
         Console().print(
             f"model {model} has no price, so what it costs is unknown: "
             f"name it in LOCI_PRICES_FILE, or per tenant with PUT /v1/prices/{model}"
@@ -95,6 +96,13 @@ async def _check_embeddings(resources: Resources) -> str:
         return "not configured: search is by keyword"
     vectors = await resources.embedder.embed(["doctor"])
     return f"answers, model {resources.embedder.model}, {len(vectors[0])} dimensions"
+
+
+async def _check_files(resources: Resources) -> str:
+    if resources.object_storage is None:
+        return "not configured: files of documents lie in Postgres"
+    await resources.object_storage.check()
+    return f"answers, bucket {resources.settings.s3_bucket}"
 
 
 def _print_outcomes(outcome_by_part: dict[str, tuple[bool, str]]) -> None:

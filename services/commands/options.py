@@ -1,5 +1,6 @@
 """Options that several commands share. They import no database client, so that `loci --help` is fast."""
 
+from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -10,3 +11,9 @@ User = Annotated[
     typer.Option("--user", help="The user whose memory to use."),
 ]
 Tenant = Annotated[str, typer.Option("--tenant", help="The tenant.")]
+
+
+class DemoModel(StrEnum):
+    """A language model that the demo can ask."""
+
+    LOCAL = "local"

@@ -10,6 +10,7 @@ from rich.table import Table
 
 from shared.foundation import config, unknown_settings
 from shared.foundation.config import Settings
+from shared.foundation.document_settings import DocumentSettings
 from shared.foundation.unknown_settings import variable_of
 
 _HEAD = """# Configuration
@@ -19,7 +20,7 @@ adds the addresses of the databases that it starts. A bad value stops the proces
 variable. A variable that begins with `LOCI_` and is no setting is named in a warning at the start and by
 `loci doctor`. Times are in seconds and sizes in characters unless said otherwise.
 
-This page is made from `shared/foundation/config.py` by `make configuration`.
+This page is made from `shared/foundation/config.py` and `document_settings.py` by `make configuration`.
 """
 # The first setting of each section.
 _SECTIONS = {
@@ -33,6 +34,7 @@ _SECTIONS = {
     "dream_enabled": "Dreams",
     "retention_archived_days": "Retention",
     "heartbeat_file": "Liveness, logs and traces",
+    "document_parse_seconds": "Documents",
 }
 
 
@@ -40,7 +42,7 @@ def show() -> None:
     """Print every setting with its value in force, secrets hidden, and name unknown variables."""
     settings, console = config.load(), Console()
     table = Table("variable", "value", "what it is", box=None)
-    for field, info in Settings.model_fields.items():
+    for field, info in _fields():
         value = getattr(settings, field)
         style = "bold" if value != info.default else ""
         table.add_row(variable_of(field), _format_value(value), _sentence(info), style=style)
@@ -52,11 +54,16 @@ def show() -> None:
 def page() -> str:
     """Return the text of docs/CONFIGURATION.md."""
     lines = [_HEAD]
-    for field, info in Settings.model_fields.items():
+    for field, info in _fields():
         if field in _SECTIONS:
             lines += [f"\n## {_SECTIONS[field]}\n", "| variable | default | what it is |", "|---|---|---|"]
         lines.append(f"| `{variable_of(field)}` | {_default(info)} | {_sentence(info)}{_range(info)} |")
     return "\n".join([*lines, ""])
+
+
+def _fields() -> list[tuple[str, FieldInfo]]:
+    """Return the settings in the order of the page: those of documents, which are inherited, come last."""
+    return sorted(Settings.model_fields.items(), key=lambda field: field[0] in DocumentSettings.model_fields)
 
 
 def _sentence(info: FieldInfo) -> str:

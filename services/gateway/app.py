@@ -1,27 +1,38 @@
 """The gateway as an ASGI application."""
 
 import asyncio
-import gc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from fastapi import Depends, FastAPI
+from fastapi import APIRouter, Depends, FastAPI, Request
 
-from services.gateway import errors, query_parameters
+from services.gateway import errors, media_types, openapi, query_parameters
+from services.gateway.batch import refuse_in_batch
+from services.gateway.dependencies import authenticate
 from services.gateway.drain import DrainMiddleware
 from services.gateway.limits import LimitMiddleware
 from services.gateway.metrics import MetricsMiddleware
 from services.gateway.routes import (
     agents,
+    batch,
     budgets,
+    business_context,
     collections,
     directives,
+    documents,
     dreams,
     feedback,
     memories,
+    memory_actions,
+    memory_keys,
     observations,
     operations,
+    patterns,
+    pinned,
+    playbooks,
+    preferences,
     scratch_stores,
+    scratchpad,
     session_state,
     sessions,
     spend,
@@ -32,24 +43,35 @@ from services.gateway.routes import (
     working,
 )
 from services.gateway.tracing import TracingMiddleware
+from services.gateway.waiting import WaitMiddleware
 from shared.foundation import config
 from shared.infra import telemetry
 from shared.infra.telemetry import traces
 from shared.lifecycle.reindex import rebuild as rebuild_index
+from shared.memory.preferences import domain_file
 from shared.platform.resources import open_resources
-from shared.platform.spend import prices
+from shared.platform.spend import price_lists
 
 _SUMMARY = "The memory of a fleet of agents: conversation, working memory and long-term memory in one API."
-# `transfer` comes first, or `/v1/memories/export` would match `/v1/memories/{memory_id}`.
+# `transfer` and `memory_keys` come first, or `/v1/memories/export` would match `/v1/memories/{memory_id}`.
 # The routes under /v1: they need a key, and refuse unknown query parameters.
 _ROUTES = (
     transfer,
+    memory_keys,
     memories,
-    working,
+    memory_actions,
+    scratchpad,
     observations,
-    agents,
     sessions,
     turns,
+    working,
+    pinned,
+    preferences,
+    playbooks,
+    patterns,
+    business_context,
+    documents,
+    agents,
     session_state,
     collections,
     scratch_stores,
@@ -60,7 +82,26 @@ _ROUTES = (
     budgets,
     users,
     status,
+    batch,
 )
+
+
+async def _check_request(request: Request) -> None:
+    """Raise an error for a request that no route takes. It is authenticated, or it would learn more."""
+    refuse_in_batch(request)
+    query_parameters.refuse_unknown(request)
+    await media_types.require_json(request)
+
+
+def _with_checks() -> APIRouter:
+    api = APIRouter(generate_unique_id_function=openapi.operation_id)
+    for routes in _ROUTES:
+        api.include_router(routes.router, dependencies=[Depends(authenticate), Depends(_check_request)])
+    return api
+
+
+_API = _with_checks()
+"""Shared by the apps of a process: what FastAPI builds for each route takes longer than most requests."""
 
 
 def create_app(settings: config.Settings | None = None) -> FastAPI:
@@ -72,21 +113,28 @@ def create_app(settings: config.Settings | None = None) -> FastAPI:
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         async with open_resources(settings) as resources:
             await rebuild_index.prepare_index(resources)
-            prices.listed_prices(settings)  # a price file that can't be read must stop the start
+            # A file of prices or preferences that can't be read must stop the start.
+            price_lists.listed_prices(settings)
+            domain_file.read(settings)
             app.state.resources = resources
-            gc.collect()
-            # What the start made stays: a collection that walked it would take longer than a request.
-            gc.freeze()
             yield
         await asyncio.to_thread(traces.flush)
 
-    app = FastAPI(title="Loci", version="1", summary=_SUMMARY, lifespan=lifespan)
+    app = FastAPI(
+        title="Loci",
+        version="1",
+        summary=_SUMMARY,
+        openapi_tags=openapi.tags(),
+        generate_unique_id_function=openapi.operation_id,
+        lifespan=lifespan,
+    )
     errors.install(app)
+    app.add_middleware(WaitMiddleware)
     app.add_middleware(LimitMiddleware)
     app.add_middleware(MetricsMiddleware)
     app.add_middleware(TracingMiddleware)
     app.add_middleware(DrainMiddleware)
     app.include_router(operations.router)
-    for routes in _ROUTES:
-        app.include_router(routes.router, dependencies=[Depends(query_parameters.refuse_unknown)])
+    app.router.routes.extend(_API.routes)
+    openapi.install(app)
     return app

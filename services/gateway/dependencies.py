@@ -1,4 +1,7 @@
-"""The dependencies of routes: the resources, the caller, the scope and the idempotency key."""
+"""The dependencies of routes: the resources, the caller, the scope and the idempotency key.
+
+All are async, even those that await nothing: FastAPI runs the others in a thread, which costs a query.
+"""
 
 import hashlib
 import json
@@ -17,9 +20,11 @@ from shared.platform.resources import Resources
 
 _bearer = HTTPBearer(auto_error=False, description="A key from `loci keys create`.")
 MAX_IDEMPOTENCY_KEY_LENGTH = 255
+IN_BATCH = "loci.caller"
+"""The key of the ASGI scope under which an operation of a batch has the caller of the batch."""
 
 
-def app_resources(request: Request) -> Resources:
+async def app_resources(request: Request) -> Resources:
     """Return the resources that this process opened at its start."""
     resources: Resources = request.app.state.resources
     return resources
@@ -29,16 +34,31 @@ ResourcesDep = Annotated[Resources, Depends(app_resources)]
 
 
 async def authenticate(
-    resources: ResourcesDep, credentials: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)]
-) -> Caller:
-    """Return the caller that the request's key stands for, or raise errors.Unauthenticated."""
-    if credentials is None:
-        raise errors.Unauthenticated("send a key as 'Authorization: Bearer <key>'")
-    return await api_keys.authenticate(resources.postgres, credentials.credentials)
+    request: Request, credentials: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)]
+) -> None:
+    """Note the caller that the request's key stands for, for `caller_of`, or raise errors.Unauthenticated.
+
+    It is the first that is checked of every request with a key.
+    """
+    caller: Caller | None = request.scope.get(IN_BATCH)
+    if caller is None:
+        if credentials is None:
+            raise errors.Unauthenticated("send a key as 'Authorization: Bearer <key>'")
+        resources: Resources = request.app.state.resources
+        caller = await api_keys.authenticate(resources.postgres, credentials.credentials)
+    request.state.caller = caller
+
+
+async def caller_of(request: Request) -> Caller:
+    """Return the caller of an authenticated request."""
+    # Not by `Depends(authenticate)`: the framework would look through its parameters each time.
+    caller: Caller = request.state.caller
+    return caller
 
 
 def _caller_with(right: Right, *, only_working_memory: bool = False) -> Callable[..., Awaitable[Caller]]:
-    async def require_right(caller: Annotated[Caller, Depends(authenticate)]) -> Caller:
+    async def require_right(request: Request) -> Caller:
+        caller = await caller_of(request)
         caller.require_right(right)
         if not only_working_memory:
             rights.require_more_than_working_memory(caller)
@@ -58,7 +78,7 @@ AgentId = Annotated[str | None, Query(description="The agent; `default` if not g
 UserId = Annotated[str | None, Query(description="The user, if any.", examples=["ada"])]
 
 
-def _memory_scope(caller: ReadCaller, agent_id: AgentId = None, user_id: UserId = None) -> Scope:
+async def _memory_scope(caller: ReadCaller, agent_id: AgentId = None, user_id: UserId = None) -> Scope:
     """Return the scope that the query names. Raise errors.Forbidden if the key is bound elsewhere."""
     return rights.scope(caller, Area.MEMORIES, Action.READ, agent_id, user_id)
 
@@ -68,7 +88,6 @@ ReadScope = Annotated[Scope, Depends(_memory_scope)]
 
 async def _idempotency_key(
     request: Request,
-    caller: Annotated[Caller, Depends(authenticate)],
     idempotency_key: Annotated[
         str | None,
         Header(description="Identifies this request: a repetition within 24 hours gets the same response."),
@@ -80,6 +99,7 @@ async def _idempotency_key(
         raise errors.Invalid(
             "Idempotency-Key", f"must be 1 to {MAX_IDEMPOTENCY_KEY_LENGTH} printable characters"
         )
+    caller = await caller_of(request)
     # Keys bound to different users may choose the same value; neither may get the other's response. As JSON,
     # no id, whatever its characters, reads like two bindings.
     bindings = [json.dumps(caller.bindings, sort_keys=True)] if caller.bindings else []

@@ -19,6 +19,7 @@ _UNREADABLE_BODY = errors.Violation("body", "must be JSON in UTF-8, of ordinary 
 
 STATUS: dict[type[errors.LociError], HTTPStatus] = {
     errors.TooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    errors.WrongMediaType: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
     errors.Invalid: HTTPStatus.UNPROCESSABLE_ENTITY,
     errors.Unauthenticated: HTTPStatus.UNAUTHORIZED,
     errors.Forbidden: HTTPStatus.FORBIDDEN,
@@ -41,7 +42,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(errors.LociError, _handle_loci_error)
     app.add_exception_handler(RequestValidationError, _handle_validation_error)
     app.add_exception_handler(HTTPException, _handle_http_exception)
-    app.add_middleware(_UnexpectedErrorMiddleware)
+    app.add_middleware(UnexpectedErrorMiddleware)
 
 
 def status_of(error: errors.LociError) -> HTTPStatus:
@@ -73,9 +74,10 @@ def problem_from_error(error: errors.LociError) -> dict[str, Any]:
 
 
 async def _handle_loci_error(request: Request, error: Exception) -> JsonResponse:
-    del request
     if not isinstance(error, errors.LociError):
         raise error
+    # For the batch that this request may be an operation of.
+    request.state.is_still_running = isinstance(error, errors.StillRunning)
     status = status_of(error)
     return problem_response(status, str(error), getattr(error, "violations", ()), _headers(error, status))
 
@@ -114,7 +116,7 @@ async def _handle_http_exception(request: Request, error: Exception) -> JsonResp
     return problem_response(HTTPStatus(error.status_code), str(error.detail), headers=error.headers)
 
 
-class _UnexpectedErrorMiddleware:
+class UnexpectedErrorMiddleware:
     """Answer an unexpected error with a 500, and log its type and location.
 
     The error's message is not logged, because it may quote a memory. This is a middleware because the
@@ -125,6 +127,7 @@ class _UnexpectedErrorMiddleware:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass on a request, and answer it if that fails."""
         has_started = False
 
         async def note_start(message: Message) -> None:

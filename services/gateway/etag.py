@@ -1,16 +1,18 @@
 """Versions as entity tags (RFC 9110, 8.8 and 13.1): `"1717171717171717"`.
 
-A condition is the set of versions of which the stored one must be a member. The state stores' protocol
-(`shared.conversation.state.protocol`) defines EXISTS ("any version") and ABSENT ("no collection").
+A condition is the set of versions of which the stored one must be a member (`shared.foundation.versions`).
 """
 
 import re
-from typing import Annotated
+from http import HTTPStatus
+from typing import Annotated, Any
 
-from fastapi import Header
+from fastapi import Depends, Header
+from starlette.responses import Response
 
-from shared.conversation.state.protocol import ABSENT, EXISTS
+from services.gateway.responses import JsonResponse
 from shared.foundation import errors
+from shared.foundation.versions import ABSENT, EXISTS
 
 _TAG = r'(?:W/)?"[\x21\x23-\x7e\x80-\xff]*"'
 _TAGS = re.compile(rf"\s*{_TAG}(?:\s*,\s*{_TAG})*\s*")
@@ -25,6 +27,17 @@ IfMatch = Annotated[
     ),
 ]
 IfNoneMatch = Annotated[str | None, Header(description="`*` writes only if nothing is stored yet.")]
+IfMatchOrAny = Annotated[
+    str | None,
+    Header(
+        description="Write only if this is still the version, or `*` if there is one; "
+        "otherwise the response is a 412."
+    ),
+]
+KnownVersion = Annotated[
+    str | None,
+    Header(description="The version that the reader has: if it is current, the response is a 304."),
+]
 
 
 def to_etag(version: int) -> str:
@@ -44,6 +57,23 @@ def expected_versions(if_match: str | None, if_none_match: str | None) -> frozen
     if if_match is None:
         return None
     return frozenset({EXISTS}) if if_match.strip() == "*" else _parse_versions(if_match, "If-Match")
+
+
+def _condition(if_match: IfMatchOrAny = None, if_none_match: IfNoneMatch = None) -> frozenset[int] | None:
+    return expected_versions(if_match, if_none_match)
+
+
+Condition = Annotated[frozenset[int] | None, Depends(_condition)]
+"""The condition of a write that needs none: the versions that may be stored, or None."""
+
+
+def versioned_response(content: dict[str, Any], known_version: str | None = None) -> Response:
+    """Return a record with its `version` as an entity tag, or 304 if the reader has this version."""
+    version = content["version"]
+    headers = {"etag": to_etag(version)}
+    if is_current(known_version, version):
+        return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
+    return JsonResponse(content, headers=headers)
 
 
 def is_current(if_none_match: str | None, version: int) -> bool:

@@ -3,23 +3,16 @@
 Otherwise a misspelt filter would match everything.
 """
 
-from typing import Annotated
-
-from fastapi import Depends, Request
+from fastapi import Request
 from fastapi.dependencies.utils import get_flat_params
 from fastapi.params import Query
 from fastapi.routing import APIRoute
 
-from services.gateway.dependencies import authenticate
 from shared.foundation import errors
-from shared.foundation.scope import Caller
 
 
-async def refuse_unknown(request: Request, _caller: Annotated[Caller, Depends(authenticate)]) -> None:
-    """Raise errors.Invalid naming the first parameter of the query that the route does not declare.
-
-    It depends on the caller so that a request without a valid key learns nothing but that.
-    """
+def refuse_unknown(request: Request) -> None:
+    """Raise errors.Invalid naming the first parameter of the query that the route does not declare."""
     if not request.query_params:
         return
     declared = _declared_names(request.scope["route"])

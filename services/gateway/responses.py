@@ -14,6 +14,7 @@ from services.gateway import metrics
 from shared.foundation import errors, validation
 
 T = TypeVar("T")
+_FOREIGN_CURSOR = "is not one that a list has returned"
 
 
 class JsonResponse(Response):
@@ -62,8 +63,35 @@ def decode_cursor(text: str | None) -> tuple[datetime, str] | None:
     except (ValueError, binascii.Error, errors.Invalid):
         cursor_key = None
     if cursor_key is None or not row_id or "\x00" in row_id:
-        raise errors.Invalid("cursor", "is not one that a list has returned")
+        raise errors.Invalid("cursor", _FOREIGN_CURSOR)
     return cursor_key
+
+
+def encode_name_cursor(name: str) -> str:
+    """Return an opaque cursor for a position in a list that is sorted by name."""
+    return base64.urlsafe_b64encode(f"name {name}".encode()).decode()
+
+
+def decode_name_cursor(text: str | None) -> str | None:
+    """Return the name in a cursor. Raise errors.Invalid for a cursor that no such list has returned."""
+    if text is None:
+        return None
+    try:
+        kind, _, name = base64.urlsafe_b64decode(text.encode("ascii")).decode().partition(" ")
+    except (ValueError, binascii.Error):
+        kind, name = "", ""
+    if kind != "name" or "\x00" in name:
+        raise errors.Invalid("cursor", _FOREIGN_CURSOR)
+    return name
+
+
+def id_page_response(
+    rows: Sequence[T], limit: int, to_json: Callable[[T], Any], id_of: Callable[[T], str]
+) -> JsonResponse:
+    """Return one page of a list in the order of ids. A further row is the first of the next page."""
+    following = [id_of(row) for row in rows[limit:]]
+    next_cursor = encode_name_cursor(following[0]) if following else None
+    return JsonResponse({"results": [to_json(row) for row in rows[:limit]], "next_cursor": next_cursor})
 
 
 def receipt_response(receipt: Mapping[str, Any]) -> JsonResponse:

@@ -1,22 +1,72 @@
 """The JSON of search results."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from datetime import datetime
 
 from pydantic import BaseModel
 
 from services.gateway.api_model import ApiModel
 from services.gateway.responses import JsonResponse
+from shared.conversation.observations.observation import Observation
+from shared.foundation.roles import Role
+from shared.memory.longterm.memory import Memory
 from shared.search.ranking.candidate import ScoredCandidate
 
 
-class SearchResponse(ApiModel):
-    """Search results."""
+class MemoryHit(Memory):
+    """A memory that a search found. `scores` are the parts of its score, if the search was to explain.
 
-    results: list[dict[str, Any]]
+    `scores.latest_above` is the id of an older result that says something else about the same: the memory was
+    put above it, with its `score`. `scores.score` is the memory's own.
+    """
+
+    score: float
+    scores: dict[str, float | str] = {}
+
+
+class ObservationHit(Observation):
+    """An observation that a search found, like a memory."""
+
+    score: float
+    scores: dict[str, float | str] = {}
+
+
+class TurnHit(ApiModel):
+    """A turn that a search found, like a memory. Reading the turn tells its version and its item."""
+
+    session_id: str
+    seq: int
+    role: Role
+    speaker: str | None
+    content: str
+    created_at: datetime
+    metadata: dict[str, str]
+    score: float
+    scores: dict[str, float | str] = {}
+
+
+class _SearchResponse(ApiModel):
     stages: list[str]
     degraded: list[str]
     next_cursor: str | None = None
+
+
+class FoundMemories(_SearchResponse):
+    """The memories that a search found, best first; what ran, and what was missing."""
+
+    results: list[MemoryHit]
+
+
+class FoundObservations(_SearchResponse):
+    """The observations that a search found, best first; what ran, and what was missing."""
+
+    results: list[ObservationHit]
+
+
+class FoundTurns(_SearchResponse):
+    """The turns that a search found, best first; what ran, and what was missing."""
+
+    results: list[TurnHit]
 
 
 def search_response(
@@ -25,6 +75,7 @@ def search_response(
     degraded: Sequence[str],
     *,
     explain: bool,
+    next_cursor: str | None = None,
 ) -> JsonResponse:
     """Return records with their scores, best first. With `explain`, add the parts of each score."""
     results = [
@@ -33,4 +84,5 @@ def search_response(
         | ({"scores": scored.scores} if explain else {})
         for record, scored in hits
     ]
-    return JsonResponse({"results": results, "stages": stages, "degraded": degraded})
+    content = {"results": results, "stages": stages, "degraded": degraded, "next_cursor": next_cursor}
+    return JsonResponse(content)

@@ -1,6 +1,5 @@
 """Request and response bodies of collections, which sessions and scratch stores have alike."""
 
-from http import HTTPStatus
 from typing import Annotated, Any
 
 from fastapi import Path
@@ -9,7 +8,6 @@ from starlette.responses import Response
 
 from services.gateway import etag
 from services.gateway.api_model import ApiModel, Count, Flag, example
-from services.gateway.responses import JsonResponse
 from shared.conversation.state.protocol import StateStore
 from shared.conversation.state.types import CollectionInfo, CollectionSnapshot
 from shared.conversation.values import collection_codec
@@ -63,9 +61,9 @@ class VectorBody(ApiModel):
     limit: Annotated[Count, Field(ge=1, le=100)] = 10
 
 
-def info_response(info: CollectionInfo) -> JsonResponse:
+def info_response(info: CollectionInfo) -> Response:
     """Return a written collection without its value, with its entity tag."""
-    return JsonResponse(info.to_json(), headers={"etag": etag.to_etag(info.version)})
+    return etag.versioned_response(info.to_json())
 
 
 async def require_collection(store: StateStore, label: str) -> CollectionSnapshot:
@@ -78,8 +76,4 @@ async def require_collection(store: StateStore, label: str) -> CollectionSnapsho
 
 def snapshot_response(snapshot: CollectionSnapshot, if_none_match: str | None) -> Response:
     """Return a collection, or 304 if the reader already has this version."""
-    version = snapshot.info.version
-    headers = {"etag": etag.to_etag(version)}
-    if etag.is_current(if_none_match, version):
-        return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
-    return JsonResponse(snapshot.to_json(), headers=headers)
+    return etag.versioned_response(snapshot.to_json(), if_none_match)

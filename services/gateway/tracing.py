@@ -14,6 +14,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from services.gateway.middleware import HttpMiddleware
 from shared.infra.telemetry import traces
+from shared.infra.telemetry.span import HEADER
 
 _REQUEST_ID = "x-request-id"
 _PROBES = {"/healthz", "/readyz", "/metrics"}
@@ -36,7 +37,7 @@ class TracingMiddleware(HttpMiddleware):
                 span.set_attributes(**{"http.response.status_code": message["status"]})
             await send(message)
 
-        with traces.span(scope["method"], "server", headers.get(traces.HEADER)) as span:
+        with traces.span(scope["method"], "server", headers.get(HEADER)) as span:
             log_ids = {"request_id": request_id} | ({"trace_id": span.trace_id} if span.trace_id else {})
             with structlog.contextvars.bound_contextvars(**log_ids):
                 try:

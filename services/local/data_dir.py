@@ -81,6 +81,9 @@ def environment(settings: config.Settings, root: Path) -> dict[str, str]:
     settings_set = {name: text for name, text in values.items() if text is not None}
     # There is one gateway and no load balancer, so a gateway that stops need not go on answering.
     defaults = {"LOCI_GATEWAY_DRAIN": "0"}
+    if not is_external("qdrant_url"):
+        # The local index merges no segments while it serves, so it never misses what was just written.
+        defaults["LOCI_SEARCH_RECENT_SECONDS"] = "0"
     return {**defaults, **os.environ, **settings_set, "LOCI_DATA_DIR": str(root), "PYTHONUNBUFFERED": "1"}
 
 

@@ -1,5 +1,10 @@
 """Assemble the messages of a context from its inputs, with less and less of them until it fits.
 
+What the next context repeats comes first, in the order in which it does: the caller's system text, the
+pinned texts, the summary, the replayed turns, and what was recalled for the message. After it comes what
+is read anew each time, and then the message. So a context begins with all that the one before showed up to
+its first block of the second sort, and goes on with its message: a provider's prompt cache serves that much.
+
 A memory is in `messages` exactly once. It is shown with the turn for which it was recalled, and replayed
 with that turn; meanwhile it is withheld from later turns. A line is replayed only while the memory's
 last recall names that turn. So a memory that has since been updated, shown again or deleted drops out
@@ -10,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from shared.context import blocks, tokens
+from shared.context.request import Request
 from shared.context.types import (
     SHORTENING_ORDER,
     TURNS,
@@ -17,7 +23,6 @@ from shared.context.types import (
     BlockKind,
     BuiltContext,
     ContextInputs,
-    Request,
 )
 from shared.conversation.turns.turn import RecalledLine, Turn
 from shared.foundation.categories import EPISODES, is_below
@@ -31,8 +36,8 @@ Message = dict[str, str]
 def assemble(inputs: ContextInputs, request: Request) -> BuiltContext:
     """Return the longest context that fits `max_tokens`, shortened in the order of SHORTENING_ORDER.
 
-    The current message, the caller's own system text and the summary are never shortened, even if they
-    alone are over the budget.
+    The current message, the caller's own system text, the pinned texts and the summary are never shortened,
+    even if they alone are over the budget.
     """
     for shorter_inputs, shortened in _shorten_step_by_step(inputs):
         context = _assemble(shorter_inputs, shortened, request)
@@ -55,7 +60,7 @@ def _shorten_step_by_step(inputs: ContextInputs) -> Iterator[tuple[ContextInputs
 def _shorten(inputs: ContextInputs, kind: str) -> ContextInputs:
     """Return the inputs with less of one kind; the same if there is nothing of it."""
     if kind == TURNS:
-        return replace(inputs, turns=_without_oldest_turn(inputs.turns))
+        return replace(inputs, turns=_without_oldest_turns(inputs.turns, inputs.window_step))
     if kind == BlockKind.RECALLED:
         return replace(inputs, recalled=inputs.recalled[:-1])
     if kind == BlockKind.EPISODES:
@@ -68,9 +73,10 @@ def _without_last_line(blocks_: Sequence[Block], kind: str) -> list[Block]:
     return [block for block in shorter if block.lines]
 
 
-def _without_oldest_turn(turns: Sequence[Turn]) -> list[Turn]:
-    oldest = next((turn for turn in turns if turn.role is not Role.SUMMARY), None)
-    return [turn for turn in turns if turn is not oldest]
+def _without_oldest_turns(turns: Sequence[Turn], count: int) -> list[Turn]:
+    """Leave out as many turns at once as the window's start moves by, so that contexts change as rarely."""
+    oldest = [turn.seq for turn in turns if turn.role is not Role.SUMMARY][:count]
+    return [turn for turn in turns if turn.role is Role.SUMMARY or turn.seq not in oldest]
 
 
 def _assemble(inputs: ContextInputs, shortened: list[str], request: Request) -> BuiltContext:
@@ -82,8 +88,10 @@ def _assemble(inputs: ContextInputs, shortened: list[str], request: Request) -> 
     new_blocks = [
         block for block in (blocks.recalled(facts), blocks.episodes(episodes), *inputs.other_blocks) if block
     ]
+    first_blocks = [block for block in (inputs.core, inputs.summary) if block]
     messages = [
         *([_message("system", request.system)] if request.system else []),
+        *(_message("system", blocks.text(block)) for block in first_blocks),
         *_summaries(inputs.turns),
         *_replay(inputs, new_ids),
         *(_message("system", blocks.text(block)) for block in new_blocks),
@@ -91,7 +99,7 @@ def _assemble(inputs: ContextInputs, shortened: list[str], request: Request) -> 
     ]
     return BuiltContext(
         messages=messages,
-        blocks=new_blocks,
+        blocks=[*first_blocks, *new_blocks],
         new_memories=new_memories,
         lines=tuple(_to_line(result.memory) for result in new_memories),
         withheld=[result.memory.id for result in inputs.results if result.memory.id not in new_ids],
@@ -131,6 +139,7 @@ def _is_replayed(inputs: ContextInputs, turn: Turn, line: RecalledLine) -> bool:
 
 
 def _summaries(turns: Sequence[Turn]) -> list[Message]:
+    """Return the last summary that the caller has reported as a turn."""
     summaries = [turn for turn in turns if turn.role is Role.SUMMARY]
     return [_message("system", f"{blocks.SUMMARY}\n{turn.content}") for turn in summaries[-1:]]
 

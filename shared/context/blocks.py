@@ -3,21 +3,44 @@
 from collections.abc import Sequence
 
 from shared.context.types import Block, BlockKind, Line
+from shared.conversation.scratchpad.snippet import Snippet
+from shared.conversation.summary.summary import SessionSummary, summary_id_of
 from shared.conversation.turns.turn import RecalledLine, Turn
 from shared.foundation import prompt_safety
 from shared.memory.longterm.memory import Memory
 from shared.memory.longterm.search import MemoryResult
+from shared.memory.pinned.pinned_text import CoreText
 from shared.memory.working import render
 from shared.memory.working.working_entry import WorkingEntryInfo
 
+CORE = "Pinned texts (always shown):"
 RECALLED = "Recalled from long-term memory (relevant to this message):"
 SUMMARY = "Summary of the conversation so far:"
 EPISODES = "Episodes from long-term memory (what happened before):"
 PAST_TURNS = "Related past conversation:"
+SCRATCHPAD = "Scratchpad (notes of this session so far):"
 WORKING_MEMORY = "Working memory (read a value by its key):"
 PATROL = "Patrol findings (working memory; read a value by its key, delete it to dismiss):"
 SUBAGENTS = "Subagent results (outlines; read one by its key):"
 _MAX_PAST_TURN_CHARS = 600
+
+
+def core(texts: Sequence[CoreText]) -> Block | None:
+    """Return the block of pinned texts, or None if there are none."""
+    lines = tuple(Line(text.id, _pinned_lines(text)) for text in texts)
+    return Block(BlockKind.CORE, CORE, lines) if lines else None
+
+
+def summary(summary_: SessionSummary | None) -> Block | None:
+    """Return the block of a session's summary, or None if it has none."""
+    if summary_ is None:
+        return None
+    line = Line(summary_id_of(summary_.session_id), prompt_safety.indented(summary_.content))
+    return Block(BlockKind.SUMMARY, SUMMARY, (line,))
+
+
+def _pinned_lines(text: CoreText) -> str:
+    return f"- [{text.name}]:\n{prompt_safety.indented(text.content)}"
 
 
 def recalled_line(memory: Memory) -> str:
@@ -76,7 +99,7 @@ def _inventory(
 
 def past_turns(turns: Sequence[Turn]) -> Block | None:
     """Return the block of turns of other sessions that match the message, or None if there are none."""
-    lines = tuple(Line(turn.record_id, _past_turn_line(turn)) for turn in turns)
+    lines = tuple(Line(turn.record_id, _past_turn_line(turn), turn.version) for turn in turns)
     return Block(BlockKind.PAST_TURNS, PAST_TURNS, lines) if lines else None
 
 
@@ -86,6 +109,21 @@ def _past_turn_line(turn: Turn) -> str:
         content = content[: _MAX_PAST_TURN_CHARS - 1] + "…"
     speaker = prompt_safety.single_line(turn.speaker or turn.role)
     return f"- [{turn.session_id} #{turn.seq}, {turn.created_at:%Y-%m-%d %H:%M}] {speaker}: {content}"
+
+
+def scratchpad(snippets: Sequence[Snippet]) -> Block | None:
+    """Return the block of a session's snippets, or None if it has none.
+
+    The one that was used last comes first, so that what a token budget cuts off matters least.
+    """
+    last_used_first = sorted(snippets, key=lambda snippet: snippet.revision, reverse=True)
+    lines = tuple(Line(snippet.id, _snippet_line(snippet)) for snippet in last_used_first)
+    return Block(BlockKind.SCRATCHPAD, SCRATCHPAD, lines) if lines else None
+
+
+def _snippet_line(snippet: Snippet) -> str:
+    count = f" (noted {snippet.count} times)" if snippet.count > 1 else ""
+    return f"- [{snippet.id}]{count}: {prompt_safety.single_line(snippet.content)}"
 
 
 def text(block: Block) -> str:

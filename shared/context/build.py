@@ -7,21 +7,34 @@ since is left out (`recheck`).
 """
 
 import time
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from shared.context import assemble, blocks, recheck
+from shared.context import assemble, blocks, queries, recheck
 from shared.context.gather import gather
-from shared.context.types import WORKING_BLOCKS, Block, BlockKind, BuiltContext, ContextInputs, Request
+from shared.context.queries import SessionInputs
+from shared.context.request import ContextOptions, Request
+from shared.context.types import (
+    FIRST_BLOCKS,
+    STORED_BLOCKS,
+    WORKING_BLOCKS,
+    Block,
+    BlockKind,
+    BuiltContext,
+    ContextInputs,
+)
 from shared.conversation.sessions.open import get_session
 from shared.conversation.sessions.session import Session
-from shared.conversation.turns import append
+from shared.conversation.turns import append, window_start
 from shared.conversation.turns import queries as turn_queries
 from shared.conversation.turns.turn import Turn, TurnDraft, turn_key_of
 from shared.foundation.roles import Role
 from shared.foundation.scope import Caller
+from shared.infra.postgres_failures import repeated_after_deadlock
 from shared.jobs.job import Job
+from shared.memory.pinned import queries as pinned_queries
 from shared.memory.working import keys
 from shared.platform.idempotency.idempotent import IdempotencyKey, find_stored, idempotent
 from shared.platform.resources import Resources
@@ -43,14 +56,21 @@ async def build_context(
         stored_response = await find_stored(connection, caller.tenant, key)
         if stored_response is None:
             session = await get_session(connection, resources.settings, caller, session_id)
-            recalled_before = await _list_recalled(resources, connection, session)
+            found = await queries.read_session_inputs(connection, session)
     if stored_response is not None:
         return await _repeat(resources, caller.tenant, session_id, stored_response)
-    inputs = await gather(resources, session, recalled_before, request)
+    options = request.options.or_else(caller, ContextOptions.from_json(found.options))
+    request = replace(request, options=options)
+    inputs = await gather(resources, session, found, request)
+    inputs.core = blocks.core(found.core_texts)
+    _add_summary(resources, inputs, found)
     if not request.record_turn:
         context = assemble.assemble(inputs, request)
         return _to_response(request, inputs, context, started)
-    recorded = await _record(resources, caller, session, inputs, request, key, started)
+    try:
+        recorded = await _record(resources, caller, session, inputs, request, key, started)
+    except _IsFirstNow:
+        return await build_context(resources, caller, session_id, request, key)
     if recorded.turns is None:
         return await _repeat(resources, caller.tenant, session_id, recorded.response)
     # The agent waits for its answer now, and nobody searches for this turn before the session's next one.
@@ -58,19 +78,15 @@ async def build_context(
     return recorded.response
 
 
-async def _list_recalled(
-    resources: Resources, connection: AsyncConnection, session: Session
-) -> dict[str, tuple[int, int]]:
-    """Return what was recalled with the turns that can be replayed. Older turns withhold nothing."""
-    oldest_seq = session.last_seq - resources.settings.context_max_turns
-    return await turn_queries.list_recalled(connection, session.tenant, session.id, oldest_seq)
-
-
 async def _repeat(
     resources: Resources, tenant: str, session_id: str, stored_response: JsonObject
 ) -> JsonObject:
     await append.index_stored(resources, tenant, session_id, [stored_response])
     return dict(stored_response)
+
+
+class _IsFirstNow(Exception):
+    """All turns were deleted since the context was gathered, so it lacks what a first turn may show."""
 
 
 class _Recorded(NamedTuple):
@@ -82,6 +98,7 @@ class _Recorded(NamedTuple):
     jobs: list[Job]
 
 
+@repeated_after_deadlock
 async def _record(
     resources: Resources,
     caller: Caller,
@@ -99,18 +116,23 @@ async def _record(
             return _Recorded(idempotent_request.stored, gathered_session, None, [])
         await recheck.lock_sessions(connection, gathered_session, inputs)
         session = await get_session(connection, resources.settings, caller, gathered_session.id, lock=True)
-        if session.last_seq != gathered_session.last_seq:
+        if session.log_state != gathered_session.log_state:
             await _reload_turns(resources, connection, session, inputs)
         if key is not None:
             await recheck.leave_out_deleted_entries(resources, connection, session, inputs)
         await recheck.leave_out_deleted(connection, session, inputs)
+        if key is not None:
+            inputs.core = blocks.core(await pinned_queries.lock_core(connection, session.scope))
         context = assemble.assemble(inputs, request)
-        turns, jobs = await append.insert_turns(connection, session, [_to_draft(request, context)])
-        await append.notify_dreams(connection, resources.settings, session, turns)
+        turns, jobs = await append.insert_turns(
+            connection, resources.settings, session, [_to_draft(request, context)]
+        )
         versions = {result.memory.id: result.memory.content_version for result in context.new_memories}
         await turn_queries.save_recalled(connection, session, turns[0].seq, versions)
+        await append.notify_dreams(connection, resources.settings, session, turns)
         response = _to_response(request, inputs, context, started) | {"seq": turns[0].seq}
-        record_ids = [session.id, *_ids_in_response(inputs, context)]
+        ids = [] if key is None else _ids_in_response(inputs, context)
+        record_ids = [session.id, turns[0].record_id, *ids]
         await idempotent_request.store(response, record_ids=record_ids, user_id=session.user_id)
     return _Recorded(response, session, turns, jobs)
 
@@ -118,10 +140,21 @@ async def _record(
 async def _reload_turns(
     resources: Resources, connection: AsyncConnection, session: Session, inputs: ContextInputs
 ) -> None:
-    count = resources.settings.context_max_turns
-    inputs.turns = await turn_queries.list_last(connection, session.tenant, session.id, count)
-    inputs.recalled_before = await _list_recalled(resources, connection, session)
-    inputs.first_turn = False
+    is_first = session.turn_count == 0
+    if is_first and not inputs.first_turn and not inputs.results:
+        raise _IsFirstNow
+    inputs.first_turn = is_first
+    count = window_start.max_replayed(resources.settings, session)
+    turns = await turn_queries.list_last(connection, session.tenant, session.id, count)
+    inputs.turns = window_start.within(session, turns)
+    found = await queries.read_session_inputs(connection, session)
+    inputs.recalled_before = found.recalled_before
+    _add_summary(resources, inputs, found)
+
+
+def _add_summary(resources: Resources, inputs: ContextInputs, found: SessionInputs) -> None:
+    inputs.summary = blocks.summary(found.summary)
+    inputs.lacks_summary = found.has_unsummarized_turns and resources.language_model is not None
 
 
 def _to_draft(request: Request, context: BuiltContext) -> TurnDraft:
@@ -131,6 +164,7 @@ def _to_draft(request: Request, context: BuiltContext) -> TurnDraft:
 def _ids_in_response(inputs: ContextInputs, context: BuiltContext) -> list[str]:
     """Return the ids of the records whose text the response repeats: deleting one erases the response."""
     replayed = {line.id for turn in inputs.turns for line in turn.recalled_lines}
+    replayed |= {turn.record_id for turn in inputs.turns}
     shown = {record_id for block in context.blocks for record_id in _shown_records(block)}
     return sorted(replayed | shown)
 
@@ -150,7 +184,12 @@ def _to_response(
     response: JsonObject = {
         "messages": context.messages,
         "blocks": [
-            {"kind": block.kind, "text": blocks.text(block), "ids": [line.record_id for line in block.lines]}
+            {
+                "kind": block.kind,
+                "text": blocks.text(block),
+                "ids": [line.record_id for line in block.lines],
+                "stability": _stability(block, request),
+            }
             for block in context.blocks
         ],
         "recalled": [
@@ -160,9 +199,15 @@ def _to_response(
         "first_turn": inputs.first_turn,
         "tokens": context.tokens,
         "stages": inputs.stages,
-        "degraded": inputs.degraded,
+        "degraded": [*inputs.degraded, "summary"] if inputs.lacks_summary else inputs.degraded,
     }
     return response | {"explain": _explain(inputs, context, started)} if request.explain else response
+
+
+def _stability(block: Block, request: Request) -> str:
+    """Return whether the next context has this block in the same place."""
+    is_stored = request.record_turn and block.kind in STORED_BLOCKS
+    return "stable" if is_stored or block.kind in FIRST_BLOCKS else "volatile"
 
 
 def _explain(inputs: ContextInputs, context: BuiltContext, started: float) -> JsonObject:

@@ -10,51 +10,61 @@ from collections.abc import Awaitable, Sequence
 from typing import TypeVar
 
 from shared.context import blocks, shared_entries
-from shared.context.types import Block, ContextInputs, Request
+from shared.context.queries import SessionInputs
+from shared.context.request import Request
+from shared.context.types import STORED_BLOCKS, Block, BlockKind, ContextInputs
+from shared.conversation.scratchpad import cache as scratchpad_cache
 from shared.conversation.sessions import namespace_queries
 from shared.conversation.sessions.session import Session, SessionKind
 from shared.conversation.turns import search as turn_search
-from shared.conversation.turns import window
+from shared.conversation.turns import window, window_start
 from shared.conversation.turns.search import TurnFilters
 from shared.conversation.turns.turn import Turn
+from shared.conversation.turns.window import CachedTurn
 from shared.foundation import errors
 from shared.foundation.categories import EPISODES, is_below
 from shared.foundation.roles import Role
 from shared.foundation.scope import Scope
 from shared.infra import redis as redis_client
 from shared.memory.longterm import search as memory_search
-from shared.memory.longterm.filters import MemoryFilters
 from shared.memory.longterm.search import MemoryResult, SearchOptions
 from shared.memory.working import keys
 from shared.memory.working import queries as working_queries
-from shared.memory.working.queries import WorkingMemory
 from shared.memory.working.working_entry import WorkingEntryInfo
+from shared.memory.working.working_memory import WorkingMemory
 from shared.platform.auth.rights import Owner
 from shared.platform.resources import Resources
 
 T = TypeVar("T")
+_PAST_TURNS_BY_NAME = 5
+"""Past turns that are recalled for a request that names their block, if the setting says none."""
 
 
 async def gather(
-    resources: Resources, session: Session, recalled_before: dict[str, tuple[int, int]], request: Request
+    resources: Resources, session: Session, found: SessionInputs, request: Request
 ) -> ContextInputs:
-    """Return recalled memories, the conversation, working memory and past turns for one message."""
-    inputs = ContextInputs(recalled_before=recalled_before)
-    results, turns, working_blocks, past_turns = await asyncio.gather(
-        _timed(inputs, "recall", _recall(resources, session, request.message, inputs)),
+    """Return recalled memories, the conversation, the session's notes and past turns for one message."""
+    step = resources.settings.context_window_step
+    inputs = ContextInputs(recalled_before=found.recalled_before, window_step=step)
+    results, turns, working_blocks, past_turns, scratchpad = await asyncio.gather(
+        _timed(inputs, "recall", _recall(resources, session, request, inputs)),
         _timed(inputs, "turns", _read_turns(resources, session, inputs)),
-        _timed(inputs, "working", _read_working_memory(resources, session, request.message)),
-        _timed(inputs, "past_turns", _search_past_turns(resources, session, request.message, inputs)),
+        _timed(inputs, "working", _read_working_memory(resources, session, request)),
+        _timed(inputs, "past_turns", _search_past_turns(resources, session, request, inputs)),
+        _timed(inputs, "scratchpad", _read_scratchpad(resources, session, found, request, inputs)),
     )
     is_reported = not request.record_turn and _is_last_turn(request.message, turns or [])
     inputs.turns = (turns or [])[:-1] if is_reported else turns or []
-    inputs.first_turn = session.last_seq == int(is_reported)
-    if results == [] and inputs.first_turn:
-        results = await _timed(inputs, "newest", _list_newest(resources, session.scope, inputs))
+    inputs.first_turn = session.turn_count == int(is_reported)
+    if results == [] and inputs.first_turn and request.options.shows(BlockKind.RECALLED):
+        results = await _timed(inputs, "newest", _list_newest(resources, session.scope, request, inputs))
     is_episode = {result.memory.id: is_below(EPISODES, result.memory.category) for result in results or []}
-    inputs.recalled = [result for result in results or [] if not is_episode[result.memory.id]]
-    inputs.episodes = [result for result in results or [] if is_episode[result.memory.id]]
-    inputs.other_blocks = [block for block in (past_turns, *(working_blocks or [])) if block is not None]
+    facts = [result for result in results or [] if not is_episode[result.memory.id]]
+    episodes = [result for result in results or [] if is_episode[result.memory.id]]
+    inputs.recalled = facts if request.options.shows(BlockKind.RECALLED) else []
+    inputs.episodes = episodes if request.options.shows(BlockKind.EPISODES) else []
+    other_blocks = (past_turns, scratchpad, *(working_blocks or []))
+    inputs.other_blocks = [block for block in other_blocks if block is not None]
     inputs.degraded = list(dict.fromkeys(inputs.degraded))
     return inputs
 
@@ -72,16 +82,19 @@ async def _timed(inputs: ContextInputs, stage: str, reading: Awaitable[T]) -> T 
 
 
 async def _recall(
-    resources: Resources, session: Session, message: str, inputs: ContextInputs
+    resources: Resources, session: Session, request: Request, inputs: ContextInputs
 ) -> list[MemoryResult]:
-    settings = resources.settings
+    if not any(map(request.options.shows, STORED_BLOCKS)):
+        return []
+    settings, chosen = resources.settings, request.options
     options = SearchOptions(
-        settings.recall_limit,
+        chosen.limit or settings.recall_limit,
         settings.search_strategy,
+        chosen.min_similarity,
         reserve_anti_pattern=True,
         episodes=settings.recall_episodes,
     )
-    results = await memory_search.search(resources, session.scope, message, MemoryFilters(), options)
+    results = await memory_search.search(resources, session.scope, request.message, chosen.filters, options)
     inputs.stages += results.stages
     inputs.degraded += results.degraded
     return results.results
@@ -92,48 +105,69 @@ def _is_last_turn(message: str, turns: Sequence[Turn]) -> bool:
     return bool(turns) and turns[-1].role is Role.USER and turns[-1].content == message
 
 
-async def _list_newest(resources: Resources, scope: Scope, inputs: ContextInputs) -> list[MemoryResult]:
+async def _list_newest(
+    resources: Resources, scope: Scope, request: Request, inputs: ContextInputs
+) -> list[MemoryResult]:
     """Return the newest memories, for the first turn of a session to which no memory matches."""
-    limit = resources.settings.recall_newest_limit
-    memories = await memory_search.recall_newest(resources, scope, limit)
+    limit = min(
+        resources.settings.recall_newest_limit, request.options.limit or resources.settings.recall_limit
+    )
+    memories = await memory_search.recall_newest(resources, scope, request.options.filters, limit)
     inputs.stages.append("newest")
     return [MemoryResult.unscored(memory) for memory in memories]
 
 
 async def _read_turns(resources: Resources, session: Session, inputs: ContextInputs) -> list[Turn]:
-    count = resources.settings.context_max_turns
-    cached_turns: list[Turn] | None = None
+    count = window_start.max_replayed(resources.settings, session)
+    if count == 0:
+        return []
+    cached_turns: list[CachedTurn] | None = None
     try:
         cached_turns = await window.read_cache(resources, session.tenant, session.id, count)
     except errors.Unavailable:
         inputs.degraded.append("redis")
-    return await window.load_turns(resources, session, count, cached_turns)
+    turns = await window.load_turns(resources, session, count, cached_turns)
+    return window_start.within(session, turns)
 
 
 async def _search_past_turns(
-    resources: Resources, session: Session, message: str, inputs: ContextInputs
+    resources: Resources, session: Session, request: Request, inputs: ContextInputs
 ) -> Block | None:
     limit = resources.settings.recall_past_turns
-    if limit == 0:
+    if request.options.names(BlockKind.PAST_TURNS):
+        limit = limit or _PAST_TURNS_BY_NAME
+    if limit == 0 or not request.options.shows(BlockKind.PAST_TURNS):
         return None
     filters = TurnFilters(except_session=session.id)
-    results = await turn_search.search(resources, session.scope, message, filters, limit)
+    results = await turn_search.search(resources, session.scope, request.message, filters, limit)
     inputs.degraded += results.degraded
     return blocks.past_turns([turn for turn, _ in results.results])
 
 
-async def _read_working_memory(resources: Resources, session: Session, message: str) -> list[Block | None]:
-    shared_prefixes = ["patrol", "subagent"] if session.kind is SessionKind.SESSION else []
+async def _read_scratchpad(
+    resources: Resources, session: Session, found: SessionInputs, request: Request, inputs: ContextInputs
+) -> Block | None:
+    if not request.options.shows(BlockKind.SCRATCHPAD):
+        return None
+    snippets, degraded = await scratchpad_cache.load(resources, session, found.scratchpad_revision)
+    inputs.degraded += degraded
+    return blocks.scratchpad(snippets)
+
+
+async def _read_working_memory(
+    resources: Resources, session: Session, request: Request
+) -> list[Block | None]:
+    prefixes = _working_prefixes(session, request)
+    if not prefixes:
+        return []
     working_memory = WorkingMemory.from_resources(resources, session.tenant)
     with redis_client.failures_as_unavailable():
-        infos = await working_queries.list_many_prefixes(
-            working_memory, session.namespace, *shared_prefixes, include_views=True
-        )
+        infos = await working_queries.list_many_prefixes(working_memory, *prefixes, include_views=True)
     # The session's own namespace too: a patrol's name may belong to another by now.
     visible = await _select_visible(resources, session, [info for group in infos.values() for info in group])
     own = [info for info in visible if keys.is_within(info.key, session.namespace) and not _is_part(info)]
     own_block = blocks.working_memory(own)
-    if not shared_prefixes:
+    if session.kind is not SessionKind.SESSION:
         return [own_block]
     patrols = [info for info in visible if keys.is_within(info.key, "patrol") and not _is_part(info)]
     outlines = [
@@ -141,9 +175,17 @@ async def _read_working_memory(resources: Resources, session: Session, message: 
     ]
     return [
         own_block,
-        await shared_entries.patrol_block(resources, session.tenant, patrols, message),
-        await shared_entries.subagent_block(resources, session.tenant, outlines, message),
+        await shared_entries.patrol_block(resources, session.tenant, patrols, request.message),
+        await shared_entries.subagent_block(resources, session.tenant, outlines, request.message),
     ]
+
+
+def _working_prefixes(session: Session, request: Request) -> list[str]:
+    """Return where the entries lie that the context lists. A patrol or subagent is shown only its own."""
+    prefixes = {BlockKind.WORKING_MEMORY: session.namespace}
+    if session.kind is SessionKind.SESSION:
+        prefixes |= {BlockKind.PATROL: "patrol", BlockKind.SUBAGENTS: "subagent"}
+    return [prefix for kind, prefix in prefixes.items() if request.options.shows(kind)]
 
 
 def _is_part(info: WorkingEntryInfo) -> bool:

@@ -22,7 +22,7 @@ from shared.infra import redis as redis_client
 from shared.memory.longterm import queries as memory_queries
 from shared.memory.working import keys
 from shared.memory.working import queries as working_queries
-from shared.memory.working.queries import WorkingMemory
+from shared.memory.working.working_memory import WorkingMemory
 from shared.platform.resources import Resources
 
 
@@ -45,8 +45,10 @@ async def leave_out_deleted(connection: AsyncConnection, session: Session, input
     inputs.episodes = [result for result in inputs.episodes if result.memory.id in existing_ids]
     inputs.turns = [_without_deleted_lines(turn, existing_ids) for turn in inputs.turns]
     if shown_ids := _shown_turn_ids(inputs):
-        existing_turns = await turn_queries.versions(connection, session.tenant, sorted(shown_ids))
-        deleted_ids = shown_ids - set(existing_turns)
+        versions = await turn_queries.versions(connection, session.tenant, sorted(shown_ids))
+        lines = {line for block in _past_turns(inputs) for line in block.lines}
+        # An edited turn has another version: its old text may not be stored any more.
+        deleted_ids = {line.record_id for line in lines if versions.get(line.record_id) != line.version}
         inputs.other_blocks = _without(inputs.other_blocks, {BlockKind.PAST_TURNS}, deleted_ids)
 
 
@@ -84,8 +86,11 @@ async def _present_entries(resources: Resources, tenant: str, namespaces: Sequen
 
 
 def _shown_turn_ids(inputs: ContextInputs) -> set[str]:
-    past_turns = [block for block in inputs.other_blocks if block.kind is BlockKind.PAST_TURNS]
-    return {line.record_id for block in past_turns for line in block.lines}
+    return {line.record_id for block in _past_turns(inputs) for line in block.lines}
+
+
+def _past_turns(inputs: ContextInputs) -> list[Block]:
+    return [block for block in inputs.other_blocks if block.kind is BlockKind.PAST_TURNS]
 
 
 def _without_deleted_lines(turn: Turn, existing_ids: set[str]) -> Turn:

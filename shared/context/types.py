@@ -8,25 +8,34 @@ from shared.memory.longterm.search import MemoryResult
 
 
 class BlockKind(StrEnum):
-    """The blocks before the current message, in their order."""
+    """The blocks of a context in their order: two before the replayed turns, the others after them."""
 
+    CORE = "core"
+    SUMMARY = "summary"
     RECALLED = "recalled"
     EPISODES = "episodes"
     PAST_TURNS = "past_turns"
+    SCRATCHPAD = "scratchpad"
     WORKING_MEMORY = "working_memory"
     PATROL = "patrol"
     SUBAGENTS = "subagents"
 
 
+# Those that are stored with a recorded turn, so that the next context repeats them in the same place.
+STORED_BLOCKS = frozenset({BlockKind.RECALLED, BlockKind.EPISODES})
+# Those that stand before the replayed turns. They are always shown, as the turns are.
+FIRST_BLOCKS = frozenset({BlockKind.CORE, BlockKind.SUMMARY})
 WORKING_BLOCKS = frozenset({BlockKind.WORKING_MEMORY, BlockKind.PATROL, BlockKind.SUBAGENTS})
 TURNS = "turns"
-# What is shortened first when the context is over its token budget.
+# What is shortened first when the context is over its token budget. `core` never is, nor is the summary: it
+# stands for turns that have given way already.
 SHORTENING_ORDER = (
     BlockKind.PAST_TURNS,
     BlockKind.EPISODES,
     BlockKind.SUBAGENTS,
     BlockKind.PATROL,
     BlockKind.WORKING_MEMORY,
+    BlockKind.SCRATCHPAD,
     TURNS,
     BlockKind.RECALLED,
 )
@@ -34,10 +43,11 @@ SHORTENING_ORDER = (
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of a block, and the id of the record that it shows."""
+    """One line of a block, and the id of the record that it shows; of a turn, its version, too."""
 
     record_id: str
     text: str
+    version: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,25 +60,18 @@ class Block:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
-    """A user's message, and options for its context. `max_tokens` of None means no limit."""
-
-    message: str
-    system: str | None = None
-    record_turn: bool = True
-    max_tokens: int | None = None
-    explain: bool = False
-
-
 @dataclass(slots=True)
 class ContextInputs:
     """Everything that was read for a turn, before it is assembled.
 
     `recalled_before` maps a memory's id to (content version, seq of the turn) of its last recall in this
-    session. `timings` are milliseconds.
+    session. `timings` are milliseconds. Under a token budget, `window_step` turns give way at once.
+    `lacks_summary` tells that turns before the replayed ones are in no summary yet, but are to be.
     """
 
+    core: Block | None = None
+    summary: Block | None = None
+    lacks_summary: bool = False
     turns: list[Turn] = field(default_factory=list)
     recalled_before: dict[str, tuple[int, int]] = field(default_factory=dict)
     recalled: list[MemoryResult] = field(default_factory=list)
@@ -78,6 +81,7 @@ class ContextInputs:
     stages: list[str] = field(default_factory=list)
     degraded: list[str] = field(default_factory=list)
     timings_ms: dict[str, float] = field(default_factory=dict)
+    window_step: int = 1
 
     @property
     def results(self) -> list[MemoryResult]:

@@ -14,8 +14,11 @@ ANTI_PATTERN_TAG = "anti-pattern"
 
 
 def is_below(root: str, category: str | None) -> bool:
-    """Tell whether a category is `root` or lies below it."""
-    return category is not None and f"{category}/".casefold().startswith(f"{root}/".casefold())
+    """Tell whether a category is `root`, which is in lower case, or lies below it."""
+    if category is None:
+        return False
+    folded = category.casefold()
+    return folded.startswith(root) and (folded == root or folded[len(root)] == "/")
 
 
 def is_anti_pattern(category: str | None, tags: Collection[str]) -> bool:

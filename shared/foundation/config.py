@@ -5,20 +5,19 @@ The addresses of the databases come from the environment or, on a single machine
 environment has priority. A bad value stops the process with a message that names the variable.
 """
 
-from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from cronsim import CronSim, CronSimError
-from pydantic import Field, SecretStr, ValidationError, computed_field, field_validator
+from pydantic import Field, SecretStr, ValidationError, ValidationInfo, computed_field, field_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from shared.foundation import errors
+from shared.foundation import errors, setting_rules
+from shared.foundation.document_settings import DocumentSettings
 from shared.foundation.local_addresses import LocalAddresses, with_database
 
 
-class Settings(BaseSettings):
+class Settings(DocumentSettings):
     """All settings. Times are in seconds and sizes in characters, unless said otherwise."""
 
     model_config: ClassVar[SettingsConfigDict] = SettingsConfigDict(
@@ -75,6 +74,8 @@ class Settings(BaseSettings):
     llm_prompt_tokens_by_model: dict[str, int] = {}
     """The same for single models, as a JSON object by the model's name. With the reply it must fit into the
     model's context."""
+    llm_compact_from: int = Field(4000, ge=2000)
+    """Characters from which on a final memory is split into focused ones; the original is archived."""
     llm_concurrency: int = Field(8, ge=1)
     """Calls to the language model at the same time, per worker process."""
     model_probe_interval: float = Field(60, gt=0)
@@ -98,6 +99,8 @@ class Settings(BaseSettings):
     """The longest time that a search waits for its query's vector before it uses keywords alone."""
     directives_dir: Path | None = None
     """A folder of your own directives: `<tenant>/memory-rules.md` or `memory-rules.md`."""
+    preferences_file: Path | None = None
+    """A YAML file of preferences that hold where none is stored, as `examples/preferences/analyst.yaml`."""
 
     # Search
     search_candidates: int = Field(100, ge=10, le=1000)
@@ -131,11 +134,16 @@ class Settings(BaseSettings):
     working_chunked_ttl: int = Field(1200, ge=1)
     """The time to live of a value in chunks that names none."""
     window_max_turns: int = Field(50, ge=1)
-    """Turns that a conversation window holds."""
+    """Turns that a conversation window holds. While a summary is late, contexts replay up to so many."""
     context_max_patrol_entries: int = Field(20, ge=2)
     """Findings of patrols that a context lists: the best matches and the newest; it counts the others."""
-    context_max_turns: int = Field(20, ge=1)
-    """Turns of the window that a context replays."""
+    context_window_turns: int = Field(30, ge=2)
+    """When so many turns stand in what contexts replay, its start moves; so they replay fewer. With a
+    language model it moves as soon as a summary of the turns before it is stored."""
+    context_window_step: int = Field(10, ge=1, validate_default=True)
+    """Turns by which it moves. Until then a provider's prompt cache serves what the last context showed."""
+    context_max_pinned_chars: int = Field(8000, ge=1)
+    """Characters of the pinned texts of one context: those of the agent and those of its user together."""
     window_ttl: int = Field(3600, ge=1)
     """The time after which the window of an idle session is empty."""
 
@@ -204,6 +212,10 @@ class Settings(BaseSettings):
     It must fit into the context of the model, together with the reply."""
     session_idle_seconds: float = Field(1800, gt=0)
     """The time without activity after which a session is evaluated."""
+    mine_rest_seconds: float = Field(60, ge=0)
+    """The time without activity in a scope after which facts are mined out of its turns."""
+    mine_turns: int = Field(20, ge=1)
+    """When a scope has so many turns that were not mined, they are mined without waiting for that."""
 
     # Retention
     retention_archived_days: float = Field(90, gt=0)
@@ -235,9 +247,12 @@ class Settings(BaseSettings):
     @field_validator("dream_cron")
     @classmethod
     def _require_cron(cls, expression: str | None) -> str | None:
-        if expression is not None and not _is_cron(expression):
-            raise ValueError("must be five cron fields that name a time: minute hour day month weekday")
-        return expression
+        return setting_rules.require_cron(expression)
+
+    @field_validator("context_window_step")
+    @classmethod
+    def _require_smaller_step(cls, step: int, info: ValidationInfo) -> int:
+        return setting_rules.require_smaller_step(step, info.data)
 
     @computed_field  # type: ignore[prop-decorator]
     @cached_property
@@ -264,14 +279,6 @@ class Settings(BaseSettings):
             file_secret_settings,
             LocalAddresses(settings_cls, init_settings, env_settings),
         )
-
-
-def _is_cron(expression: str) -> bool:
-    try:
-        next(CronSim(expression, datetime.now(UTC)))
-    except (CronSimError, StopIteration):
-        return False
-    return len(expression.split()) == 5
 
 
 def load(**overrides: Any) -> Settings:

@@ -3,9 +3,10 @@
 Each text, JSON and binary column of a table says with `Column(info=…)` one of three things:
 
     content()       text of callers, or derived from it; it goes with its row
-    names(…)        the column names a user, an agent, a session, a turn or a memory; deleting one of
-                    these deletes the row, or clears what is said here
+    names(…)        the column names a user, an agent, a session, a turn or another record; deleting
+                    one of these deletes the row, or clears what is said here
     names_collected(…)  the same, for rows with copies outside Postgres
+    names_turns(…)  the same, for a number of a turn in the row's session
     no_content(…)   nothing that a caller wrote, or nothing that a deletion has to reach, and why
 
 `shared/lifecycle/register.py` walks these declarations whenever something is deleted. A family of Redis
@@ -27,7 +28,12 @@ class Subject(StrEnum):
     AGENT = "agent"
     SESSION = "session"
     TURN = "turn"
+    WITHDRAWN_TURN = "withdrawn_turn"  # edited or deleted by a caller: what was derived from it goes, too
+    LOG = "log"  # all turns that a session ever had
     MEMORY = "memory"
+    PREFERENCE = "preference"
+    PLAYBOOK = "playbook"
+    DOCUMENT = "document"
 
 
 class Effect(StrEnum):
@@ -57,6 +63,9 @@ class Names:
     `only` are the values of other columns of the rows that are meant. The rows of a `collected` column are
     locked first and then deleted by their own ids: a row that is committed in between stays whole, with its
     keys in Redis and its points, instead of losing the row alone.
+
+    With `first_seq`, a number or the name of a column, this column holds the number of a turn: together with
+    `session_id` it names the turns from `first_seq` to this one.
     """
 
     subjects: frozenset[Subject]
@@ -64,6 +73,7 @@ class Names:
     columns: tuple[str, ...] = ()
     only: tuple[tuple[str, str], ...] = ()
     collected: bool = False
+    first_seq: str | int | None = None
 
 
 def content() -> dict[str, Any]:
@@ -97,6 +107,16 @@ def names_items(*subjects: Subject, lists: tuple[str, ...] = ()) -> dict[str, An
     `lists` are JSON lists of the same row whose items with that `id` are removed, too.
     """
     return {INFO: Names(frozenset(subjects), Effect.UNLINK, lists)}
+
+
+def names_turns(*subjects: Subject, first_seq: str | int, clears: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Return the info of a column with the number of a turn of the row's session.
+
+    The row names the turns from `first_seq`, a number or the name of a column, to this one. If one of them
+    is deleted, the row is deleted, or the columns in `clears` are cleared.
+    """
+    effect = Effect.CLEAR if clears else Effect.DELETE_ROW
+    return {INFO: Names(frozenset(subjects), effect, clears, first_seq=first_seq)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,8 @@
 
     LociError
     ├── Invalid              the input breaks a rule; nothing was stored
-    │   └── TooLarge         … and the rule is a size limit
+    │   ├── TooLarge         … and the rule is a size limit
+    │   └── WrongMediaType   … because it is sent as something else than it is to be read as
     ├── Unauthenticated      no key, or one that is unknown, expired or revoked
     ├── Forbidden            the key may not do this
     ├── NotFound             no such object in the caller's scope
@@ -55,6 +56,10 @@ class TooLarge(Invalid):
     """The input is over a size limit; nothing was stored."""
 
 
+class WrongMediaType(Invalid):
+    """The input is not sent as what it is to be read as; nothing was stored."""
+
+
 class Unauthenticated(LociError):
     """The request carries no valid key."""
 
@@ -77,6 +82,13 @@ class Busy(Conflict):
     def __init__(self, message: str, retry_after: float = 1.0) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+
+
+class StillRunning(Busy):
+    """Another request with this Idempotency-Key is running. HTTP 409."""
+
+    def __init__(self) -> None:
+        super().__init__("a request with this Idempotency-Key is still running")
 
 
 class PreconditionFailed(Conflict):

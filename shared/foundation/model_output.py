@@ -17,6 +17,8 @@ JsonObject = dict[str, Any]
 _MAX_BROKEN = 50
 """Values of a reply that are no plain JSON. Each costs a look at all text before it."""
 
+_MIN_INTEGER, _MAX_INTEGER = -(2**63), 2**63 - 1
+
 _TAG = r"think(?:ing)?>"
 _THOUGHTS = re.compile(rf"(?:\s*<{_TAG}.*?</{_TAG})+", re.DOTALL | re.IGNORECASE)
 _CLOSED = re.compile(rf"</{_TAG}", re.IGNORECASE)
@@ -39,11 +41,11 @@ def parse_objects(text: str) -> list[JsonObject]:
     errors.InvalidModelReply if it is broken or if there is none.
     """
     values = _parse_values(text)
-    arrays = [objects for value in values if (objects := _listed_objects(value))]
-    if arrays:
-        return arrays[-1]
-    objects = [value for value in values if isinstance(value, dict) and not _is_empty(value)]
-    if objects or any(map(_is_empty, values)):
+    listed = _last_listed(values)
+    if listed:
+        return listed
+    objects = [value for value in values if isinstance(value, dict) and value and not _is_empty(value)]
+    if objects or listed is not None:
         return objects
     raise errors.InvalidModelReply("the reply holds no JSON array of objects")
 
@@ -51,11 +53,12 @@ def parse_objects(text: str) -> list[JsonObject]:
 def parse_object(text: str, *names: str) -> JsonObject:
     """Return the JSON object of a reply: the last one with a non-empty value under one of `names`.
 
-    Without names, any object counts. Raises errors.CutOffReply if the JSON does not close, and
-    errors.InvalidModelReply if it is broken or if the reply has no such object.
+    Without names, any object counts. With names, `{}` is no such object: it does not say that there is
+    nothing to do. Raises errors.CutOffReply if the JSON does not close, and errors.InvalidModelReply if it
+    is broken or if the reply has no such object.
     """
     objects = [item for value in _parse_values(text) for item in _objects_of(value)]
-    candidates = [item for item in objects if not item or not names or not item.keys().isdisjoint(names)]
+    candidates = [item for item in objects if not names or not item.keys().isdisjoint(names)]
     non_empty = [item for item in candidates if any(item.get(name) for name in names or item)]
     if not candidates:
         raise errors.InvalidModelReply("the reply holds no JSON object of the kind that was asked for")
@@ -65,16 +68,35 @@ def parse_object(text: str, *names: str) -> JsonObject:
 def parse_listed_objects(text: str, *names: str) -> list[JsonObject]:
     """Return the objects listed under one of `names` in the reply's object, or in a plain array.
 
-    Raises errors.CutOffReply and errors.InvalidModelReply as `parse_objects` does.
+    Raises errors.CutOffReply if the JSON does not close, and errors.InvalidModelReply if it is broken or if
+    the reply has no such list.
     """
     try:
         parsed = parse_object(text, *names)
     except errors.CutOffReply:
         raise
     except errors.InvalidModelReply:
-        return parse_objects(text)
+        listed = _last_listed(_parse_values(text))
+        if listed is None:
+            raise
+        return listed
     items: Any = next((parsed[name] for name in names if parsed.get(name)), [])
     return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
+
+
+def parse_text(text: str, name: str) -> str:
+    """Return the text under `name` in the JSON object of a reply, or the whole reply if it holds no JSON.
+
+    Raises errors.CutOffReply if the JSON does not close, and errors.InvalidModelReply if it is broken or has
+    no such text.
+    """
+    values = _parse_values(text)
+    if not values:
+        return _remove_thoughts(text).strip()
+    found = parse_object(text, name).get(name)
+    if not isinstance(found, str):
+        raise errors.InvalidModelReply(f"the reply has no text under '{name}'")
+    return found.strip()
 
 
 def _parse_values(text: str) -> list[Any]:
@@ -166,10 +188,23 @@ def _listed_objects(value: Any) -> list[JsonObject]:
     return next((objects for objects in reversed(lists) if objects), [])
 
 
+def _last_listed(values: list[Any]) -> list[JsonObject] | None:
+    """Return the objects of the last array with some, [] if there is only an empty one, None without any."""
+    arrays = [objects for value in values if (objects := _listed_objects(value))]
+    if arrays:
+        return arrays[-1]
+    return [] if any(map(_is_empty, values)) else None
+
+
 def _is_empty(value: Any) -> bool:
     """Tell whether a value is `[]`, or an object that only wraps one."""
     return value == [] or (isinstance(value, dict) and list(value.values()) == [[]])
 
 
+def _read_integer(digits: str) -> int:
+    """Return an integer within 64 bits: what lies beyond can't be stored as JSON or compared as a float."""
+    return min(max(int(digits), _MIN_INTEGER), _MAX_INTEGER)
+
+
 # A strict decoder would refuse the raw line breaks that models often leave inside strings.
-_decoder = json.JSONDecoder(strict=False)
+_decoder = json.JSONDecoder(strict=False, parse_int=_read_integer)

@@ -1,8 +1,8 @@
-"""Put recalled text into a prompt as data: one line per text, inside a fence that no text can close.
+"""Put stored text into a prompt as data, inside a fence that no text can close.
 
 A memory may hold anything, even text that looks like a header, like the line of another memory or
-like an instruction to the model. So each content is put on one line (line breaks become ⏎),
-characters that hide or reorder text are removed, and the tags of the fence are made harmless.
+like an instruction to the model. So each content is put on one line (line breaks become ⏎), or its lines
+are indented; characters that hide or reorder text are removed, and the tags of the fence are made harmless.
 Text that merely reads like an instruction is not filtered, because such a filter protects nobody.
 """
 
@@ -22,9 +22,20 @@ _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f]")
 
 def single_line(text: str) -> str:
     """Return a content as one line that is safe inside a block."""
-    visible_lines = (_CONTROL.sub("", _HIDDEN.sub("", line)).strip() for line in text.splitlines())
-    flat = " ⏎ ".join(filter(None, visible_lines))
-    return _FENCE.sub("\N{SINGLE LEFT-POINTING ANGLE QUOTATION MARK}", flat)
+    return _without_tags(" ⏎ ".join(filter(None, (line.strip() for line in _visible_lines(text)))))
+
+
+def indented(text: str) -> str:
+    """Return a content with its lines beneath each other, none of which begins at the margin."""
+    return _without_tags("\n".join(f"  {line}".rstrip() for line in _visible_lines(text)))
+
+
+def _visible_lines(text: str) -> list[str]:
+    return [_CONTROL.sub("", _HIDDEN.sub("", line)) for line in text.splitlines()]
+
+
+def _without_tags(text: str) -> str:
+    return _FENCE.sub("\N{SINGLE LEFT-POINTING ANGLE QUOTATION MARK}", text)
 
 
 def fence(header: str, lines: list[str]) -> str:

@@ -29,14 +29,14 @@ class Scope:
     user_id: str | None = None
 
     def __post_init__(self) -> None:
-        _check_id("agent_id", self.agent_id)
+        check_id("agent_id", self.agent_id)
         if not AGENT_PARTS.isdisjoint(self.agent_id.split("/")[1:]):
             parts = ", ".join(sorted(AGENT_PARTS))
             raise errors.Invalid(
                 "agent_id", f"must not have a segment after its first that is one of: {parts}"
             )
         if self.user_id is not None:
-            _check_id("user_id", self.user_id)
+            check_id("user_id", self.user_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Caller:
         return {field: value for field, value in self.bindings.items() if field != "namespace"}
 
 
-def _check_id(field: str, value: str) -> None:
+def check_id(field: str, value: str) -> None:
     """Accept any id that another system issues, such as an e-mail address: printable and on one line."""
     if not value.strip() or value != value.strip() or not value.isprintable():
         raise errors.Invalid(field, "must be printable, not blank, without spaces around it")

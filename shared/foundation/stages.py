@@ -9,14 +9,24 @@ A job is one row of the durable queue in Postgres: a record, a *pipeline* and th
     pipeline      stages                      for
     index         index ──▶ embed             each searchable record, once per index generation
     enrichment    enrich                      memories, if a language model is configured
+    summary       summarize                   a session whose turns are to be summarised
+    idle          expire_window               a session with turns, until it was idle for an hour
+    promotion     promote                     the promotion that a report began
     dream         dream_start                 a scope that is due for a dream run
+                  dream_pass, mine_pass       a dream run, until its last pass
     evaluation    dream_start                 a scope with sessions that are to be evaluated
-                  dream_pass                  a dream run, until its last pass
+    mining        mine_start                  a scope with turns that are to be mined for facts
+    document      parse_document              an uploaded document, until its text is stored in chunks
+                  publish_document            … and until the index has them
     removal       remove                      a deletion, until Redis and Qdrant hold nothing of it
 
 `index` writes the keyword point: at once in the process that saves, or in a worker if that fails.
 `embed` adds the vector to the point, if the generation has an embedding model. `enrich` archives the
-memory in favour of focused successors, or ends with the states `kept-raw` or `failed`.
+memory in favour of focused successors, or ends with the states `kept-raw` or `failed`. `promote` stores
+what is worth keeping of a session's scratchpad. `summarize` writes what the oldest turns of a session say
+into its summary, and moves the start of its window behind them; `expire_window` makes that due for all
+turns of an idle session. `publish_document` makes search find a document's new chunks in place of the
+old ones.
 
 A worker *claims* jobs for the time of a lease: each gets a new *lease token*, and the attempt is counted
 and committed before the work begins. The worker holds no transaction open while it works, and records
@@ -45,12 +55,21 @@ class RecordKind(StrEnum):
     TURN = "turn"
     WORKING = "working"
     OBSERVATION = "observation"
+    PREFERENCE = "preference"  # with a described situation
+    PLAYBOOK = "playbook"
     DREAM_SCOPE = "dream_scope"  # a scope that is due for a dream run
     DREAM_RUN = "dream_run"
+    SESSION = "session"
+    PROMOTION = "promotion"  # of what a session's scratchpad holds
+    DOCUMENT = "document"  # whose file is to be parsed
+    DOCUMENT_CHUNK = "document_chunk"
     REMOVAL = "removal"  # what a deletion has still to remove from Redis and Qdrant
 
 
-SEARCHABLE_KINDS = (RecordKind.MEMORY, RecordKind.TURN, RecordKind.WORKING, RecordKind.OBSERVATION)
+SEARCHABLE_KINDS = (
+    *(RecordKind.MEMORY, RecordKind.TURN, RecordKind.WORKING, RecordKind.OBSERVATION),
+    *(RecordKind.PREFERENCE, RecordKind.PLAYBOOK, RecordKind.DOCUMENT_CHUNK),
+)
 """The kinds that search can find. Each has a Qdrant collection of its own."""
 
 
@@ -59,8 +78,13 @@ class Pipeline(StrEnum):
 
     INDEX = "index"
     ENRICHMENT = "enrichment"
+    SUMMARY = "summary"
+    IDLE = "idle"
+    PROMOTION = "promotion"
     DREAM = "dream"
     EVALUATION = "evaluation"
+    MINING = "mining"
+    DOCUMENT = "document"
     REMOVAL = "removal"
 
 
@@ -100,13 +124,29 @@ class Stage:
 INDEX = Stage("index", Pipeline.INDEX, "embedding.index_pending", batch_size=200)
 EMBED = Stage("embed", Pipeline.INDEX, "embedding.embed_pending", batch_size=256)
 ENRICH = Stage("enrich", Pipeline.ENRICHMENT, "enrichment.enrich_pending", batch_size=16)
+SUMMARIZE = Stage("summarize", Pipeline.SUMMARY, "summary.summarize_pending", batch_size=16)
+EXPIRE_WINDOW = Stage("expire_window", Pipeline.IDLE, "summary.expire_windows", batch_size=50)
+PROMOTE = Stage("promote", Pipeline.PROMOTION, "enrichment.promote_pending", batch_size=16)
 
 DREAM_START = Stage("dream_start", Pipeline.DREAM, "dream.start_due_runs", batch_size=20)
 DREAM_PASS = Stage("dream_pass", Pipeline.DREAM, "dream.dispatch_next_passes", batch_size=10)
+MINE_START = Stage("mine_start", Pipeline.MINING, "enrichment.start_due_mining", batch_size=20)
+MINE_PASS = Stage("mine_pass", Pipeline.DREAM, "enrichment.dispatch_next_passes", batch_size=10)
+PASS_STAGES = (DREAM_PASS, MINE_PASS)
+"""The stages in which a run waits for its next pass. Each pass is a task of its own."""
+
+PARSE_DOCUMENT = Stage("parse_document", Pipeline.DOCUMENT, "documents.parse_pending", batch_size=1)
+PUBLISH_DOCUMENT = Stage("publish_document", Pipeline.DOCUMENT, "documents.publish_pending", batch_size=50)
 
 REMOVE = Stage("remove", Pipeline.REMOVAL, "sweep.finish_removals", batch_size=10)
 
-STAGES = {stage.name: stage for stage in (INDEX, EMBED, ENRICH, DREAM_START, DREAM_PASS, REMOVE)}
+STAGES = {
+    stage.name: stage
+    for stage in (
+        *(INDEX, EMBED, ENRICH, PROMOTE, SUMMARIZE, EXPIRE_WINDOW),
+        *(DREAM_START, DREAM_PASS, MINE_START, MINE_PASS, PARSE_DOCUMENT, PUBLISH_DOCUMENT, REMOVE),
+    )
+}
 
 # Tasks that belong to no stage: Celery beat sends them at fixed intervals.
 DISPATCH_TASK = "sweep.dispatch_due_jobs"
@@ -121,9 +161,20 @@ def queue_of(task: str) -> str:
 class DreamPass(StrEnum):
     """The passes of a dream run, in their order. A value is the name of the pass's task without its queue."""
 
+    MINE_FACTS = "mine_facts"
     DEDUPLICATE = "deduplicate"
     EVALUATE_SESSIONS = "evaluate_sessions"
     CONSOLIDATE = "consolidate"
     MINE_ANTI_PATTERNS = "mine_anti_patterns"
     INFER_PREFERENCES = "infer_preferences"
     EXTRACT_EPISODES = "extract_episodes"
+
+
+def stage_of_pass(name: DreamPass) -> Stage:
+    """Return the stage in which a run waits for this pass; its queue is that of the pass's task."""
+    return MINE_PASS if name is DreamPass.MINE_FACTS else DREAM_PASS
+
+
+def task_of_pass(name: DreamPass) -> str:
+    """Return the name of the task of a pass."""
+    return f"{queue_of(stage_of_pass(name).task)}.{name}"

@@ -13,11 +13,15 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from typing import Any
+
+import orjson
 
 from shared.foundation import errors
 
 MAX_CATEGORY_LENGTH = 256
 MAX_IDENTIFIER_LENGTH = 128
+MAX_TECHNICAL_ID_LENGTH = 64
 MAX_TAGS = 64
 MAX_TAG_LENGTH = 64
 MAX_METADATA_PAIRS = 64
@@ -27,6 +31,7 @@ _FIRST_YEAR, _LAST_YEAR = 2, 9998
 
 _PATH = re.compile(r"[A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)*")
 _PATH_RULE = "must be segments of ASCII letters, digits, '_' and '-', separated by single '/'"
+_TECHNICAL_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:/-]*")
 _LINE_BREAKING = frozenset({"Cc", "Zl", "Zp"})
 
 
@@ -38,6 +43,18 @@ def check_category(value: str, field: str = "category") -> str:
 def check_identifier(value: str, field: str) -> str:
     """Return an id that a caller chose (tenant, agent, user, session): at most 128 characters."""
     return _check_path(value, field, MAX_IDENTIFIER_LENGTH)
+
+
+def check_technical_id(value: str, field: str) -> str:
+    """Return the id of a flow or a tool, such as `book_flight` or `calendar.create`: at most 64 characters.
+
+    It has no spaces, no letters beyond ASCII and no `@`, so that neither a sentence nor an address fits in.
+    """
+    _check_length(value, field, MAX_TECHNICAL_ID_LENGTH)
+    if _TECHNICAL_ID.fullmatch(value) is None:
+        rule = "must be ASCII letters, digits, '_', '.', ':', '/' and '-', and begin with a letter or digit"
+        raise errors.Invalid(field, rule)
+    return value
 
 
 def _check_path(value: str, field: str, max_length: int) -> str:
@@ -91,6 +108,14 @@ def check_text(value: str, field: str, max_length: int | None = None, *, allow_b
     return value
 
 
+def check_single_line(value: str, field: str, max_length: int) -> str:
+    """Return a text that is not blank and has no control characters and line breaks."""
+    check_text(value, field, max_length)
+    if any(unicodedata.category(character) in _LINE_BREAKING for character in value):
+        raise errors.Invalid(field, "must not contain control characters or line breaks")
+    return value
+
+
 def check_tags(values: Iterable[str], field: str = "tags") -> tuple[str, ...]:
     """Return the tags in their order, without duplicates: at most 64 of at most 64 characters.
 
@@ -100,7 +125,7 @@ def check_tags(values: Iterable[str], field: str = "tags") -> tuple[str, ...]:
     if len(tags) > MAX_TAGS:
         raise errors.TooLarge(field, f"must be at most {MAX_TAGS} tags")
     for position, tag in enumerate(tags):
-        _check_single_line(tag, f"{field}.{position}", MAX_TAG_LENGTH)
+        check_single_line(tag, f"{field}.{position}", MAX_TAG_LENGTH)
     return tags
 
 
@@ -110,9 +135,23 @@ def check_metadata(pairs: Mapping[str, str], field: str = "metadata") -> dict[st
         raise errors.TooLarge(field, f"must be at most {MAX_METADATA_PAIRS} pairs")
     for position, (key, value) in enumerate(pairs.items()):
         # A bad key may be unprintable, so the error names its position.
-        _check_single_line(key, f"{field}.{position}", MAX_METADATA_KEY_LENGTH)
+        check_single_line(key, f"{field}.{position}", MAX_METADATA_KEY_LENGTH)
         check_text(value, f"{field}.{key}", MAX_METADATA_VALUE_LENGTH, allow_blank=True)
     return dict(pairs)
+
+
+def check_json(value: Any, field: str, max_bytes: int) -> Any:
+    """Return a value if JSON preserves it; overlong numbers and very deep nesting are not preserved."""
+    try:
+        encoded = orjson.dumps(value)
+        is_preserved = orjson.loads(encoded) == value
+    except (TypeError, ValueError):
+        is_preserved, encoded = False, b""
+    if not is_preserved:
+        raise errors.Invalid(field, "must be JSON of ordinary depth, with finite numbers of 64 bits")
+    if len(encoded) > max_bytes:
+        raise errors.TooLarge(field, f"must be at most {max_bytes} bytes of JSON")
+    return value
 
 
 def check_time(value: datetime, field: str) -> datetime:
@@ -126,10 +165,20 @@ def check_time(value: datetime, field: str) -> datetime:
     return value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
 
 
-def _check_single_line(value: str, field: str, max_length: int) -> None:
-    check_text(value, field, max_length)
-    if any(unicodedata.category(character) in _LINE_BREAKING for character in value):
-        raise errors.Invalid(field, "must not contain control characters or line breaks")
+def check_future(value: datetime, field: str) -> datetime:
+    """Return a time with a zone that has not come yet."""
+    if value <= datetime.now(UTC):
+        raise errors.Invalid(field, "must lie in the future")
+    return value
+
+
+def clamp_time(value: datetime) -> datetime:
+    """Return a time in UTC, moved into the years that `check_time` allows: no stored time lies beyond."""
+    if value.year > _LAST_YEAR:
+        return datetime.max.replace(year=_LAST_YEAR, tzinfo=UTC)
+    if value.year < _FIRST_YEAR:
+        return datetime.min.replace(year=_FIRST_YEAR, tzinfo=UTC)
+    return check_time(value, "")
 
 
 def _check_length(value: str, field: str, max_length: int) -> None:

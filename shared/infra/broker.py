@@ -18,6 +18,7 @@ from kombu.exceptions import OperationalError
 from shared.foundation import config, stages
 from shared.foundation.content import declare_store
 from shared.infra.telemetry import traces
+from shared.infra.telemetry.span import HEADER
 
 _INTERVAL_SECONDS = 0.05
 _MAX_WAKE_UPS = 8  # per stage and interval
@@ -130,7 +131,7 @@ class TaskPublisher:
 
     def _send(self, task: str, arguments: Mapping[str, str | int | None], trace: str | None) -> None:
         with traces.span(f"publish {task}", "producer", trace) as span:
-            headers = {traces.HEADER: current} if (current := traces.traceparent()) else {}
+            headers = {HEADER: current} if (current := traces.traceparent()) else {}
             options = {"queue": stages.queue_of(task), "headers": headers, "expires": _EXPIRES_SECONDS}
             try:
                 self._app.send_task(task, kwargs=arguments, retry=False, **options)

@@ -122,3 +122,8 @@ def open_language_model(settings: config.Settings) -> LanguageModel | None:
         "language model", settings.llm_base_url, settings.llm_api_key, settings.llm_timeout
     )
     return LanguageModel(endpoint, settings)
+
+
+def is_configured(settings: config.Settings) -> bool:
+    """Tell whether there is a language model."""
+    return settings.llm_base_url is not None

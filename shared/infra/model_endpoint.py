@@ -6,6 +6,7 @@ response is limited.
 """
 
 import hashlib
+import json
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,7 @@ from pydantic import SecretStr
 from shared.foundation import errors
 from shared.infra import model_failures
 from shared.infra.telemetry import traces
+from shared.infra.telemetry.span import HEADER
 
 MAX_RESPONSE_BYTES = 64 * 1024 * 1024
 _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol)
@@ -38,8 +40,8 @@ class ModelIdentity:
 class ModelEndpoint:
     """A client that posts JSON to one base URL.
 
-    It raises errors.Unavailable for failures that are not the request's fault, and errors.InvalidModelReply
-    for all others (`shared.infra.model_failures`).
+    It raises errors.Unavailable for failures that are not the request's fault, a response that is no JSON
+    object among them, and errors.InvalidModelReply for all others (`shared.infra.model_failures`).
     """
 
     def __init__(self, name: str, base_url: str, api_key: SecretStr | None, timeout: float) -> None:
@@ -66,19 +68,29 @@ class ModelEndpoint:
         """Tell whether this process got an answer in the last `seconds`."""
         return self._answered_at is not None and time.monotonic() - self._answered_at < seconds
 
-    async def post(self, path: str, body: dict[str, Any], timeout: float | None = None) -> Any:
-        """Post `body` and return the JSON of the response; `timeout` is in seconds."""
+    async def post(self, path: str, body: dict[str, Any], timeout: float | None = None) -> dict[str, Any]:
+        """Post `body` and return the JSON object of the response; `timeout` is in seconds."""
         with traces.span(f"POST {path}", "client") as span:
-            headers = {traces.HEADER: trace} if (trace := traces.traceparent()) else {}
+            headers = {HEADER: trace} if (trace := traces.traceparent()) else {}
             response, content = await self._send(path, body, headers, timeout)
             span.set_attributes(**{"http.response.status_code": response.status_code})
             if failure := model_failures.failure_of(self.name, response, content, body):
                 raise failure
+            answer = self._parse(content)
         self._answered_at = time.monotonic()
-        try:
-            return orjson.loads(content)
-        except orjson.JSONDecodeError:
-            raise errors.InvalidModelReply(f"{self.name} answered something that is not JSON") from None
+        return answer
+
+    def _parse(self, content: bytes) -> dict[str, Any]:
+        """Return the object of a response.
+
+        Raises errors.Unavailable for anything else: a model's endpoint answers an object whatever it was
+        asked, so the request is not to blame. A page comes from a proxy that has not asked the model.
+        """
+        answer = _parse_json(content)
+        if isinstance(answer, dict):
+            return answer
+        is_page = content.lstrip().startswith(b"<")
+        raise errors.Unavailable(self.name, "its response is not a JSON object", may_have_run=not is_page)
 
     async def _send(
         self, path: str, body: dict[str, Any], headers: dict[str, str], timeout: float | None
@@ -100,6 +112,18 @@ class ModelEndpoint:
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _parse_json(content: bytes) -> Any:
+    """Return a JSON value, in which numbers may be NaN and Infinity as some servers write them, or None."""
+    try:
+        return orjson.loads(content)
+    except orjson.JSONDecodeError:
+        pass
+    try:
+        return json.loads(content)
+    except (ValueError, RecursionError):
+        return None
 
 
 async def _read_bounded(response: httpx.Response) -> bytes:

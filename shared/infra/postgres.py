@@ -12,7 +12,7 @@ promoting a generation takes it exclusively, so that no save misses one of two g
 
 import hashlib
 from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import datetime
 from typing import Any
 
@@ -20,7 +20,9 @@ import asyncpg
 import orjson
 from sqlalchemy import (
     ARRAY,
+    BindParameter,
     ColumnElement,
+    FromClause,
     Function,
     Integer,
     MetaData,
@@ -29,19 +31,22 @@ from sqlalchemy import (
     and_,
     any_,
     event,
+    exists,
     func,
     literal,
+    literal_column,
     or_,
     select,
     tuple_,
 )
-from sqlalchemy.exc import DBAPIError, DisconnectionError, InterfaceError, OperationalError
-from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+from sqlalchemy.exc import DisconnectionError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.pool import PoolProxiedConnection
 
-from shared.foundation import config, errors
+from shared.foundation import config
 from shared.foundation.scope import Scope
+from shared.infra.connection_pool import ConnectionPool
+from shared.infra.postgres_failures import TRANSIENT
 from shared.infra.prepared import driver_of
 
 metadata = MetaData(
@@ -55,27 +60,19 @@ metadata = MetaData(
 )
 
 ALL_TENANTS = "*"
+# The operator class of indexes whose ids are read in the order of their characters, by `~>~` and from a
+# prefix on, whatever the collation of the database. Such an index serves `=` too.
+BY_CHARACTERS = {"user_id": "text_pattern_ops"}
 GENERATIONS_LOCK = 0x10C1_0001
-# Errors that can pass without a change of the request: the server is unreachable, starting or overloaded,
-# or it cancelled the transaction.
-_TRANSIENT = (
-    OSError,
-    PoolTimeoutError,
-    asyncpg.PostgresConnectionError,
-    asyncpg.CannotConnectNowError,
-    asyncpg.OperatorInterventionError,
-    asyncpg.InsufficientResourcesError,
-    asyncpg.TransactionRollbackError,
-    asyncpg.LockNotAvailableError,
-    asyncpg.InterfaceError,
-    asyncpg.InvalidCachedStatementError,
-)
 
+_POOL_GROWTH = 2
+"""Under load the pool has so many times its usual connections."""
+_POOL_TIMEOUT_SECONDS = 5.0
 # A process that is frozen within a transaction would hold its locks for ever.
 _END_IF_IDLE = "set_config('idle_in_transaction_session_timeout', '60s', true)"
 
 
-def tenant_filter(table: Table, tenant: str) -> ColumnElement[bool]:
+def tenant_filter(table: FromClause, tenant: str) -> ColumnElement[bool]:
     """Return the condition that a row belongs to a tenant. All queries use this function."""
     return table.c.tenant == tenant
 
@@ -98,13 +95,36 @@ def is_any_turn_of(
     return tuple_(session, seq).in_(select(session_ids, seqs))
 
 
+def is_in_turn_ranges(
+    session: ColumnElement[str],
+    first_seq: ColumnElement[int],
+    last_seq: ColumnElement[int],
+    ranges: Iterable[tuple[str, int, int]],
+) -> ColumnElement[bool]:
+    """Return the condition that turns from `first_seq` to `last_seq` of a session are in one of the ranges.
+
+    One turn in common is enough. A range is (session id, first seq, last seq).
+    """
+    ranges = list(ranges)
+    session_ids, firsts, lasts = (list(values) for values in zip(*ranges, strict=True))
+    texts, numbers = ARRAY(Text), ARRAY(Integer)
+    columns = (literal(session_ids, texts), literal(firsts, numbers), literal(lasts, numbers))
+    r = func.unnest(*columns).table_valued("session_id", "first_seq", "last_seq").render_derived()
+    is_same_session = r.c.session_id == session
+    overlaps = (first_seq <= r.c.last_seq, last_seq >= r.c.first_seq)
+    # The first condition can use an index.
+    return and_(
+        is_any_of(session, set(session_ids)), exists(select(r.c.session_id).where(is_same_session, *overlaps))
+    )
+
+
 def exact_scope(table: Table, scope: Scope) -> ColumnElement[bool]:
     """Return the condition that a row belongs to exactly this scope: to its user, or to no user."""
     same_user = table.c.user_id.is_not_distinct_from(scope.user_id)
     return and_(tenant_filter(table, scope.tenant), table.c.agent_id == scope.agent_id, same_user)
 
 
-def visible_scope(table: Table, scope: Scope) -> ColumnElement[bool]:
+def visible_scope(table: FromClause, scope: Scope) -> ColumnElement[bool]:
     """Return the condition that a scope sees a row: it is common to the agent, or belongs to the user."""
     common = table.c.user_id.is_(None)
     visible = common if scope.user_id is None else or_(common, table.c.user_id == scope.user_id)
@@ -121,9 +141,9 @@ def keyset_after(*keys: tuple[ColumnElement[Any], Any, bool]) -> ColumnElement[b
     return or_(follows, and_(column == value, keyset_after(*rest))) if rest else follows
 
 
-def seconds(number: float) -> Function[Any]:
+def seconds(number: float | BindParameter[float]) -> Function[Any]:
     """Return an SQL interval of this many seconds."""
-    return func.make_interval(0, 0, 0, 0, 0, 0, number)
+    return func.make_interval(*[literal_column("0")] * 6, number)
 
 
 async def transaction_time(connection: AsyncConnection) -> datetime:
@@ -142,29 +162,28 @@ class Postgres:
 
     def __init__(self, settings: config.Settings) -> None:
         url = config.require_setting(settings.postgres_url, "LOCI_POSTGRES_URL")
-        self.engine = create_engine(url, settings.postgres_role, settings.postgres_pool_size)
-        self._autocommit_engine = self.engine.execution_options(isolation_level="AUTOCOMMIT")
+        size = settings.postgres_pool_size
+        # Set whenever a connection is taken from the pool, the isolation level would cost as much as a query.
+        self.engine = create_engine(url, settings.postgres_role, size, isolation_level="AUTOCOMMIT")
+        most = _POOL_GROWTH * size
+        self._pool = ConnectionPool(self.engine, kept=size, most=most, timeout=_POOL_TIMEOUT_SECONDS)
 
-    @asynccontextmanager
-    async def for_tenant(self, tenant: str) -> AsyncIterator[AsyncConnection]:
+    def for_tenant(self, tenant: str) -> AbstractAsyncContextManager[AsyncConnection]:
         """Open a transaction over the rows of one tenant; it commits if the block ends without an error.
 
         Raises errors.Unavailable if Postgres cannot serve, also for a failure during the commit, after
         which the outcome is unknown. A caller that repeats the request with its idempotency key is safe.
         """
-        lock = f"pg_advisory_xact_lock_shared({GENERATIONS_LOCK})"
-        async with self._transaction(tenant, lock) as connection:
-            yield connection
+        return self._transaction(tenant, f"pg_advisory_xact_lock_shared({GENERATIONS_LOCK})")
 
-    @asynccontextmanager
-    async def across_tenants(self, *, exclusive: bool = False) -> AsyncIterator[AsyncConnection]:
+    def across_tenants(self, *, exclusive: bool = False) -> AbstractAsyncContextManager[AsyncConnection]:
         """Open a transaction over the tables without content, for all tenants.
 
         `exclusive` waits until no tenant transaction is open, and blocks new ones until this one ends.
         """
-        lock = f"pg_advisory_xact_lock({GENERATIONS_LOCK})" if exclusive else None
-        async with self._transaction(ALL_TENANTS, lock) as connection:
-            yield connection
+        return self._transaction(
+            ALL_TENANTS, f"pg_advisory_xact_lock({GENERATIONS_LOCK})" if exclusive else None
+        )
 
     @asynccontextmanager
     async def _transaction(self, tenant: str, lock: str | None) -> AsyncIterator[AsyncConnection]:
@@ -186,15 +205,12 @@ class Postgres:
             if ended != "COMMIT":
                 raise RuntimeError("a statement failed, and the block went on: nothing was committed")
 
-    @asynccontextmanager
-    async def autocommit(self) -> AsyncIterator[AsyncConnection]:
+    def autocommit(self) -> AbstractAsyncContextManager[AsyncConnection]:
         """Open a connection on which each statement commits by itself and needs only one round trip.
 
         It is for questions that come before the tenant is known. Row-level security hides every row.
         """
-        with failures_as_unavailable():
-            async with self._autocommit_engine.connect() as connection:
-                yield connection
+        return self._pool.lend()
 
     async def ping(self) -> None:
         """Raise errors.Unavailable unless Postgres answers a query."""
@@ -203,7 +219,7 @@ class Postgres:
 
     async def close(self) -> None:
         """Close every connection."""
-        await self.engine.dispose()
+        await self._pool.close()
 
 
 async def _roll_back(connection: AsyncConnection, error: BaseException) -> None:
@@ -215,7 +231,7 @@ async def _roll_back(connection: AsyncConnection, error: BaseException) -> None:
         return
     try:
         await driver_of(connection).execute("ROLLBACK")
-    except _TRANSIENT:
+    except TRANSIENT:
         await connection.invalidate()
 
 
@@ -223,19 +239,23 @@ def _quoted(text_value: str) -> str:
     return "'" + text_value.replace("'", "''") + "'"
 
 
-def create_engine(url: str, role: str, pool_size: int) -> AsyncEngine:
-    """Create an engine whose sessions act as `role`; with '', they act as the login role."""
+def create_engine(url: str, role: str, pool_size: int, **options: Any) -> AsyncEngine:
+    """Create an engine whose sessions act as `role`; with '', they act as the login role.
+
+    `options` are those of SQLAlchemy's engine.
+    """
     server_settings = {"application_name": "loci", "timezone": "UTC"} | ({"role": role} if role else {})
     engine = create_async_engine(
         async_url(url),
         pool_size=pool_size,
-        max_overflow=pool_size,
-        pool_timeout=5,
+        max_overflow=(_POOL_GROWTH - 1) * pool_size,
+        pool_timeout=_POOL_TIMEOUT_SECONDS,
         # Otherwise the text of an error would quote the memory that was being written.
         hide_parameters=True,
         json_serializer=_to_json,
         json_deserializer=orjson.loads,
         connect_args={"server_settings": server_settings, "timeout": 5, "command_timeout": 60},
+        **options,
     )
     event.listen(engine.sync_engine, "checkout", _replace_if_closed)
     return engine
@@ -255,27 +275,3 @@ def _to_json(value: object) -> str:
 def async_url(url: str) -> str:
     """Return a `postgresql://` address with the name of the async driver."""
     return "postgresql+asyncpg://" + url.partition("://")[2]
-
-
-class failures_as_unavailable:  # noqa: N801  (read as a statement: `with failures_as_unavailable():`)
-    """A context manager that turns transient failures into errors.Unavailable and ignores all others."""
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if error is not None and _is_transient(error):
-            raise errors.Unavailable("postgres", type(_driver_error(error)).__name__) from error
-
-
-def _is_transient(error: BaseException) -> bool:
-    if isinstance(error, errors.LociError):
-        return False
-    if isinstance(error, DBAPIError) and (error.connection_invalidated or isinstance(error, InterfaceError)):
-        return True
-    return isinstance(error, (*_TRANSIENT, OperationalError)) or isinstance(_driver_error(error), _TRANSIENT)
-
-
-def _driver_error(error: BaseException) -> BaseException:
-    """Return the driver's error that SQLAlchemy has wrapped."""
-    inner = getattr(error, "orig", None)
-    return inner.__cause__ or inner if inner is not None else error

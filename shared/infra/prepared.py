@@ -11,14 +11,16 @@ The constants are `text(…)` or a statement with `bindparam`s. Statements that 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import asyncpg
 import orjson
-from sqlalchemy import Executable, RowMapping
+from sqlalchemy import BindParameter, Executable, RowMapping, bindparam
 from sqlalchemy.dialects.postgresql.asyncpg import PGCompiler_asyncpg, dialect
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
+
+from shared.foundation.scope import Scope
 
 Row = RowMapping
 """A row, whose values are read by name: `row["id"]`. The driver's rows are read as SQLAlchemy's are."""
@@ -41,6 +43,26 @@ class _Compiled:
             self.processors[name](named[name]) if name in self.processors else named[name]
             for name in self.names
         ]
+
+
+class _NamedScope(NamedTuple):
+    tenant: BindParameter[Any]
+    agent_id: BindParameter[Any]
+    user_id: BindParameter[Any] | None
+
+
+def named_scope(*, has_user: bool = True) -> Scope:
+    """Return a scope with parameters in place of values, for the conditions of a constant statement.
+
+    Each call gets its values from `scope_values`. Without `has_user`, the scope has no user.
+    """
+    user_id: BindParameter[Any] | None = bindparam("user_id") if has_user else None
+    return cast("Scope", _NamedScope(bindparam("tenant"), bindparam("agent_id"), user_id))
+
+
+def scope_values(scope: Scope) -> dict[str, str | None]:
+    """Return the parts of a scope by the names of the columns and the parameters."""
+    return {"tenant": scope.tenant, "agent_id": scope.agent_id, "user_id": scope.user_id}
 
 
 async def fetch(

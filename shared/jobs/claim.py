@@ -83,11 +83,10 @@ async def claim_batch(
             Job.from_row(row) for row in (await connection.execute(_CLAIM_FINAL_ATTEMPT, values)).mappings()
         ]
     for backfill in (False, True):
-        values = {"stage": stage.name, "backfill": backfill, "lease": lease, "attempts": attempts}
-        rows = await connection.execute(_CLAIM, values | {"limit": limit - len(jobs)})
-        jobs += [Job.from_row(row) for row in rows.mappings()]
-        if len(jobs) >= limit:
-            break
+        if rest := limit - len(jobs):
+            values = {"stage": stage.name, "backfill": backfill, "lease": lease, "attempts": attempts}
+            rows = await connection.execute(_CLAIM, values | {"limit": rest})
+            jobs += [Job.from_row(row) for row in rows.mappings()]
     return jobs
 
 

@@ -4,8 +4,10 @@ from datetime import UTC, datetime
 
 import orjson
 from cronsim import CronSim
-from sqlalchemy import text
+from sqlalchemy import bindparam, text
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy.types import Text
 
 from shared.foundation import stages
 from shared.foundation.config import Settings
@@ -22,20 +24,33 @@ _SCHEDULE = text(
            coalesce(CAST(:cron_time AS timestamptz),
                     greatest(now() + make_interval(secs => :initial_delay),
                              (SELECT max(created_at) FROM dream_run
-                              WHERE tenant = :tenant AND agent_id = :agent_id AND actor <> :evaluation
+                              WHERE tenant = :tenant AND agent_id = :agent_id AND actor <> ALL (:other_actors)
                                 AND user_id IS NOT DISTINCT FROM CAST(:user_id AS text))
                              + make_interval(secs => :interval)))
     ON CONFLICT (tenant, kind, record_id, pipeline, generation) DO NOTHING
     """
-)
+).bindparams(bindparam("other_actors", type_=ARRAY(Text)))
+
+
+def has_no_job(pipeline: str) -> str:
+    """Return the SQL condition that a scope has no job in a pipeline; if it has one, this locks it.
+
+    A worker deletes the job that it has claimed, and then looks which turns there are. It waits for the
+    transactions that have found the job, and so it sees their turns. They do not wait for each other.
+    """
+    return f"""NOT EXISTS (
+        SELECT FROM job WHERE tenant = :tenant AND kind = 'dream_scope' AND record_id = :record_id
+            AND pipeline = '{pipeline}' FOR KEY SHARE)"""
+
 
 # A scope has one job for all of its sessions, so that turns of different sessions do not wait for each
 # other. It is due when the first of them may be idle; the worker then finds out about the others.
 _SCHEDULE_EVALUATION = text(
-    """
+    f"""
     INSERT INTO job (tenant, kind, record_id, pipeline, stage, version, run_at)
-    VALUES (:tenant, 'dream_scope', :record_id, 'evaluation', :stage, 1,
-            now() + make_interval(secs => :delay))
+    SELECT :tenant, 'dream_scope', :record_id, 'evaluation', :stage, 1,
+           now() + make_interval(secs => :delay)
+    WHERE {has_no_job("evaluation")}
     ON CONFLICT (tenant, kind, record_id, pipeline, generation) DO NOTHING
     """
 )
@@ -46,8 +61,10 @@ _HASTEN_EVALUATION = text(
       AND lease_token IS NULL
     """
 )
-EVALUATION = "evaluation"
-"""The actor of runs that only evaluate sessions. They do not delay the next run of all passes."""
+EVALUATION, MINING = "evaluation", "mining"
+"""The actors of runs that only evaluate sessions, or only mine facts."""
+_OTHER_ACTORS = [EVALUATION, MINING]
+"""Their runs do not delay the next run of all passes."""
 
 
 async def schedule_dream(connection: AsyncConnection, settings: Settings, scope: Scope) -> None:
@@ -62,7 +79,7 @@ async def schedule_dream(connection: AsyncConnection, settings: Settings, scope:
         "stage": stages.DREAM_START.name,
         "initial_delay": settings.dream_initial_delay,
         "interval": settings.dream_interval,
-        "evaluation": EVALUATION,
+        "other_actors": _OTHER_ACTORS,
         "cron_time": next_cron_time(settings.dream_cron, datetime.now(UTC)),
     }
     await prepared.fetch(connection, _SCHEDULE, values)

@@ -15,6 +15,7 @@ from shared.foundation.stages import RecordKind
 from shared.infra import prepared
 from shared.infra.postgres import tenant_filter
 from shared.infra.telemetry import traces
+from shared.jobs import written_records
 from shared.jobs.claimed_jobs import claim_parameters, on_claimed_jobs
 from shared.jobs.job import Job
 from shared.jobs.table import job as job_table
@@ -95,6 +96,8 @@ async def enqueue_index_jobs(
     `versions` maps each record id to the version that search is to find. `delay` is in seconds: the
     time in which the writer indexes the records itself. A backfill does not change existing jobs.
     """
+    if generation is None:
+        written_records.note(tenant, kind, versions)
     rows = await prepared.fetch(
         connection,
         _ENQUEUE,

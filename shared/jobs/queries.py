@@ -30,6 +30,14 @@ _ENQUEUE = text(
             dead_at = NULL, created_at = now(), traceparent = excluded.traceparent
     """
 ).bindparams(bindparam("record_ids", type_=ARRAY(Text)), bindparam("versions", type_=ARRAY(BigInteger)))
+_ENQUEUE_MISSING = text(
+    """
+    INSERT INTO job (tenant, kind, record_id, pipeline, stage, version)
+    SELECT :tenant, :kind, r.record_id, :pipeline, :stage, r.version
+    FROM unnest(:record_ids, :versions) AS r (record_id, version) ORDER BY r.record_id
+    ON CONFLICT (tenant, kind, record_id, pipeline, generation) DO NOTHING
+    """
+).bindparams(bindparam("record_ids", type_=ARRAY(Text)), bindparam("versions", type_=ARRAY(BigInteger)))
 _LOCK_VALID = on_claimed_jobs("SELECT id FROM claimed")
 _COMPLETE = on_claimed_jobs("DELETE FROM job USING claimed WHERE job.id = claimed.id RETURNING job.id")
 
@@ -52,6 +60,29 @@ async def enqueue(
         names = {"tenant": tenant, "kind": kind, "pipeline": stage.pipeline, "stage": stage.name}
         trace = {"traceparent": traces.traceparent(), "delay": delay}
         await connection.execute(_ENQUEUE, names | values | trace)
+
+
+async def enqueue_missing(
+    connection: AsyncConnection, tenant: str, kind: RecordKind, stage: Stage, versions: Mapping[str, int]
+) -> None:
+    """Enqueue those records for a stage that have no job in its pipeline; `versions` is by record id."""
+    if versions:
+        values = {"record_ids": list(versions), "versions": list(versions.values())}
+        names = {"tenant": tenant, "kind": kind, "pipeline": stage.pipeline, "stage": stage.name}
+        await connection.execute(_ENQUEUE_MISSING, names | values)
+
+
+async def get_unclaimed(
+    connection: AsyncConnection, tenant: str, kind: RecordKind, record_id: str, stage: Stage
+) -> Job:
+    """Return the job that this transaction has enqueued, for a writer that does the work itself at first."""
+    where = (
+        tenant_filter(job_table, tenant),
+        job_table.c.kind == kind,
+        job_table.c.record_id == record_id,
+        job_table.c.pipeline == stage.pipeline,
+    )
+    return Job.from_row((await connection.execute(select(job_table).where(*where))).mappings().one())
 
 
 async def complete(connection: AsyncConnection, jobs: Sequence[Job]) -> set[int]:

@@ -5,20 +5,41 @@ from typing import Any
 
 from sqlalchemy import RowMapping
 
-from shared.foundation.stages import EMBED, ENRICH, INDEX
+from shared.foundation.stages import (
+    EMBED,
+    ENRICH,
+    INDEX,
+    MINE_PASS,
+    MINE_START,
+    PARSE_DOCUMENT,
+    PROMOTE,
+    PUBLISH_DOCUMENT,
+    SUMMARIZE,
+)
 from shared.infra.postgres import Postgres
 from shared.jobs import backlog, model_pauses
 from shared.jobs.model_pauses import Pause
 
-NAMES = {ENRICH.name: "enrichment", EMBED.name: "embedding", INDEX.name: "index"}
+NAMES = {
+    ENRICH.name: "enrichment",
+    EMBED.name: "embedding",
+    INDEX.name: "index",
+    MINE_START.name: "mining",
+    MINE_PASS.name: "mining",
+    PARSE_DOCUMENT.name: "documents",
+    PROMOTE.name: "promotion",
+    PUBLISH_DOCUMENT.name: "documents",
+    SUMMARIZE.name: "summary",
+}
 """The names of stages for callers."""
 
 
 async def tenant_status(postgres: Postgres, tenant: str) -> dict[str, Any]:
-    """Return {pending: {enrichment, embedding, index}, dead, oldest_pending_seconds, delayed, paused}.
+    """Return {pending, dead, oldest_pending_seconds, delayed, paused}.
 
-    `delayed` tells why jobs wait: [{stage, reason, rows}]. It is empty if no job is delayed. `paused` has the
-    stages whose model refuses every request: [{stage, reason_code, since}]. Their jobs count as pending.
+    `pending` and `dead` count jobs: {enrichment, embedding, index, mining, documents, promotion, summary}.
+    `delayed` tells why jobs wait: [{stage, reason, rows}]. It is empty if no job is delayed. `paused` has
+    the stages whose model refuses every request: [{stage, reason_code, since}]. Their jobs count as pending.
     """
     async with postgres.for_tenant(tenant) as connection:
         rows = await backlog.backlog_by_stage(connection, tenant)
@@ -51,7 +72,10 @@ def _summarise(rows: Sequence[RowMapping]) -> dict[str, Any]:
     dead = dict(pending)
     rows = [row for row in rows if row["stage"] in NAMES]
     for row in rows:
-        pending[NAMES[row["stage"]]] += row["pending"]
+        # A scope that waits until it is at rest is not late: its turns are searchable.
+        is_waiting = row["stage"] == MINE_START.name
+        pending[NAMES[row["stage"]]] += row["backlog" if is_waiting else "pending"]
         dead[NAMES[row["stage"]]] += row["dead"]
-    oldest = max((float(row["oldest_age_seconds"]) for row in rows if row["pending"]), default=0.0)
+    late = [row for row in rows if row["pending"] and row["stage"] != MINE_START.name]
+    oldest = max((float(row["oldest_age_seconds"]) for row in late), default=0.0)
     return {"pending": pending, "dead": dead, "oldest_pending_seconds": round(max(oldest, 0.0), 3)}

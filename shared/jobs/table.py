@@ -73,7 +73,9 @@ Index(
 Index(
     "job_sent_idx",
     job.c.stage,
-    postgresql_where=text("stage = 'dream_pass' AND (lease_token IS NOT NULL OR sent_at IS NOT NULL)"),
+    postgresql_where=text(
+        "stage IN ('dream_pass', 'mine_pass') AND (lease_token IS NOT NULL OR sent_at IS NOT NULL)"
+    ),
 )
 Index("job_generation_idx", job.c.generation, postgresql_where=job.c.generation > 0)
 

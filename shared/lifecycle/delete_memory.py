@@ -4,43 +4,107 @@ Copies are in the history, in the lines recalled with turns, in stored responses
 cached embeddings; in archived memories that the text was made from, and in those made from nothing else.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import NamedTuple
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from shared.foundation import errors
-from shared.foundation.scope import Caller
+from shared.foundation import errors, versions
+from shared.foundation.scope import Caller, Scope
+from shared.foundation.versions import ABSENT, Expected
+from shared.infra.postgres_failures import repeated_after_deadlock
 from shared.lifecycle import deletion, removal
 from shared.lifecycle.deletion import Deletion
+from shared.lifecycle.relatives import with_relatives
 from shared.lifecycle.removal import Removal
-from shared.memory.longterm import maintenance_queries, tombstones
+from shared.memory.longterm import key_queries, maintenance_queries, matching_queries, tombstones
 from shared.memory.longterm import queries as memory_queries
-from shared.memory.longterm.memory import Memory
+from shared.memory.longterm.memory import Memory, Name
 from shared.memory.longterm.update import require_writable
 from shared.platform.resources import Resources
 
 _MAX_ATTEMPTS = 5
+_Find = Callable[[AsyncConnection], Awaitable[Memory | None]]
 
 
-async def delete_memory(resources: Resources, caller: Caller, memory_id: str) -> Memory | None:
+async def delete_memory(
+    resources: Resources,
+    caller: Caller,
+    memory_id: str,
+    reason: str | None = None,
+    expected: Expected | None = None,
+) -> Memory | None:
     """Delete a memory for good and return it as it was, or None if the caller sees no such memory.
 
     The archived memories that it was made from are deleted too, because they say the same. If it is
-    archived itself, those that were made from nothing else go with it.
-    Raises errors.Forbidden if the key may only read the memory.
+    archived itself, those that were made from nothing else go with it. A text that another live memory of the
+    scope says gets no tombstone (`tombstones.select_unsaid`). The reason is kept with the tombstones.
+    Raises errors.Forbidden if the key may only read the memory, and errors.PreconditionFailed if it is not in
+    an expected version.
     """
-    async with resources.postgres.for_tenant(caller.tenant) as connection:
-        if await memory_queries.get(connection, caller, memory_id) is None:
-            return None
-        memories = await _lock_with_relatives(connection, caller.tenant, memory_id)
-        memory = next((memory for memory in memories if memory.id == memory_id), None)
-        if memory is None:  # another request has just deleted it
-            return None
-        require_writable(caller, memory)
-        await tombstones.add(connection, caller.tenant, memories)
-        rest = await delete_rows(connection, caller.tenant, memories)
+    find = partial(memory_queries.get, caller=caller, memory_id=memory_id)
+    memory, rest = await _commit(resources, caller, find, reason, expected)
     await removal.work_off(resources, rest)
     return memory
+
+
+async def delete_by_key(
+    resources: Resources,
+    caller: Caller,
+    scope: Scope,
+    name: Name,
+    reason: str | None = None,
+    expected: Expected | None = None,
+) -> Memory | None:
+    """Delete the memory of exactly this scope that has this name, as `delete_memory` does."""
+    find = partial(key_queries.get, scope=scope, name=name)
+    memory, rest = await _commit(resources, caller, find, reason, expected)
+    await removal.work_off(resources, rest)
+    return memory
+
+
+@repeated_after_deadlock
+async def _commit(
+    resources: Resources, caller: Caller, find: _Find, reason: str | None, expected: Expected | None
+) -> tuple[Memory | None, Removal]:
+    async with resources.postgres.for_tenant(caller.tenant) as connection:
+        return await _delete(connection, caller, await find(connection), reason, expected)
+
+
+async def _delete(
+    connection: AsyncConnection,
+    caller: Caller,
+    memory: Memory | None,
+    reason: str | None,
+    expected: Expected | None,
+) -> tuple[Memory | None, Removal]:
+    """Delete a memory that the caller sees; return it as it was, and what is left to remove."""
+    locked = _LockedMemories([], [])
+    if memory is not None:
+        locked = await _lock_with_relatives(connection, caller.tenant, [memory.id], memory.scope)
+    found = next((item for item in locked.to_delete if memory and item.id == memory.id), None)
+    versions.check("the memory", found.version if found else ABSENT, expected)
+    if found is None:  # there is none, or another request has just deleted it
+        return None, await delete_rows(connection, caller.tenant, [])
+    require_writable(caller, found)
+    live = [memory for memory in locked.saying_same if memory.archived_at is None]
+    unsaid = tombstones.select_unsaid(locked.to_delete, live)
+    await tombstones.add(connection, caller.tenant, unsaid, reason)
+    return found, await delete_rows(connection, caller.tenant, locked.to_delete)
+
+
+async def delete_expired(connection: AsyncConnection, tenant: str, limit: int) -> tuple[int, Removal]:
+    """Delete at most `limit` memories whose expiry is over, with what goes with them, and no tombstone.
+
+    Return how many had expired, and what is to be removed from Redis and Qdrant after the commit. Raises
+    errors.Busy if one of them was given another expiry meanwhile.
+    """
+    ids = await maintenance_queries.list_expired(connection, tenant, limit)
+    locked = await _lock_with_relatives(connection, tenant, ids)
+    if not set(ids) <= set(await maintenance_queries.list_expired(connection, tenant, limit)):
+        raise errors.Busy("others are writing what had expired")
+    return len(ids), await delete_rows(connection, tenant, locked.to_delete)
 
 
 async def delete_rows(connection: AsyncConnection, tenant: str, memories: Sequence[Memory]) -> Removal:
@@ -54,43 +118,31 @@ async def delete_rows(connection: AsyncConnection, tenant: str, memories: Sequen
     return rest
 
 
-async def _lock_with_relatives(connection: AsyncConnection, tenant: str, memory_id: str) -> list[Memory]:
-    """Lock a memory and those that go with it, all in the order of their ids.
+class _LockedMemories(NamedTuple):
+    """Memories that go together, and the other live ones of a scope that say the same as one of them."""
 
-    Which ones go with it is known only once they are locked. If it turns out that there are more, the
+    to_delete: list[Memory]
+    saying_same: list[Memory]
+
+
+async def _lock_with_relatives(
+    connection: AsyncConnection, tenant: str, ids: Sequence[str], scope: Scope | None = None
+) -> _LockedMemories:
+    """Lock memories, what goes with them and those of a scope that say the same, in the order of their ids.
+
+    Which ones these are is known only once they are locked. If it turns out that there are more, the
     locks are given back and all are locked again.
     """
     for _ in range(_MAX_ATTEMPTS):
         async with connection.begin_nested() as savepoint:
-            ids = await _with_relatives(connection, tenant, memory_id)
-            memories = await memory_queries.lock(connection, tenant, sorted(ids))
-            if await _with_relatives(connection, tenant, memory_id) <= ids:
-                return memories
+            relatives = await with_relatives(connection, tenant, ids)
+            same = await matching_queries.list_saying_same(connection, scope, relatives) if scope else []
+            memories = await memory_queries.lock(connection, tenant, sorted({*relatives, *same}))
+            # Fewer go with them if one of them was restored in the meantime.
+            wanted = await with_relatives(connection, tenant, ids)
+            if wanted <= relatives:
+                to_delete = [memory for memory in memories if memory.id in wanted]
+                others = [memory for memory in memories if memory.id not in wanted]
+                return _LockedMemories(to_delete, others)
             await savepoint.rollback()
-    raise errors.Busy(f"others are changing what memory '{memory_id}' was made of")
-
-
-async def _with_relatives(connection: AsyncConnection, tenant: str, memory_id: str) -> set[str]:
-    ids = {memory_id}
-    for memory in await memory_queries.read(connection, tenant, [memory_id]):
-        if memory.archived_at is not None:
-            ids |= await _with_derived(connection, tenant, memory_id)
-    return await _with_archived_sources(connection, tenant, ids)
-
-
-async def _with_derived(connection: AsyncConnection, tenant: str, memory_id: str) -> set[str]:
-    """Return a memory and those that were made, in one or more steps, from nothing else."""
-    ids = {memory_id}
-    while new_ids := set(await memory_queries.list_derived_only_from(connection, tenant, sorted(ids))) - ids:
-        ids |= new_ids
-    return ids
-
-
-async def _with_archived_sources(connection: AsyncConnection, tenant: str, ids: set[str]) -> set[str]:
-    """Return memories and the archived ones that they were made from, in one or more steps."""
-    found, new_ids = set(ids), set(ids)
-    while new_ids:
-        sources = await maintenance_queries.list_archived_sources(connection, tenant, sorted(new_ids))
-        new_ids = set(sources) - found
-        found |= new_ids
-    return found
+    raise errors.Busy("others are changing what these memories were made of")

@@ -8,6 +8,7 @@ from shared.conversation.sessions import queries as session_queries
 from shared.conversation.sessions.open import get_session
 from shared.conversation.sessions.queries import LockedSession
 from shared.foundation.scope import Caller
+from shared.infra.postgres_failures import repeated_after_deadlock
 from shared.lifecycle import deletion, removal
 from shared.lifecycle.deletion import Deletion
 from shared.lifecycle.removal import Removal
@@ -20,11 +21,15 @@ async def delete_session(resources: Resources, caller: Caller, session_id: str) 
     The working memory of a patrol or a subagent stays for the next session of its name.
     Raises errors.NotFound if the caller sees no such session.
     """
+    await removal.work_off(resources, await _commit(resources, caller, session_id))
+
+
+@repeated_after_deadlock
+async def _commit(resources: Resources, caller: Caller, session_id: str) -> Removal:
     async with resources.postgres.for_tenant(caller.tenant) as connection:
         session = await get_session(connection, resources.settings, caller, session_id)
         sessions = await session_queries.lock(connection, caller.tenant, [session.id])
-        rest = await delete_rows(connection, caller.tenant, sessions)
-    await removal.work_off(resources, rest)
+        return await delete_rows(connection, caller.tenant, sessions)
 
 
 async def delete_rows(connection: AsyncConnection, tenant: str, sessions: Sequence[LockedSession]) -> Removal:

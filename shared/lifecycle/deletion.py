@@ -1,4 +1,4 @@
-"""Delete sessions and memories with every copy of their text: the part that all deletions share.
+"""Delete sessions, memories and playbooks with every copy of their text: the part that all deletions share.
 
 Rows go in the caller's transaction, by the register of where content lies. In the same transaction it is
 written down what Redis and Qdrant still hold, and claims on the records' jobs become invalid, so that a
@@ -6,22 +6,28 @@ worker that is thinking about one of them records nothing.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.conversation.observations import queries as observation_queries
+from shared.conversation.scratchpad import queries as scratchpad_queries
 from shared.conversation.sessions.queries import LockedSession
 from shared.conversation.sessions.session import SessionKind
 from shared.conversation.turns import queries as turn_queries
 from shared.foundation.content import Subject
-from shared.foundation.stages import RecordKind
+from shared.foundation.stages import Pipeline, RecordKind
+from shared.jobs import queries as job_queries
 from shared.jobs.removals import Family
 from shared.lifecycle import register, removal
 from shared.lifecycle.removal import Removal
 from shared.memory.longterm import maintenance_queries
+from shared.memory.playbooks import queries as playbook_queries
+from shared.memory.preferences import queries as preference_queries
+from shared.platform.idempotency import queries as idempotency_queries
 from shared.search.index import embedding_cache
+from shared.search.text import indexed_text
 
 
 @dataclass(slots=True)
@@ -45,29 +51,47 @@ async def add_sessions(
     *,
     shared_namespaces: bool = False,
 ) -> None:
-    """Add locked sessions with their turns and observations.
+    """Add locked sessions with their turns, observations and playbooks.
 
     A session's own namespace of working memory goes with it. With `shared_namespaces`, those of patrols
     and subagents are cleared too, which else end by their own time to live.
     """
     tenant, ids = deletion.tenant, [session.id for session in sessions]
+    await maintenance_queries.note_deleted_sources(connection, tenant, ids)
     turn_ids = await turn_queries.list_record_ids(connection, tenant, ids)
     observation_ids = await observation_queries.list_ids(connection, tenant, ids)
     if await embedding_cache.has_any(connection, tenant):
         turns = await turn_queries.list_indexed(connection, tenant, ids)
         observation_texts = await observation_queries.embedding_texts(connection, tenant, ids)
         deletion.embedding_texts += [*(text for _, text in turns.values()), *observation_texts.values()]
+    await add_playbooks(
+        connection, deletion, await playbook_queries.lock_of(connection, tenant, session_ids=ids)
+    )
     deletion.subjects.setdefault(Subject.SESSION, []).extend(ids)
     deletion.add_items(removal.points_of(RecordKind.TURN), turn_ids)
     deletion.add_items(removal.points_of(RecordKind.OBSERVATION), observation_ids)
     deletion.add_items(removal.WINDOW, ids)
+    deletion.add_items(removal.SCRATCHPAD, ids)
     deletion.add_items(removal.STATE, ids)
     own = [s.namespace for s in sessions if shared_namespaces or s.kind == SessionKind.SESSION]
     deletion.add_items(removal.WORKING, own)
 
 
+async def add_playbooks(connection: AsyncConnection, deletion: Deletion, ids: Sequence[str]) -> None:
+    """Add locked playbooks, with the snippets that repeat them."""
+    if not ids:
+        return
+    tenant = deletion.tenant
+    deletion.embedding_texts += await playbook_queries.list_embedding_texts(connection, tenant, ids)
+    deletion.subjects.setdefault(Subject.PLAYBOOK, []).extend(ids)
+    deletion.add_items(removal.points_of(RecordKind.PLAYBOOK), ids)
+    repeating = await scratchpad_queries.list_sessions_repeating(connection, tenant, ids)
+    deletion.add_items(removal.SCRATCHPAD, repeating)
+    await idempotency_queries.erase_responses(connection, tenant, repeating)
+
+
 async def add_memories(connection: AsyncConnection, deletion: Deletion, ids: Sequence[str]) -> None:
-    """Add locked memories."""
+    """Add locked memories, and the preferences that were learnt with them."""
     if not ids:
         return
     tenant = deletion.tenant
@@ -77,6 +101,21 @@ async def add_memories(connection: AsyncConnection, deletion: Deletion, ids: Seq
     deletion.add_items(removal.points_of(RecordKind.MEMORY), ids)
     shown_in = await turn_queries.list_sessions_showing(connection, tenant, ids)
     deletion.add_items(removal.WINDOW, shown_in)
+    learnt = await preference_queries.lock_of(connection, tenant, Subject.MEMORY, ids)
+    await add_preferences(connection, deletion, learnt)
+
+
+async def add_preferences(
+    connection: AsyncConnection, deletion: Deletion, descriptions: Mapping[str, str | None]
+) -> None:
+    """Add locked preferences, given as their descriptions by id."""
+    if not descriptions:
+        return
+    described = {id_: text for id_, text in descriptions.items() if text is not None}
+    if await embedding_cache.has_any(connection, deletion.tenant):
+        deletion.embedding_texts += map(indexed_text.embedding_text, described.values())
+    deletion.subjects.setdefault(Subject.PREFERENCE, []).extend(descriptions)
+    deletion.add_items(removal.points_of(RecordKind.PREFERENCE), list(described))
 
 
 async def carry_out(
@@ -84,6 +123,9 @@ async def carry_out(
 ) -> tuple[Counter[str], Removal]:
     """Delete the rows; return how many by the register's columns, and what is to be removed afterwards."""
     counts = await register.forget(connection, deletion.tenant, deletion.subjects)
+    if sessions := deletion.subjects.get(Subject.SESSION):
+        for pipeline in (Pipeline.IDLE, Pipeline.SUMMARY):
+            await job_queries.cancel(connection, deletion.tenant, RecordKind.SESSION, sessions, pipeline)
     rest = await removal.begin(connection, deletion.tenant, deletion.items, operation_id)
     # After the claims of workers became invalid: one that had a valid claim may have saved a vector.
     await embedding_cache.delete_cached(connection, deletion.tenant, deletion.embedding_texts)

@@ -20,6 +20,8 @@ from shared.lifecycle.deletion import Deletion
 from shared.lifecycle.removal import Removal
 from shared.memory.longterm import maintenance_queries
 from shared.memory.longterm.maintenance_queries import LockedMemory
+from shared.memory.playbooks import queries as playbook_queries
+from shared.memory.preferences import queries as preference_queries
 from shared.platform.agents import queries as agent_queries
 from shared.platform.idempotency import queries as idempotency_queries
 
@@ -27,6 +29,10 @@ _NAMES = {
     "memory_history.memory_id": "history",
     "turn.session_id": "turns",
     "observation.session_id": "observations",
+    "scratchpad_snippet.session_id": "snippets",
+    "business_context_part.session_id": "business_context_lines",
+    "business_context_part.user_id": "business_context_lines",
+    "business_context_part.agent_id": "business_context_lines",
     "feedback_signal.session_id": "feedback",
     "dream_run.user_id": "dream_runs",
     "dream_run.agent_id": "dream_runs",
@@ -36,6 +42,10 @@ _NAMES = {
     "charge.user_id": "anonymised_charges",
     "agent_text.agent_id": "texts",
     "agent_file.agent_id": "files",
+    "preference.id": "preferences",
+    "playbook.id": "playbooks",
+    "pinned_text.user_id": "pinned_texts",
+    "pinned_text.agent_id": "pinned_texts",
 }
 
 
@@ -50,6 +60,27 @@ class Owner:
     def column(self) -> dict[str, str]:
         """The column that names this owner in sessions and memories, with its value."""
         return {f"{self.subject}_id": self.id}
+
+    @property
+    def owners(self) -> dict[Subject, str]:
+        """Nobody else: the digest of the receipt is the owner's own."""
+        return {}
+
+    async def count_rows(self, connection: AsyncConnection, tenant: str) -> int:
+        """Return the number of their memories and turns, which are most of the rows."""
+        return await count_rows(connection, tenant, self)
+
+    async def collect(
+        self, connection: AsyncConnection, tenant: str, limit: int | None = None
+    ) -> tuple[Deletion, Counter[str], bool]:
+        """Lock rows and return their deletion, as the function of this name does."""
+        return await collect(connection, tenant, self, limit)
+
+    async def erase(
+        self, connection: AsyncConnection, rows: Deletion, erasure_id: str
+    ) -> tuple[Counter[str], Removal]:
+        """Delete collected rows, as the function of this name does."""
+        return await erase(connection, rows, self, erasure_id)
 
 
 async def count_rows(connection: AsyncConnection, tenant: str, owner: Owner) -> int:
@@ -72,6 +103,11 @@ async def collect(
     memories = await _lock_memories(connection, tenant, owner, sessions, limit)
     is_complete = limit is None or (len(sessions) < limit and len(memories) < limit)
     rows = Deletion(tenant)
+    if is_complete:
+        playbook_ids = await playbook_queries.lock_of(
+            connection, tenant, session_ids=[session.id for session in sessions], **owner.column
+        )
+        await deletion.add_playbooks(connection, rows, playbook_ids)
     await deletion.add_sessions(connection, rows, sessions, shared_namespaces=True)
     await deletion.add_memories(connection, rows, [memory.id for memory in memories])
     if is_complete:
@@ -91,10 +127,10 @@ async def erase(
     """Delete collected rows; return their numbers by the names of the receipt, and what is left to remove."""
     counts, rest = await deletion.carry_out(connection, rows, erasure_id)
     await dream_schedule.cancel_scopes(connection, rows.tenant, **owner.column)
-    return _receipt_counts(counts), rest
+    return receipt_counts(counts), rest
 
 
-def _receipt_counts(counts: Counter[str]) -> Counter[str]:
+def receipt_counts(counts: Counter[str]) -> Counter[str]:
     """Return the numbers of the register under the names of the receipt."""
     named: Counter[str] = Counter()
     for column, count in counts.items():
@@ -127,6 +163,8 @@ async def _lock_memories(
 
 async def _add_owner(connection: AsyncConnection, rows: Deletion, owner: Owner) -> None:
     rows.subjects[owner.subject] = [owner.id]
+    own = await preference_queries.lock_of(connection, rows.tenant, owner.subject, [owner.id])
+    await deletion.add_preferences(connection, rows, own)
     owned = await namespace_queries.release_owned(connection, rows.tenant, **owner.column)
     rows.add_items(removal.WORKING, owned)
     if owner.subject is Subject.USER:

@@ -1,13 +1,18 @@
-"""Erase everything that belongs to a user or an agent, in every database, and keep a receipt.
+"""Erase everything of a user or an agent, or the memories that match a filter, and keep a receipt.
 
 Postgres comes first, in one transaction; a very large erasure is left to a job, in batches. From then on
 nothing of them can be read. What Redis and Qdrant still hold is removed at once as far as possible, and
 by a job otherwise: the receipt says `pending` until it is done. It names nobody: a user stands in it as a
 keyed digest. Asking again answers the same receipt, unless there is something new to erase.
+
+A deletion waits for writers of what it deletes, and they for it. If each holds what the other waits for,
+Postgres ends one of them, which then begins again (`repeated_after_deadlock`).
 """
 
 from collections import Counter
-from typing import Any
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Protocol
 
 import uuid_utils
 from sqlalchemy import RowMapping
@@ -15,10 +20,13 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation import errors, stages
 from shared.foundation.content import Subject
-from shared.foundation.scope import Caller
+from shared.foundation.scope import Caller, Scope
+from shared.infra.postgres_failures import repeated_after_deadlock
 from shared.jobs import removals
-from shared.lifecycle import erased_rows, erasure_queries, removal
+from shared.lifecycle import erasure_queries, removal
+from shared.lifecycle.deletion import Deletion
 from shared.lifecycle.erased_rows import Owner
+from shared.lifecycle.matching_rows import Matching
 from shared.lifecycle.removal import Removal
 from shared.platform.auth import rights
 from shared.platform.auth.rights import Action, Area
@@ -28,12 +36,42 @@ MAX_ROWS_PER_REQUEST = 100_000
 """More memories and turns than this are erased by a job."""
 _BATCH = 5_000
 _COUNTED = (
-    *("memories", "archived", "history", "sessions", "feedback", "turns", "observations"),
-    *("dream_runs", "stored_responses", "anonymised_charges", "texts", "files"),
+    *("memories", "archived", "history", "sessions", "feedback", "turns", "observations", "snippets"),
+    *("dream_runs", "stored_responses", "anonymised_charges", "texts", "files", "pinned_texts"),
+    *("business_context_lines", "preferences", "playbooks"),
     *("working_entries", "scratch_stores", "points"),
 )
 _STORES = ("postgres", removal.REDIS, removal.QDRANT)
 Receipt = dict[str, Any]
+
+
+class Target(Protocol):
+    """What is erased: an owner with everything of theirs, or the memories that match a filter."""
+
+    @property
+    def subject(self) -> Subject:
+        """What the id stands for."""
+
+    @property
+    def id(self) -> str:
+        """What names the target."""
+
+    @property
+    def owners(self) -> Mapping[Subject, str]:
+        """Whose bound keys may read the receipt, besides that of the target itself."""
+
+    async def count_rows(self, connection: AsyncConnection, tenant: str) -> int:
+        """Return about how many rows there are."""
+
+    async def collect(
+        self, connection: AsyncConnection, tenant: str, limit: int | None = None
+    ) -> tuple[Deletion, Counter[str], bool]:
+        """Lock rows, about `limit` at most; return their deletion, their numbers, and if they are all."""
+
+    async def erase(
+        self, connection: AsyncConnection, rows: Deletion, erasure_id: str
+    ) -> tuple[Counter[str], Removal]:
+        """Delete collected rows; return their numbers by the names of the receipt, and what is left."""
 
 
 async def erase_user(resources: Resources, caller: Caller, user_id: str) -> Receipt:
@@ -54,27 +92,51 @@ async def delete_agent(resources: Resources, caller: Caller, agent_id: str) -> R
     return await _erase(resources, caller.tenant, Owner(Subject.AGENT, agent_id)) | {"agent_id": agent_id}
 
 
+async def delete_matching(resources: Resources, scope: Scope, matching: Matching) -> Receipt:
+    """Delete the memories of exactly this scope that match a filter, and return the receipt."""
+    receipt = await _erase(resources, scope.tenant, matching)
+    return receipt | {"agent_id": scope.agent_id, "user_id": scope.user_id}
+
+
+async def count_matching(resources: Resources, scope: Scope, matching: Matching) -> Receipt:
+    """Return the receipt that `delete_matching` would return, and delete nothing: it has no id."""
+    async with resources.postgres.for_tenant(scope.tenant) as connection:
+        counts = await matching.count(connection, scope.tenant)
+        digest = await erasure_queries.digest_of(connection, scope.tenant, matching.subject, matching.id)
+    return {
+        "id": None,
+        "subject": matching.subject,
+        "digest": digest.hex(),
+        "created_at": None,
+        "state": "dry_run",
+        "erased": _receipt(counts),
+        "stores": dict.fromkeys(_STORES, "untouched"),
+        "agent_id": scope.agent_id,
+        "user_id": scope.user_id,
+    }
+
+
 async def get_receipt(resources: Resources, caller: Caller, erasure_id: str) -> Receipt:
     """Return the receipt of an erasure as it is now.
 
-    Raises errors.NotFound for an unknown one. A bound key may read those of its own user or agent.
+    Raises errors.NotFound for an unknown one. A bound key may read those of its own user or agent, and a key
+    without the right `admin` those of deletions by a filter (else errors.Forbidden).
     """
-    receipt = await _read_receipt(resources, caller.tenant, erasure_id)
     async with resources.postgres.for_tenant(caller.tenant) as connection:
+        row = await erasure_queries.get(connection, caller.tenant, erasure_id)
+        if row is None or row["subject"] != Subject.MEMORY:
+            caller.require_right("admin")
+        digests = [] if row is None else [bytes(row["digest"]).hex(), *row["owner_digests"]]
         for field, value in caller.bindings.items():
             subject = Subject(field.removesuffix("_id")) if field.endswith("_id") else Subject.SESSION
             digest = await erasure_queries.digest_of(connection, caller.tenant, subject, value)
-            if digest.hex() != receipt["digest"]:
+            if digest.hex() not in digests:
                 raise errors.NotFound(f"no erasure '{erasure_id}'")
-    return receipt
+    return await _read_receipt(resources, caller.tenant, erasure_id)
 
 
-async def _erase(resources: Resources, tenant: str, owner: Owner) -> Receipt:
-    async with resources.postgres.for_tenant(tenant) as connection:
-        await removals.lock_subject(connection, tenant, owner.subject, owner.id)
-        digest = await erasure_queries.digest_of(connection, tenant, owner.subject, owner.id)
-        last = await erasure_queries.find_last(connection, tenant, digest)
-        rest = await _begin(connection, tenant, owner, digest, last)
+async def _erase(resources: Resources, tenant: str, target: Target) -> Receipt:
+    digest, rest = await _commit(resources, tenant, target)
     if rest is None:
         resources.publisher.wake(stages.REMOVE)
     else:
@@ -84,25 +146,39 @@ async def _erase(resources: Resources, tenant: str, owner: Owner) -> Receipt:
     return await _read_receipt(resources, tenant, row["id"] if row else "")
 
 
+@repeated_after_deadlock
+async def _commit(resources: Resources, tenant: str, target: Target) -> tuple[bytes, Removal | None]:
+    """Delete the rows; return the digest of the receipt, and what `_begin` returns."""
+    async with resources.postgres.for_tenant(tenant) as connection:
+        await removals.lock_subject(connection, tenant, target.subject, target.id)
+        digest = await erasure_queries.digest_of(connection, tenant, target.subject, target.id)
+        last = await erasure_queries.find_last(connection, tenant, digest)
+        return digest, await _begin(connection, tenant, target, digest, last)
+
+
 async def _begin(
-    connection: AsyncConnection, tenant: str, owner: Owner, digest: bytes, last: RowMapping | None
+    connection: AsyncConnection, tenant: str, target: Target, digest: bytes, last: RowMapping | None
 ) -> Removal | None:
     """Delete the rows and return what is to be removed; None if a job erases, because it is very much."""
     if last is not None and last["subject_id"] is not None:
         return None
-    if await erased_rows.count_rows(connection, tenant, owner) > MAX_ROWS_PER_REQUEST:
+    owners = [
+        await erasure_queries.digest_of(connection, tenant, subject, id_)
+        for subject, id_ in target.owners.items()
+    ]
+    if await target.count_rows(connection, tenant) > MAX_ROWS_PER_REQUEST:
         erasure_id = str(uuid_utils.uuid7())
-        await erasure_queries.add(connection, tenant, erasure_id, owner.subject, digest, owner.id)
+        await erasure_queries.add(connection, tenant, erasure_id, target.subject, digest, target.id, owners)
         await removals.schedule(connection, tenant, erasure_id, 0)
         return None
-    rows, counts, _ = await erased_rows.collect(connection, tenant, owner)
+    rows, counts, _ = await target.collect(connection, tenant)
     is_repeated = last is not None and not any(counts.values())
     erasure_id = last["id"] if last is not None and is_repeated else str(uuid_utils.uuid7())
-    deleted_counts, rest = await erased_rows.erase(connection, rows, owner, erasure_id)
+    deleted_counts, rest = await target.erase(connection, rows, erasure_id)
     if is_repeated:
         await erasure_queries.request_again(connection, tenant, erasure_id)
     else:
-        await erasure_queries.add(connection, tenant, erasure_id, owner.subject, digest, None)
+        await erasure_queries.add(connection, tenant, erasure_id, target.subject, digest, None, owners)
     await erasure_queries.add_counts(connection, tenant, erasure_id, _receipt(counts + deleted_counts))
     return rest
 
@@ -125,14 +201,20 @@ async def _erase_batch(resources: Resources, tenant: str, erasure_id: str) -> bo
         row = await erasure_queries.get(connection, tenant, erasure_id)
         if row is None or row["subject_id"] is None:
             return False
-        owner = Owner(Subject(row["subject"]), row["subject_id"])
-        await removals.lock_subject(connection, tenant, owner.subject, owner.id)
-        rows, counts, is_complete = await erased_rows.collect(connection, tenant, owner, _BATCH)
-        deleted_counts, _ = await erased_rows.erase(connection, rows, owner, erasure_id)
+        target = _target_of(row["subject"], row["subject_id"], row["created_at"])
+        await removals.lock_subject(connection, tenant, target.subject, target.id)
+        rows, counts, is_complete = await target.collect(connection, tenant, _BATCH)
+        deleted_counts, _ = await target.erase(connection, rows, erasure_id)
         await erasure_queries.add_counts(connection, tenant, erasure_id, _receipt(counts + deleted_counts))
         if is_complete:
             await erasure_queries.end_rows(connection, tenant, erasure_id)
         return not is_complete
+
+
+def _target_of(subject: str, subject_id: str, requested_at: datetime) -> Target:
+    if subject == Subject.MEMORY:
+        return Matching.from_id(subject_id, requested_at)
+    return Owner(Subject(subject), subject_id)
 
 
 async def _read_receipt(resources: Resources, tenant: str, erasure_id: str) -> Receipt:

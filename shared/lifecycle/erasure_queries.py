@@ -2,7 +2,7 @@
 
 import hashlib
 import hmac
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 import orjson
@@ -40,6 +40,7 @@ async def add(
     subject: Subject,
     digest: bytes,
     subject_id: str | None,
+    owner_digests: Sequence[bytes] = (),
 ) -> None:
     """Insert a receipt; `subject_id` is set while rows in Postgres are still to be deleted."""
     values = {
@@ -48,6 +49,7 @@ async def add(
         "subject": subject,
         "digest": digest,
         "subject_id": subject_id,
+        "owner_digests": [owner_digest.hex() for owner_digest in owner_digests],
     }
     await connection.execute(insert(erasure).values(values))
 

@@ -16,12 +16,16 @@ from shared.conversation.turns import queries as turn_queries
 from shared.foundation.content import Subject, declare_store
 from shared.foundation.stages import RecordKind
 from shared.infra import redis as redis_client
+from shared.memory.documents import chunk_queries
 from shared.memory.longterm import index_document as memory_document
 from shared.memory.longterm import maintenance_queries as memory_maintenance_queries
+from shared.memory.playbooks import queries as playbook_queries
+from shared.memory.preferences import index_document as preference_document
+from shared.memory.preferences import queries as preference_queries
 from shared.memory.working import index_document as working_document
 from shared.memory.working import queries as working_queries
-from shared.memory.working.queries import WorkingMemory
 from shared.memory.working.working_entry import WorkingEntryInfo
+from shared.memory.working.working_memory import WorkingMemory
 from shared.platform.resources import Resources
 from shared.search.index.points import IndexDocument
 
@@ -152,6 +156,21 @@ KINDS: dict[RecordKind, SearchableKind] = {
         observation_queries.page_versions,
         observation_queries.count,
     ),
+    RecordKind.PREFERENCE: PostgresKind(
+        preference_document.load_documents,
+        preference_queries.versions,
+        preference_queries.page_versions,
+        preference_queries.count,
+    ),
+    RecordKind.PLAYBOOK: PostgresKind(
+        playbook_queries.load_documents,
+        playbook_queries.versions,
+        playbook_queries.page_versions,
+        playbook_queries.count,
+    ),
+    RecordKind.DOCUMENT_CHUNK: PostgresKind(
+        chunk_queries.load_documents, chunk_queries.versions, chunk_queries.page_versions, chunk_queries.count
+    ),
 }
 
 _SUBJECTS = {
@@ -159,6 +178,9 @@ _SUBJECTS = {
     RecordKind.TURN: (Subject.TURN, Subject.SESSION),
     RecordKind.WORKING: (Subject.SESSION, Subject.USER, Subject.AGENT),
     RecordKind.OBSERVATION: (Subject.SESSION,),
+    RecordKind.PREFERENCE: (Subject.PREFERENCE, Subject.MEMORY, Subject.USER, Subject.AGENT),
+    RecordKind.PLAYBOOK: (Subject.PLAYBOOK, Subject.SESSION, Subject.USER, Subject.AGENT),
+    RecordKind.DOCUMENT_CHUNK: (Subject.DOCUMENT,),
 }
 for _kind, _subjects in _SUBJECTS.items():
     declare_store("qdrant", _kind, *_subjects, reason="a point is deleted with its record, by its record id")

@@ -12,17 +12,20 @@ stored before, and whoever stores one later finds that the record is gone.
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import (
     ARRAY,
     Column,
     ColumnElement,
+    Integer,
     Table,
     Text,
     TextClause,
     Update,
     bindparam,
     delete,
+    exists,
     func,
     literal,
     or_,
@@ -35,20 +38,32 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 import shared.conversation.feedback.table
 import shared.conversation.observations.table
+import shared.conversation.scratchpad.table
 import shared.conversation.sessions.table
 import shared.conversation.state.table
+import shared.conversation.summary.table
 import shared.conversation.turns.table
 import shared.jobs.table
+import shared.memory.business_context.table
+import shared.memory.documents.files.table
+import shared.memory.documents.table
 import shared.memory.longterm.table
+import shared.memory.patterns.table
+import shared.memory.pinned.table
+import shared.memory.playbooks.table
+import shared.memory.preferences.table
 import shared.platform.agents.table
 import shared.platform.auth.table
 import shared.platform.directives.table
 import shared.platform.idempotency.table
 import shared.platform.spend.table
 import shared.search.index.table  # noqa: F401  (a table that is not imported would be passed over)
+from shared.conversation.turns.turn import turn_key_of
+from shared.conversation.turns.turn_range import ranges_of
 from shared.foundation.content import INFO, Effect, Names, Subject
-from shared.infra.postgres import is_any_of, metadata, tenant_filter
+from shared.infra.postgres import is_any_of, is_in_turn_ranges, metadata, tenant_filter
 
+_FEW_IDS = 100
 Subjects = Mapping[Subject, Sequence[str]]
 """The ids that a deletion is about, by what they are ids of."""
 
@@ -123,15 +138,38 @@ async def _forget_named(
 
 
 def _names_any(tenant: str, reference: Reference, ids: Sequence[str]) -> ColumnElement[bool]:
-    column, table = reference.column, reference.table
-    is_array = isinstance(column.type, ARRAY)
-    condition = column.overlap(literal(list(ids), ARRAY(Text))) if is_array else is_any_of(column, ids)
-    condition = tenant_filter(table, tenant) & condition
+    table = reference.table
+    condition = tenant_filter(table, tenant) & _column_names_any(reference, ids)
     for name, value in reference.names.only:
         condition &= table.c[name] == value
     if reference.names.effect is Effect.CLEAR:  # what was cleared before is not counted again
         condition &= _has_something(reference)
     return condition
+
+
+def _column_names_any(reference: Reference, ids: Sequence[str]) -> ColumnElement[bool]:
+    column: ColumnElement[Any] = reference.column
+    if reference.names.first_seq is not None:
+        session_id, ranges = reference.table.c.session_id, ranges_of(map(turn_key_of, ids))
+        return is_in_turn_ranges(session_id, _first_seq(reference), column, ranges)
+    return _overlaps(column, ids) if isinstance(column.type, ARRAY) else is_any_of(column, ids)
+
+
+def _overlaps(column: ColumnElement[Any], ids: Sequence[str]) -> ColumnElement[bool]:
+    """Return the condition that an array has one of these ids.
+
+    An index on the array finds few. Of many, Postgres would unpack all for each row that it compares; as a
+    list of values they are hashed once.
+    """
+    if len(ids) <= _FEW_IDS:
+        return column.bool_op("&&")(literal(list(ids), ARRAY(Text)))
+    item = func.unnest(column).column_valued("item")
+    return exists(select(item).where(is_any_of(item, ids)))
+
+
+def _first_seq(reference: Reference) -> ColumnElement[int]:
+    first_seq = reference.names.first_seq
+    return reference.table.c[first_seq] if isinstance(first_seq, str) else literal(first_seq, Integer)
 
 
 def _has_something(reference: Reference) -> ColumnElement[bool]:

@@ -1,4 +1,4 @@
-"""Remove from Redis and Qdrant what a deletion has deleted from Postgres.
+"""Remove from Redis, Qdrant and the file store what a deletion has deleted from Postgres.
 
 A deletion writes down in its transaction what the other databases still hold (`begin`). Right after it,
 the request removes as much as it can in a short time (`work_off`); a job does the rest. Nothing of it is
@@ -14,6 +14,7 @@ import structlog
 import uuid_utils
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from shared.conversation.scratchpad import cache as scratchpad_cache
 from shared.conversation.state import scratch, tmp
 from shared.conversation.turns import window
 from shared.foundation import errors
@@ -22,21 +23,24 @@ from shared.infra.qdrant import CollectionNotFound
 from shared.jobs import removals
 from shared.jobs.removals import Family
 from shared.lifecycle import erasure_queries
-from shared.memory.working import queries as working_queries
-from shared.memory.working import write
+from shared.memory.documents.files.store import file_store
+from shared.memory.documents.stored_files import FILES
+from shared.memory.working import working_memory, write
 from shared.platform.resources import Resources
 from shared.search.index import generations, points
 
 REDIS, QDRANT = "redis", "qdrant"
 WINDOW = Family(REDIS, window.FAMILY)
+SCRATCHPAD = Family(REDIS, scratchpad_cache.FAMILY)
 STATE = Family(REDIS, tmp.FAMILY)
-WORKING = Family(REDIS, working_queries.FAMILY)
+WORKING = Family(REDIS, working_memory.FAMILY)
 SCRATCH = Family(REDIS, scratch.FAMILY)
 REQUEST_SECONDS = 0.5
 """How long a request removes points and keys before it leaves the rest to a job."""
 JOB_DELAY_SECONDS = 5.0
 """When the job of a removal begins: by then the request that deleted has done what it could."""
 _BATCH = 1000
+_CACHES = frozenset({WINDOW, SCRATCHPAD})
 _COUNTED = {WORKING: "working_entries", SCRATCH: "scratch_stores"}
 Items = Mapping[Family, Collection[str]]
 log = structlog.get_logger()
@@ -111,9 +115,9 @@ async def _remove_family(
             return
         count = await _remove_items(resources, tenant, family, items)
         async with resources.postgres.for_tenant(tenant) as connection:
-            # A turn that was being added to a cached window meanwhile is removed by the second time.
+            # What was being added to a cached copy meanwhile is removed by the second time.
             await removals.complete(
-                connection, tenant, operation_id, family, list(items), recheck=family == WINDOW
+                connection, tenant, operation_id, family, list(items), recheck=family in _CACHES
             )
             if count is not None:
                 await erasure_queries.add_counts(connection, tenant, operation_id, {_COUNTED[family]: count})
@@ -156,9 +160,16 @@ async def _remove_scratch_stores(resources: Resources, tenant: str, registries: 
     return sum([await scratch.delete_registered(resources, tenant, registry) for registry in registries])
 
 
+async def _delete_files(resources: Resources, tenant: str, file_ids: Sequence[str]) -> None:
+    for file_id in file_ids:
+        await file_store(resources).delete(tenant, file_id)
+
+
 _REMOVERS: dict[Family, Callable[[Resources, str, Sequence[str]], Awaitable[int | None]]] = {
     WINDOW: window.delete,
+    SCRATCHPAD: scratchpad_cache.delete,
     STATE: tmp.drop_session_stores,
     WORKING: _clear_namespaces,
     SCRATCH: _remove_scratch_stores,
+    FILES: _delete_files,
 }

@@ -1,7 +1,7 @@
-"""The table of erasures: the receipts of users and agents that were erased, without their names."""
+"""The table of erasures: the receipts of what was erased or deleted by a filter, without any names."""
 
 from sqlalchemy import Column, DateTime, Index, LargeBinary, PrimaryKeyConstraint, Table, Text, func, text
-from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
 from shared.foundation.content import no_content
 from shared.infra.postgres import metadata
@@ -11,10 +11,23 @@ erasure = Table(
     metadata,
     Column("tenant", Text, nullable=False, info=no_content("the tenant")),
     Column("id", Text, nullable=False, info=no_content("a random id")),
-    Column("subject", Text, nullable=False, info=no_content("`user` or `agent`")),
-    Column("digest", LargeBinary, nullable=False, info=no_content("a keyed digest of who was erased")),
-    # Who is erased, only until Postgres is done: the rest is removed by ids.
-    Column("subject_id", Text, info=no_content("an id, cleared when Postgres is done")),
+    Column("subject", Text, nullable=False, info=no_content("`user`, `agent` or `memory`")),
+    Column(
+        "digest",
+        LargeBinary,
+        nullable=False,
+        info=no_content("a keyed digest of who or what was erased"),
+    ),
+    # Of a deletion by a filter: the agent and the user whose bound keys may read the receipt.
+    Column(
+        "owner_digests",
+        ARRAY(Text),
+        nullable=False,
+        server_default=text("'{}'"),
+        info=no_content("keyed digests of an agent and a user"),
+    ),
+    # Who, or which filter, is erased, only until Postgres is done: the rest is removed by ids.
+    Column("subject_id", Text, info=no_content("cleared when Postgres is done")),
     Column(
         "counts",
         JSONB,

@@ -11,8 +11,10 @@ import redis.asyncio
 
 from shared.foundation import config
 from shared.infra.broker import TaskPublisher
+from shared.infra.cross_encoder import CrossEncoder, open_cross_encoder
 from shared.infra.embedder import Embedder, open_embedder
 from shared.infra.language_model import LanguageModel, open_language_model
+from shared.infra.object_storage import ObjectStorage, open_object_storage
 from shared.infra.postgres import Postgres
 from shared.infra.qdrant import Qdrant
 from shared.infra.redis import open_redis
@@ -30,6 +32,8 @@ class Resources:
     qdrant: Qdrant
     embedder: Embedder | None
     language_model: LanguageModel | None
+    cross_encoder: CrossEncoder | None
+    object_storage: ObjectStorage | None
     publisher: TaskPublisher
     search_index: SearchIndex
     index_writer: IndexWriter
@@ -46,7 +50,8 @@ async def open_resources(settings: config.Settings) -> AsyncIterator[Resources]:
         qdrant = Qdrant(settings)
         closing.push_async_callback(qdrant.close)
         embedder, model = open_embedder(settings), open_language_model(settings)
-        for client in (embedder, model):
+        cross_encoder = open_cross_encoder(settings)
+        for client in (embedder, model, cross_encoder):
             if client is not None:
                 closing.push_async_callback(client.close)
         publisher = TaskPublisher(settings)
@@ -56,4 +61,16 @@ async def open_resources(settings: config.Settings) -> AsyncIterator[Resources]:
         index = SearchIndex(
             postgres, qdrant, embedder, settings.search_candidates, settings.search_recent_seconds
         )
-        yield Resources(settings, postgres, redis_client, qdrant, embedder, model, publisher, index, writer)
+        yield Resources(
+            settings=settings,
+            postgres=postgres,
+            redis=redis_client,
+            qdrant=qdrant,
+            embedder=embedder,
+            language_model=model,
+            cross_encoder=cross_encoder,
+            object_storage=open_object_storage(settings),
+            publisher=publisher,
+            search_index=index,
+            index_writer=writer,
+        )

@@ -12,6 +12,7 @@ from migrations.schema import metadata
 from shared.foundation.content import INFO, Content, Names, NoContent, declared_stores
 from shared.foundation.stages import SEARCHABLE_KINDS
 from shared.lifecycle import register, removal
+from shared.memory.documents.stored_files import FILES
 from tests.architecture.tree import tracked
 
 TEXTUAL = (Text, JSON, LargeBinary, TSVECTOR, ARRAY)
@@ -72,8 +73,8 @@ _WITHOUT_TEXT = {("redis", "celery"), ("redis", "scratch-name")}
 
 def test_every_family_of_keys_and_points_says_what_deletes_it() -> None:
     declared = {(declaration.store, declaration.family) for declaration in declared_stores()}
-    families = {removal.WINDOW, removal.STATE, removal.WORKING, removal.SCRATCH}
-    families |= {removal.points_of(kind) for kind in SEARCHABLE_KINDS}
+    families = {removal.WINDOW, removal.SCRATCHPAD, removal.STATE, removal.WORKING, removal.SCRATCH}
+    families |= {FILES, *(removal.points_of(kind) for kind in SEARCHABLE_KINDS)}
     assert declared - {tuple(family) for family in families} == _WITHOUT_TEXT
     assert {tuple(family) for family in families} < declared
     assert all(declaration.reason for declaration in declared_stores())

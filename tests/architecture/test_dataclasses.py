@@ -10,7 +10,8 @@ _PACKAGES = ("services", "shared", "workers")
 _FILLED = {
     *("AppliedChanges", "Deletion", "ImportPlan", "MemoryFolder", "Outcome", "Report", "UndoneChanges"),
     *("Answers", "ContextInputs", "Counts", "IndexHits", "ParsedText", "PassContext"),
-    *("_Embedding", "_SavedScope", "_TurnImport", "_Undone"),
+    *("KindReport", "ScopeReport", "WrittenRecords", "_Batch", "_UsedNames"),
+    *("Withdrawal", "_Embedding", "SavedScope", "_TurnImport", "_Undone"),
 }
 
 

@@ -26,7 +26,7 @@ EXCEPTIONS = {
 DOCUMENTS = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "docs/**.md", "deploy/**.md")
 
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
-_METRIC_OR_TASK = re.compile(r"loci_\w+|(?:enrichment|embedding|dream|sweep)\.\w+")
+_METRIC_OR_TASK = re.compile(r"loci_\w+|(?:enrichment|embedding|summary|dream|sweep)\.\w+")
 _NAMES_AN_EVENT_OR_COUNTER = {
     *("debug", "info", "warning", "error", "exception", "critical"),
     *("increment", "increment_detached", "set_gauge"),

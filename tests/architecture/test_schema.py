@@ -125,7 +125,7 @@ async def test_functions_that_act_as_their_owner_set_their_search_path(filled: a
         "SELECT proname, proconfig::text FROM pg_proc"
         " WHERE prosecdef AND pronamespace = 'public'::regnamespace ORDER BY 1"
     )
-    assert [row["proname"] for row in definers] == ["find_api_key", "job_backlog"]
+    assert [row["proname"] for row in definers] == ["find_api_key", "job_backlog", "shared_patterns"]
     assert all("search_path=" in (row["proconfig"] or "") for row in definers)
 
 

@@ -13,6 +13,7 @@ CONSTRUCTORS = {"select", "insert", "update", "delete", "text", "union", "union_
 # Files and folders with statements that have another name, and why.
 EXCEPTIONS = {
     "shared/infra/postgres.py": "opens transactions and builds conditions; it names no table",
+    "shared/infra/key_look_up.py": "builds the look-up of keys in any table; it names none",
     "shared/lifecycle/register.py": "builds statements from what all tables declare, those of dreams too",
     "shared/jobs/": "is the queue and nothing else: a file is one step of it, with its statements",
     "shared/search/index/embedding_cache.py": "every statement on one table, and no others",

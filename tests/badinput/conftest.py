@@ -57,4 +57,8 @@ async def gateway(make_settings: Callable[..., config.Settings]) -> AsyncIterato
         state.watching(settings) as inspector,
     ):
         await served.client.post("/v1/sessions", json={"id": SESSION})
+        await served.client.put("/v1/agents/default", json={"mine_common": True})
+        await served.client.put(
+            f"/v1/working/session/{SESSION}/k", json={"value": "one", "ttl_seconds": 3600}
+        )
         yield CheckedGateway(served, inspector)

@@ -1,7 +1,9 @@
 """Bodies that are too large, not JSON, or built to break a parser."""
 
-import json
+import gzip
+import re
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
@@ -110,14 +112,76 @@ async def test_a_number_of_a_thousand_digits_is_refused(gateway: CheckedGateway)
             problem.parse_problem(response)
 
 
-async def test_another_content_type_is_refused(gateway: CheckedGateway) -> None:
-    raw = json.dumps({"content": "a form"}).encode()
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"content-type": "text/plain"},
+        {"content-type": "application/x-www-form-urlencoded"},
+        {"content-type": "application/x-ndjson"},
+        {"content-type": "json"},
+        {"content-type": "multipart/form-data; boundary=x"},
+    ],
+)
+async def test_a_body_that_is_not_sent_as_json_is_a_415_on_every_route_that_reads_json(
+    gateway: CheckedGateway, headers: dict[str, str]
+) -> None:
+    routes = await _routes_with_body(gateway, "application/json")
+    assert len(routes) > 40
     async with gateway.unchanged():
-        for content_type in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data"):
-            response = await gateway.client.post(
-                MEMORIES, content=raw, headers={"content-type": content_type}
-            )
-            problem.parse_problem(response)
+        for method, path in routes:
+            response = await gateway.client.request(method, path, content=b'{"a": 1}', headers=headers)
+            assert response.status_code == 415, f"{method} {path}: {response.text}"
+            assert problem.names_violation(response, "Content-Type", "must be application/json")
+
+
+async def test_without_a_valid_key_the_type_of_a_body_is_no_matter(gateway: CheckedGateway) -> None:
+    headers = {"authorization": "Bearer wrong", "content-type": "text/plain"}
+    response = await gateway.client.post(MEMORIES, content=b"{}", headers=headers)
+    assert response.status_code == 401
+
+
+async def _routes_with_body(gateway: CheckedGateway, media_type: str) -> list[tuple[str, str]]:
+    """Return the method and path of each route that declares a body of this type; 7 for every parameter."""
+    document = (await gateway.client.get("/openapi.json")).json()
+    return [
+        (method.upper(), re.sub(r"{\w+}", "7", path))
+        for path, operations in document["paths"].items()
+        for method, operation in operations.items()
+        if media_type in operation.get("requestBody", {}).get("content", {})
+    ]
+
+
+@pytest.mark.parametrize("content_type", ["application/json", "application/merge-patch+json; charset=utf-8"])
+async def test_a_body_may_be_sent_as_any_kind_of_json_and_an_absent_one_as_anything(
+    gateway: CheckedGateway, content_type: str
+) -> None:
+    headers = {"content-type": content_type}
+    saved = await gateway.client.post(MEMORIES, content=b'{"content": "kept"}', headers=headers)
+    assert saved.status_code == 201, saved.text
+    path = f"{MEMORIES}/{saved.json()['id']}/archive"
+    archived = await gateway.client.post(path, headers={"content-type": "text/plain"})
+    assert archived.status_code == 200, archived.text
+
+
+async def test_lines_are_taken_under_any_type_but_neither_as_a_form_nor_compressed(
+    gateway: CheckedGateway,
+) -> None:
+    line = b'{"id": "0123456789ab", "content": "a line"}'
+    routes = await _routes_with_body(gateway, "application/x-ndjson")
+    assert len(routes) == 2
+    for method, path in routes:
+        for content_type in ("application/x-ndjson", "application/x-www-form-urlencoded", "", None):
+            headers = {} if content_type is None else {"content-type": content_type}
+            response = await gateway.client.request(method, path, content=line, headers=headers)
+            assert response.status_code == 200, f"{content_type}: {response.text}"
+        async with gateway.unchanged():
+            form = await gateway.client.request(method, path, files={"file": line})
+            options: Any = {"content": gzip.compress(line), "headers": {"content-encoding": "gzip"}}
+            compressed = await gateway.client.request(method, path, **options)
+        assert problem.names_violation(form, "Content-Type", "no form")
+        assert problem.names_violation(compressed, "Content-Encoding")
+        assert (form.status_code, compressed.status_code) == (415, 415)
 
 
 @pytest.mark.parametrize(

@@ -71,5 +71,6 @@ async def test_probes_may_be_asked_with_any_parameter(gateway: CheckedGateway) -
 
 def _filled(path: str) -> str:
     """Return a path whose parameters have values that no record has."""
-    segments = ["nothing" if segment.startswith("{") else segment for segment in path.split("/")]
+    numbered = path.replace("{seq}", "7")
+    segments = ["nothing" if segment.startswith("{") else segment for segment in numbered.split("/")]
     return "/".join(segments)

@@ -1,6 +1,8 @@
 """With an Idempotency-Key, a request is executed once and its repetitions get the same response."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 from uuid import uuid4
 
@@ -10,6 +12,11 @@ import pytest
 from tests.badinput import problem
 from tests.badinput.conftest import SESSION, CheckedGateway
 
+ENTRY = f"/v1/working/session/{SESSION}/k"
+BY_KEY = "/v1/memories/by-key"
+METHODS = {ENTRY: "PATCH", BY_KEY: "PUT"}
+TURN = {"role": "user", "content": "said once"}
+PLAYBOOK = {"flow_dact": "keep", "slots": {}, "tool_calls": [{"tool_id": "keep"}], "outcome": "success"}
 BODIES: dict[str, dict[str, Any]] = {
     "/v1/memories": {"content": "kept once"},
     "/v1/memories/batch": {"memories": [{"content": "kept once, too"}, {"content": ""}]},
@@ -24,6 +31,21 @@ BODIES: dict[str, dict[str, Any]] = {
     "/v1/agents/support/texts": {"content": "kept once by an agent"},
     "/v1/feedback": {"session_id": SESSION, "type": "Correction", "summary": "put right once"},
     "/v1/dreams": {"dry_run": True},
+    f"/v1/sessions/{SESSION}/turns/pop": {},
+    f"/v1/sessions/{SESSION}/mine": {},
+    f"/v1/sessions/{SESSION}/scratchpad": {"content": "kept once in a scratchpad"},
+    f"/v1/sessions/{SESSION}/scratchpad/promote": {"to": "preference", "reason": "kept once"},
+    f"/v1/sessions/{SESSION}/report": {"title": "Report", "content": "kept once as a report"},
+    "/v1/playbooks": PLAYBOOK | {"user_query": "kept once as a playbook"},
+    ENTRY: {"append": " and more"},
+    BY_KEY: {"content": "kept once under a key"},
+    "/v1/batch": {
+        "operations": [
+            {"method": "POST", "path": "/v1/memories", "body": {"content": "kept once by a batch"}},
+            {"method": "POST", "path": f"/v1/sessions/{SESSION}/turns", "body": TURN},
+            {"method": "POST", "path": f"/v1/sessions/{SESSION}/turns", "body": TURN},
+        ]
+    },
 }
 every_creating_route = pytest.mark.parametrize("path", BODIES)
 
@@ -34,13 +56,29 @@ def _body(path: str) -> dict[str, Any]:
 
 
 async def _post(gateway: CheckedGateway, path: str, body: Any, key: str) -> httpx.Response:
-    return await gateway.client.post(path, json=body, headers={"idempotency-key": key})
+    method, params = METHODS.get(path, "POST"), {"key": "k"} if path == BY_KEY else {}
+    headers = {"idempotency-key": key}
+    return await gateway.client.request(method, path, params=params, json=body, headers=headers)
+
+
+@asynccontextmanager
+async def _unchanged(gateway: CheckedGateway, path: str) -> AsyncIterator[None]:
+    """Fail unless the block changes nothing. An append enqueues its index job before it knows that."""
+    if path != ENTRY:
+        async with gateway.unchanged():
+            yield
+        return
+    before = (await gateway.client.get(ENTRY)).json()
+    yield
+    assert (await gateway.client.get(ENTRY)).json() == before
 
 
 async def test_every_route_that_takes_an_idempotency_key_is_tested(gateway: CheckedGateway) -> None:
     document = (await gateway.client.get("/openapi.json")).json()
     routes = {
-        path.replace("{session_id}", SESSION).replace("{agent_id}", "support")
+        path.replace("{session_id}", SESSION)
+        .replace("{agent_id}", "support")
+        .replace("/{key}", f"/session/{SESSION}/k")
         for path, verbs in document["paths"].items()
         for operation in verbs.values()
         if any(parameter["name"] == "idempotency-key" for parameter in operation.get("parameters", []))
@@ -56,7 +94,7 @@ async def test_a_repeated_request_gets_the_same_response_and_does_nothing(
     body = _body(path)
     first = await _post(gateway, path, body, key)
     assert first.is_success, first.text
-    async with gateway.unchanged():
+    async with _unchanged(gateway, path):
         repeated = await _post(gateway, path, body, key)
     assert (repeated.status_code, repeated.json()) == (first.status_code, first.json())
 
@@ -81,8 +119,17 @@ async def test_the_same_key_with_another_body_is_a_409_and_does_nothing(
         "/v1/agents/support/texts": {"content": "something else"},
         "/v1/feedback": {"session_id": SESSION, "type": "ToolFailure", "summary": "something else"},
         "/v1/dreams": {"dry_run": False},
+        f"/v1/sessions/{SESSION}/turns/pop": {"another": "body"},
+        f"/v1/sessions/{SESSION}/mine": {"another": "body"},
+        f"/v1/sessions/{SESSION}/scratchpad": {"content": "something else"},
+        f"/v1/sessions/{SESSION}/scratchpad/promote": {"to": "preference", "reason": "something else"},
+        f"/v1/sessions/{SESSION}/report": {"title": "Report", "content": "something else"},
+        "/v1/playbooks": PLAYBOOK | {"user_query": "something else"},
+        ENTRY: {"append": "something else"},
+        BY_KEY: {"content": "something else"},
+        "/v1/batch": {"operations": BODIES["/v1/batch"]["operations"][:1]},
     }
-    async with gateway.unchanged():
+    async with _unchanged(gateway, path):
         response = await _post(gateway, path, other_bodies[path], key)
     assert response.status_code == 409
     assert "another body" in problem.parse_problem(response)["detail"]

@@ -168,9 +168,35 @@ FEEDBACK_AND_DREAMS: list[RefusedRequest] = [
 ]
 
 
+def _playbook(field: str, rule: str, **fields: Any) -> RefusedRequest:
+    body = {"flow_dact": "f", "slots": {}, "tool_calls": [], "outcome": "success", "user_query": "q"}
+    return "POST", "/v1/playbooks", {**body, **fields}, field, rule
+
+
+PLAYBOOKS: list[RefusedRequest] = [
+    _playbook("flow_dact", "ASCII letters", flow_dact="book a flight"),
+    _playbook("flow_dact", "at most 64", flow_dact="f" * 65),
+    _playbook("slots", "16384 bytes", slots={"s": "x" * 16_400}),
+    _playbook("slots", "64 bits", slots={"s": 2**65}),
+    _playbook("tool_calls", "at most 32", tool_calls=[{"tool_id": "t"}] * 33),
+    _playbook("tool_calls.0.tool_id", "ASCII letters", tool_calls=[{"tool_id": "Ada's tool"}]),
+    _playbook(
+        "tool_calls.0.parameters", "4096", tool_calls=[{"tool_id": "t", "parameters": {"p": "x" * 4100}}]
+    ),
+    _playbook("outcome", "must be one of", outcome="fine"),
+    _playbook("user_query", "blank", user_query=" "),
+    _playbook("user_query", "at most 4000", user_query="q" * 4001),
+    _playbook("satisfied", "boolean", satisfied="yes"),
+    ("POST", "/v1/playbooks/search", {}, "query", "flow or a query"),
+    ("POST", "/v1/playbooks/search", {"flow": "a flow"}, "flow", "ASCII letters"),
+    ("POST", "/v1/playbooks/search", {"query": ""}, "query", "blank"),
+    ("PUT", "/v1/patterns/consent", {"consent": "yes"}, "consent", "boolean"),
+]
+
+
 @pytest.mark.parametrize(
     ("method", "path", "body", "field", "rule"),
-    [*MEMORY, *SEARCH, *CONVERSATION, *WORKING, *FEEDBACK_AND_DREAMS],
+    [*MEMORY, *SEARCH, *CONVERSATION, *WORKING, *FEEDBACK_AND_DREAMS, *PLAYBOOKS],
     ids=lambda value: None if isinstance(value, dict) else str(value)[:40],
 )
 async def test_a_broken_rule_is_a_422_that_names_it_and_stores_nothing(
@@ -200,6 +226,8 @@ QUERIES = [
     ("/v1/sessions", "limit", "0", "greater than or equal to 1"),
     ("/v1/sessions", "limit", "101", "less than or equal to 100"),
     ("/v1/sessions", "kind", "party", "session"),
+    ("/v1/playbooks", "flow", "a flow", "ASCII letters"),
+    ("/v1/patterns", "flow", "a flow", "ASCII letters"),
     ("/v1/working", "prefix", "/abs", "absolute"),
     ("/v1/working", "prefix", "a/../b", "'..' segment"),
     ("/v1/working", "namespace", "alone", "two segments"),

@@ -13,9 +13,9 @@ from tests.deploy.kustomize import Object
 from tests.deploy.variants import KUBERNETES, OVERLAYS, VARIANTS, objects
 
 DEPLOY = KUBERNETES.parent
-# The migration, KEDA's query for each of three queues and another of its operator, `pg_dump`, and a `loci …`
+# The migration, KEDA's query for each of five queues and another of its operator, `pg_dump`, and a `loci …`
 # command in a gateway's pod.
-BESIDE = 1 + 3 * 2 + 1 + 8
+BESIDE = 1 + 5 * 2 + 1 + 8
 RESERVED = 3  # Postgres's default superuser_reserved_connections
 DEFAULT_MAXIMUM = 100  # of a Postgres that is not configured
 
@@ -71,7 +71,7 @@ def test_all_pools_fit_into_the_bundled_postgres(name: str) -> None:
     ]
     [container] = server["spec"]["template"]["spec"]["containers"]
     [allowed] = re.findall(r"max_connections=(\d+)", " ".join(container["args"]))
-    assert len(_by_process(rendered)) == 5
+    assert len(_by_process(rendered)) == 7
     assert _sum(rendered) <= int(allowed) - RESERVED
 
 
@@ -80,7 +80,7 @@ def test_all_pools_fit_into_the_postgres_of_compose() -> None:
     assert "command" not in services["postgres"], "it has the default of max_connections"
     variables = [service.get("environment", {}) for service in services.values()]
     sizes = [int(v["LOCI_POSTGRES_POOL_SIZE"]) for v in variables if "LOCI_QDRANT_URL" in v]
-    assert len(sizes) == 5
+    assert len(sizes) == 7
     assert 2 * sum(map(_connections, sizes)) + BESIDE <= DEFAULT_MAXIMUM - RESERVED
 
 

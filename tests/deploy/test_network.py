@@ -17,6 +17,8 @@ _EDGES: dict[str, set[str]] = {
     "gateway": {"postgres", "redis", "qdrant"},
     "enrichment": {"postgres", "redis", "qdrant"},
     "embedding": {"postgres", "redis", "qdrant"},
+    "documents": {"postgres", "redis", "qdrant"},
+    "summary": {"postgres", "redis", "qdrant"},
     "dream": {"postgres", "redis", "qdrant"},
     "sweep": {"postgres", "redis", "qdrant"},
     "beat": {"redis"},
@@ -133,7 +135,7 @@ def test_gateways_and_workers_reach_the_collector_that_the_component_names(name:
     assert _ports(rule) == {urlsplit(endpoint).port} == {COLLECTOR_PORT}
     assert rule["to"] == [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}}}]
     traced = {pod for pod, labels in _pods(rendered).items() if _selects(policy["podSelector"], labels)}
-    assert traced == {"gateway", "enrichment", "embedding", "dream", "sweep"}
+    assert traced == {"gateway", "enrichment", "embedding", "documents", "summary", "dream", "sweep"}
 
 
 def test_only_the_gateway_is_reached_from_outside_and_by_name_of_namespace(rendered: list[Object]) -> None:

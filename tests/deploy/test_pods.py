@@ -176,12 +176,13 @@ def test_no_deployment_has_two_scalers_or_a_scaler_and_replicas(rendered: list[O
     assert set(scaled) == {
         name for name, manifest in deployments.items() if "replicas" not in manifest["spec"]
     }
-    assert set(scaled) == {"loci-gateway", "loci-enrichment", "loci-embedding", "loci-dream"}
+    queues = {"enrichment", "embedding", "documents", "summary", "dream"}
+    assert set(scaled) == {"loci-gateway"} | {f"loci-{queue}" for queue in queues}
 
 
 @pytest.mark.parametrize("overlay", ["small", "production"])
 def test_with_keda_queues_scale_by_their_backlog_and_without_by_processor_time(overlay: str) -> None:
-    queues = {"loci-enrichment", "loci-embedding", "loci-dream"}
+    queues = {"loci-enrichment", "loci-embedding", "loci-documents", "loci-summary", "loci-dream"}
     plain, with_keda = objects(overlay), objects(f"{overlay}-with-components")
     assert set(_of_kind(plain, "HorizontalPodAutoscaler")) == {"loci-gateway", *queues}
     assert set(_of_kind(with_keda, "HorizontalPodAutoscaler")) == {"loci-gateway"}

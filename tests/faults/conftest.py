@@ -20,6 +20,7 @@ from services.local.redis import Redis
 from tests import conftest
 from tests.faults.history import History, RunFigures
 from tests.faults.processes import Fleet, ProcessPool
+from tests.memory_folder import memory_folder
 from tests.stores.qdrant_binary import QdrantBinary, Unobtainable, obtain
 
 _FIGURES = "figures"
@@ -63,11 +64,19 @@ class FaultEnvironment:
         self.redis.start()
         self.qdrant.start()
 
+    @property
+    def stores(self) -> conftest.Stores:
+        return conftest.Stores(self.postgres.url, self.redis.url, self.qdrant.url)
+
     def addresses(self) -> dict[str, str]:
         """Return the databases' URLs, with a new Postgres database and a new prefix."""
-        database = conftest.Stores(self.postgres.url, "", "").create_database()
-        stores = {"postgres_url": database, "redis_url": self.redis.url, "qdrant_url": self.qdrant.url}
-        return stores | {"prefix": f"f{uuid4().hex[:10]}"}
+        stores = self.stores
+        return {
+            "postgres_url": stores.create_database(),
+            "redis_url": stores.redis_url,
+            "qdrant_url": stores.qdrant_url,
+            "prefix": f"f{uuid4().hex[:10]}",
+        }
 
     @contextmanager
     def without(self, store: Postgres | Redis | QdrantBinary | Qdrant) -> Iterator[None]:
@@ -87,19 +96,19 @@ class FaultEnvironment:
 
 
 @pytest.fixture(scope="session")
-def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultEnvironment]:
-    root = tmp_path_factory.mktemp("faults")
-    qdrant, data = _qdrant(root / "qdrant")
-    environment = FaultEnvironment(
-        Postgres(root / "postgres", durable=False), Redis(root / "redis"), qdrant, data
-    )
-    try:
-        environment.start()
-        conftest.migrate(environment.postgres.url)
-        yield environment
-    finally:
-        for store in (environment.qdrant, environment.redis, environment.postgres):
-            store.stop()
+def environment() -> Iterator[FaultEnvironment]:
+    with memory_folder() as root:
+        qdrant, data = _qdrant(root / "qdrant")
+        environment = FaultEnvironment(
+            Postgres(root / "postgres", durable=False), Redis(root / "redis"), qdrant, data
+        )
+        try:
+            environment.start()
+            conftest.migrate(environment.postgres.url)
+            yield environment
+        finally:
+            for store in (environment.qdrant, environment.redis, environment.postgres):
+                store.stop()
 
 
 def _qdrant(folder: Path) -> tuple[QdrantBinary | Qdrant, Path]:
@@ -122,17 +131,20 @@ def process_pool() -> Iterator[ProcessPool]:
 def make_fleet(
     environment: FaultEnvironment, process_pool: ProcessPool, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Callable[..., Fleet]]:
-    """Return a function that creates a fleet on these databases; its processes end with the test."""
-    fleets: list[Fleet] = []
+    """Return a function that creates a fleet on databases of its own. Both end with the test."""
+    fleets: dict[Fleet, dict[str, str]] = {}
 
     def make(**changes: Any) -> Fleet:
-        folder = tmp_path_factory.mktemp("fleet")
-        fleets.append(Fleet(process_pool, folder, environment.addresses(), **changes))
-        return fleets[-1]
+        folder, addresses = tmp_path_factory.mktemp("fleet"), environment.addresses()
+        fleet = Fleet(process_pool, folder, addresses, **changes)
+        fleets[fleet] = addresses
+        return fleet
 
     yield make
     for fleet in fleets:
         fleet.stop()
+    for addresses in fleets.values():
+        environment.stores.drop(addresses["postgres_url"], addresses["prefix"])
 
 
 @pytest.fixture

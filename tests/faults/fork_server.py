@@ -35,7 +35,7 @@ _PRELOADED = (
 )
 _ROLES = {
     "serve": run.gateway,
-    "work": lambda: run.worker("enrichment,embedding,dream,sweep", 4),
+    "work": lambda: run.worker("enrichment,embedding,documents,summary,dream,sweep", 4),
     "beat": run.beat,
 }
 

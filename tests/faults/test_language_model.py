@@ -21,10 +21,11 @@ AWAY: dict[str, Behaviour] = {
     "gone": behaviours.Status(502),
     "hangup": behaviours.Drop(),
     "cut": behaviours.Cut(),
+    "page": behaviours.Garbage(),
+    "void": behaviours.Garbage(""),
 }
 # Replies that cannot be used, and why the memory then fails. The model is asked twice.
 UNUSABLE: dict[str, tuple[Behaviour, str]] = {
-    "html": (behaviours.Garbage(), "not JSON"),
     "shapeless": (behaviours.WrongShape(), "unknown shape"),
     "choiceless": (behaviours.EmptyChoices(), "unknown shape"),
     "refused": (behaviours.Refusal(), "refused"),
@@ -86,7 +87,7 @@ async def test_every_failure_of_the_model_is_stored_with_its_reason_and_the_memo
     for word in GOOD:
         assert (await _load_memory(history, saves[word]))["state"] == "archived", word
     assert (await _load_memory(history, saves["idle"]))["state"] == "kept-raw"
-    report(await history.check("language model failing in 17 ways", len(faults)))
+    report(await history.check(f"language model failing in {len(faults)} ways", len(faults)))
 
 
 async def test_a_model_that_says_when_to_come_back_is_not_asked_before(

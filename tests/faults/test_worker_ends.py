@@ -63,13 +63,12 @@ async def test_a_backlog_of_one_tenant_does_not_delay_another_tenant(
     fleet.serve()
     greedy: History = await remember(fleet, "greedy")
     modest: History = await remember(fleet, "modest")
-    for _ in range(2):
-        await greedy.save_batch(1000)
+    await greedy.save_batch(1000)
     await modest.save_batch(10)
     for role in ("work", "beat"):
         fleet.start(role)
     await modest.quiet(within=30)
-    assert (await greedy.status())["pending"]["enrichment"] >= 1500
+    assert (await greedy.status())["pending"]["enrichment"] >= 500
 
 
 async def test_a_worker_stopped_under_load_ends_in_time_and_releases_its_jobs(
@@ -84,7 +83,7 @@ async def test_a_worker_stopped_under_load_ends_in_time_and_releases_its_jobs(
     fleet.serve()
     fleet.start("beat")
     history: History = await remember(fleet)
-    await history.save_batch(600)
+    await history.save_batch(200)
     worker = fleet.start("work")
     await asyncio.to_thread(models.wait_for_calls, 40, 20)
     models.chat_default = Hang()

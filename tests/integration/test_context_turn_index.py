@@ -41,19 +41,17 @@ async def test_a_context_answers_before_its_turn_is_indexed_and_a_search_waits_f
     assert await search == ["Is the marmalade vegan?"]
 
 
-async def test_a_turn_is_indexed_within_a_second_though_nobody_searches(
-    agent: Agent, gateway: Gateway
-) -> None:
+async def test_a_turn_is_indexed_soon_though_nobody_searches(agent: Agent, gateway: Gateway) -> None:
     session = await agent.session()
     await agent.context(session, "Is the marmalade vegan?")
     writer = gateway.resources.index_writer
-    await asyncio.wait_for(writer.finish_writes(gateway.tenant), 1)
+    await asyncio.wait_for(writer.finish_writes(gateway.tenant), 5)  # it takes a second on a machine at rest
 
     async def is_indexed() -> bool:
         jobs = (await agent.request("GET", "/v1/status"))["pending"]
         return not jobs["index"]
 
-    assert await wait_until(is_indexed, 1)
+    assert await wait_until(is_indexed, 5)
 
 
 async def test_a_gateway_that_stops_writes_what_it_promised(

@@ -24,16 +24,21 @@ _VARYING = re.compile(
 
 async def send(client: httpx.AsyncClient, route: str, call: Call) -> httpx.Response:
     """Send one call to a route such as `GET /v1/memories/{memory_id}`."""
-    method, template = route.split(" ")
-    path = template
-    for name, value in call.path.items():
-        path = path.replace(f"{{{name}}}", quote(value))
+    method, path = route.split(" ", maxsplit=1)[0], quoted_path(route, call)
     options: dict[str, Any] = {"params": dict(call.query), "headers": dict(call.headers)}
     if call.content is not None:
         options["content"] = call.content
     elif call.body is not None:
         options["json"] = call.body
     return await client.request(method, path, **options)
+
+
+def quoted_path(route: str, call: Call) -> str:
+    """Return the path of a call to a route."""
+    path = route.split(" ")[1]
+    for name, value in call.path.items():
+        path = path.replace(f"{{{name}}}", quote(value))
+    return path
 
 
 def comparable_text(response: httpx.Response, ids: Ids) -> str:

@@ -25,6 +25,7 @@ class Call:
 
 
 # The owner sends it with an idempotency key; then other tenants send it with the same key.
+_PREFERENCE = {"condition": {"flow": "mine"}, "effect": {"slot": "mine", "value": "mine"}}
 MESSAGE = {"message": "the gate", "explain": True}
 
 Case = Callable[[Ids], list[Call]]
@@ -40,6 +41,17 @@ def _key(ids: Ids) -> dict[str, str]:
 
 def _of_memory(status: int) -> Case:
     return lambda ids: [Call(status, {"memory_id": memory_id}) for memory_id in (ids.memory, ids.archived)]
+
+
+def _by_key(status: int, body: Any = None) -> Case:
+    return lambda ids: [
+        Call(status, query={"namespace": ids.namespace, "key": ids.session, **_scope(ids)}, body=body)
+    ]
+
+
+def _list_namespaces(ids: Ids) -> list[Call]:
+    queries: list[dict[str, str]] = [{}, {"prefix": "session/*"}, {"max_depth": "1"}]
+    return [Call(200, query=_scope(ids) | query) for query in queries] + [Call(200)]
 
 
 def _of_scope(ids: Ids) -> list[Call]:
@@ -90,6 +102,22 @@ def _import_lines(ids: Ids) -> list[Call]:
     content = "\n".join(json.dumps(line) for line in lines).encode()
     restore = _scope(ids) | {"restore": "true"}
     return [Call(200, query=_scope(ids), content=content), Call(200, query=restore, content=content)]
+
+
+def _import_every_kind(ids: Ids) -> list[Call]:
+    """Import rows under the ids of foreign ones: those of a session that is not there are refused."""
+    turn = {"kind": "turn", "session_id": ids.session, "seq": 1, "role": "user", "content": "mine"}
+    key = {"kind": "state_key", "owner_kind": "session", "owner_id": ids.session, "key": "k", "value": "1"}
+    text = {"kind": "agent_text", "id": ids.text, "content": "mine", "metadata": {}}
+    memory = {"kind": "memory", "id": ids.memory, "content": ids.content}
+    session = {"kind": "session", "id": ids.session, "session_kind": "session", "store_types": ["tmp"]}
+    lines = [turn, key | {"version": 1}, text, memory, session, turn]
+    content = "\n".join(json.dumps(line) for line in lines).encode()
+    of_agent = json.dumps(text).encode()
+    return [
+        Call(200, query=_scope(ids), content=content),
+        Call(200, query={"agent_id": ids.agent}, content=of_agent),
+    ]
 
 
 def _update(ids: Ids) -> list[Call]:
@@ -151,6 +179,7 @@ def _list_sessions(ids: Ids) -> list[Call]:
         {"kind": "patrol"},
         {"cursor": ids.session_cursor},
         {"user_id": ids.user},
+        {"metadata": "topic=letters", "created_after": "2020-01-01T00:00:00Z"},
     ]
     return [Call(200, query=query) for query in queries]
 
@@ -240,6 +269,56 @@ def _of_scratch(status: int, body: Any = None, **path: str) -> Case:
     return calls
 
 
+def _playbook(ids: Ids) -> list[Call]:
+    body = {**_PLAYBOOK, "user_query": ids.content, **_scope(ids)}
+    in_session = {**_PLAYBOOK, "session_id": ids.session}
+    return [Call(201, body=body, headers=_key(ids)), Call(201, body=body), Call(404, body=in_session)]
+
+
+def _list_playbooks(ids: Ids) -> list[Call]:
+    queries: list[dict[str, str]] = [{}, {"flow": "letters"}, {"promoted": "true"}]
+    return [Call(200, query=_scope(ids) | query) for query in queries] + [Call(200)]
+
+
+def _search_playbooks(ids: Ids) -> list[Call]:
+    bodies: list[dict[str, str]] = [{"flow": "letters"}, {"query": ids.content}]
+    bodies.append({"flow": "letters", "query": ids.content})
+    return [
+        *(Call(200, body=_scope(ids) | body) for body in bodies),
+        Call(404, body={"query": ids.content, "session_id": ids.session}),
+    ]
+
+
+def _of_playbook(status: int) -> Case:
+    return lambda ids: [Call(status, {"playbook_id": ids.playbook})]
+
+
+FORM = {"content-type": "multipart/form-data; boundary=b"}
+
+
+def form(**parts: str) -> bytes:
+    """Return the body of an upload. `file` is the content of a text file."""
+    texts = [
+        f'--b\r\nContent-Disposition: form-data; name="{name}"'
+        f"{'; filename=mine.txt' if name == 'file' else ''}\r\n\r\n{text}\r\n"
+        for name, text in parts.items()
+    ]
+    return ("".join(texts) + "--b--\r\n").encode()
+
+
+def _upload(_: Ids) -> list[Call]:
+    content = form(title="mine", source="mine", file="This text is mine.")
+    return [Call(202, content=content, headers=FORM)]
+
+
+def _of_document(status: int) -> Case:
+    return lambda ids: [Call(status, {"document_id": ids.document})]
+
+
+def _search_documents(ids: Ids) -> list[Call]:
+    return [Call(200, body={"query": text}) for text in ("gate opens at seven", ids.content)]
+
+
 def _without_ids(_: Ids) -> list[Call]:
     return [Call(200)]
 
@@ -275,19 +354,89 @@ _ENTRY = {"role": "user", "content": "slipped in"}
 _VALUE = {"value": "slipped in"}
 _DOC = {"type": "doc", "value": {"slipped": "in"}}
 _VECTOR = {"vector": [1.0, 0.0]}
+_EVERYTHING = {"field": "importance", "op": "gte", "value": 0}
 _OBSERVATION = {"kind": "fact", "content": "slipped in"}
+_PLAYBOOK = {
+    "flow_dact": "letters",
+    "slots": {"to": "mine"},
+    "tool_calls": [{"tool_id": "post.send", "parameters": {"to": "mine"}}],
+    "outcome": "success",
+    "user_query": "send a letter of mine",
+}
+_REPORT = {"title": "slipped in", "content": "slipped in"}
+
+
+def _batch(ids: Ids) -> list[Call]:
+    memory, session = f"/v1/memories/{ids.memory}", f"/v1/sessions/{ids.session}"
+    operations: list[dict[str, Any]] = [
+        {"method": "GET", "path": memory},
+        {"method": "PATCH", "path": memory, "body": {"content": "taken over"}},
+        {"method": "DELETE", "path": memory},
+        {"method": "GET", "path": f"{session}/turns"},
+        {"method": "POST", "path": f"{session}/turns", "body": _TURN},
+        {"method": "GET", "path": f"/v1/memories?agent_id={ids.agent}&user_id={ids.user}"},
+    ]
+    return [Call(200, body={"operations": operations}, headers=_key(ids))]
+
+
 # These responses belong to the whole tenant or to the product. They are not empty for another tenant,
 # and a bound key of the same tenant may read them.
 SHARED_RESPONSES = {
+    "GET /v1/business-context",
     "GET /v1/prices",
     "GET /v1/directives",
     "GET /v1/directives/{name}",
     "GET /v1/directives/{name}/history",
 }
+# A bound key of the same tenant may read these too: documents belong to the whole tenant.
+SHARED_IN_TENANT = SHARED_RESPONSES | {
+    "GET /v1/documents",
+    "GET /v1/documents/{document_id}",
+    "POST /v1/documents/search",
+}
 
 CASES: dict[str, Case] = {
+    "GET /v1/pinned": _of_scope,
+    "PUT /v1/pinned/{name}": lambda ids: [
+        Call(200, {"name": ids.patrol}, body={"content": "mine", **_scope(ids)})
+    ],
+    "GET /v1/pinned/{name}": lambda ids: [Call(404, {"name": ids.patrol}, _scope(ids))],
+    "DELETE /v1/pinned/{name}": lambda ids: [Call(200, {"name": ids.patrol}, _scope(ids))],
+    "GET /v1/preferences": _of_scope,
+    "PUT /v1/preferences/{key}": lambda ids: [
+        Call(200, {"key": ids.patrol}, body={**_PREFERENCE, **_scope(ids)})
+    ],
+    "GET /v1/preferences/{key}": lambda ids: [Call(404, {"key": ids.patrol}, _scope(ids))],
+    "DELETE /v1/preferences/{key}": lambda ids: [Call(200, {"key": ids.patrol}, _scope(ids))],
+    "POST /v1/preferences/resolve": lambda ids: [
+        Call(200, body={"flow": ids.patrol, "situation": "the gate", **_scope(ids)})
+    ],
+    "POST /v1/playbooks": _playbook,
+    "GET /v1/playbooks": _list_playbooks,
+    "POST /v1/playbooks/search": _search_playbooks,
+    "GET /v1/playbooks/{playbook_id}": _of_playbook(404),
+    # Deleting an unknown id is no error.
+    "DELETE /v1/playbooks/{playbook_id}": _of_playbook(200),
+    "GET /v1/patterns": lambda _: [Call(200), Call(200, query={"flow": "letters"})],
+    "GET /v1/patterns/consent": _without_ids,
+    "PUT /v1/patterns/consent": lambda _: [Call(200, body={"consent": True})],
+    "POST /v1/documents": _upload,
+    "GET /v1/documents": _without_ids,
+    "GET /v1/documents/{document_id}": _of_document(404),
+    "DELETE /v1/documents/{document_id}": _of_document(200),
+    "POST /v1/documents/search": _search_documents,
+    "GET /v1/business-context": _without_ids,
+    "PUT /v1/business-context": lambda _: [Call(200, body={"content": "mine"}, headers={"if-match": "*"})],
+    "POST /v1/sessions/{session_id}/scratchpad": _in_session(404, {"content": "slipped in"}, keyed=True),
+    "GET /v1/sessions/{session_id}/scratchpad": _in_session(404),
+    "POST /v1/sessions/{session_id}/scratchpad/promote": _in_session(404, {}, keyed=True),
+    "GET /v1/sessions/{session_id}/scratchpad/promotions": _in_session(404),
+    "POST /v1/sessions/{session_id}/report": _in_session(404, _REPORT, keyed=True),
     "GET /v1/memories/export": _of_scope,
     "POST /v1/memories/import": _import_lines,
+    "GET /v1/export": _of_scope,
+    "POST /v1/import": _import_every_kind,
+    "GET /v1/sessions/{session_id}/turns/export": _in_session(404),
     "POST /v1/memories": _save,
     "GET /v1/memories": _list_memories,
     "POST /v1/memories/batch": _save_batch,
@@ -299,19 +448,37 @@ CASES: dict[str, Case] = {
     # Deleting an unknown id is no error.
     "DELETE /v1/memories/{memory_id}": _of_memory(200),
     "GET /v1/memories/{memory_id}/history": _of_memory(404),
+    "POST /v1/memories/{memory_id}/archive": _of_memory(404),
+    "POST /v1/memories/{memory_id}/restore": _of_memory(404),
+    "POST /v1/memories/{memory_id}/enrich": _of_memory(404),
+    "POST /v1/memories/{memory_id}/revert": lambda ids: [
+        Call(404, {"memory_id": memory_id}, body={"version": 1}) for memory_id in (ids.memory, ids.archived)
+    ],
+    "GET /v1/memories/by-key": _by_key(404),
+    "PUT /v1/memories/by-key": _by_key(201, {"content": "a note under a key of mine"}),
+    "DELETE /v1/memories/by-key": _by_key(200),
+    "GET /v1/namespaces": _list_namespaces,
     "GET /v1/working": _list_working_entries,
     "DELETE /v1/working": _each_prefix,
     "POST /v1/working/search": _search_working_entries,
     "PUT /v1/working/{key}": _working_entry(200, {"value": "mine"}),
     "GET /v1/working/{key}": _read_working_entry,
+    "PATCH /v1/working/{key}": _working_entry(404, {"append": "mine"}),
     "DELETE /v1/working/{key}": _working_entry(200),
     "POST /v1/sessions": _open_session,
     "GET /v1/sessions": _list_sessions,
     "POST /v1/sessions/{session_id}/turns/batch": _in_session(404, {"turns": [_TURN]}, keyed=True),
     "POST /v1/sessions/{session_id}/turns": _in_session(404, _TURN, keyed=True),
     "GET /v1/sessions/{session_id}/turns": _in_session(404),
+    "DELETE /v1/sessions/{session_id}/turns": _in_session(404),
+    "POST /v1/sessions/{session_id}/turns/pop": _in_session(404, keyed=True),
+    "POST /v1/sessions/{session_id}/mine": _in_session(404, keyed=True),
+    "GET /v1/sessions/{session_id}/turns/{seq}": _of_state(404, seq="1"),
+    "PATCH /v1/sessions/{session_id}/turns/{seq}": _of_state(404, {"content": "mine"}, seq="1"),
+    "DELETE /v1/sessions/{session_id}/turns/{seq}": _of_state(404, seq="1"),
     "POST /v1/sessions/{session_id}/context": _in_session(404, MESSAGE, keyed=True),
     "GET /v1/sessions/{session_id}": _in_session(404),
+    "PATCH /v1/sessions/{session_id}": _in_session(404, {"metadata": {"slipped": "in"}}),
     "DELETE /v1/sessions/{session_id}": _in_session(404),
     "POST /v1/turns/search": _search_turns,
     "POST /v1/sessions/{session_id}/feedback": _in_session(404, _SIGNAL, keyed=True),
@@ -381,8 +548,16 @@ CASES: dict[str, Case] = {
     "GET /v1/budgets/{scope}": _of_budget(404),
     "PUT /v1/budgets/{scope}": _of_budget(200, _LIMIT),
     "DELETE /v1/budgets/{scope}": _of_budget(200),
+    "GET /v1/users": lambda ids: [
+        Call(200, query=query) for query in ({}, {"agent_id": ids.agent}, {"prefix": ids.user})
+    ],
+    "GET /v1/agents": _without_ids,
     "DELETE /v1/users/{user_id}": lambda ids: [Call(200, {"user_id": ids.user})],
     "GET /v1/erasures/{erasure_id}": lambda ids: [Call(404, {"erasure_id": ids.run})],
+    "POST /v1/memories/delete": lambda ids: [
+        Call(200, body=_scope(ids) | {"filter": _EVERYTHING, "dry_run": dry_run}) for dry_run in (False, True)
+    ],
+    "POST /v1/batch": _batch,
     "GET /healthz": _without_ids,
     "GET /readyz": _without_ids,
     "GET /metrics": _without_ids,

@@ -28,7 +28,9 @@ class Ids:
     session_cursor: str
     idempotency_key: str
     run: str
+    document: str
     text: str
+    playbook: str
 
     def masked(self, text: str) -> str:
         """Return a text in which these ids are replaced by their field names."""
@@ -56,7 +58,9 @@ def unused_ids() -> Ids:
         session_cursor=_cursor(session),
         idempotency_key=f"order-{suffix}",
         run=str(uuid_utils.uuid7()),
+        document=str(uuid_utils.uuid7()),
         text=str(uuid_utils.uuid7()),
+        playbook=str(uuid_utils.uuid7()),
     )
 
 

@@ -19,6 +19,8 @@ _COLUMNS = """
     SELECT column_name, udt_name FROM information_schema.columns
     WHERE table_schema = 'public' AND table_name = $1 AND is_identity = 'NO' AND is_generated = 'NEVER'
 """
+# Values that a constraint of the table demands.
+_VALID = {"playbook": {"outcome": "success", "reason": "satisfied"}}
 
 
 async def fill(inspector: StateInspector, tenant: str, ids: Ids, secret: str) -> None:
@@ -43,7 +45,7 @@ async def _insert(
     row = {
         column: ids_by_column.get(column, _value(type_name, secret))
         for column, type_name in await connection.fetch(_COLUMNS, table)
-    }
+    } | _VALID.get(table, {})
     # As JSON, so that Postgres converts each value to the type of its column.
     statement = (
         f"INSERT INTO {table} ({', '.join(row)})"  # noqa: S608

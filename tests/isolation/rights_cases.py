@@ -7,9 +7,9 @@ names. `SCOPES` name an agent and a user instead. `LISTS` show the records that 
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
-from tests.isolation.cases import Call
+from tests.isolation.cases import FORM, Call, form
 from tests.isolation.rights_table import Owner
-from tests.isolation.rights_world import World, new_name, to_lines
+from tests.isolation.rights_world import PLAYBOOK, World, new_name, preference_of, to_lines
 
 Make = Callable[[World, Owner], Awaitable[Call]]
 
@@ -69,6 +69,23 @@ def _session_in_body() -> RecordCase:
     return RecordCase("session", True, make)
 
 
+def _mined_session() -> RecordCase:
+    """Mine a session whose scope has a run, which is joined: another would be in the way of other cases."""
+
+    async def make(world: World, owner: Owner) -> Call:
+        await world.run(owner)
+        return Call(200, {"session_id": await world.session(owner)})
+
+    return RecordCase("session", True, make)
+
+
+def _playbook(*, writes: bool, absent: int = 404) -> RecordCase:
+    async def make(world: World, owner: Owner) -> Call:
+        return Call(200, {"playbook_id": await world.playbook(owner)})
+
+    return RecordCase("playbook", writes, make, absent)
+
+
 def _run(*, writes: bool) -> RecordCase:
     async def make(world: World, owner: Owner) -> Call:
         return Call(200, {"run_id": await world.run(owner)})
@@ -91,6 +108,34 @@ def _tenant(*, writes: bool, body: Any = None, **path: str) -> RecordCase:
     return RecordCase("tenant", writes, make)
 
 
+def _key(*, writes: bool) -> RecordCase:
+    """Ask for a memory by its key. The request names the owner, so another's is refused."""
+
+    async def make(world: World, owner: Owner) -> Call:
+        return Call(200, query={"key": await world.key(owner), **owner.scope()})
+
+    return RecordCase("key", writes, make)
+
+
+async def _business_context(world: World, owner: Owner) -> Call:
+    del owner
+    version = (await world.client.get("/v1/business-context")).headers["etag"]
+    return Call(200, body={"content": new_name()}, headers={"if-match": version})
+
+
+def _document(*, writes: bool) -> RecordCase:
+    async def make(world: World, owner: Owner) -> Call:
+        del owner
+        return Call(200, {"document_id": await world.document()})
+
+    return RecordCase("tenant", writes, make)
+
+
+async def _upload(world: World, owner: Owner) -> Call:
+    del world, owner
+    return Call(202, content=form(file=new_name()), headers=FORM)
+
+
 async def _budget(world: World, owner: Owner) -> Call:
     scope = f"agent/{owner.agent_id}"
     await world.succeed("PUT", f"/v1/budgets/{scope}", json={"period": "day", "limit_tokens": 10**9})
@@ -104,6 +149,24 @@ def _store(*, writes: bool, body: Any = None, **path: str) -> RecordCase:
         return Call(200, {**path, "name": await world.store(owner)}, owner.scope(), body)
 
     return RecordCase("store", writes, make)
+
+
+def _pinned(*, writes: bool) -> RecordCase:
+    """Ask for a pinned text. The request names its owner, and a user's key reads the agent's text too."""
+
+    async def make(world: World, owner: Owner) -> Call:
+        return Call(200, {"name": await world.pinned_text(owner)}, owner.scope())
+
+    return RecordCase("pinned text", writes, make)
+
+
+def _preference(*, writes: bool) -> RecordCase:
+    """Ask for a preference. The request names its owner, as with a pinned text."""
+
+    async def make(world: World, owner: Owner) -> Call:
+        return Call(200, {"key": await world.preference(owner)}, owner.scope())
+
+    return RecordCase("preference", writes, make)
 
 
 def _working(area: str, *, writes: bool, body: Any = None) -> RecordCase:
@@ -130,6 +193,7 @@ WORKING_AREAS = (
     "working memory of a patrol",
     "working memory that nobody opened",
 )
+_NAMED = {"field": "metadata.name", "op": "eq", "value": "nobody"}
 _VECTOR = {"vector": [1.0, 0.0]}
 _S = "/v1/sessions/{session_id}"
 _A = "/v1/agents/{agent_id}"
@@ -140,11 +204,27 @@ RECORDS: dict[str, list[RecordCase]] = {
     "GET /v1/memories/{memory_id}/history": [_memory(writes=False)],
     "PATCH /v1/memories/{memory_id}": [_memory(writes=True, body={"importance": 0.9})],
     "DELETE /v1/memories/{memory_id}": [_memory(writes=True, absent=200)],
+    "POST /v1/memories/{memory_id}/archive": [_memory(writes=True)],
+    "POST /v1/memories/{memory_id}/restore": [_memory(writes=True)],
+    "POST /v1/memories/{memory_id}/revert": [_memory(writes=True, body={"version": 1})],
+    # 409: without a language model nothing is enriched.
+    "POST /v1/memories/{memory_id}/enrich": [_memory(writes=True)],
+    "GET /v1/memories/by-key": [_key(writes=False)],
+    "DELETE /v1/memories/by-key": [_key(writes=True)],
     f"GET {_S}": [_session(writes=False)],
+    f"PATCH {_S}": [_session(writes=True, body={"metadata": {"topic": "changed"}})],
     f"DELETE {_S}": [_session(writes=True)],
     f"POST {_S}/turns": [_session(writes=True, body=_TURN)],
     f"POST {_S}/turns/batch": [_session(writes=True, body={"turns": [_TURN]})],
     f"GET {_S}/turns": [_session(writes=False)],
+    f"DELETE {_S}/turns": [_session(writes=True)],
+    f"POST {_S}/turns/pop": [_session(writes=True)],
+    # 409: without a user, turns are mined only where the agent says so.
+    f"POST {_S}/mine": [_mined_session()],
+    f"GET {_S}/turns/{{seq}}": [_session(writes=False, seq="1")],
+    f"PATCH {_S}/turns/{{seq}}": [_session(writes=True, body={"content": "edited"}, seq="1")],
+    f"DELETE {_S}/turns/{{seq}}": [_session(writes=True, seq="1")],
+    f"GET {_S}/turns/export": [_session(writes=False)],
     f"POST {_S}/context": [_session(writes=True, body={"message": "hello"})],
     f"POST {_S}/feedback": [_session(writes=True, body=_SIGNAL)],
     "POST /v1/feedback": [_session_in_body()],
@@ -168,6 +248,23 @@ RECORDS: dict[str, list[RecordCase]] = {
     f"GET {_S}/spend": [_session(writes=False)],
     f"POST {_S}/observations": [_session(writes=True, body={"kind": "fact", "content": "seen"})],
     f"GET {_S}/observations": [_session(writes=False)],
+    f"POST {_S}/scratchpad": [_session(writes=True, body={"content": "noted"})],
+    f"GET {_S}/scratchpad": [_session(writes=False)],
+    f"POST {_S}/scratchpad/promote": [_session(writes=True, body={"reason": "asked"})],
+    f"GET {_S}/scratchpad/promotions": [_session(writes=False)],
+    f"POST {_S}/report": [_session(writes=True, body={"title": "t", "content": "found"})],
+    "GET /v1/playbooks/{playbook_id}": [_playbook(writes=False)],
+    "DELETE /v1/playbooks/{playbook_id}": [_playbook(writes=True, absent=200)],
+    "GET /v1/patterns": [_tenant(writes=False)],
+    "GET /v1/patterns/consent": [_tenant(writes=False)],
+    "PUT /v1/patterns/consent": [_tenant(writes=True, body={"consent": True})],
+    "POST /v1/documents": [RecordCase("tenant", True, _upload)],
+    "GET /v1/documents": [_tenant(writes=False)],
+    "GET /v1/documents/{document_id}": [_document(writes=False)],
+    "DELETE /v1/documents/{document_id}": [_document(writes=True)],
+    "POST /v1/documents/search": [_tenant(writes=False, body={"query": "a word"})],
+    "GET /v1/business-context": [_tenant(writes=False)],
+    "PUT /v1/business-context": [RecordCase("tenant", True, _business_context)],
     "GET /v1/dreams/{run_id}": [_run(writes=False)],
     "GET /v1/dreams/{run_id}/diff": [_run(writes=False)],
     "POST /v1/dreams/{run_id}/undo": [_run(writes=True)],
@@ -200,8 +297,13 @@ RECORDS: dict[str, list[RecordCase]] = {
     f"POST {_T}/collections/{{label}}/search": [_store(writes=False, body=_VECTOR, label="c")],
     "PUT /v1/working/{key}": _in_each_namespace(writes=True, body={"value": "changed"}),
     "GET /v1/working/{key}": _in_each_namespace(writes=False),
+    "PATCH /v1/working/{key}": _in_each_namespace(writes=True, body={"append": "changed"}),
     "DELETE /v1/working/{key}": _in_each_namespace(writes=True),
     "DELETE /v1/working": [_clear(area) for area in WORKING_AREAS],
+    "GET /v1/pinned/{name}": [_pinned(writes=False)],
+    "DELETE /v1/pinned/{name}": [_pinned(writes=True)],
+    "GET /v1/preferences/{key}": [_preference(writes=False)],
+    "DELETE /v1/preferences/{key}": [_preference(writes=True)],
     "GET /v1/directives": [_tenant(writes=False)],
     "GET /v1/directives/{name}": [_tenant(writes=False, name="memory-rules")],
     "GET /v1/directives/{name}/history": [_tenant(writes=False, name="memory-rules")],
@@ -221,17 +323,30 @@ RECORDS: dict[str, list[RecordCase]] = {
 SCOPES: dict[str, ScopeCase] = {
     "POST /v1/memories": ScopeCase("memory", True, lambda: {"content": new_name()}),
     "POST /v1/memories/batch": ScopeCase("memory", True, lambda: {"content": new_name()}),
+    "PUT /v1/memories/by-key": ScopeCase("memory", True, lambda: {"content": new_name()}),
+    "POST /v1/memories/delete": ScopeCase("memory", True, lambda: {"filter": dict(_NAMED)}),
     "POST /v1/memories/import": ScopeCase("memory", False, lambda: {"content": new_name()}),
+    "POST /v1/import": ScopeCase("memory", False, lambda: {"content": new_name()}),
     "POST /v1/sessions": ScopeCase("session", True, lambda: {"id": new_name()}),
+    "PUT /v1/pinned/{name}": ScopeCase("memory", True, lambda: {"content": new_name()}),
+    "PUT /v1/preferences/{key}": ScopeCase("memory", True, lambda: preference_of(new_name())),
+    "POST /v1/playbooks": ScopeCase("memory", True, lambda: {**PLAYBOOK, "flow_dact": new_name()}),
     "POST /v1/dreams": ScopeCase("session", True, lambda: {"dry_run": True}),
 }
 
 LISTS: dict[str, ListCase] = {
     "GET /v1/memories": ListCase("memory", query={"limit": "100"}),
     "GET /v1/memories/export": ListCase("memory"),
+    "GET /v1/export": ListCase("memory"),
     "GET /v1/memories/categories": ListCase("memory"),
     "GET /v1/memories/tags": ListCase("memory"),
+    "GET /v1/namespaces": ListCase("memory"),
     "POST /v1/memories/search": ListCase("memory", {"query": "the word", "limit": 100}),
+    "GET /v1/playbooks": ListCase("memory", query={"limit": "100"}),
+    "POST /v1/playbooks/search": ListCase("memory", {"query": "the word", "limit": 100}),
+    "GET /v1/pinned": ListCase("memory", query={"limit": "100"}),
+    "GET /v1/preferences": ListCase("memory", query={"limit": "100"}),
+    "POST /v1/preferences/resolve": ListCase("memory", {"flow": "words", "situation": "the word"}),
     "GET /v1/sessions": ListCase("session", query={"limit": "100"}),
     # A recall shows what was said in sessions without a user, as it shows common memories.
     "POST /v1/turns/search": ListCase("memory", {"query": "the word", "limit": 100}),
@@ -243,12 +358,16 @@ LISTS: dict[str, ListCase] = {
 
 # Working memory is listed for the whole tenant; its test is one of its own.
 WORKING_LISTS = {"GET /v1/working", "POST /v1/working/search"}
+# Users and agents are listed by their ids; their test is one of its own.
+SUBJECT_LISTS = {"GET /v1/users", "GET /v1/agents"}
 # Erasing has tests of its own, because nothing is left of what was erased.
 ERASURES = {
     "DELETE /v1/users/{user_id}",
     "DELETE /v1/agents/{agent_id}",
     "GET /v1/erasures/{erasure_id}",
 }
+# An operation of a batch is refused what a request of its own is: a test sends all of RECORDS both ways.
+BATCHES = {"POST /v1/batch"}
 # These need no key.
 WITHOUT_KEY = {"GET /healthz", "GET /readyz", "GET /metrics"}
 
@@ -256,7 +375,13 @@ WITHOUT_KEY = {"GET /healthz", "GET /readyz", "GET /metrics"}
 def scope_call(route: str, case: ScopeCase, named: dict[str, str]) -> Call:
     """Return the request of a `ScopeCase` that names these of agent and user."""
     fields = case.fields()
-    if route == "POST /v1/memories/import":
+    if route.endswith("/import"):
         return Call(200, query=named, content=to_lines(fields))
     body = fields | named
+    if route == "PUT /v1/memories/by-key":
+        return Call(200, query={"key": new_name()}, body=body)
+    if route == "PUT /v1/pinned/{name}":
+        return Call(200, {"name": new_name()}, body=body)
+    if route == "PUT /v1/preferences/{key}":
+        return Call(200, {"key": new_name()}, body=body)
     return Call(200, body={"memories": [body]} if route.endswith("/batch") else body)

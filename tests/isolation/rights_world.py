@@ -8,7 +8,15 @@ from uuid import uuid4
 
 import httpx
 
+from tests.isolation.cases import FORM, form
 from tests.isolation.rights_table import Owner
+
+PLAYBOOK: dict[str, Any] = {
+    "slots": {},
+    "tool_calls": [{"tool_id": "look_up"}],
+    "outcome": "success",
+    "user_query": "the word",
+}
 
 
 @dataclass
@@ -44,16 +52,64 @@ class World:
 
         return str(await self._make("memory", owner, build))
 
+    async def key(self, owner: Owner) -> str:
+        """Save a memory under a key and return the key."""
+
+        async def build() -> str:
+            key = new_name()
+            body = {"content": f"a word: {key}", **owner.scope()}
+            await self.succeed("PUT", "/v1/memories/by-key", params={"key": key}, json=body)
+            return key
+
+        return str(await self._make("key", owner, build))
+
+    async def pinned_text(self, owner: Owner) -> str:
+        """Pin a text and return its name."""
+
+        async def build() -> str:
+            name = new_name()
+            await self.succeed("PUT", f"/v1/pinned/{name}", json={"content": "a word", **owner.scope()})
+            return name
+
+        return str(await self._make("pinned text", owner, build))
+
+    async def preference(self, owner: Owner) -> str:
+        """Store a preference and return its key."""
+
+        async def build() -> str:
+            key = new_name()
+            await self.succeed("PUT", f"/v1/preferences/{key}", json={**preference_of(key), **owner.scope()})
+            return key
+
+        return str(await self._make("preference", owner, build))
+
+    async def playbook(self, owner: Owner) -> str:
+        """Record a playbook and return its id."""
+
+        async def build() -> str:
+            body = {**PLAYBOOK, "flow_dact": new_name(), **owner.scope()}
+            return str((await self.succeed("POST", "/v1/playbooks", json=body))["id"])
+
+        return str(await self._make("playbook", owner, build))
+
+    async def document(self) -> str:
+        """Upload a document and return its id. No worker takes it up."""
+        content = form(file=f"a word: {new_name()}")
+        return str((await self.succeed("POST", "/v1/documents", content=content, headers=FORM))["id"])
+
     async def session(self, owner: Owner) -> str:
-        """Open a session with a key and a collection, and return its id."""
+        """Open a session with a turn, a key and a collection, and return its id."""
         return str(await self._make("session", owner, lambda: self._open_session(owner)))
 
     async def _open_session(self, owner: Owner, **fields: str) -> str:
         body = {"id": new_name(), **owner.scope(), **fields}
         session_id = str((await self.succeed("POST", "/v1/sessions", json=body))["id"])
         await self.succeed("PUT", f"/v1/sessions/{session_id}/kv/k", json={"value": 1})
+        turn = {"role": "user", "content": "said"}
+        await self.succeed("POST", f"/v1/sessions/{session_id}/turns", json=turn)
         vectors = {"type": "vec", "value": [[1, 0]], "index": True}
         await self.succeed("PUT", f"/v1/sessions/{session_id}/collections/c", json=vectors)
+        await self.succeed("POST", f"/v1/sessions/{session_id}/scratchpad", json={"content": new_name()})
         return session_id
 
     async def run(self, owner: Owner) -> str:
@@ -106,6 +162,14 @@ class World:
             word = self.cached["word", owner] = new_name()
             memory = {"content": f"the word {word}", "tags": [word], "category": f"words/{word}"}
             await self.succeed("POST", "/v1/memories", json=memory | owner.scope())
+            keyed = {"content": "a word", "namespace": f"words/{word}", "key": "k", **owner.scope()}
+            await self.succeed("POST", "/v1/memories", json=keyed)
+            pinned = {"content": f"the word {word}", **owner.scope()}
+            await self.succeed("PUT", f"/v1/pinned/{word}", json=pinned)
+            preference = {**preference_of(word), **owner.scope()}
+            await self.succeed("PUT", f"/v1/preferences/{word}", json=preference)
+            playbook = {**PLAYBOOK, "flow_dact": word, **owner.scope()}
+            await self.succeed("POST", "/v1/playbooks", json=playbook)
             session_id = f"of-{word}"
             await self._open_session(owner, id=session_id)
             root = f"/v1/sessions/{session_id}"
@@ -124,6 +188,14 @@ class World:
 def new_name() -> str:
     """Return a name that nothing has yet, with letters of both cases."""
     return f"Name-{uuid4().hex[:10]}x"
+
+
+def preference_of(word: str) -> dict[str, Any]:
+    """Return a rule that says a word, in a flow and a situation that all of them share."""
+    return {
+        "condition": {"flow": "words", "description": "the word"},
+        "effect": {"slot": word, "value": word},
+    }
 
 
 def to_lines(memory: dict[str, Any]) -> bytes:

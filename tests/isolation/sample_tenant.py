@@ -13,7 +13,7 @@ import httpx
 
 from tests.conftest import Gateway
 from tests.draining import drain
-from tests.isolation.cases import MESSAGE
+from tests.isolation.cases import FORM, MESSAGE, form
 from tests.isolation.ids import Ids, unused_ids
 from tests.standins.behaviours import Reply
 from tests.standins.models import ModelServer
@@ -26,15 +26,24 @@ async def fill(gateway: Gateway, models: ModelServer) -> Ids:
     ids, client = unused_ids(), gateway.client
     models.chat_default = Reply(json.dumps([{"content": f"{SECRET} enriched", "tags": [SECRET]}]))
     archived = await _save_memory(client, ids, content=f"{SECRET} raw, to be archived by enrichment")
+    document = await _upload(client)
     await drain(gateway.resources)
     memory = await _save_memory(client, ids, content=ids.content, enrich=False)
-    ids = replace(ids, memory=memory["id"], archived=archived["id"])
+    ids = replace(ids, memory=memory["id"], archived=archived["id"], document=document["id"])
     await _update_and_delete(client, ids)
+    name = {"namespace": ids.namespace, "key": ids.session}
+    await _save_memory(client, ids, content=f"{SECRET} under a key", **name)
     await _add_conversation(client, ids)
     await _add_working_entries(client, ids)
     await _add_pending_job(client, ids)
     await _add_feedback_and_directive(client, ids)
+    await _succeed(client.put(f"/v1/pinned/{ids.patrol}", json={"content": SECRET, **scope(ids)}))
+    rule = {"condition": {"flow": SECRET, "description": SECRET}, "related": [SECRET], **scope(ids)}
+    effect = {"effect": {"slot": SECRET, "value": SECRET, "template": SECRET}}
+    await _succeed(client.put(f"/v1/preferences/{ids.patrol}", json=rule | effect))
     await _add_spend(client, ids)
+    await _add_scratchpad(client, ids)
+    ids = replace(ids, playbook=await _add_playbooks(client, ids))
     for path, query in state_paths(ids):
         await _add_state(client, ids, path, query)
     ids = replace(ids, text=await _add_agent(client, ids))
@@ -66,6 +75,12 @@ async def _succeed(call: Any) -> dict[str, Any]:
     assert response.is_success, response.text
     content: dict[str, Any] = response.json()
     return content
+
+
+async def _upload(client: httpx.AsyncClient) -> dict[str, Any]:
+    """Upload a document whose text, title and source have the secret."""
+    content = form(title=SECRET, source=SECRET, file=f"The gate opens at seven, says {SECRET}.")
+    return await _succeed(client.post("/v1/documents", content=content, headers=FORM))
 
 
 async def _update_and_delete(client: httpx.AsyncClient, ids: Ids) -> None:
@@ -130,6 +145,34 @@ async def _add_agent(client: httpx.AsyncClient, ids: Ids) -> str:
     return str((await _succeed(client.post(f"{root}/texts", json=text, headers=headers)))["id"])
 
 
+async def _add_scratchpad(client: httpx.AsyncClient, ids: Ids) -> None:
+    """Note snippets, promote one to the business context, and save a report whose promotion stays due."""
+    root = f"/v1/sessions/{ids.session}"
+    for content in (f"{SECRET} was noted", f"{SECRET} was noted later"):
+        await _succeed(client.post(f"{root}/scratchpad", json={"content": content}))
+    body = {"to": "business_context", "reason": SECRET}
+    await _succeed(client.post(f"{root}/scratchpad/promote", json=body))
+    await _succeed(client.post(f"{root}/report", json={"title": SECRET, "content": f"{SECRET} was found"}))
+
+
+async def _add_playbooks(client: httpx.AsyncClient, ids: Ids) -> str:
+    """Record playbooks, consent to patterns, and find one for a session; return the id of the first."""
+    body = {
+        "flow_dact": "letters",
+        "slots": {SECRET: SECRET},
+        "tool_calls": [{"tool_id": SECRET, "parameters": {SECRET: SECRET}}],
+        "outcome": "success",
+        "user_query": f"send the letter of {SECRET}",
+    }
+    headers = {"idempotency-key": ids.idempotency_key}
+    playbook = await _succeed(client.post("/v1/playbooks", json=body | scope(ids), headers=headers))
+    await _succeed(client.post("/v1/playbooks", json=body | {"session_id": ids.session}))
+    await _succeed(client.put("/v1/patterns/consent", json={"consent": True}))
+    search = {"flow": "letters", "session_id": ids.session}
+    assert (await _succeed(client.post("/v1/playbooks/search", json=search)))["snippet_id"]
+    return str(playbook["id"])
+
+
 def state_paths(ids: Ids) -> list[tuple[str, dict[str, str]]]:
     """Return the path and query of everything that has keys and collections."""
     sessions = [f"/v1/sessions/{session_id}" for session_id in (ids.session, f"patrol-{ids.session}")]
@@ -181,6 +224,7 @@ async def fill_with_same_ids(client: httpx.AsyncClient, ids: Ids) -> None:
         await _succeed(client.put(f"{path}/kv/{ids.patrol}", params=query, json={"value": "mine"}))
         body = {"type": "doc", "value": {"mine": True}}
         await _succeed(client.put(f"{path}/collections/{ids.patrol}", params=query, json=body))
+    await _succeed(client.post(f"/v1/sessions/{ids.session}/scratchpad", json={"content": "noted, mine"}))
     observation = {"kind": "fact", "content": "what was observed, mine"}
     await _succeed(client.post(f"/v1/sessions/{ids.session}/observations", json=observation))
     await _succeed(client.put(f"/v1/agents/{ids.agent}", json={"public_key": "mine", "document": "mine"}))

@@ -24,6 +24,8 @@ SEARCHES = {
     "turn": ("/v1/turns/search", {"query": f"{SECRET} gate said"}),
     "working": ("/v1/working/search", {"query": f"{SECRET} letters"}),
     "observation": ("/v1/observations/search", {"query": f"{SECRET} was observed"}),
+    "playbook": ("/v1/playbooks/search", {"query": f"send the letter of {SECRET}"}),
+    "preference": ("/v1/preferences/resolve", {"situation": SECRET}),
 }
 
 
@@ -37,7 +39,7 @@ async def test_a_point_copied_from_another_tenant_yields_nothing(
         with protection:
             response = await _search(stack, client, kind)
             context = await _build_context(client, stack)
-    assert response.json()["results"] == []
+    assert _found(response) == []
     assert response.json()["degraded"] == []
     assert not contains_secret(response)
     assert not contains_secret(context)
@@ -49,8 +51,13 @@ async def test_a_point_copied_from_another_tenant_yields_nothing(
 async def test_the_owner_finds_the_points_that_were_copied(stack: IsolationStack, kind: str) -> None:
     """The test above can fail: for the owner, the same points are hits."""
     response = await _search(stack, stack.gateway.client, kind)
-    assert response.json()["results"]
+    assert _found(response)
     assert contains_secret(response)
+
+
+def _found(response: httpx.Response) -> Any:
+    body = response.json()
+    return body["applies"] if "applies" in body else body["results"]
 
 
 async def _forge(stack: IsolationStack, kind: str, tenant: str) -> int:

@@ -15,13 +15,15 @@ import pytest_asyncio
 
 from shared.foundation import config
 from tests.conftest import Gateway, running_gateway
-from tests.isolation.asking import send
+from tests.isolation.asking import quoted_path, send
 from tests.isolation.cases import Call
 from tests.isolation.rights_cases import (
+    BATCHES,
     ERASURES,
     LISTS,
     RECORDS,
     SCOPES,
+    SUBJECT_LISTS,
     WITHOUT_KEY,
     WORKING_AREAS,
     WORKING_LISTS,
@@ -31,6 +33,9 @@ from tests.isolation.rights_cases import (
 from tests.isolation.rights_table import AGENT, KEYS, OTHER_AGENT, OTHER_USER, OWNERS, USER, may
 from tests.isolation.rights_world import World, new_name
 
+# A request names their owner, and a user's key reads the agent's, too.
+_OF_SCOPE = {"pinned text", "preference"}
+_SESSION_PARTS = ("", "/turns", "/kv", "/collections", "/scratchpad")
 each_key = pytest.mark.parametrize("key", KEYS)
 
 
@@ -48,7 +53,7 @@ def world(gateway: Gateway) -> World:
 async def test_every_route_of_the_openapi_document_has_a_case_for_bound_keys(gateway: Gateway) -> None:
     document = (await gateway.client.get("/openapi.json")).json()
     routes = {f"{verb.upper()} {path}" for path, verbs in document["paths"].items() for verb in verbs}
-    groups = (RECORDS, SCOPES, LISTS, WORKING_LISTS, ERASURES, WITHOUT_KEY)
+    groups = (RECORDS, SCOPES, LISTS, WORKING_LISTS, SUBJECT_LISTS, ERASURES, BATCHES, WITHOUT_KEY)
     assert sorted(routes) == sorted(route for group in groups for route in group), (
         "give a new route a case in tests/isolation/rights_cases.py"
     )
@@ -62,7 +67,7 @@ async def test_a_key_does_with_a_record_what_the_table_says(
     async with await gateway.new_client(**KEYS[key]) as client:
         for case in RECORDS[route]:
             for owner in OWNERS:
-                cell = _cell(case.area, key, owner)
+                cell = _cell(case, key, owner)
                 world.fresh = case.writes and cell == "rw"
                 call = await case.make(world, OWNERS[owner])
                 is_refused = case.writes and not world.fresh
@@ -75,15 +80,41 @@ async def test_a_key_does_with_a_record_what_the_table_says(
                 await _ask_by_a_like_name(client, route, case, world, key)
 
 
+@pytest.mark.parametrize("key", ["agent", "user", "namespace"])
+async def test_an_operation_of_a_batch_is_refused_what_a_request_of_its_own_is(
+    gateway: Gateway, world: World, key: str
+) -> None:
+    async with await gateway.new_client(**KEYS[key]) as client:
+        for route, case in [(route, case) for route, cases in RECORDS.items() for case in cases]:
+            call = await case.make(world, OWNERS["foreign"])
+            if _cell(case, key, "foreign") not in {"-", "x"} or call.content is not None:
+                continue
+            method, path = route.split(" ")[0], quoted_path(route, call)
+            operation = {"method": method, "path": str(httpx.URL(path, params=dict(call.query)))}
+            body = {"operations": [operation | ({} if call.body is None else {"body": call.body})]}
+            [result] = (await client.post("/v1/batch", json=body)).json()["results"]
+            alone = await send(client, route, call)
+            if result["status"] != 422:  # a route of bytes is no operation
+                assert (result["status"], result["body"]) == (alone.status_code, alone.json()), route
+            else:
+                assert "can't be an operation" in result["body"]["detail"], route
+
+
 def _table_area(area: str) -> str:
-    return "session" if area == "store" else area
+    of_memories = dict.fromkeys({"key", "playbook", *_OF_SCOPE}, "memory")
+    return ({"store": "session"} | of_memories).get(area, area)
 
 
-def _cell(area: str, key: str, owner: str) -> str:
-    """Return the cell of the table, with `x` where a request for a scratch store names a foreign scope."""
+def _cell(case: RecordCase, key: str, owner: str) -> str:
+    """Return the cell of the table, with `x` where a request that names a scope names a foreign one."""
+    area = case.area
     cell = may(_table_area(area), key, owner)
+    if area in _OF_SCOPE and cell == "-":
+        return "x"
+    if area in _OF_SCOPE and cell == "r" and case.writes:
+        return "empty"
     # A key bound to a user cannot name the common scope: the request means the key's own, which is empty.
-    if area == "store" and cell == "-":
+    if area in {"store", "key"} and cell in {"-", "r"}:
         return "empty" if owner == "common" else "x"
     return cell
 
@@ -94,8 +125,10 @@ async def _ask(
     response = await send(client, route, call)
     text = f"{route} of {owner}: {response.status_code} {response.text}"
     if cell == "rw" or (cell == "r" and not case.writes):
-        # 409: a run that has not ended yet can't be undone.
-        assert response.is_success or (route.endswith("/undo") and response.status_code == 409), text
+        # A run that has not ended yet can't be undone, nothing is enriched without a model, and what has no
+        # user is not mined.
+        is_conflict = route.endswith(("/undo", "/enrich", "/mine")) and response.status_code == 409
+        assert response.is_success or is_conflict, text
     elif cell == "empty":
         assert response.status_code in {200, 404, 409}, text
         assert not case.writes or response.status_code == 409 or response.json()["deleted"] is False, text
@@ -119,7 +152,7 @@ async def _ask_by_a_like_name(
     call = replace(call, path=swapped, query=query)
     if isinstance(call.body, dict) and "session_id" in call.body:
         call = replace(call, body=call.body | {"session_id": call.body["session_id"].swapcase()})
-    await _ask(client, route, case, call, _cell(case.area, key, "foreign"), "foreign, in the other case")
+    await _ask(client, route, case, call, _cell(case, key, "foreign"), "foreign, in the other case")
 
 
 async def _probe(world: World, case: RecordCase, call: Call) -> Any:
@@ -127,15 +160,26 @@ async def _probe(world: World, case: RecordCase, call: Call) -> Any:
     path = call.path
     paths = {
         "memory": ["/v1/memories/{memory_id}", "/v1/memories/{memory_id}/history"],
-        "session": [f"/v1/sessions/{{session_id}}{part}" for part in ("", "/turns", "/kv", "/collections")],
+        "key": ["/v1/memories/by-key"],
+        "session": [f"/v1/sessions/{{session_id}}{part}" for part in _SESSION_PARTS],
         "store": ["/v1/stores/{name}/kv", "/v1/stores/{name}/collections"],
+        "pinned text": ["/v1/pinned/{name}"],
+        "preference": ["/v1/preferences/{key}"],
+        "playbook": ["/v1/playbooks/{playbook_id}"],
         "agent": [f"/v1/agents/{{agent_id}}{part}" for part in ("", "/kv", "/texts", "/files")],
-        "tenant": ["/v1/directives", "/v1/prices", "/v1/budgets"],
+        "tenant": [
+            "/v1/directives",
+            "/v1/prices",
+            "/v1/budgets",
+            "/v1/business-context",
+            "/v1/patterns/consent",
+            "/v1/documents",
+        ],
     }.get(case.area, ["/v1/working/{key}"])
     if "run_id" in path:
         paths = ["/v1/dreams/{run_id}"]
     names = {"key": f"{call.query.get('prefix')}/note", "session_id": (call.body or {}).get("session_id")}
-    query = dict(call.query) if case.area == "store" else {}
+    query = dict(call.query) if case.area in {"store", "key", *_OF_SCOPE} else {}
     return [
         (await world.client.get(template.format(**{**names, **path}), params=query)).json()
         for template in paths
@@ -223,6 +267,30 @@ async def test_working_memory_is_listed_and_searched_as_the_table_says(
                 shown = {place for place in words if words[place] in response.text}
                 below = {place for place in expected if words[place].startswith(f"{prefix}/")}
                 assert shown == below, f"{prefix}: {response.text}"
+
+
+@each_key
+async def test_users_and_agents_are_listed_as_far_as_the_key_reaches(
+    gateway: Gateway, world: World, key: str
+) -> None:
+    for owner in OWNERS.values():
+        await world.session(owner)
+    everybody, agents = [USER, OTHER_USER], [AGENT, OTHER_AGENT]
+    users = {"unbound": everybody, "agent": everybody, "user": [USER], "agent and user": [USER]}
+    async with await gateway.new_client(**KEYS[key]) as client:
+        expected = {
+            "/v1/users": users.get(key),
+            f"/v1/users?agent_id={AGENT}": users.get(key),
+            f"/v1/users?agent_id={OTHER_AGENT}": users[key] if key in ("unbound", "user") else None,
+            f"/v1/users?prefix={OTHER_USER}": [OTHER_USER]
+            if key in ("unbound", "agent")
+            else users.get(key) and [],
+            "/v1/agents": {"unbound": agents, "agent": [AGENT]}.get(key),
+        }
+        for path, ids in expected.items():
+            response = await client.get(path)
+            assert response.status_code == (403 if ids is None else 200), f"{path}: {response.text}"
+            assert ids is None or [row["id"] for row in response.json()["results"]] == ids, path
 
 
 @each_key

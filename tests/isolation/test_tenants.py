@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
+from shared.foundation.stages import SEARCHABLE_KINDS
 from tests.conftest import Gateway, running_gateway
 from tests.isolation import sample_tenant, tenant_filter
 from tests.isolation.asking import comparable_text, contains_secret, send
@@ -37,7 +38,7 @@ async def test_the_owner_has_a_record_in_every_table_with_a_tenant_and_in_every_
         "a leak of a kind that the owner lacks would go unnoticed"
     )
     assert "redis" in kinds
-    assert len([kind for kind in kinds if kind.startswith(stack.settings.prefix)]) == 4
+    assert len([kind for kind in kinds if kind.startswith(stack.settings.prefix)]) == len(SEARCHABLE_KINDS)
 
 
 @pytest.mark.parametrize("route", CASES)

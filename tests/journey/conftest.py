@@ -13,6 +13,7 @@ import pytest
 from tests.journey.agent import Agent
 from tests.journey.rewriting import SynonymVectors, reply_by_sentence
 from tests.journey.stack import ProcessStack, run_stack
+from tests.memory_folder import memory_folder
 from tests.standins.behaviours import Reply
 from tests.standins.models import ModelServer
 
@@ -20,10 +21,14 @@ NewAgent = Callable[..., Awaitable[Agent]]
 
 
 @pytest.fixture(scope="session")
-def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProcessStack]:
+def stack() -> Iterator[ProcessStack]:
     """Run a stack without models: keyword search, raw memories, and a context window of four turns."""
-    data_dir = tmp_path_factory.mktemp("plain") / "data"
-    with run_stack(data_dir, without=["flower"], context_max_turns=4) as running_stack:
+    with (
+        memory_folder() as folder,
+        run_stack(
+            folder / "data", without=["flower"], context_window_turns=5, context_window_step=1
+        ) as running_stack,
+    ):
         yield running_stack
 
 
@@ -36,7 +41,7 @@ def model() -> Iterator[ModelServer]:
 
 
 @pytest.fixture(scope="session")
-def stack_with_models(tmp_path_factory: pytest.TempPathFactory, model: ModelServer) -> Iterator[ProcessStack]:
+def stack_with_models(model: ModelServer) -> Iterator[ProcessStack]:
     """Run a stack with a language model, an embedding model and the block of past turns."""
     models: dict[str, Any] = {
         "llm_base_url": model.url,
@@ -44,9 +49,10 @@ def stack_with_models(tmp_path_factory: pytest.TempPathFactory, model: ModelServ
         "embedding_base_url": model.url,
         "embedding_model": "words",
     }
-    with run_stack(
-        tmp_path_factory.mktemp("modelled") / "data", recall_past_turns=5, **models
-    ) as running_stack:
+    with (
+        memory_folder() as folder,
+        run_stack(folder / "data", recall_past_turns=5, **models) as running_stack,
+    ):
         yield running_stack
 
 

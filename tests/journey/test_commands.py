@@ -1,5 +1,6 @@
-"""`loci keys` and `loci doctor`, run against a running stack as an operator would."""
+"""`loci` commands, run against a running stack as an operator would."""
 
+import json
 import os
 import sys
 from datetime import UTC, datetime, timedelta
@@ -7,6 +8,7 @@ from http import HTTPStatus
 from pathlib import Path
 from subprocess import run
 
+from tests.journey.agent import Agent
 from tests.journey.conftest import NewAgent
 from tests.journey.stack import ProcessStack
 from tests.standins.models import ModelServer
@@ -87,3 +89,24 @@ def test_a_command_without_a_running_stack_says_so_in_one_sentence(tmp_path: Pat
     assert (result.returncode, result.stdout) == (1, "")
     assert "is `loci up` running?" in result.stderr
     assert len(result.stderr.splitlines()) == 1
+
+
+async def test_every_kind_of_record_is_exported_and_imported_on_the_command_line(
+    stack: ProcessStack, agent: Agent, new_agent: NewAgent, tmp_path: Path
+) -> None:
+    other = await new_agent()
+    await agent.save("Ada likes trains.")
+    await agent.append_turn(await agent.session(id="talk"), "I like trains.")
+    await agent.request("PUT", "/v1/pinned/tone", json={"content": "Be brief."})
+    exported = await stack.loci("export", "--tenant", agent.tenant)
+    assert exported.stdout.encode() == (await agent.client.get("/v1/export")).content
+    file = tmp_path / "export.ndjson"
+    file.write_text(exported.stdout)
+    imported = await stack.loci("import", str(file), "--tenant", other.tenant)
+    assert json.loads(imported.stdout)["records"]["created"] == len(exported.stdout.splitlines()) == 4
+    assert (await other.client.get("/v1/export")).content.decode() == exported.stdout
+    turns = await stack.loci("export", "--tenant", other.tenant, "--kinds", "turn")
+    assert [json.loads(line)["content"] for line in turns.stdout.splitlines()] == ["I like trains."]
+    unknown = await stack.loci("export", "--kinds", "spend", "-o", str(tmp_path / "none"))
+    assert (unknown.code, (tmp_path / "none").exists()) == (1, False)
+    assert "kinds" in unknown.stderr

@@ -7,7 +7,7 @@ from tests.journey.agent import Agent, count_occurrences, find_block, random_wor
 from tests.journey.conftest import NewAgent
 from tests.journey.stack import ProcessStack
 
-WINDOW_TURNS = 4  # LOCI_CONTEXT_MAX_TURNS of this stack
+WINDOW_TURNS = 4  # the start of the window moves at each turn, when a fifth stands in it (conftest.py)
 
 
 async def test_lt10_a_memory_saved_in_one_session_is_recalled_in_the_next(agent: Agent) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from shared.foundation.stages import DreamPass
+from shared.foundation.stages import DreamPass, task_of_pass
 from tests.journey.agent import Agent, Json, wait_until
 from tests.journey.dreaming import reply_to_passes
 from tests.journey.rewriting import reply_by_sentence
@@ -75,7 +75,7 @@ async def list_tasks(stack: ProcessStack, run_id: str) -> dict[str, Json]:
 
 async def wait_for_tasks(stack: ProcessStack, agent: Agent, run_id: str) -> dict[str, Json]:
     """Wait until Flower shows a successful task for each pass of a run; return the tasks by name."""
-    task_names = {f"dream.{name}" for name in PASSES}
+    task_names = {task_of_pass(name) for name in DreamPass}
 
     async def complete() -> dict[str, Json] | None:
         tasks = await list_tasks(stack, run_id)

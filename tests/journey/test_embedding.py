@@ -17,7 +17,7 @@ async def test_ix6_a_saved_memory_gets_its_embedding_and_the_search_response_say
     assert (response["stages"], response["degraded"]) == (["bm25", "dense"], [])
     assert response["results"][0]["scores"]["dense"] >= 0.3
     status = await agent_with_model.request("GET", "/v1/status")
-    assert status["pending"] == {"enrichment": 0, "embedding": 0, "index": 0}
+    assert set(status["pending"].values()) == {0}
 
 
 async def test_lt7_a_vector_finds_a_memory_that_no_keyword_finds(agent_with_model: Agent) -> None:

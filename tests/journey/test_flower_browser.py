@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Page, async_playwright
 
-from shared.foundation.stages import DreamPass
+from shared.foundation.stages import DreamPass, task_of_pass
 from tests.journey import chromium
 from tests.journey.agent import Agent, random_word, wait_until
 from tests.journey.chromium import Unobtainable
@@ -21,7 +21,7 @@ from tests.journey.stack import ProcessStack
 from tests.standins.behaviours import Reply
 from tests.standins.models import ModelServer
 
-_PASSES = {f"dream.{name.value}" for name in DreamPass}
+_PASSES = {task_of_pass(name) for name in DreamPass}
 _MIN_DIFFERENT_LINES = 100
 """A page with a table has more different lines of pixels than this; an empty page has a handful."""
 

@@ -22,7 +22,7 @@ async def test_ix4_without_models_nothing_is_ever_pending(agent: Agent) -> None:
     await agent.save("The office closes at six.")
     await agent.wait_until_idle()
     status = await agent.request("GET", "/v1/status")
-    assert status["pending"] == {"enrichment": 0, "embedding": 0, "index": 0}
+    assert set(status["pending"].values()) == {0}
     assert status["oldest_pending_seconds"] == 0
 
 

@@ -14,6 +14,7 @@ import pytest
 from tests.journey.agent import Agent, Json, count_occurrences, random_word, recalled_ids, wait_until
 from tests.journey.rewriting import SynonymVectors
 from tests.journey.stack import ProcessStack, run_stack
+from tests.memory_folder import memory_folder
 from tests.standins.behaviours import Status
 from tests.standins.models import ModelServer
 
@@ -31,9 +32,14 @@ class FirstRun:
 
 
 @pytest.fixture(scope="module")
-async def first_run(tmp_path_factory: pytest.TempPathFactory) -> FirstRun:
+async def first_run() -> AsyncIterator[FirstRun]:
     """Run a stack without models, store records, and stop it."""
-    data_dir, secret = tmp_path_factory.mktemp("restart") / "data", random_word()
+    with memory_folder() as folder:
+        yield await _run_first(folder / "data")
+
+
+async def _run_first(data_dir: Path) -> FirstRun:
+    secret = random_word()
     with run_stack(data_dir, without=["flower", "beat", "workers"]) as first_stack:
         key = first_stack.running.key
         async with first_stack.client(key) as client:

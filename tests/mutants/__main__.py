@@ -1,6 +1,5 @@
 """Run `python -m tests.mutants`: try the mutants of every guard and print how many tests noticed."""
 
-import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -13,6 +12,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from tests.memory_folder import memory_folder
 from tests.mutants import guard as guards
 from tests.mutants.copy import LONGEST_TESTS_SECONDS, Outcome, ProjectCopy
 from tests.mutants.guard import Guard
@@ -109,10 +109,10 @@ def main(
     folder_of_lists = Path(__file__).parent
     listed = [guard for name in _LISTS for guard in guards.load(folder_of_lists / name)]
     chosen = [guard for guard in listed if not only or any(part in guard.module for part in only)]
-    with tempfile.TemporaryDirectory(prefix="loci-mutants-") as folder, ExitStack() as stack:
+    with memory_folder() as folder, ExitStack() as stack:
         copies: Queue[ProjectCopy] = Queue()
         for number in range(jobs):
-            copies.put(stack.enter_context(ProjectCopy.create(_ROOT, Path(folder) / str(number))))
+            copies.put(stack.enter_context(ProjectCopy.create(_ROOT, folder / str(number))))
         with ThreadPoolExecutor(jobs) as pool:
             scores = list(pool.map(lambda guard: _score(guard, copies, details=details), chosen))
     _show(scores)

@@ -7,6 +7,7 @@ import pytest
 
 from tests.journey.rewriting import SynonymVectors, reply_by_sentence
 from tests.journey.stack import ProcessStack, run_stack
+from tests.memory_folder import memory_folder
 from tests.standins.behaviours import Reply
 from tests.standins.collector import Collector
 from tests.standins.models import ModelServer
@@ -26,9 +27,7 @@ def model() -> Iterator[ModelServer]:
 
 
 @pytest.fixture(scope="session")
-def verbose_stack(
-    tmp_path_factory: pytest.TempPathFactory, collector: Collector, model: ModelServer
-) -> Iterator[ProcessStack]:
+def verbose_stack(collector: Collector, model: ModelServer) -> Iterator[ProcessStack]:
     settings: dict[str, Any] = {
         "llm_base_url": model.url,
         "llm_model": "rewriter",
@@ -40,5 +39,5 @@ def verbose_stack(
         "dream_quiet_period": 0,
         "model_probe_interval": 1,
     }
-    with run_stack(tmp_path_factory.mktemp("verbose_stack") / "data", **settings) as stack:
+    with memory_folder() as folder, run_stack(folder / "data", **settings) as stack:
         yield stack

@@ -18,6 +18,7 @@ from tests.standins.wire import Behaviour
 
 SECRET = "zanzibarquokka"
 FREE_TEXT_FIELDS = {"content", "message", "value", "summary", "text", "document", "system", "query", "label"}
+FREE_TEXT_FIELDS |= {"user_query", "slots", "parameters"}
 """Fields with free text. All other fields are names, kinds and numbers."""
 # Failures of a model that quote the request.
 FAILURES: list[Behaviour] = [
@@ -73,9 +74,10 @@ async def _send_invalid_requests(agent: Agent, ids: Ids) -> None:
     await agent.client.post(path, content=f"{{{SECRET}".encode())
 
 
-def _order(route: str) -> tuple[bool, bool, str]:
-    """Return the sort key of a route: sessions first, because others write into them, and deletes last."""
-    return route.startswith("DELETE"), route != "POST /v1/sessions", route
+def _order(route: str) -> tuple[bool, bool, bool, str]:
+    """Return the sort key of a route: sessions, what creates something, what changes it, and deletions."""
+    is_creation = route.startswith("POST")
+    return route.startswith("DELETE"), route != "POST /v1/sessions", not is_creation, route
 
 
 def _may_contain_secret(route: str) -> bool:

@@ -33,7 +33,8 @@ def _no_other_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         ("LOCI_RECALL_LIMIT", "0"),
         ("LOCI_RECALL_PAST_TURNS", "21"),
         ("LOCI_WORKING_MAX_ENTRIES", "0"),
-        ("LOCI_CONTEXT_MAX_TURNS", "1.5"),
+        ("LOCI_CONTEXT_WINDOW_TURNS", "1.5"),
+        ("LOCI_CONTEXT_WINDOW_STEP", "30"),
         ("LOCI_JOB_LEASE", "-1"),
         ("LOCI_JOB_MAX_ATTEMPTS", "0"),
         ("LOCI_RETENTION_ARCHIVED_DAYS", "0"),
@@ -73,7 +74,8 @@ def test_the_defaults_are_the_documented_numbers() -> None:
         20_000,
         1200,
     )
-    assert (settings.window_max_turns, settings.context_max_turns, settings.window_ttl) == (50, 20, 3600)
+    assert (settings.window_max_turns, settings.window_ttl) == (50, 3600)
+    assert (settings.context_window_turns, settings.context_window_step) == (30, 10)
     assert (settings.retention_archived_days, settings.retention_idempotency_hours) == (90, 24)
     assert (settings.retention_turn_days, settings.retention_history_days) == (None, None)
     assert (settings.llm_base_url, settings.embedding_base_url) == (None, None)

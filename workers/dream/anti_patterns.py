@@ -1,6 +1,6 @@
 """Pass `mine_anti_patterns`: learn from users' corrections what not to do again, and what to do instead."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,11 +15,11 @@ from shared.dreams.runs.outcome import NewMemory, Outcome, PassSkipped
 from shared.foundation import prompt_size
 from shared.foundation.categories import is_anti_pattern
 from shared.foundation.prompt_safety import single_line
-from shared.memory.longterm import new_rows, scope_queries
-from shared.memory.longterm.memory import Memory
-from workers.dream import parts
-from workers.dream.parts import Answers
-from workers.dream.pass_context import PassContext
+from shared.memory.longterm import new_rows, scope_queries, sources
+from shared.memory.longterm.memory import Memory, Source
+from workers.passes import parts
+from workers.passes.parts import Answers
+from workers.passes.pass_context import PassContext
 
 DIRECTIVE = "anti-patterns"
 _MAX_TURNS_PER_SESSION = 60
@@ -61,18 +61,20 @@ async def run(context: PassContext) -> Outcome:
 def _outcome(answers: Answers[_CorrectedSession, list[AntiPattern]], existing: list[Memory]) -> Outcome:
     proposed = [anti_pattern for _, found in answers.usable for anti_pattern in found]
     accepted, rejections = anti_patterns.check_new(proposed, existing)
-    session_ids = {session.id for session in answers.items}
+    sessions = {session.id: session for session in answers.items}
     return Outcome(
         inputs=_inputs_of(answers.items),
         proposed=[anti_pattern.content for anti_pattern in proposed],
         rejections=[
             {"code": rejection.code, "detail": rejection.detail, **rejection.item} for rejection in rejections
         ],
-        creations=[_new_memory(anti_pattern, session_ids) for anti_pattern in accepted],
+        creations=[_new_memory(anti_pattern, sessions) for anti_pattern in accepted],
         turns=[(turn.session_id, turn.seq) for session in answers.items for turn in session.turns],
         read_signal_ids=[signal.id for session in answers.items for signal in session.corrections],
         shown_memories={memory.id for memory in existing},
-        shown_sessions=session_ids,
+        shown_sessions=set(sessions),
+        shown_turns=[turn for session in answers.items for turn in session.turns],
+        shown_signals=[signal for session in answers.items for signal in session.corrections],
     )
 
 
@@ -131,7 +133,11 @@ def _prompt_text(sessions: Sequence[_CorrectedSession], existing_lines: list[str
     return "\n".join([*lists, "", unread_turns.render_turns(turns, max_tokens // 2)])
 
 
-def _new_memory(anti_pattern: AntiPattern, session_ids: set[str]) -> NewMemory:
-    """Return the memory to create, with those of its sessions that the model was shown."""
-    named_ids = tuple(session_id for session_id in anti_pattern.session_ids if session_id in session_ids)
-    return NewMemory(new_rows.row_from_learned_draft(anti_pattern.draft, named_ids))
+def _new_memory(anti_pattern: AntiPattern, sessions: Mapping[str, _CorrectedSession]) -> NewMemory:
+    """Return the memory to create. Its sources are the corrections in its sessions, if they were shown."""
+    named = [sessions[session_id] for session_id in anti_pattern.session_ids if session_id in sessions]
+    found = [(signal.session_id, signal.seq) for session in named for signal in session.corrections]
+    in_turns = sources.from_turns((session_id, seq) for session_id, seq in found if seq is not None)
+    reported_in = dict.fromkeys(session_id for session_id, seq in found if seq is None)
+    reported = [Source(session_id=session_id) for session_id in reported_in]
+    return NewMemory(new_rows.row_from_learned_draft(anti_pattern.draft, [*in_turns, *reported]))

@@ -27,8 +27,9 @@ from shared.foundation import errors, prompt_size
 from shared.foundation.prompt_safety import single_line
 from shared.memory.longterm import scope_queries
 from shared.memory.longterm.memory import Memory
-from workers.dream import memory_batches, parts
-from workers.dream.pass_context import PassContext
+from workers.dream import memory_batches
+from workers.passes import parts
+from workers.passes.pass_context import PassContext
 
 DIRECTIVE = "dream"
 _SMALLEST_BATCH = 1
@@ -68,13 +69,14 @@ async def run(context: PassContext) -> Outcome:
     outcome.inputs = dict(outcome.reviewed)
     outcome.shown_memories = {memory_id for batch in batches for memory_id in batch}
     outcome.shown_sessions = {signal.session_id for signal in inputs.signals}
+    outcome.shown_signals = inputs.signals
     return outcome
 
 
 async def _load_inputs(context: PassContext) -> _Inputs:
     settings, scope = context.resources.settings, context.run.scope
     async with context.resources.postgres.for_tenant(context.run.tenant) as connection:
-        memories = await scope_queries.list_scope(connection, scope)
+        memories = await scope_queries.list_mergeable(connection, scope)
         reviewed = await progress_queries.list_reviewed(connection, scope, [memory.id for memory in memories])
         refused = await progress_queries.list_refused(connection, memories)
         signals = await feedback_report.recent(

@@ -1,7 +1,7 @@
 """Pass `deduplicate`: merge memories that differ only in punctuation, which needs no model.
 
 A save already merges memories that differ only in case and spacing. This pass also ignores punctuation,
-within one scope and category, and only between memories with the same `occurred_at`.
+within one scope and category, and only between memories of the same times.
 """
 
 import unicodedata
@@ -13,7 +13,7 @@ from shared.foundation import validation
 from shared.foundation.categories import ACTIVE_PLANS, is_below
 from shared.memory.longterm import scope_queries
 from shared.memory.longterm.memory import Memory
-from workers.dream.pass_context import PassContext
+from workers.passes.pass_context import PassContext
 
 _PUNCTUATION = ".,;:!?\u2026\"'()\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb\u3002\u3001\uff01\uff1f"
 
@@ -21,7 +21,7 @@ _PUNCTUATION = ".,;:!?\u2026\"'()\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb\u300
 async def run(context: PassContext) -> Outcome:
     """Decide which memories to merge."""
     async with context.resources.postgres.for_tenant(context.run.tenant) as connection:
-        memories = await scope_queries.list_scope(connection, context.run.scope)
+        memories = await scope_queries.list_mergeable(connection, context.run.scope)
     groups = [group for group in _group(memories) if len(group) > 1 and _is_faithful(group)]
     if not groups:
         raise PassSkipped("no memories differ only in punctuation")
@@ -37,7 +37,8 @@ def _group(memories: list[Memory]) -> list[list[Memory]]:
         memories, key=lambda memory: (-memory.reinforcement_count, memory.created_at, memory.id)
     ):
         if not is_below(ACTIVE_PLANS, memory.category):
-            key = (_without_punctuation(memory.content), memory.category, memory.occurred_at)
+            times = (memory.occurred_at, memory.valid_from)
+            key = (_without_punctuation(memory.content), memory.category, *times)
             groups.setdefault(key, []).append(memory)
     return list(groups.values())
 

@@ -12,7 +12,8 @@ from shared.jobs import dream_schedule
 from shared.jobs import queries as job_queries
 from shared.jobs.job import Job
 from shared.platform.resources import Resources
-from workers.dream import dispatch, due_evaluations
+from workers.dream import due_evaluations
+from workers.passes import dispatch
 from workers.runtime import drain as job_drain
 from workers.runtime.drain import ClaimCounts
 

@@ -1,6 +1,7 @@
 """Pass `extract_episodes`: take stories with an outcome from the conversation log."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from shared.conversation.turns.turn import Turn
 from shared.dreams.passes import episodes
@@ -12,10 +13,10 @@ from shared.dreams.verification.plan import Replacement
 from shared.foundation import prompt_size
 from shared.foundation.categories import EPISODES, is_below
 from shared.foundation.prompt_safety import single_line
-from shared.memory.longterm import new_rows, scope_queries
-from shared.memory.longterm.memory import Memory
-from workers.dream import turn_parts
-from workers.dream.pass_context import PassContext
+from shared.memory.longterm import new_rows, scope_queries, sources
+from shared.memory.longterm.memory import Memory, Source
+from workers.passes import turn_parts
+from workers.passes.pass_context import PassContext
 
 DIRECTIVE = "episodes"
 _MAX_SHOWN_EPISODES = 100
@@ -70,7 +71,6 @@ class _EpisodeLog:
 
 def _outcome(turns: list[Turn], log: _EpisodeLog) -> Outcome:
     updates, rejections = episodes.check_updates(log.continued, log.existing)
-    session_ids = {turn.session_id for turn in turns}
     return Outcome(
         inputs=turn_parts.inputs_of(turns),
         proposed=[
@@ -81,12 +81,13 @@ def _outcome(turns: list[Turn], log: _EpisodeLog) -> Outcome:
             {"code": rejection.code, "detail": rejection.detail, **rejection.item} for rejection in rejections
         ],
         creations=[
-            *(_new_memory(episode, session_ids) for episode in log.new),
-            *(_updated_memory(update, log.existing[update.id]) for update in updates),
+            *(_new_memory(episode, turns) for episode in log.new),
+            *(_updated_memory(update, log.existing[update.id], turns) for update in updates),
         ],
         turns=turn_parts.turn_keys(turns),
         shown_memories=set(log.existing),
-        shown_sessions=session_ids,
+        shown_sessions={turn.session_id for turn in turns},
+        shown_turns=turns,
     )
 
 
@@ -95,17 +96,24 @@ async def _load_inputs(context: PassContext) -> tuple[list[Turn], bool, list[Mem
     scope, limit = context.run.scope, context.resources.settings.dream_max_turns
     async with context.resources.postgres.for_tenant(scope.tenant) as connection:
         turns, has_more = await unread_turn_queries.list_oldest_unread(connection, scope, context.name, limit)
-        memories = await scope_queries.list_scope(connection, scope) if turns else []
+        memories = await scope_queries.list_mergeable(connection, scope) if turns else []
     existing = [memory for memory in memories if is_below(EPISODES, memory.category)]
     return turns, has_more, existing[:_MAX_SHOWN_EPISODES]
 
 
-def _new_memory(episode: Episode, session_ids: set[str]) -> NewMemory:
-    """Return the memory to create, with those of its sessions that the model was shown."""
-    named_ids = tuple(session_id for session_id in episode.session_ids if session_id in session_ids)
-    return NewMemory(new_rows.row_from_learned_draft(episode.draft, named_ids))
+def _new_memory(episode: Episode, turns: Sequence[Turn]) -> NewMemory:
+    """Return the memory to create. Its sources are the turns that it was taken from."""
+    return NewMemory(new_rows.row_from_learned_draft(episode.draft, _sources(episode.session_ids, turns)))
 
 
-def _updated_memory(update: EpisodeUpdate, episode: Memory) -> NewMemory:
+def _updated_memory(update: EpisodeUpdate, episode: Memory, turns: Sequence[Turn]) -> NewMemory:
     replacement = Replacement(update.content, episode.category, (), (episode.id,), update.importance)
-    return NewMemory(merge.row_from_merge(merge.merge_fields(replacement, [episode])), (episode,))
+    fields = merge.merge_fields(replacement, [episode])
+    all_sources = tuple(dict.fromkeys([*fields.sources, *_sources(update.session_ids, turns)]))
+    return NewMemory(merge.row_from_merge(replace(fields, sources=all_sources)), (episode,))
+
+
+def _sources(session_ids: Sequence[str], turns: Sequence[Turn]) -> list[Source]:
+    """Return the shown turns of the sessions that a model named, or all of them if it named none of these."""
+    shown = [(turn.session_id, turn.seq) for turn in turns]
+    return sources.from_turns([key for key in shown if key[0] in session_ids] or shown)

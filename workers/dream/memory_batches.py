@@ -14,7 +14,7 @@ from shared.infra.embedder import Vector
 from shared.memory.longterm import index_document as memory_document
 from shared.memory.longterm.memory import Memory
 from shared.search.index import embedding_cache
-from workers.dream.pass_context import PassContext
+from workers.passes.pass_context import PassContext
 
 _MAX_COMPARED = 2000
 

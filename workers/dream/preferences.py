@@ -15,11 +15,11 @@ from shared.foundation import prompt_size
 from shared.foundation.categories import PREFERENCES, is_below
 from shared.foundation.prompt_safety import single_line
 from shared.foundation.roles import Role
-from shared.memory.longterm import new_rows, scope_queries
+from shared.memory.longterm import new_rows, scope_queries, sources
 from shared.memory.longterm.memory import Memory
-from workers.dream import turn_parts
-from workers.dream.parts import Answers
-from workers.dream.pass_context import PassContext
+from workers.passes import turn_parts
+from workers.passes.parts import Answers
+from workers.passes.pass_context import PassContext
 
 DIRECTIVE = "pref-dream"
 _MAX_SHOWN_PREFERENCES = 200
@@ -89,12 +89,14 @@ def _outcome(inputs: _Inputs, answers: Answers[Turn, list[Occurrence]]) -> Outco
         inputs=turn_parts.inputs_of(answers.items),
         proposed=[_to_json(occurrence) for _, proposed in answers.usable for occurrence in proposed],
         rejections=rejections,
-        creations=[NewMemory(_memory_row(count)) for count in new_counts],
+        creations=[NewMemory(_memory_row(count), preference_key=count.key or None) for count in new_counts],
         turns=turn_parts.turn_keys(answers.items),
         occurrences=[row for occurrence in occurrences for row in _occurrence_rows(occurrence)],
         inferred_keys=[count.key for count in due_counts],
         shown_memories={memory.id for memory in inputs.existing},
         shown_sessions=inputs.session_ids,
+        shown_turns=answers.items,
+        shown_signals=inputs.signals,
     )
 
 
@@ -143,7 +145,8 @@ def _without_existing(
 
 def _memory_row(count: PreferenceCount) -> dict[str, Any]:
     draft = preferences.to_draft(count)
-    return new_rows.row_from_learned_draft(draft, (count.occurrence.evidence.session_id,))
+    turn_keys = [(evidence.session_id, seq) for evidence in count.evidence for seq in evidence.seqs]
+    return new_rows.row_from_learned_draft(draft, sources.from_turns(turn_keys))
 
 
 def _occurrence_rows(occurrence: Occurrence) -> list[dict[str, Any]]:

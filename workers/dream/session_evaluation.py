@@ -10,12 +10,12 @@ from shared.conversation.sessions import queries as session_queries
 from shared.conversation.turns import queries as turn_queries
 from shared.conversation.turns.turn import Turn
 from shared.dreams.passes import session_evaluation
-from shared.dreams.runs import evaluated_session_queries, unread_turns
+from shared.dreams.runs import evaluated_session_queries, recheck, unread_turns
 from shared.dreams.runs.outcome import Outcome, PassSkipped
 from shared.foundation import errors
 from shared.jobs import queries as job_queries
-from workers.dream import parts
-from workers.dream.pass_context import LeaseLost, PassContext
+from workers.passes import parts
+from workers.passes.pass_context import LeaseLost, PassContext
 
 DIRECTIVE = "session-evaluation"
 _MAX_SESSIONS = 10
@@ -44,6 +44,7 @@ async def run(context: PassContext) -> Outcome:
         rejections=answers.rejections(lambda part: {"kind": "session", "session": part[0]}),
         has_more=has_more or answers.has_more,
         shown_sessions=set(answers.items),
+        shown_turns=[turn for session_id in answers.items for turn in turns_by_session[session_id]],
     )
 
 
@@ -75,14 +76,14 @@ class _Evaluator:
 
     async def evaluate(self, session_id: str, turns: list[Turn]) -> FeedbackSignalDraft:
         """Return the evaluation of a session, which is stored by then unless the run is dry."""
-        last_seq = turns[-1].seq
         shown_turns = unread_turns.last_fitting(turns, self._max_tokens) or turns[-1:]
         try:
             draft = await self._ask(shown_turns)
         except errors.InvalidModelReply:
-            await self._store(session_id, last_seq, None)
+            await self._store(session_id, shown_turns, None)
             raise
-        await self._store(session_id, last_seq, draft)
+        covered = {"first_seq": shown_turns[0].seq, "seq": shown_turns[-1].seq}
+        await self._store(session_id, shown_turns, draft.model_copy(update=covered))
         return draft
 
     async def _ask(self, turns: list[Turn]) -> FeedbackSignalDraft:
@@ -101,8 +102,13 @@ class _Evaluator:
         reply = await self._context.ask(DIRECTIVE, turns_text)
         return session_evaluation.parse(reply.text).signal()
 
-    async def _store(self, session_id: str, seq: int, draft: FeedbackSignalDraft | None) -> None:
-        """Store an evaluation, or that there was no usable reply, if the claim on the job is valid."""
+    async def _store(
+        self, session_id: str, shown_turns: list[Turn], draft: FeedbackSignalDraft | None
+    ) -> None:
+        """Store an evaluation, or that there was no usable reply, if the claim on the job is valid.
+
+        Of turns that were edited or deleted while the model was asked, nothing is stored: they stay due.
+        """
         context = self._context
         if context.run.dry_run:
             return
@@ -110,6 +116,10 @@ class _Evaluator:
         async with context.resources.postgres.for_tenant(tenant) as connection:
             if not await job_queries.extend_lease(connection, context.job, lease):
                 raise LeaseLost
+            await session_queries.lock_existing(connection, tenant, [session_id])
+            if not await recheck.are_unchanged(connection, tenant, shown_turns):
+                return
+            seq = shown_turns[-1].seq
             if draft is None:
                 await evaluated_session_queries.mark_refused(connection, tenant, session_id, seq)
                 return

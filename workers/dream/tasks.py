@@ -9,7 +9,9 @@ from typing import Any
 
 from shared.foundation.stages import DreamPass
 from workers.app import app, run_on_loop
-from workers.dream import dispatch, due_runs, run_pass
+from workers.dream import due_runs
+from workers.dream.passes import PASSES
+from workers.passes import dispatch, run_pass
 
 
 @app.task(name="dream.start_due_runs")
@@ -63,6 +65,7 @@ def extract_episodes(*, tenant: str, agent: str, user: str | None, run: str) -> 
 def _run_pass(tenant: str, run_id: str, name: DreamPass) -> str:
     return str(
         run_on_loop(
-            lambda resources: run_pass.run_pass(resources, tenant, run_id, name), attrgetter("dream_lease")
+            lambda resources: run_pass.run_pass(resources, tenant, run_id, name, PASSES[name]),
+            attrgetter("dream_lease"),
         )
     )

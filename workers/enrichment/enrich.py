@@ -1,4 +1,4 @@
-"""Enrich raw memories with a language model.
+"""Enrich raw memories with a language model, and compact final ones that are too long in the same way.
 
 The model is called without an open transaction. Its reply is stored only if the lease of the job still
 holds and the memory has not changed meanwhile.
@@ -11,17 +11,20 @@ import structlog
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation import errors
-from shared.foundation.stages import ENRICH, MemoryState
+from shared.foundation.stages import ENRICH, MemoryState, ReasonCode
 from shared.jobs import counters as fleet_counters
 from shared.jobs import queries as job_queries
 from shared.jobs.job import Job
-from shared.memory.longterm import history, new_rows, save, tombstones
+from shared.memory.longterm import history, new_rows, reinforce, save, tombstones
 from shared.memory.longterm import index_document as memory_document
 from shared.memory.longterm import queries as memory_queries
-from shared.memory.longterm.memory import Memory, MemoryDraft
+from shared.memory.longterm.fingerprint import fingerprint_of
+from shared.memory.longterm.memory import Archiver, Memory, MemoryDraft
+from shared.memory.longterm.reinforce import Addition
 from shared.platform.directives import resolve
 from shared.platform.resources import Resources
-from workers.enrichment import prompt
+from workers.enrichment import compaction, prompt
+from workers.enrichment.compaction import NotCompacted
 from workers.enrichment.rewrite import NoteRewriter, UnfaithfulRewriting
 from workers.runtime import drain as job_drain
 from workers.runtime.concurrent_drain import ConcurrentDrain, ReleaseSlot
@@ -42,7 +45,7 @@ async def enrich(resources: Resources, job: Job, release_slot: ReleaseSlot) -> N
     async with resources.postgres.for_tenant(job.tenant) as connection:
         raw_memory = next(iter(await memory_queries.read(connection, job.tenant, [job.record_id])), None)
         directive = await resolve.resolve(connection, resources.settings, job.tenant, "memory-rules")
-    if raw_memory is None or raw_memory.state is not MemoryState.PENDING:
+    if raw_memory is None or not _is_due(resources, raw_memory):
         await _complete(resources, job)
         return
     if model is None:
@@ -50,8 +53,10 @@ async def enrich(resources: Resources, job: Job, release_slot: ReleaseSlot) -> N
         return
     rewriter = NoteRewriter(resources, model, raw_memory, prompt.system_prompt(directive.text))
     try:
-        drafts = await rewriter.rewrite()
-    except (errors.OverBudget, UnfaithfulRewriting) as error:
+        drafts = await _rewrite(rewriter)
+    except errors.OverBudget as error:
+        await _keep_or_wait(resources, job, raw_memory, error)
+    except (UnfaithfulRewriting, NotCompacted) as error:
         await keep_as_written(resources, job, MemoryState.KEPT_RAW, str(error))
     except errors.Unavailable as error:
         await _retry_later(resources, job, error)
@@ -63,7 +68,22 @@ async def enrich(resources: Resources, job: Job, release_slot: ReleaseSlot) -> N
         await keep_as_written(resources, job, MemoryState.FAILED, str(error))
     else:
         release_slot()
-        await _store(resources, job, drafts)
+        await _store(resources, job, raw_memory, drafts)
+
+
+def _is_due(resources: Resources, memory: Memory) -> bool:
+    """Tell whether a memory is to be rewritten: a raw one, or a final one that is too long."""
+    if memory.state is MemoryState.PENDING:
+        return True
+    has_model = resources.language_model is not None
+    return has_model and compaction.is_oversized(memory, resources.settings.llm_compact_from)
+
+
+async def _rewrite(rewriter: NoteRewriter) -> list[MemoryDraft]:
+    drafts = await rewriter.rewrite()
+    if rewriter.raw_memory.state is MemoryState.PENDING:
+        return drafts
+    return compaction.compacted(rewriter.raw_memory, drafts, rewriter.resources.settings.llm_compact_from)
 
 
 _concurrent_drain = ConcurrentDrain(ENRICH, enrich)
@@ -76,6 +96,17 @@ async def _retry_later(resources: Resources, job: Job, error: errors.Unavailable
         await job_drain.reschedule(resources, ENRICH, [job], error)
 
 
+async def _keep_or_wait(resources: Resources, job: Job, memory: Memory, error: errors.OverBudget) -> None:
+    """Keep a raw memory as it is. A final one can wait for the next window of the budget."""
+    if memory.state is MemoryState.PENDING:
+        await keep_as_written(resources, job, MemoryState.KEPT_RAW, str(error))
+        return
+    async with resources.postgres.across_tenants() as connection:
+        await job_queries.reschedule(
+            connection, job, str(error), error.retry_after, reason_code=ReasonCode.OVER_BUDGET, refund=True
+        )
+
+
 async def _complete(resources: Resources, job: Job) -> None:
     async with resources.postgres.across_tenants() as connection:
         await job_queries.complete(connection, [job])
@@ -84,20 +115,24 @@ async def _complete(resources: Resources, job: Job) -> None:
 async def keep_as_written(resources: Resources, job: Job, state: MemoryState, reason: str | None) -> None:
     """Complete the job and leave its memory as it was written, in `state` and with the reason for it.
 
-    Do nothing if the lease of the job was lost.
+    One that was final stays final. Do nothing if the lease of the job was lost, or the memory archived.
     """
     async with resources.postgres.for_tenant(job.tenant) as connection:
-        await memory_queries.lock(connection, job.tenant, [job.record_id])
+        locked_memories = await memory_queries.lock(connection, job.tenant, [job.record_id])
         if job.id not in await job_queries.complete(connection, [job]):
             return
+        before = next(iter(locked_memories), None)
+        if before is None or before.archived_at is not None:
+            return
+        state = MemoryState.FINAL if before.state is MemoryState.FINAL else state
         columns = {"state": state, "failure_reason": reason}
         memory = await memory_queries.update_columns(connection, job.tenant, job.record_id, columns)
         await history.add(connection, ACTOR, state, [memory], reason)
         await fleet_counters.increment(connection, "enrichments", {state: 1})
 
 
-async def _store(resources: Resources, job: Job, drafts: Sequence[MemoryDraft]) -> None:
-    """Replace the raw memory by the drafts in one transaction, or keep it if there are none."""
+async def _store(resources: Resources, job: Job, read_memory: Memory, drafts: Sequence[MemoryDraft]) -> None:
+    """Replace the memory as it was read by the drafts in one transaction, or keep it if there are none."""
     async with resources.postgres.for_tenant(job.tenant) as connection:
         # The memory is locked before its job, as updating and deleting a memory do: in another order
         # the two transactions could wait for each other.
@@ -105,14 +140,14 @@ async def _store(resources: Resources, job: Job, drafts: Sequence[MemoryDraft]) 
         if job.id not in await job_queries.complete(connection, [job]):
             return  # the memory was updated or deleted meanwhile, or another worker has the job now
         raw_memory = next(iter(locked_memories), None)
-        if raw_memory is None or raw_memory.state is not MemoryState.PENDING:
+        if raw_memory is None or raw_memory.state is not read_memory.state:
             return
+        if raw_memory.version != read_memory.version and raw_memory.state is MemoryState.FINAL:
+            return  # no update of a final memory resets the job; if it is still too long, the sweep finds it
         allowed_drafts = await _without_deleted(connection, raw_memory, drafts)
         changed_memories = await _replace(connection, raw_memory, allowed_drafts) if allowed_drafts else []
         if not allowed_drafts:
-            columns = {"state": MemoryState.KEPT_RAW}
-            memory = await memory_queries.update_columns(connection, job.tenant, raw_memory.id, columns)
-            await history.add(connection, ACTOR, MemoryState.KEPT_RAW, [memory])
+            await _keep(connection, raw_memory)
         outcome = "enriched" if allowed_drafts else MemoryState.KEPT_RAW
         await fleet_counters.increment(connection, "enrichments", {outcome: 1})
         index_jobs = await save.enqueue_jobs(connection, job.tenant, changed_memories)
@@ -121,45 +156,65 @@ async def _store(resources: Resources, job: Job, drafts: Sequence[MemoryDraft]) 
     )
 
 
+async def _keep(connection: AsyncConnection, memory: Memory) -> None:
+    """Keep a memory of which nothing may be stored."""
+    is_final = memory.state is MemoryState.FINAL
+    reason = "too long, but a part of it was deleted before" if is_final else None
+    state = MemoryState.FINAL if is_final else MemoryState.KEPT_RAW
+    columns = {"state": state, "failure_reason": reason}
+    kept = await memory_queries.update_columns(connection, memory.tenant, memory.id, columns)
+    await history.add(connection, ACTOR, state, [kept], reason)
+
+
 async def _without_deleted(
     connection: AsyncConnection, raw_memory: Memory, drafts: Sequence[MemoryDraft]
 ) -> list[MemoryDraft]:
-    """Return the drafts without those that a caller has deleted: a model must not bring them back."""
+    """Return the drafts without those that a caller has deleted: a model must not bring them back.
+
+    A final memory was saved as it is: if it would lose a part, there are none.
+    """
     if not drafts:
         return []
     deleted_texts = await tombstones.find_deleted(
         connection, raw_memory.scope, [draft.content for draft in drafts]
     )
+    if deleted_texts and raw_memory.state is MemoryState.FINAL:
+        return []
     return [draft for draft in drafts if draft.content not in deleted_texts]
 
 
 async def _replace(
     connection: AsyncConnection, raw_memory: Memory, drafts: Sequence[MemoryDraft]
 ) -> list[Memory]:
-    """Archive the raw memory, save its successors, and return all memories that are archived or new.
+    """Archive the raw memory, save its successors, and return all memories that are to be indexed again.
 
     The raw memory is archived first, because a successor may have the same content.
     """
-    await memory_queries.archive(connection, raw_memory.tenant, [raw_memory.id], "enriched", [])
-    rows = await memory_queries.upsert(
-        connection, raw_memory.scope, [_successor_row(raw_memory, draft) for draft in drafts]
-    )
+    tenant, what = raw_memory.tenant, "compacted" if raw_memory.state is MemoryState.FINAL else "enriched"
+    await memory_queries.archive(connection, tenant, [raw_memory.id], Archiver.ENRICHMENT, what)
+    successors = {fingerprint_of(draft): _successor_row(raw_memory, draft) for draft in drafts}
+    rows = await memory_queries.upsert(connection, raw_memory.scope, list(successors.values()))
     ids = [row["id"] for row in rows]
     new_memories = [Memory.from_row(row) for row in rows if row["inserted"]]
-    reinforced = [Memory.from_row(row) for row in rows if not row["inserted"]]
+    present = [(Memory.from_row(row), bytes(row["fingerprint"])) for row in rows if not row["inserted"]]
+    reinforced = [
+        await reinforce.widen(connection, memory, Addition.from_row(successors[fingerprint_]))
+        for memory, fingerprint_ in present
+    ]
     archived_memory = await memory_queries.update_columns(
         connection, raw_memory.tenant, raw_memory.id, {"superseded_by": ids}
     )
     await history.add(connection, ACTOR, "created", new_memories)
     await history.add(connection, ACTOR, "reinforced", reinforced)
-    await history.add(connection, ACTOR, "archived", [archived_memory], f"enriched into {', '.join(ids)}")
-    return [archived_memory, *new_memories]
+    await history.add(connection, ACTOR, "archived", [archived_memory], f"{what} into {', '.join(ids)}")
+    return [archived_memory, *new_memories, *reinforced]
 
 
 def _successor_row(raw_memory: Memory, draft: MemoryDraft) -> dict[str, Any]:
     return new_rows.row_from_draft(
-        draft,
+        draft.model_copy(update=new_rows.lifetime_columns(raw_memory)),
         sources=[source.model_dump() for source in raw_memory.sources],
+        saved_without_source=raw_memory.has_other_origin,
         derived_from=[raw_memory.id],
         reinforcement_count=raw_memory.reinforcement_count,
         created_at=raw_memory.created_at,

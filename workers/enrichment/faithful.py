@@ -1,21 +1,30 @@
 """Check that the rewriting of a note keeps what can't be guessed again, and invents nothing.
 
 The memories made of a note together have every name, acronym, number, date and negation of it, and none
-that it lacks. The texts are parsed as for a merge (`shared.dreams.verification`). A note differs from its
-rewriting in ways in which memories that are merged don't: small talk is left out, "tomorrow" becomes a
-date (`note_days`), and a word at the start of a sentence may go unless it looks like a name.
+that it lacks, and they say of none what the note says of another. The texts are parsed as for a merge
+(`shared.dreams.verification`). A note differs from its rewriting in ways in which memories that are merged
+don't: small talk is left out, "tomorrow" becomes a date (`named_days`), and a word at the start of a
+sentence may go unless it looks like a name.
 """
 
 import re
 from collections.abc import Sequence
+from datetime import UTC, date
 
-from shared.dreams.verification import negation, quantities
+from shared.dreams.verification import (
+    common_words,
+    named_days,
+    negation,
+    quantities,
+    swaps,
+    unmarked_words,
+)
 from shared.dreams.verification.fidelity import Fault
 from shared.dreams.verification.rejection import RejectionCode
 from shared.dreams.verification.specifics import Kind, ParsedText, Specific
 from shared.dreams.verification.text_parser import parse_text
 from shared.memory.longterm.memory import Memory
-from workers.enrichment import note_days
+from workers.enrichment import negators
 from workers.enrichment.openers import is_opener
 
 _MAX_WORDS = 30
@@ -33,12 +42,6 @@ _LIST_NUMBER = re.compile(
 )
 _LAST_NUMBER = re.compile(r"\s\((\w{1,8})\)$")
 _STOP = re.compile(r"\b(?:please )?(?:stop|quit)(?= \w+ing\b)", re.IGNORECASE)
-_USER_WORDS = """
-nutzer nutzers nutzerin benutzer benutzers benutzerin anwender anwenders utilisateur utilisatrice usuario
-usuaria utente usuário gebruiker
-"""
-_USER = frozenset(_USER_WORDS.split())
-"""Words for the user, which a rewriting puts in the place of "I"."""
 _BOTH = frozenset({"both", "pair", "couple", "beide", "beiden", "deux", "ambos", "ambas", "entrambi"})
 
 
@@ -50,12 +53,20 @@ def first_fault(contents: Sequence[str], note: str, raw_memory: Memory) -> Fault
     """
     text = "\n".join(map(_without_number, contents))
     rewriting = parse_text(text)
-    note_days.add_names_of_days(rewriting, raw_memory)
+    named_days.add_names_of_days(rewriting, _written_on(raw_memory))
     plain_note = _STOP.sub("do not", _SMALL_TALK.sub(" ", _LIST_NUMBER.sub(" ", note)))
-    if lost_words := _lost_words(rewriting, plain_note):
+    lost_words = [*_lost_words(rewriting, plain_note), *unmarked_words.lost_words(plain_note, text)]
+    if lost_words:
         return _fault(RejectionCode.LOSES_SPECIFICS, "the rewriting lost", lost_words)
-    if denials := negation.changed_negations(text, [plain_note]):
+    denials = negation.changed_negations(text, [plain_note]) or negators.lost_negators(plain_note, text)
+    if denials:
         return _fault(RejectionCode.CHANGES_NEGATION, "the rewriting changed what is denied", denials)
+    if swapped_words := swaps.swapped_words(text, [plain_note]):
+        return _fault(
+            RejectionCode.SWAPS_SPECIFICS,
+            "the rewriting says of one what the note says of another",
+            swapped_words,
+        )
     if added_words := _added_words(rewriting, raw_memory):
         return _fault(RejectionCode.ADDS_SPECIFICS, "the rewriting invented", added_words)
     return None
@@ -78,11 +89,13 @@ def _fault(code: RejectionCode, detail: str, words: Sequence[str]) -> Fault:
 
 
 def _lost_words(rewriting: ParsedText, note: str) -> list[str]:
-    return [
+    parsed_note = parse_text(note)
+    lost_specifics = [
         specific.wording
-        for specific in parse_text(note).specifics
+        for specific in parsed_note.specifics
         if not rewriting.contains(specific) and not _may_go(specific, note, rewriting)
     ]
+    return [*lost_specifics, *named_days.lost_names(parsed_note, rewriting)]
 
 
 def _may_go(specific: Specific, note: str, rewriting: ParsedText) -> bool:
@@ -113,14 +126,19 @@ def _is_ordinary_word(word: str, note: str, rewriting: ParsedText) -> bool:
 def _added_words(rewriting: ParsedText, raw_memory: Memory) -> list[str]:
     labels = (raw_memory.category or "", *raw_memory.tags, *raw_memory.metadata.values())
     shown = parse_text("\n".join([raw_memory.content, *labels]))
-    note_days.add_days_of_note(shown, raw_memory)
+    named_days.add_meant_days(shown, _written_on(raw_memory))
     if not _BOTH.isdisjoint(shown.words):
         shown.numbers.setdefault("2", set()).add("")
     return [
         word
         for word in rewriting.certain_missing_in(shown)
-        if word.casefold() not in _USER and not _counts_names(word, shown)
+        if word.casefold() not in common_words.USER_WORDS and not _counts_names(word, shown)
     ]
+
+
+def _written_on(raw_memory: Memory) -> set[date]:
+    moments = (raw_memory.occurred_at, raw_memory.created_at)
+    return {moment.astimezone(UTC).date() for moment in moments if moment}
 
 
 def _counts_names(word: str, shown: ParsedText) -> bool:

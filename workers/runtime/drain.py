@@ -16,7 +16,16 @@ from typing import Any
 import structlog
 
 from shared.foundation import errors
-from shared.foundation.stages import EMBED, ENRICH, INDEX, REFUSALS_OF_MODEL, ReasonCode, Stage
+from shared.foundation.stages import (
+    EMBED,
+    ENRICH,
+    INDEX,
+    PROMOTE,
+    REFUSALS_OF_MODEL,
+    SUMMARIZE,
+    ReasonCode,
+    Stage,
+)
 from shared.infra.model_endpoint import ModelIdentity
 from shared.jobs import claim as job_claim
 from shared.jobs import counters as fleet_counters
@@ -81,7 +90,7 @@ async def claim(resources: Resources, stage: Stage, limit: int) -> list[Job]:
 
 def _model_of(resources: Resources, stage: Stage) -> ModelIdentity | None:
     """Return the model that every job of a stage calls."""
-    if stage is ENRICH and resources.language_model is not None:
+    if stage in {ENRICH, PROMOTE, SUMMARIZE} and resources.language_model is not None:
         return resources.language_model.identity
     return resources.embedder.identity if stage is EMBED and resources.embedder is not None else None
 

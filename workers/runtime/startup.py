@@ -8,7 +8,7 @@ from pathlib import Path
 
 from shared.foundation import errors
 from shared.foundation.config import Settings
-from shared.platform.spend import prices
+from shared.platform.spend import price_lists
 
 MAX_PART_OF_LEASE = 0.8
 """Work is cancelled after this part of a lease, because another worker may claim it at its end."""
@@ -16,7 +16,7 @@ MAX_PART_OF_LEASE = 0.8
 
 def require_usable(settings: Settings) -> None:
     """Raise errors.Misconfigured, naming the setting, if a worker can't work with these settings."""
-    prices.listed_prices(settings)
+    price_lists.listed_prices(settings)
     _require_readable(settings.directives_dir)
     if settings.llm_base_url is not None:
         _require_shorter(settings, "llm_timeout", "job_lease")

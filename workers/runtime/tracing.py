@@ -12,6 +12,7 @@ import structlog
 
 from shared.foundation.stages import DISPATCH_TASK, Stage
 from shared.infra.telemetry import traces
+from shared.infra.telemetry.span import HEADER, Attribute
 from shared.jobs.job import Job
 
 
@@ -27,7 +28,7 @@ def trace_task(current: Any) -> Iterator[None]:
         if current.name == DISPATCH_TASK:
             yield
             return
-        parent = (request.headers or {}).get(traces.HEADER)
+        parent = (request.headers or {}).get(HEADER)
         with _span(current.name, parent, task_id=request.id):
             yield
 
@@ -45,7 +46,7 @@ def trace_jobs(stage: Stage, jobs: Sequence[Job]) -> Iterator[None]:
 
 @contextmanager
 def _span(
-    name: str, parent: str | None, links: Sequence[str] = (), **attributes: traces.Attribute
+    name: str, parent: str | None, links: Sequence[str] = (), **attributes: Attribute
 ) -> Iterator[None]:
     with traces.span(name, "consumer", parent, links, **attributes) as span:
         trace_id = {"trace_id": span.trace_id} if span.trace_id else {}

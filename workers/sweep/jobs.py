@@ -3,17 +3,20 @@
 Wake-ups may be lost, and delayed jobs become due without one, so the wake-ups are repeated.
 """
 
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 
 from shared.foundation import errors, stages
 from shared.foundation.stages import MemoryState, Pipeline, RecordKind
 from shared.jobs import backlog, dead_jobs, removals
 from shared.jobs import queries as job_queries
+from shared.jobs.job import Job
 from shared.lifecycle.reindex import rebuild as rebuild_index
 from shared.platform.resources import Resources
-from workers.dream import dispatch as dream_dispatch
-from workers.dream import run_pass
-from workers.enrichment import enrich
+from workers.documents import outcome as document_outcome
+from workers.enrichment import enrich, promote
+from workers.passes import dispatch, run_pass
+from workers.summary import summarize
 
 _MAX_JOBS = 500
 _REMOVAL_DELAY_SECONDS = 60.0
@@ -25,14 +28,14 @@ async def dispatch_due_jobs(resources: Resources) -> dict[str, int]:
 
     Return the number of due jobs by stage.
     """
-    await dream_dispatch.resume_refused_passes(resources)
+    await dispatch.resume_refused_passes(resources)
     async with resources.postgres.across_tenants() as connection:
         due_jobs = await backlog.count_due(connection)
-    for stage_name, job_count in due_jobs.items():
-        if stage_name == stages.DREAM_PASS.name:  # its tasks are sent here, each once
-            await dream_dispatch.dispatch_next_passes(resources)
-        else:
-            resources.publisher.wake(stages.STAGES[stage_name], job_count)
+    pass_stages = {stage.name for stage in stages.PASS_STAGES}
+    if pass_stages & due_jobs.keys():  # their tasks are sent here, each once
+        await dispatch.dispatch_next_passes(resources)
+    for stage_name in due_jobs.keys() - pass_stages:
+        resources.publisher.wake(stages.STAGES[stage_name], due_jobs[stage_name])
     # While Qdrant is unavailable, generations that were promoted stay so, and the next run tries the rest.
     with suppress(errors.Unavailable):
         await rebuild_index.promote_ready(resources)
@@ -52,12 +55,24 @@ async def fail_exhausted_jobs(resources: Resources) -> int:
                 await dead_jobs.mark_dead(connection, job, _REASON.format(attempts=job.attempts))
             if job.pipeline is Pipeline.REMOVAL:  # nobody gives up what is to be erased
                 await removals.schedule(connection, job.tenant, job.record_id, _REMOVAL_DELAY_SECONDS)
-            if job.kind is RecordKind.DREAM_SCOPE:  # the next activity in the scope makes it due again
+            # The next activity in the scope, or the next turn, makes it due again.
+            if job.kind is RecordKind.DREAM_SCOPE or job.pipeline is Pipeline.IDLE:
                 await job_queries.complete(connection, [job])
     for job in jobs:
-        if job.pipeline is Pipeline.ENRICHMENT:
-            reason = _REASON.format(attempts=job.attempts)
-            await enrich.keep_as_written(resources, job, MemoryState.FAILED, reason)
+        if job.pipeline in _GIVE_UP:
+            await _GIVE_UP[job.pipeline](resources, job, _REASON.format(attempts=job.attempts))
         if job.kind is RecordKind.DREAM_RUN:
             await run_pass.fail_current_pass(resources, job)
     return len(jobs)
+
+
+async def _keep_as_written(resources: Resources, job: Job, reason: str) -> None:
+    await enrich.keep_as_written(resources, job, MemoryState.FAILED, reason)
+
+
+_GIVE_UP: Mapping[Pipeline, Callable[[Resources, Job, str], Awaitable[None]]] = {
+    Pipeline.ENRICHMENT: _keep_as_written,
+    Pipeline.SUMMARY: summarize.give_up,
+    Pipeline.PROMOTION: promote.finish_unjudged,
+    Pipeline.DOCUMENT: document_outcome.give_up,
+}

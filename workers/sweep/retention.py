@@ -1,7 +1,7 @@
 """Delete records that are past their retention period.
 
-These are expired sessions, archived memories, turns, history, stored responses, cached embeddings, feedback
-signals and dream records.
+These are expired sessions, archived memories, turns, summaries, history, stored responses, cached embeddings,
+feedback signals and dream records.
 """
 
 from datetime import timedelta
@@ -9,11 +9,15 @@ from datetime import timedelta
 from shared.conversation.feedback import queries as feedback_queries
 from shared.conversation.sessions import namespace_queries
 from shared.conversation.sessions import queries as session_queries
+from shared.conversation.summary import queries as summary_queries
 from shared.conversation.turns import queries as turn_queries
 from shared.dreams.runs import queries as dream_queries
 from shared.lifecycle import delete_memory, delete_session, delete_turns, erasure_queries, removal
+from shared.memory.business_context import queries as business_queries
 from shared.memory.longterm import history_queries, maintenance_queries
 from shared.memory.longterm import queries as memory_queries
+from shared.memory.playbooks import settle
+from shared.memory.preferences import queries as preference_queries
 from shared.memory.working import entries
 from shared.platform.idempotency import queries as idempotency_queries
 from shared.platform.resources import Resources
@@ -26,6 +30,10 @@ async def delete_expired_sessions(resources: Resources, tenant: str) -> int:
     """Delete expired sessions with their records and working memory, and return how many."""
     async with resources.postgres.for_tenant(tenant) as connection:
         expired_sessions = await session_queries.lock_expired(connection, tenant, _BATCH)
+        # What was promoted from them stays, as memories do: nobody has taken it back.
+        expired_ids = [session.id for session in expired_sessions]
+        await business_queries.keep_without_sessions(connection, tenant, expired_ids)
+        await settle.settle_expired(connection, tenant, expired_ids)
         rest = await delete_session.delete_rows(connection, tenant, expired_sessions)
     if expired_sessions:
         await removal.work_off(resources, rest)
@@ -52,10 +60,26 @@ async def purge_archived(resources: Resources, tenant: str) -> int:
     async with resources.postgres.for_tenant(tenant) as connection:
         ids = await maintenance_queries.list_archived_before(connection, tenant, age, _BATCH)
         memories = await memory_queries.lock(connection, tenant, ids)
+        # What was learnt with one of them goes on: other memories say the same in its place.
+        replaced_ids = [memory.id for memory in memories if memory.superseded_by]
+        await preference_queries.keep_without_memories(connection, tenant, replaced_ids)
         rest = await delete_memory.delete_rows(connection, tenant, memories)
     if memories:
         await removal.work_off(resources, rest)
     return len(memories)
+
+
+async def delete_expired_memories(resources: Resources, tenant: str) -> int:
+    """Delete memories whose own expiry is over, and return how many."""
+    deleted_count = 0
+    while True:
+        async with resources.postgres.for_tenant(tenant) as connection:
+            count, rest = await delete_memory.delete_expired(connection, tenant, _BATCH)
+        if count:
+            await removal.work_off(resources, rest)
+        deleted_count += count
+        if count < _BATCH:
+            return deleted_count
 
 
 async def delete_old_turns(resources: Resources, tenant: str) -> int:
@@ -74,7 +98,8 @@ async def delete_old_turns(resources: Resources, tenant: str) -> int:
 async def delete_old_rows(resources: Resources, tenant: str) -> dict[str, int]:
     """Delete history, stored responses, cached embeddings, signals and dream records past their retention.
 
-    Return the number of deleted rows of each.
+    A summary is kept as long as turns are, from when it was last written. Return the number of deleted rows
+    of each.
     """
     settings = resources.settings
     response_age = timedelta(hours=settings.retention_idempotency_hours)
@@ -90,7 +115,11 @@ async def delete_old_rows(resources: Resources, tenant: str) -> dict[str, int]:
             "dreams": await dream_queries.delete_old_runs(connection, tenant, dream_age),
             "erasures": await erasure_queries.expire(connection, tenant, erasure_age),
             "history": 0,
+            "summaries": 0,
         }
+        if settings.retention_turn_days is not None:
+            turn_age = timedelta(days=settings.retention_turn_days)
+            deleted_counts["summaries"] = await summary_queries.delete_old(connection, tenant, turn_age)
         if settings.retention_history_days is not None:
             history_age = timedelta(days=settings.retention_history_days)
             deleted_counts["history"] = await history_queries.expire(connection, tenant, history_age)

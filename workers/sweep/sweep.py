@@ -15,7 +15,7 @@ from shared.lifecycle.reindex import rebuild as rebuild_index
 from shared.platform.auth import queries as auth_queries
 from shared.platform.resources import Resources
 from shared.platform.spend import budget_admin, reserve
-from workers.sweep import floors, index_drift, jobs, retention
+from workers.sweep import floors, index_drift, jobs, oversized, retention
 
 log = structlog.get_logger()
 
@@ -32,7 +32,9 @@ class Counts:
     orphan_points: int = 0
     missing_points: int = 0
     purged_archived: int = 0
+    expired_memories: int = 0
     expired_turns: int = 0
+    expired_summaries: int = 0
     expired_history: int = 0
     expired_responses: int = 0
     expired_embeddings: int = 0
@@ -42,6 +44,7 @@ class Counts:
     expired_reservations: int = 0
     rolled_over_budgets: int = 0
     learnt_floors: int = 0
+    oversized_memories: int = 0
 
 
 Step = Callable[[Resources, Counts], Awaitable[None]]
@@ -110,9 +113,11 @@ async def _apply_retention(resources: Resources, counts: Counts) -> None:
         tenants = await auth_queries.list_tenants(connection)
     for tenant in tenants:
         counts.expired_sessions += await retention.delete_expired_sessions(resources, tenant)
+        counts.expired_memories += await retention.delete_expired_memories(resources, tenant)
         counts.purged_archived += await retention.purge_archived(resources, tenant)
         counts.expired_turns += await retention.delete_old_turns(resources, tenant)
         deleted_counts = await retention.delete_old_rows(resources, tenant)
+        counts.expired_summaries += deleted_counts["summaries"]
         counts.expired_history += deleted_counts["history"]
         counts.expired_responses += deleted_counts["responses"]
         counts.expired_embeddings += deleted_counts["embeddings"]
@@ -144,6 +149,14 @@ async def _learn_floors(resources: Resources, counts: Counts) -> None:
     counts.learnt_floors = await floors.learn_floors(resources)
 
 
+async def _enqueue_oversized(resources: Resources, counts: Counts) -> None:
+    """Make long memories due for compaction."""
+    async with resources.postgres.across_tenants() as connection:
+        tenants = await auth_queries.list_tenants(connection)
+    for tenant in tenants:
+        counts.oversized_memories += await oversized.enqueue_oversized(resources, tenant)
+
+
 _STEPS: tuple[Step, ...] = (
     _ensure_generations,
     _fail_exhausted_jobs,
@@ -154,4 +167,5 @@ _STEPS: tuple[Step, ...] = (
     _forget_empty_namespaces,
     _reconcile_index,
     _learn_floors,
+    _enqueue_oversized,
 )

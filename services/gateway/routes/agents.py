@@ -8,7 +8,8 @@ from pydantic import Field
 from starlette.responses import Response
 
 from services.gateway import responses, state_keys
-from services.gateway.api_model import ApiModel, example
+from services.gateway.api_model import ApiModel, Flag, example
+from services.gateway.context_options import ContextOptionsBody
 from services.gateway.dependencies import (
     AdminCaller,
     Cursor,
@@ -18,12 +19,17 @@ from services.gateway.dependencies import (
     ResourcesDep,
     WriteCaller,
 )
+from services.gateway.etag import Condition, KnownVersion
 from services.gateway.paths import AgentPathId
+from services.gateway.response_models import DeletedCount, DeletedName, DeletedRecord, ErasureReceipt, Page
 from services.gateway.responses import JsonResponse
-from services.gateway.state_keys import Key, KeyResponse, ValueBody
+from services.gateway.state_keys import DeletedKeyResponse, Key, KeyResponse, ValueBody
+from services.gateway.state_response_models import AgentFileInfo, AgentTexts
+from services.gateway.subject_models import KnownSubjectPage, page_of_subjects
 from shared.conversation.sessions.session import validate_store_types
 from shared.conversation.state.agent_keys import open_agent_keys
-from shared.lifecycle import erasure
+from shared.foundation.scope import Caller
+from shared.lifecycle import erasure, subjects
 from shared.platform.agents import files, profile, texts
 from shared.platform.agents.agent import Agent, AgentText, IdentityProof, TextDraft
 
@@ -47,15 +53,24 @@ class AgentBody(ApiModel):
     public_key: str | None = None
     document: str | None = None
     store_types: list[str] | None = None
+    context_options: ContextOptionsBody | None = None
+    mine_facts: Flag | None = None
+    mine_common: Flag | None = None
 
-    def changes(self) -> dict[str, list[str] | None]:
+    def changes(self, caller: Caller) -> dict[str, Any]:
         """Return the named fields besides the identity. Null restores a default.
 
-        Raise errors.Invalid for an unknown store type.
+        Raise errors.Invalid for an unknown store type or a bad option of contexts, and errors.Forbidden for
+        an agent among the options whose memories the key may not read.
         """
-        if "store_types" not in self.model_fields_set:
-            return {}
-        return {"store_types": None if self.store_types is None else validate_store_types(self.store_types)}
+        types, options = self.store_types, self.context_options
+        fields = {
+            "store_types": None if types is None else validate_store_types(types),
+            "context_options": None if options is None else options.options(caller).to_json(),
+            "mine_facts": True if self.mine_facts is None else self.mine_facts,
+            "mine_common": bool(self.mine_common),
+        }
+        return {name: value for name, value in fields.items() if name in self.model_fields_set}
 
 
 class TextBody(ApiModel):
@@ -79,8 +94,17 @@ class TextsBody(ApiModel):
     texts: Annotated[list[TextBody], Field(max_length=1000)]
 
 
-@router.get("/{agent_id:agent}/kv")
-async def list_keys(
+@router.get("", response_model=KnownSubjectPage)
+async def list_agents(
+    resources: ResourcesDep, caller: ReadCaller, limit: Limit = 20, cursor: Cursor = None
+) -> JsonResponse:
+    """List the agents whom something is stored of, with a profile or without, by id."""
+    start = responses.decode_name_cursor(cursor) or ""
+    return page_of_subjects(await subjects.list_agents(resources, caller, start, limit + 1), limit)
+
+
+@router.get("/{agent_id:agent}/kv", response_model=Page[KeyResponse])
+async def list_agent_keys(
     resources: ResourcesDep,
     caller: ReadCaller,
     agent_id: AgentPathId,
@@ -92,27 +116,41 @@ async def list_keys(
 
 
 @router.put("/{agent_id:agent}/kv/{key:path}", response_model=KeyResponse)
-async def set_key(
-    resources: ResourcesDep, caller: WriteCaller, agent_id: AgentPathId, key: Key, body: ValueBody
-) -> JsonResponse:
-    """Write a key. At the limit, the key that was written least recently is evicted."""
-    return await state_keys.set_key(open_agent_keys(resources, caller, agent_id, write=True), key, body)
+async def set_agent_key(
+    resources: ResourcesDep,
+    caller: WriteCaller,
+    agent_id: AgentPathId,
+    key: Key,
+    body: ValueBody,
+    expected: Condition,
+) -> Response:
+    """Write a key, if the condition in the headers is met.
+
+    At the limit, the key that was written least recently is evicted.
+    """
+    opened = open_agent_keys(resources, caller, agent_id, write=True)
+    return await state_keys.set_key(opened, key, body, expected)
 
 
 @router.get("/{agent_id:agent}/kv/{key:path}", response_model=KeyResponse)
-async def get_key(
-    resources: ResourcesDep, caller: ReadCaller, agent_id: AgentPathId, key: Key
-) -> JsonResponse:
-    """Read a key."""
-    return await state_keys.get_key(open_agent_keys(resources, caller, agent_id), key)
+async def get_agent_key(
+    resources: ResourcesDep,
+    caller: ReadCaller,
+    agent_id: AgentPathId,
+    key: Key,
+    if_none_match: KnownVersion = None,
+) -> Response:
+    """Read a key, with its version as an entity tag."""
+    return await state_keys.get_key(open_agent_keys(resources, caller, agent_id), key, if_none_match)
 
 
-@router.delete("/{agent_id:agent}/kv/{key:path}")
-async def delete_key(
-    resources: ResourcesDep, caller: WriteCaller, agent_id: AgentPathId, key: Key
+@router.delete("/{agent_id:agent}/kv/{key:path}", response_model=DeletedKeyResponse)
+async def delete_agent_key(
+    resources: ResourcesDep, caller: WriteCaller, agent_id: AgentPathId, key: Key, expected: Condition
 ) -> JsonResponse:
-    """Delete a key. If there is none, nothing changes and `deleted` is false."""
-    return await state_keys.delete_key(open_agent_keys(resources, caller, agent_id), key)
+    """Delete a key, if the condition in the headers is met. If there is none, `deleted` is false."""
+    opened = open_agent_keys(resources, caller, agent_id, write=True)
+    return await state_keys.delete_key(opened, key, expected)
 
 
 @router.post("/{agent_id:agent}/texts", status_code=HTTPStatus.CREATED, response_model=AgentText)
@@ -129,7 +167,7 @@ async def push_text(
     )
 
 
-@router.get("/{agent_id:agent}/texts")
+@router.get("/{agent_id:agent}/texts", response_model=Page[AgentText])
 async def list_texts(
     resources: ResourcesDep,
     caller: ReadCaller,
@@ -144,7 +182,7 @@ async def list_texts(
     )
 
 
-@router.put("/{agent_id:agent}/texts")
+@router.put("/{agent_id:agent}/texts", response_model=AgentTexts)
 async def replace_texts(
     resources: ResourcesDep, caller: WriteCaller, agent_id: AgentPathId, body: TextsBody
 ) -> JsonResponse:
@@ -154,7 +192,7 @@ async def replace_texts(
     return JsonResponse({"results": [text.model_dump(mode="json") for text in saved_texts]})
 
 
-@router.delete("/{agent_id:agent}/texts")
+@router.delete("/{agent_id:agent}/texts", response_model=DeletedCount)
 async def clear_texts(resources: ResourcesDep, caller: WriteCaller, agent_id: AgentPathId) -> JsonResponse:
     """Delete all texts."""
     return JsonResponse({"deleted": await texts.remove(resources, caller, agent_id)})
@@ -168,7 +206,7 @@ async def get_text(
     return JsonResponse((await texts.get(resources, caller, agent_id, text_id)).model_dump(mode="json"))
 
 
-@router.delete("/{agent_id:agent}/texts/{text_id}")
+@router.delete("/{agent_id:agent}/texts/{text_id}", response_model=DeletedRecord)
 async def delete_text(
     resources: ResourcesDep, caller: WriteCaller, agent_id: AgentPathId, text_id: TextId
 ) -> JsonResponse:
@@ -177,8 +215,10 @@ async def delete_text(
     return JsonResponse({"id": text_id, "deleted": deleted_count > 0})
 
 
-@router.get("/{agent_id:agent}/files")
-async def list_files(resources: ResourcesDep, caller: ReadCaller, agent_id: AgentPathId) -> JsonResponse:
+@router.get("/{agent_id:agent}/files", response_model=Page[AgentFileInfo])
+async def list_agent_files(
+    resources: ResourcesDep, caller: ReadCaller, agent_id: AgentPathId
+) -> JsonResponse:
     """List files by name."""
     agent_files = await files.list_files(resources, caller, agent_id)
     return JsonResponse({"results": [file.to_json() for file in agent_files], "next_cursor": None})
@@ -190,8 +230,12 @@ _BINARY_CONTENT: dict[str, Any] = {
 }
 
 
-@router.put("/{agent_id:agent}/files/{name:path}", openapi_extra={"requestBody": _BINARY_CONTENT})
-async def put_file(
+@router.put(
+    "/{agent_id:agent}/files/{name:path}",
+    openapi_extra={"requestBody": _BINARY_CONTENT},
+    response_model=AgentFileInfo,
+)
+async def put_agent_file(
     resources: ResourcesDep, caller: WriteCaller, agent_id: AgentPathId, name: FileName, request: Request
 ) -> JsonResponse:
     """Write a file of up to 1 MiB. Its content type is stored with it."""
@@ -203,7 +247,7 @@ async def put_file(
 @router.get(
     "/{agent_id:agent}/files/{name:path}", responses={HTTPStatus.OK: _BINARY_CONTENT}, response_class=Response
 )
-async def get_file(
+async def get_agent_file(
     resources: ResourcesDep, caller: ReadCaller, agent_id: AgentPathId, name: FileName
 ) -> Response:
     """Read a file: the bytes and the content type that were written."""
@@ -213,8 +257,8 @@ async def get_file(
     return Response(content, headers=headers)
 
 
-@router.delete("/{agent_id:agent}/files/{name:path}")
-async def delete_file(
+@router.delete("/{agent_id:agent}/files/{name:path}", response_model=DeletedName)
+async def delete_agent_file(
     resources: ResourcesDep, caller: WriteCaller, agent_id: AgentPathId, name: FileName
 ) -> JsonResponse:
     """Delete a file. If there is none, nothing changes and `deleted` is false."""
@@ -227,7 +271,7 @@ async def put_agent(
 ) -> JsonResponse:
     """Create or change an agent's profile. A key or document that the identity was not made of is a 409."""
     proof = IdentityProof.parse(body.public_key, body.document)
-    agent = await profile.upsert(resources, caller, agent_id, proof, body.changes())
+    agent = await profile.upsert(resources, caller, agent_id, proof, body.changes(caller))
     return JsonResponse(agent.model_dump(mode="json"))
 
 
@@ -237,7 +281,7 @@ async def get_agent(resources: ResourcesDep, caller: ReadCaller, agent_id: Agent
     return JsonResponse((await profile.get(resources, caller, agent_id)).model_dump(mode="json"))
 
 
-@router.delete("/{agent_id:agent}")
+@router.delete("/{agent_id:agent}", response_model=ErasureReceipt)
 async def delete_agent(resources: ResourcesDep, caller: AdminCaller, agent_id: AgentPathId) -> JsonResponse:
     """Erase an agent with its profile, sessions and memories, and return the receipt.
 

@@ -8,7 +8,9 @@ from pydantic import Field
 
 from services.gateway.api_model import ApiModel, Count, Flag, example
 from services.gateway.dependencies import AdminCaller, ReadCaller, ResourcesDep
+from services.gateway.response_models import Page
 from services.gateway.responses import JsonResponse
+from services.gateway.spend_response_models import BudgetState, DeletedBudgets
 from shared.foundation import errors
 from shared.platform.spend import budget_admin
 from shared.platform.spend.budget import Period
@@ -35,14 +37,14 @@ class BudgetBody(ApiModel):
     allow_unpriced: Flag = False
 
 
-@router.get("")
+@router.get("", response_model=Page[BudgetState])
 async def list_budgets(resources: ResourcesDep, caller: ReadCaller) -> JsonResponse:
     """List budgets with what their current windows have used, reserved and left."""
     budgets = await budget_admin.read_budgets(resources, caller)
     return JsonResponse({"results": [budget.to_json() for budget in budgets], "next_cursor": None})
 
 
-@router.get("/{scope:path}")
+@router.get("/{scope:path}", response_model=BudgetState)
 async def get_budget(
     resources: ResourcesDep, caller: ReadCaller, scope: BudgetScope, period: Period | None = None
 ) -> JsonResponse:
@@ -53,7 +55,7 @@ async def get_budget(
     raise errors.NotFound(f"no budget '{scope}'{f' per {period}' if period else ''}")
 
 
-@router.put("/{scope:path}")
+@router.put("/{scope:path}", response_model=BudgetState)
 async def put_budget(
     resources: ResourcesDep, caller: AdminCaller, scope: BudgetScope, body: BudgetBody
 ) -> JsonResponse:
@@ -70,7 +72,7 @@ async def put_budget(
     return JsonResponse(budget.to_json())
 
 
-@router.delete("/{scope:path}")
+@router.delete("/{scope:path}", response_model=DeletedBudgets)
 async def delete_budget(
     resources: ResourcesDep, caller: AdminCaller, scope: BudgetScope, period: Period | None = None
 ) -> JsonResponse:

@@ -7,6 +7,7 @@ from services.gateway import etag
 from services.gateway.dependencies import ReadCaller, ResourcesDep, WriteCaller
 from services.gateway.etag import IfMatch, IfNoneMatch
 from services.gateway.paths import SessionId
+from services.gateway.response_models import Page
 from services.gateway.responses import JsonResponse
 from services.gateway.state_collections import (
     CollectionBody,
@@ -18,13 +19,14 @@ from services.gateway.state_collections import (
     require_collection,
     snapshot_response,
 )
+from services.gateway.state_response_models import DeletedLabel, SimilarRows
 from shared.conversation.sessions.state import open_state
 from shared.conversation.state.vector_search import nearest
 
 router = APIRouter(prefix="/v1/sessions/{session_id:session}/collections", tags=["session state"])
 
 
-@router.get("")
+@router.get("", response_model=Page[CollectionInfoResponse])
 async def list_collections(
     resources: ResourcesDep, caller: ReadCaller, session_id: SessionId
 ) -> JsonResponse:
@@ -34,7 +36,7 @@ async def list_collections(
     return JsonResponse({"results": [info.to_json() for info in collections], "next_cursor": None})
 
 
-@router.post("/{label:path}/search")
+@router.post("/{label:path}/search", response_model=SimilarRows)
 async def search_collection(
     resources: ResourcesDep, caller: ReadCaller, session_id: SessionId, label: Label, body: VectorBody
 ) -> JsonResponse:
@@ -52,7 +54,7 @@ async def put_collection(
     body: CollectionBody,
     if_match: IfMatch = None,
     if_none_match: IfNoneMatch = None,
-) -> JsonResponse:
+) -> Response:
     """Write a whole collection, if the condition in the headers is met."""
     collection, expected = body.collection(), etag.expected_versions(if_match, if_none_match)
     async with open_state(resources, caller, session_id, write=True) as store:
@@ -74,7 +76,7 @@ async def get_collection(
     return snapshot_response(snapshot, if_none_match)
 
 
-@router.delete("/{label:path}")
+@router.delete("/{label:path}", response_model=DeletedLabel)
 async def remove_collection(
     resources: ResourcesDep,
     caller: WriteCaller,

@@ -7,9 +7,11 @@ from fastapi import APIRouter
 from services.gateway import responses
 from services.gateway.api_model import ApiModel, example
 from services.gateway.dependencies import AdminCaller, Cursor, Limit, ReadCaller, ResourcesDep
+from services.gateway.dream_response_models import DirectiveSummary
+from services.gateway.response_models import Page
 from services.gateway.responses import JsonResponse
 from shared.platform.directives import read, resolve
-from shared.platform.directives.directive import Directive
+from shared.platform.directives.directive import Directive, DirectiveVersion
 
 router = APIRouter(prefix="/v1/directives", tags=["directives"])
 
@@ -22,7 +24,7 @@ class DirectiveBody(ApiModel):
     text: str
 
 
-@router.get("")
+@router.get("", response_model=Page[DirectiveSummary])
 async def list_directives(resources: ResourcesDep, caller: ReadCaller) -> JsonResponse:
     """List the effective directives, without their texts."""
     directives = await read.list_directives(resources, caller)
@@ -46,7 +48,7 @@ async def put_directive(
     return JsonResponse(directive.model_dump(mode="json"), HTTPStatus.OK)
 
 
-@router.get("/{name}/history")
+@router.get("/{name}/history", response_model=Page[DirectiveVersion])
 async def list_versions(
     resources: ResourcesDep, caller: ReadCaller, name: str, limit: Limit = 20, cursor: Cursor = None
 ) -> JsonResponse:

@@ -18,6 +18,8 @@ from services.gateway.dependencies import (
     UserId,
     WriteCaller,
 )
+from services.gateway.dream_response_models import RunChange, RunSummary, UndoneRun
+from services.gateway.response_models import Page
 from services.gateway.responses import JsonResponse
 from shared.dreams.runs import read, start
 from shared.dreams.runs import undo as undo_run
@@ -53,7 +55,7 @@ async def begin_dream(
     return JsonResponse(run, HTTPStatus.CREATED)
 
 
-@router.get("")
+@router.get("", response_model=Page[RunSummary])
 async def list_dreams(
     resources: ResourcesDep,
     caller: ReadCaller,
@@ -79,14 +81,14 @@ async def get_dream(resources: ResourcesDep, caller: ReadCaller, run_id: str) ->
     return JsonResponse((await read.read_run(resources, caller, run_id)).model_dump(mode="json"))
 
 
-@router.get("/{run_id}/diff")
+@router.get("/{run_id}/diff", response_model=Page[RunChange])
 async def get_diff(resources: ResourcesDep, caller: ReadCaller, run_id: str) -> JsonResponse:
     """Read what a run changed, memory by memory."""
     changes = await read.read_changes(resources, caller, run_id)
     return JsonResponse({"results": changes, "next_cursor": None})
 
 
-@router.post("/{run_id}/undo")
+@router.post("/{run_id}/undo", response_model=UndoneRun)
 async def undo_dream(resources: ResourcesDep, caller: WriteCaller, run_id: str) -> JsonResponse:
     """Undo a run, and return what could not be undone."""
     return JsonResponse(await undo_run.undo(resources, caller, run_id))

@@ -16,6 +16,7 @@ from services.gateway.dependencies import (
     WriteCaller,
 )
 from services.gateway.paths import SessionId
+from services.gateway.response_models import Page
 from services.gateway.responses import JsonResponse
 from shared.conversation.feedback import report as feedback_report
 from shared.conversation.feedback.feedback_signal import FeedbackSignal, FeedbackSignalDraft, SignalType
@@ -80,7 +81,7 @@ async def report(
     )
 
 
-@router.get("/feedback")
+@router.get("/feedback", response_model=Page[FeedbackSignal])
 async def list_signals(  # noqa: PLR0913
     resources: ResourcesDep,
     caller: ReadCaller,

@@ -18,12 +18,15 @@ from services.gateway.dependencies import (
     WriteCaller,
 )
 from services.gateway.paths import SessionId
+from services.gateway.response_models import Page
 from services.gateway.responses import JsonResponse
-from services.gateway.search_response import SearchResponse, search_response
+from services.gateway.search_response import FoundObservations, search_response
+from services.gateway.waiting import WAITS
 from shared.conversation.observations import add, read
 from shared.conversation.observations import search as observation_search
 from shared.conversation.observations.observation import Observation, ObservationDraft, ObservationKind
 from shared.conversation.observations.search import ObservationFilters
+from shared.foundation import errors
 from shared.platform.auth import rights
 from shared.platform.auth.rights import Action, Area
 
@@ -51,6 +54,8 @@ class ObservationBody(ApiModel):
 
     def draft(self) -> ObservationDraft:
         """Return the observation to save. Raise errors.Invalid if it breaks a rule."""
+        if self.kind is ObservationKind.REPORT:
+            raise errors.Invalid("kind", "a report is saved with POST /v1/sessions/{id}/report")
         return ObservationDraft(**self.model_dump(exclude={"tags"}), tags=tuple(self.tags)).validated()
 
 
@@ -69,7 +74,10 @@ class ObservationSearchBody(ApiModel):
 
 
 @router.post(
-    "/sessions/{session_id:session}/observations", status_code=HTTPStatus.CREATED, response_model=Observation
+    "/sessions/{session_id:session}/observations",
+    status_code=HTTPStatus.CREATED,
+    response_model=Observation,
+    dependencies=[WAITS],
 )
 async def add_observation(
     resources: ResourcesDep,
@@ -83,7 +91,7 @@ async def add_observation(
     return JsonResponse(observation, HTTPStatus.CREATED)
 
 
-@router.get("/sessions/{session_id:session}/observations")
+@router.get("/sessions/{session_id:session}/observations", response_model=Page[Observation])
 async def list_observations(
     resources: ResourcesDep,
     caller: ReadCaller,
@@ -100,7 +108,7 @@ async def list_observations(
     )
 
 
-@router.post("/observations/search", response_model=SearchResponse)
+@router.post("/observations/search", response_model=FoundObservations)
 async def search_observations(
     resources: ResourcesDep, caller: ReadCaller, body: ObservationSearchBody
 ) -> JsonResponse:

@@ -3,24 +3,25 @@
 from http import HTTPStatus
 
 from fastapi import APIRouter, Request
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 
 from services.gateway import metrics
 from services.gateway.dependencies import ResourcesDep
 from services.gateway.drain import is_draining
+from services.gateway.response_models import Health, Readiness
 from services.gateway.responses import JsonResponse
 from shared.platform import probe
 
 router = APIRouter(tags=["operations"])
 
 
-@router.get("/healthz")
+@router.get("/healthz", response_model=Health)
 async def healthz() -> JsonResponse:
     """Answer as long as the process runs. No database is asked."""
     return JsonResponse({"status": "ok"})
 
 
-@router.get("/readyz")
+@router.get("/readyz", response_model=Readiness)
 async def readyz(request: Request, resources: ResourcesDep) -> JsonResponse:
     """Read the state of each database. The gateway is ready while Postgres answers.
 
@@ -34,7 +35,7 @@ async def readyz(request: Request, resources: ResourcesDep) -> JsonResponse:
     return JsonResponse(content, HTTPStatus.OK if is_ready else HTTPStatus.SERVICE_UNAVAILABLE)
 
 
-@router.get("/metrics", response_class=Response)
+@router.get("/metrics", response_class=PlainTextResponse)
 async def read_metrics(resources: ResourcesDep) -> Response:
     """Read metrics in Prometheus's text format. Their names begin with `loci_`."""
     return Response(await metrics.render(resources), media_type=metrics.CONTENT_TYPE)

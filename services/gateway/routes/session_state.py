@@ -1,7 +1,7 @@
 """The state of a session: its keys, its transcript, and the files that show them."""
 
 from http import HTTPStatus
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 from starlette.responses import Response
@@ -16,9 +16,17 @@ from services.gateway.dependencies import (
     ResourcesDep,
     WriteCaller,
 )
+from services.gateway.etag import Condition, KnownVersion
 from services.gateway.paths import SessionId
+from services.gateway.response_models import Page
 from services.gateway.responses import JsonResponse
-from services.gateway.state_keys import Key, KeyResponse, ValueBody
+from services.gateway.state_keys import DeletedKeyResponse, Key, KeyResponse, ValueBody
+from services.gateway.state_response_models import (
+    SessionFile,
+    SessionFileInfo,
+    TranscriptEntryResponse,
+    WorkingMemoryText,
+)
 from shared.conversation.sessions import files
 from shared.conversation.sessions.state import append_entry, open_state, read_working_memory_key
 from shared.conversation.state.types import TranscriptDraft
@@ -41,7 +49,7 @@ class TranscriptEntryBody(ApiModel):
         return TranscriptDraft(self.role, self.content, self.metadata).validated()
 
 
-@router.get("/working-memory")
+@router.get("/working-memory", response_model=WorkingMemoryText)
 async def read_working_memory(
     resources: ResourcesDep, caller: ReadCaller, session_id: SessionId
 ) -> JsonResponse:
@@ -49,8 +57,8 @@ async def read_working_memory(
     return JsonResponse({"value": await read_working_memory_key(resources, caller, session_id)})
 
 
-@router.get("/kv")
-async def list_keys(
+@router.get("/kv", response_model=Page[KeyResponse])
+async def list_session_keys(
     resources: ResourcesDep,
     caller: ReadCaller,
     session_id: SessionId,
@@ -62,30 +70,44 @@ async def list_keys(
 
 
 @router.put("/kv/{key:path}", response_model=KeyResponse)
-async def set_key(
-    resources: ResourcesDep, caller: WriteCaller, session_id: SessionId, key: Key, body: ValueBody
-) -> JsonResponse:
-    """Write a key. At the limit, the key that was written least recently is evicted."""
-    return await state_keys.set_key(open_state(resources, caller, session_id, write=True), key, body)
+async def set_session_key(
+    resources: ResourcesDep,
+    caller: WriteCaller,
+    session_id: SessionId,
+    key: Key,
+    body: ValueBody,
+    expected: Condition,
+) -> Response:
+    """Write a key, if the condition in the headers is met.
+
+    At the limit, the key that was written least recently is evicted.
+    """
+    opened = open_state(resources, caller, session_id, write=True)
+    return await state_keys.set_key(opened, key, body, expected)
 
 
 @router.get("/kv/{key:path}", response_model=KeyResponse)
-async def get_key(
-    resources: ResourcesDep, caller: ReadCaller, session_id: SessionId, key: Key
+async def get_session_key(
+    resources: ResourcesDep,
+    caller: ReadCaller,
+    session_id: SessionId,
+    key: Key,
+    if_none_match: KnownVersion = None,
+) -> Response:
+    """Read a key, with its version as an entity tag."""
+    return await state_keys.get_key(open_state(resources, caller, session_id), key, if_none_match)
+
+
+@router.delete("/kv/{key:path}", response_model=DeletedKeyResponse)
+async def delete_session_key(
+    resources: ResourcesDep, caller: WriteCaller, session_id: SessionId, key: Key, expected: Condition
 ) -> JsonResponse:
-    """Read a key."""
-    return await state_keys.get_key(open_state(resources, caller, session_id), key)
+    """Delete a key, if the condition in the headers is met. If there is none, `deleted` is false."""
+    opened = open_state(resources, caller, session_id, write=True)
+    return await state_keys.delete_key(opened, key, expected)
 
 
-@router.delete("/kv/{key:path}")
-async def delete_key(
-    resources: ResourcesDep, caller: WriteCaller, session_id: SessionId, key: Key
-) -> JsonResponse:
-    """Delete a key. If there is none, nothing changes and `deleted` is false."""
-    return await state_keys.delete_key(open_state(resources, caller, session_id, write=True), key)
-
-
-@router.post("/transcript", status_code=HTTPStatus.CREATED)
+@router.post("/transcript", status_code=HTTPStatus.CREATED, response_model=TranscriptEntryResponse)
 async def append_to_transcript(
     resources: ResourcesDep,
     caller: WriteCaller,
@@ -99,7 +121,7 @@ async def append_to_transcript(
     )
 
 
-@router.get("/transcript")
+@router.get("/transcript", response_model=Page[TranscriptEntryResponse])
 async def read_transcript(
     resources: ResourcesDep,
     caller: ReadCaller,
@@ -112,16 +134,24 @@ async def read_transcript(
     return JsonResponse({"results": [entry.to_json() for entry in entries], "next_cursor": None})
 
 
-@router.get("/files")
-async def list_files(resources: ResourcesDep, caller: ReadCaller, session_id: SessionId) -> JsonResponse:
+_FILE: dict[str, Any] = {
+    "model": SessionFile,
+    "content": {"text/markdown": {"schema": {"type": "string"}}},
+}
+
+
+@router.get("/files", response_model=Page[SessionFileInfo])
+async def list_session_files(
+    resources: ResourcesDep, caller: ReadCaller, session_id: SessionId
+) -> JsonResponse:
     """List the files of a session by name, each with the time of the last write to its content."""
     return JsonResponse(
         {"results": await files.list_files(resources, caller, session_id), "next_cursor": None}
     )
 
 
-@router.get("/files/{name:path}")
-async def read_file(
+@router.get("/files/{name:path}", response_class=Response, responses={HTTPStatus.OK: _FILE})
+async def read_session_file(
     resources: ResourcesDep, caller: ReadCaller, session_id: SessionId, name: str
 ) -> Response:
     """Read a file: `kv.json`, `spend.json`, `transcript.md`, or `collections/<label>.json`."""

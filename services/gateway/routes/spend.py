@@ -18,7 +18,15 @@ from services.gateway.dependencies import (
     WriteCaller,
 )
 from services.gateway.paths import SessionId
+from services.gateway.response_models import Page
 from services.gateway.responses import JsonResponse
+from services.gateway.spend_response_models import (
+    DeletedPrice,
+    Price,
+    ReportedTotals,
+    SessionTotals,
+    SpendGroup,
+)
 from shared.conversation.sessions import usage as session_usage
 from shared.foundation import validation
 from shared.foundation.optional_fields import without_none
@@ -26,11 +34,12 @@ from shared.platform.auth import rights
 from shared.platform.auth.rights import Action, Area
 from shared.platform.spend import budget_admin, report
 from shared.platform.spend.charge import ReportedUsage, parse_reported_usage
-from shared.platform.spend.prices import DECIMALS, MAX_PRICE, Rates
+from shared.platform.spend.price_lists import DECIMALS, MAX_PRICE, Rates
 from shared.platform.spend.report import Criteria
 
 router = APIRouter(prefix="/v1", tags=["spend"])
-Price = Annotated[Decimal, Field(ge=0, le=MAX_PRICE, decimal_places=DECIMALS)]
+_CSV: dict[str, Any] = {"content": {"text/csv": {"schema": {"type": "string"}}}}
+Amount = Annotated[Decimal, Field(ge=0, le=MAX_PRICE, decimal_places=DECIMALS)]
 Model = Annotated[str, Path(examples=["gpt-4o-mini"])]
 OptionalFilter = Annotated[str | None, Query()]
 
@@ -64,9 +73,9 @@ class PriceBody(ApiModel):
 
     model_config = example({"input": 0.15, "output": 0.6, "cached": 0.075})
 
-    input: Price
-    output: Price = Decimal(0)
-    cached: Price | None = None
+    input: Amount
+    output: Amount = Decimal(0)
+    cached: Amount | None = None
 
     def rates(self) -> Rates:
         """Return the price as rates of the tenant."""
@@ -74,7 +83,9 @@ class PriceBody(ApiModel):
         return Rates(self.input, self.output, cached, "tenant")
 
 
-@router.post("/sessions/{session_id:session}/spend", status_code=HTTPStatus.CREATED)
+@router.post(
+    "/sessions/{session_id:session}/spend", status_code=HTTPStatus.CREATED, response_model=ReportedTotals
+)
 async def report_usage(
     resources: ResourcesDep,
     caller: WriteCaller,
@@ -89,13 +100,13 @@ async def report_usage(
     return JsonResponse(totals, HTTPStatus.CREATED)
 
 
-@router.get("/sessions/{session_id:session}/spend")
+@router.get("/sessions/{session_id:session}/spend", response_model=SessionTotals)
 async def read_totals(resources: ResourcesDep, caller: ReadCaller, session_id: SessionId) -> JsonResponse:
     """Read the totals of the usage that was reported for a session."""
     return JsonResponse(await session_usage.session_totals(resources, caller, session_id))
 
 
-@router.get("/spend")
+@router.get("/spend", response_model=Page[SpendGroup], responses={HTTPStatus.OK: _CSV})
 async def read_report(  # noqa: PLR0913
     resources: ResourcesDep,
     caller: ReadCaller,
@@ -126,13 +137,13 @@ async def read_report(  # noqa: PLR0913
     return JsonResponse({"results": report.as_json(rows), "next_cursor": None})
 
 
-@router.get("/prices")
+@router.get("/prices", response_model=Page[Price])
 async def list_prices(resources: ResourcesDep, caller: ReadCaller) -> JsonResponse:
     """List the effective prices and the source of each: the tenant, the operator's file, or built in."""
     return JsonResponse({"results": await budget_admin.read_prices(resources, caller), "next_cursor": None})
 
 
-@router.put("/prices/{model:path}")
+@router.put("/prices/{model:path}", response_model=Price)
 async def put_price(
     resources: ResourcesDep, caller: AdminCaller, model: Model, body: PriceBody
 ) -> JsonResponse:
@@ -141,7 +152,7 @@ async def put_price(
     return JsonResponse(rates.to_json(model))
 
 
-@router.delete("/prices/{model:path}")
+@router.delete("/prices/{model:path}", response_model=DeletedPrice)
 async def delete_price(resources: ResourcesDep, caller: AdminCaller, model: Model) -> JsonResponse:
     """Delete the tenant's own price of a model. Its listed price applies, if there is one."""
     return JsonResponse(

@@ -60,13 +60,13 @@ def is_correction(text: str, previous: str | None = None) -> bool:
     return score(text, previous) >= COUNTED_SCORE
 
 
-def needs_previous(text: str) -> bool:
-    """Tell whether the assistant's turn before can change the score of a user's turn."""
+def needs_previous(text: str, own_score: float) -> bool:
+    """Tell whether the assistant's turn before can change the score that a user's turn has without it."""
     if len(text) > _MAX_REPLY:
         return False
     openings = [part.words for part in sentence.split(text)[:_OPENING_SENTENCES]]
     patterns = (NEGATION, EXCESS, STALE, AFFIRMATION, _DIGIT)
-    return 0 < score(text) < SURE_SCORE or any(
+    return 0 < own_score < SURE_SCORE or any(
         pattern.search(words) for words in openings for pattern in patterns
     )
 

@@ -26,7 +26,8 @@ class FeedbackSignalDraft(BaseModel):
     """A signal that is to be stored.
 
     `likelihood`, in 0..1, and `previous`, the end of the assistant's turn before, are those of a
-    doubtful correction. None means that there is no doubt.
+    doubtful correction. None means that there is no doubt. `first_seq` to `seq` are the turns that the signal
+    was derived from, and `previous_seq` is the turn of `previous`; None: somebody reported it.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -36,6 +37,9 @@ class FeedbackSignalDraft(BaseModel):
     detail: str | None = None
     likelihood: float | None = None
     previous: str | None = None
+    first_seq: int | None = None
+    seq: int | None = None
+    previous_seq: int | None = None
 
     def validated(self) -> "FeedbackSignalDraft":
         """Return the signal as it will be stored; raise errors.Invalid that names the field and the rule."""
@@ -69,6 +73,8 @@ class FeedbackSignal(BaseModel):
     agent_id: str
     user_id: str | None
     tenant: str = Field(exclude=True)
+    # The turn that a correction was found in; None: somebody reported the signal.
+    seq: int | None = Field(default=None, exclude=True)
 
     @classmethod
     def from_row(cls, row: RowMapping) -> "FeedbackSignal":

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
-from sqlalchemy import ColumnElement, delete, func, or_, select, update
+from sqlalchemy import ColumnElement, and_, delete, exists, func, literal, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -12,6 +12,7 @@ from shared.conversation.feedback.feedback_signal import (
     DoubtfulCorrection,
     FeedbackSignal,
     FeedbackSignalDraft,
+    SignalType,
 )
 from shared.conversation.feedback.table import feedback_signal
 from shared.conversation.sessions.session import Session
@@ -156,6 +157,59 @@ async def settle_doubtful(
     await connection.execute(update(feedback_signal).where(*is_doubtful, is_confirmed).values(settled_values))
     is_rejected = feedback_signal.c.id.in_(rejected_ids)
     await connection.execute(delete(feedback_signal).where(*is_doubtful, is_rejected))
+
+
+async def last_verdict(
+    connection: AsyncConnection, tenant: str, session_id: str, since: datetime | None
+) -> SignalType | None:
+    """Return what was reported last of a session: that the user is satisfied, is not, or corrects the agent.
+
+    Only reports since a moment count. None: nothing was reported.
+    """
+    is_verdict = _is_verdict(tenant, literal(session_id))
+    statement = select(feedback_signal.c.type).where(is_verdict)
+    if since is not None:
+        statement = statement.where(feedback_signal.c.created_at >= since)
+    newest_first = (feedback_signal.c.created_at.desc(), feedback_signal.c.id)
+    signal_type = await connection.scalar(statement.order_by(*newest_first).limit(1))
+    return None if signal_type is None else SignalType(signal_type)
+
+
+def has_verdict(
+    tenant: str, session_id: ColumnElement[str], since: ColumnElement[datetime]
+) -> ColumnElement[bool]:
+    """Return the condition that `last_verdict` finds one, in a statement that has both columns."""
+    is_since = or_(since.is_(None), feedback_signal.c.created_at >= since)
+    return exists(select(feedback_signal.c.id).where(_is_verdict(tenant, session_id), is_since))
+
+
+def _is_verdict(tenant: str, session_id: ColumnElement[str]) -> ColumnElement[bool]:
+    verdicts = (SignalType.USER_THUMBS_UP, SignalType.USER_THUMBS_DOWN, SignalType.CORRECTION)
+    return and_(
+        tenant_filter(feedback_signal, tenant),
+        feedback_signal.c.session_id == session_id,
+        feedback_signal.c.type.in_(verdicts),
+        feedback_signal.c.seq.is_(None),
+    )
+
+
+async def is_correction(connection: AsyncConnection, tenant: str, session_id: str, seq: int) -> bool:
+    """Return whether a turn of the user counts as a correction."""
+    likelihood = feedback_signal.c.likelihood
+    where = (
+        tenant_filter(feedback_signal, tenant),
+        feedback_signal.c.session_id == session_id,
+        feedback_signal.c.seq == seq,
+        feedback_signal.c.type == SignalType.CORRECTION,
+        or_(likelihood.is_(None), likelihood >= COUNTED_SCORE),
+    )
+    return bool(await connection.scalar(select(exists(select(feedback_signal.c.id).where(*where)))))
+
+
+async def existing_ids(connection: AsyncConnection, tenant: str, signal_ids: Sequence[str]) -> set[str]:
+    """Return those of these ids that exist."""
+    where = (tenant_filter(feedback_signal, tenant), feedback_signal.c.id.in_(signal_ids))
+    return set(await connection.scalars(select(feedback_signal.c.id).where(*where)))
 
 
 async def count(connection: AsyncConnection, tenant: str, session_ids: Sequence[str]) -> int:

@@ -9,7 +9,7 @@ A doubtful correction counts by its likelihood until a model has judged it (`jud
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -27,6 +27,19 @@ CORRECTION_SUMMARY = "The user corrected the agent."
 _MAX_QUOTED = 200
 MAX_PREVIOUS = 1000
 """The most characters of the assistant's turn before that the detector and a model are shown, its end."""
+
+
+class UserText(NamedTuple):
+    """What a user said in a turn, and the assistant's turn before it, if it is needed and there is one.
+
+    `likelihood` is the score of the two, if it is known.
+    """
+
+    seq: int
+    content: str
+    likelihood: float | None = None
+    previous: str | None = None
+    previous_seq: int | None = None
 
 
 async def report(
@@ -70,28 +83,30 @@ async def list_signals(
         return await queries.list_page(connection, caller, filters, days, limit, after)
 
 
-async def note_corrections(
-    connection: AsyncConnection, session: Session, contents: Sequence[tuple[str, str | None]]
-) -> None:
-    """Store a signal for each user text that corrects the agent, or perhaps does.
-
-    `contents` are the user's texts, each with the assistant's text before it, if there is one.
-    """
-    drafts = [_correction_draft(content, previous) for content, previous in contents]
+async def note_corrections(connection: AsyncConnection, session: Session, texts: Sequence[UserText]) -> None:
+    """Store a signal for each user text that corrects the agent, or perhaps does."""
+    drafts = [_correction_draft(text) for text in texts]
     await queries.insert_rows(connection, session, [draft for draft in drafts if draft is not None])
 
 
-def _correction_draft(content: str, previous: str | None) -> FeedbackSignalDraft | None:
-    likelihood = detect.score(content, previous)
+def _correction_draft(text: UserText) -> FeedbackSignalDraft | None:
+    likelihood = text.likelihood
+    if likelihood is None:
+        likelihood = detect.score(text.content, text.previous)
     if likelihood < detect.DOUBTFUL_SCORE:
         return None
     draft = FeedbackSignalDraft(
-        type=SignalType.CORRECTION, summary=CORRECTION_SUMMARY, detail=content[:_MAX_QUOTED]
+        type=SignalType.CORRECTION,
+        summary=CORRECTION_SUMMARY,
+        detail=text.content[:_MAX_QUOTED],
+        first_seq=text.seq,
+        seq=text.seq,
     )
     if likelihood >= detect.SURE_SCORE:
         return draft
-    excerpt = previous[-MAX_PREVIOUS:] if previous else None
-    return draft.model_copy(update={"likelihood": likelihood, "previous": excerpt})
+    excerpt = text.previous[-MAX_PREVIOUS:] if text.previous else None
+    doubt = {"likelihood": likelihood, "previous": excerpt, "previous_seq": text.previous_seq}
+    return draft.model_copy(update=doubt)
 
 
 async def recent(

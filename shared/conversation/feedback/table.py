@@ -6,13 +6,14 @@ from sqlalchemy import (
     Float,
     ForeignKeyConstraint,
     Index,
+    Integer,
     PrimaryKeyConstraint,
     Table,
     Text,
     func,
 )
 
-from shared.foundation.content import Subject, content, names, no_content
+from shared.foundation.content import Subject, content, names, names_turns, no_content
 from shared.infra.postgres import metadata
 
 feedback_signal = Table(
@@ -26,10 +27,20 @@ feedback_signal = Table(
     Column("type", Text, nullable=False, info=no_content("one of a fixed list")),
     Column("summary", Text, nullable=False, info=content()),
     Column("detail", Text, info=content()),
+    # The turns of the session that the signal was derived from; NULL: somebody reported it.
+    Column("first_seq", Integer),
+    Column("seq", Integer, info=names_turns(Subject.WITHDRAWN_TURN, first_seq="first_seq")),
     # How likely a doubtful correction is one, in 0..1, until a model has judged it; NULL: there is no doubt.
     Column("likelihood", Float),
     # The end of the assistant's turn before a doubtful correction, for the model that judges it.
     Column("previous", Text, info=content()),
+    Column(
+        "previous_seq",
+        Integer,
+        info=names_turns(
+            *(Subject.TURN, Subject.WITHDRAWN_TURN), first_seq="previous_seq", clears=("previous",)
+        ),
+    ),
     # The time of the statement and not of the transaction: signals of one batch of turns keep their order.
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),
     PrimaryKeyConstraint("tenant", "id"),

@@ -35,7 +35,7 @@ async def add_observation(
     ):
         if request.stored is None:
             session = await get_session(connection, resources.settings, caller, session_id, lock=True)
-            observation, jobs = await _insert(connection, session, draft)
+            observation, jobs = await insert(connection, session, draft)
             response = observation.model_dump(mode="json")
             await request.store(response, record_ids=[session_id], user_id=session.user_id)
     if request.stored is not None:
@@ -47,9 +47,10 @@ async def add_observation(
     return response
 
 
-async def _insert(
+async def insert(
     connection: AsyncConnection, session: Session, draft: ObservationDraft
 ) -> tuple[Observation, list[Job]]:
+    """Insert an observation of a locked session, and return it with its index jobs."""
     observation = await queries.insert_observation(connection, session, draft)
     await session_queries.renew_expiry(connection, session)
     versions = {observation.id: index_document.VERSION}

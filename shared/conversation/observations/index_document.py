@@ -69,6 +69,8 @@ def candidate(
         text=keyword_text(observation),
         keyword=keyword,
         cosine=cosine,
-        at=observation.at,
+        day=observation.at.date(),
         session_id=observation.session_id,
+        said=observation.content,
+        since=observation.at.timestamp(),
     )

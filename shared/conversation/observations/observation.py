@@ -7,11 +7,10 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-import orjson
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import RowMapping
 
-from shared.foundation import errors, validation
+from shared.foundation import validation
 from shared.foundation.scope import Scope
 
 MAX_OBSERVATION_CONTENT = 16_000
@@ -24,6 +23,7 @@ class ObservationKind(StrEnum):
     FACT = "fact"
     SUMMARY = "summary"
     REFLECTION = "reflection"
+    REPORT = "report"  # saved by its own route, which promotes what the session's scratchpad holds
 
 
 class ObservationDraft(BaseModel):
@@ -44,26 +44,12 @@ class ObservationDraft(BaseModel):
         return self.model_copy(
             update={
                 "content": validation.check_text(self.content, "content", MAX_OBSERVATION_CONTENT),
-                "data": _validate_data(self.data),
+                "data": validation.check_json(self.data, "data", MAX_DATA_BYTES),
                 "tags": validation.check_tags(self.tags),
                 "metadata": validation.check_metadata(self.metadata),
                 "observed_at": observed_at and validation.check_time(observed_at, "observed_at"),
             }
         )
-
-
-def _validate_data(data: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Return the object if JSON preserves it; overlong numbers and very deep nesting are not preserved."""
-    try:
-        encoded = orjson.dumps(data)
-        is_preserved = orjson.loads(encoded) == data
-    except (TypeError, ValueError):
-        is_preserved, encoded = False, b""
-    if not is_preserved:
-        raise errors.Invalid("data", "must be JSON of ordinary depth, with finite numbers of 64 bits")
-    if len(encoded) > MAX_DATA_BYTES:
-        raise errors.TooLarge("data", f"must be at most {MAX_DATA_BYTES} bytes of JSON")
-    return data
 
 
 class Observation(BaseModel):

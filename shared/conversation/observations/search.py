@@ -18,8 +18,8 @@ from shared.search.index.client import Hit, IndexHits, IndexQuery
 from shared.search.index.fallback import RowHits, RowSource
 from shared.search.index.filters import Condition, field_equals
 from shared.search.index.widening import search_until_enough
-from shared.search.ranking import rank as ranking
 from shared.search.ranking.candidate import ScoredCandidate
+from shared.search.ranking.rank import Ranking
 from shared.search.search_results import SearchResults
 
 ScoredObservation = tuple[Observation, float | None, float | None]
@@ -97,5 +97,7 @@ def _rank(
 ) -> list[tuple[Observation, ScoredCandidate]]:
     by_id = {observation.id: observation for observation, _, _ in observations}
     candidates = [index_document.candidate(*scored) for scored in observations]
-    ranked = ranking.rank(query, candidates, now=datetime.now(UTC), floor=floor)
+    ranker = Ranking(query, now=datetime.now(UTC), floor=floor)
+    ranker.add(candidates)
+    ranked = ranker.latest_first(ranker.best())
     return [(by_id[scored.id], scored) for scored in ranked]

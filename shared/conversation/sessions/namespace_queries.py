@@ -5,7 +5,7 @@ Functions take the caller's transaction and never commit. Namespaces are passed 
 
 from collections.abc import Iterable
 
-from sqlalchemy import ARRAY, RowMapping, Text, bindparam, delete, exists, func, select, text, update
+from sqlalchemy import ARRAY, RowMapping, Text, any_, bindparam, delete, exists, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -23,20 +23,24 @@ _OWNER_COLUMNS = (
     working_namespace.c.user_id,
     working_namespace.c.session_id,
 )
+_OWNERS = select(*_OWNER_COLUMNS).where(
+    working_namespace.c.tenant == bindparam("tenant"),
+    working_namespace.c.namespace == any_(bindparam("namespaces", type_=ARRAY(Text))),
+)
+_OWNERS_FOR_SHARE = _OWNERS.with_for_update(read=True)
+_OWNERS_FOR_UPDATE = _OWNERS.with_for_update()
 
 
-_OWNERS = text(
+async def owners_of(
+    connection: AsyncConnection, tenant: str, namespaces: Iterable[str], *, for_share: bool = False
+) -> dict[str, Owner]:
+    """Return the owner of each namespace, by its folded name. What nobody has opened belongs to nobody.
+
+    `for_share` keeps the owners from changing until the transaction ends.
     """
-    SELECT namespace, agent_id, user_id, session_id FROM working_namespace
-    WHERE tenant = :tenant AND namespace = ANY (:namespaces)
-    """
-).bindparams(bindparam("namespaces", type_=ARRAY(Text)))
-
-
-async def owners_of(connection: AsyncConnection, tenant: str, namespaces: Iterable[str]) -> dict[str, Owner]:
-    """Return the owner of each namespace, by its folded name. What nobody has opened belongs to nobody."""
     owners = {fold(name): Owner(namespace=fold(name)) for name in namespaces}
-    for row in await prepared.fetch(connection, _OWNERS, {"tenant": tenant, "namespaces": list(owners)}):
+    statement = _OWNERS_FOR_SHARE if for_share else _OWNERS
+    for row in await prepared.fetch(connection, statement, {"tenant": tenant, "namespaces": list(owners)}):
         owners[row["namespace"]] = _to_owner(row)
     return owners
 
@@ -48,23 +52,18 @@ def _to_owner(row: RowMapping) -> Owner:
     return Owner(row["agent_id"], row["user_id"], row["namespace"])
 
 
-async def owner_of(connection: AsyncConnection, tenant: str, namespace: str, *, lock: bool = False) -> Owner:
-    """Return the owner of a namespace. What nobody has opened belongs to nobody.
-
-    `lock` keeps the owner from changing until the transaction ends.
-    """
-    where = (tenant_filter(working_namespace, tenant), working_namespace.c.namespace == fold(namespace))
-    statement = select(*_OWNER_COLUMNS).where(*where)
-    rows = await connection.execute(statement.with_for_update(read=True) if lock else statement)
-    row = rows.mappings().one_or_none()
-    return Owner(namespace=fold(namespace)) if row is None else _to_owner(row)
+async def owner_of(
+    connection: AsyncConnection, tenant: str, namespace: str, *, for_share: bool = False
+) -> Owner:
+    """Return the owner of one namespace, as `owners_of` does."""
+    (owner,) = (await owners_of(connection, tenant, [namespace], for_share=for_share)).values()
+    return owner
 
 
 async def lock_owner(connection: AsyncConnection, tenant: str, namespace: str) -> Owner | None:
     """Lock the row of a namespace and return its owner, or None if nobody has opened it."""
-    where = (tenant_filter(working_namespace, tenant), working_namespace.c.namespace == fold(namespace))
-    statement = select(*_OWNER_COLUMNS).where(*where).with_for_update()
-    row = (await connection.execute(statement)).mappings().one_or_none()
+    values = {"tenant": tenant, "namespaces": [fold(namespace)]}
+    row = await prepared.fetch_one(connection, _OWNERS_FOR_UPDATE, values)
     return None if row is None else _to_owner(row)
 
 
@@ -72,8 +71,7 @@ async def add_owner(
     connection: AsyncConnection, scope: Scope, namespace: str, session_id: str | None
 ) -> bool:
     """Give a namespace that nobody has opened to a scope; return False if somebody has opened it."""
-    values = {"tenant": scope.tenant, "namespace": fold(namespace), "session_id": session_id}
-    columns = values | {"agent_id": scope.agent_id, "user_id": scope.user_id}
+    columns = prepared.scope_values(scope) | {"namespace": fold(namespace), "session_id": session_id}
     statement = insert(working_namespace).values(columns).on_conflict_do_nothing()
     return await connection.scalar(statement.returning(working_namespace.c.namespace)) is not None
 

@@ -1,6 +1,6 @@
 """Open sessions and look them up."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import uuid_utils
@@ -12,6 +12,7 @@ from shared.conversation.sessions.session import Session, SessionKind, namespace
 from shared.foundation import errors, validation
 from shared.foundation.config import Settings
 from shared.foundation.scope import Caller, Scope
+from shared.infra import prepared
 from shared.infra.postgres import seconds
 from shared.jobs import removals
 from shared.platform.agents import queries as agent_queries
@@ -37,13 +38,20 @@ RESERVED_SEGMENTS = frozenset(
         "promote",
         "feedback",
         "working-memory",
+        "mine",
+        "pop",
+        "export",
+        "report",
     ]
 )
 # When a client may retry to open an expired session: by then the sweep has usually deleted it.
 _RETRY_AFTER_SECONDS = 60.0
 HoldsEntries = Callable[[Resources, str, str], Awaitable[bool]]
 """Tells, of a tenant's namespace of working memory, whether it holds live entries."""
-_IMMUTABLE_FIELDS = ("kind", "name", "agent_id", "user_id", "store_types", "ttl_seconds")
+_COMPARED_FIELDS = ("kind", "name", "agent_id", "user_id", "store_types", "ttl_seconds", "metadata")
+# A caller who names none of these accepts what the session has: the store types that were the default when it
+# was first opened, and what has been changed since.
+_OPTIONAL_FIELDS = frozenset({"name", "store_types", "ttl_seconds", "metadata"})
 
 
 async def open_session(  # noqa: PLR0913
@@ -56,6 +64,7 @@ async def open_session(  # noqa: PLR0913
     name: str | None = None,
     store_types: list[str] | None = None,
     ttl_seconds: int | None = None,
+    metadata: Mapping[str, str] | None = None,
     key: IdempotencyKey | None = None,
     holds_entries: HoldsEntries,
 ) -> dict[str, Any]:
@@ -66,20 +75,13 @@ async def open_session(  # noqa: PLR0913
     id, in any spelling, or the name is another's; and errors.Busy if it has expired and the sweep has not
     deleted it yet. `holds_entries` tells whether a namespace of working memory holds live entries.
     """
-    valid_id = _validated_id(session_id)
+    valid_id = str(uuid_utils.uuid7()) if session_id is None else validate_id(session_id)
     if name is not None:
         validation.check_identifier(name, "name")
-    values = {
-        "tenant": scope.tenant,
-        "id": valid_id,
-        "kind": kind,
-        "name": name,
-        "agent_id": scope.agent_id,
-        "user_id": scope.user_id,
-        "namespace": namespace_of(kind, valid_id, name),
+    values = new_columns(scope, valid_id, kind, name) | {
         "store_types": None if store_types is None else validate_store_types(store_types),
         "ttl_seconds": ttl_seconds,
-        "last_agent": scope.agent_id,
+        "metadata": validation.check_metadata(metadata or {}),
     }
     async with (
         resources.postgres.for_tenant(scope.tenant) as connection,
@@ -87,18 +89,33 @@ async def open_session(  # noqa: PLR0913
     ):
         if request.stored is not None:
             return dict(request.stored)
-        session = await _insert_or_get(connection, caller, values, resources.settings)
         # Nobody can have written under an id that was drawn just now, so Redis need not be asked.
         is_drawn = session_id is None and name is None
-        await _own_namespace(connection, resources, caller, session, None if is_drawn else holds_entries)
+        holds = None if is_drawn else holds_entries
+        session = await place_session(connection, resources, caller, values, holds)
         response = session.model_dump(mode="json")
         await request.store(response, record_ids=[session.id], user_id=scope.user_id)
     return response
 
 
-def _validated_id(session_id: str | None) -> str:
-    if session_id is None:
-        return str(uuid_utils.uuid7())
+def new_columns(
+    scope: Scope, session_id: str, kind: SessionKind = SessionKind.SESSION, name: str | None = None
+) -> dict[str, Any]:
+    """Return the columns of a session for `place_session`, with nothing that an opening may leave open."""
+    return prepared.scope_values(scope) | {
+        "last_agent": scope.agent_id,
+        "id": session_id,
+        "kind": kind,
+        "name": name,
+        "namespace": namespace_of(kind, session_id, name),
+        "store_types": None,
+        "ttl_seconds": None,
+        "metadata": {},
+    }
+
+
+def validate_id(session_id: str) -> str:
+    """Return the id that a caller chose for a session. Raises errors.Invalid if it breaks a rule."""
     validation.check_identifier(session_id, "id")
     if not RESERVED_SEGMENTS.isdisjoint(session_id.split("/")[1:]):
         reserved = ", ".join(sorted(RESERVED_SEGMENTS))
@@ -107,11 +124,28 @@ def _validated_id(session_id: str | None) -> str:
     return session_id
 
 
+async def place_session(
+    connection: AsyncConnection,
+    resources: Resources,
+    caller: Caller,
+    values: dict[str, Any],
+    holds_entries: HoldsEntries | None,
+) -> Session:
+    """Insert a session of these columns with its namespace, or return the one that exists with them.
+
+    Without `expires_at`, it follows from `ttl_seconds`. Raises errors.Conflict and errors.Busy as
+    `open_session` does.
+    """
+    session = await _insert_or_get(connection, caller, values, resources.settings)
+    await _own_namespace(connection, resources, caller, session, holds_entries)
+    return session
+
+
 async def _insert_or_get(
     connection: AsyncConnection, caller: Caller, values: dict[str, Any], settings: Settings
 ) -> Session:
     row = values | {"store_types": values["store_types"] or await _default_store_types(connection, values)}
-    if values["ttl_seconds"] is not None:
+    if values["ttl_seconds"] is not None and "expires_at" not in values:
         row["expires_at"] = func.now() + seconds(values["ttl_seconds"])
     is_new = await queries.insert_session(connection, row)
     if is_new and await removals.has_pending_keys(connection, row["tenant"], [row["id"], row["namespace"]]):
@@ -124,8 +158,7 @@ async def _insert_or_get(
         raise _taken("id", values["id"])
     if session.is_expired:
         raise errors.Busy(f"session '{session.id}' is over and about to be deleted", _RETRY_AFTER_SECONDS)
-    # A caller who names no store types accepts the default that applied when the session was first opened.
-    fields = [field for field in _IMMUTABLE_FIELDS if field != "store_types" or values[field]]
+    fields = [field for field in _COMPARED_FIELDS if field not in _OPTIONAL_FIELDS or values[field]]
     if any(getattr(session, field) != values[field] for field in fields):
         raise errors.Conflict(f"session '{session.id}' exists with other properties")
     return session

@@ -5,20 +5,23 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
+    BindParameter,
     ColumnElement,
+    Double,
+    FromClause,
     RowMapping,
-    Table,
+    bindparam,
     exists,
     func,
     not_,
     or_,
     select,
-    text,
     update,
 )
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from shared.conversation.sessions.filters import SessionFilters
 from shared.conversation.sessions.session import Session
 from shared.conversation.sessions.table import session as session_table
 from shared.foundation.names import fold
@@ -27,11 +30,9 @@ from shared.infra import prepared
 from shared.infra.postgres import exact_scope, is_any_of, keyset_after, seconds, tenant_filter
 from shared.platform.auth import rights
 from shared.platform.auth.rights import Action, Area, Owner
-from shared.platform.spend import money
-from shared.platform.spend.charge import Charge
 
 
-def _columns(idle_after: float) -> list[ColumnElement[Any]]:
+def _columns(idle_after: float | BindParameter[float]) -> list[ColumnElement[Any]]:
     idle_time = func.now() - session_table.c.last_turn_at
     window_expired = func.coalesce(idle_time > seconds(idle_after), False)
     return [*session_table.c, window_expired.label("window_expired"), not_(_is_live()).label("is_expired")]
@@ -41,7 +42,7 @@ def _is_live() -> ColumnElement[bool]:
     return or_(session_table.c.expires_at.is_(None), session_table.c.expires_at > func.now())
 
 
-def session_is_live(table: Table) -> ColumnElement[bool]:
+def session_is_live(table: FromClause) -> ColumnElement[bool]:
     """Return the condition that the session of a row of `table` has not expired.
 
     Without the condition, rows of an expired session would be visible until the sweep deletes them.
@@ -57,22 +58,21 @@ async def insert_session(connection: AsyncConnection, values: dict[str, Any]) ->
     return (await connection.scalar(statement)) is not None
 
 
-_SELECT_LIVE = """
-    SELECT s.*, false AS is_expired,
-           coalesce(now() - s.last_turn_at > make_interval(secs => :idle_after), false) AS window_expired
-    FROM session s
-    WHERE s.tenant = :tenant AND s.id = :id AND (s.expires_at IS NULL OR s.expires_at > now())
-    """
-_GET = text(_SELECT_LIVE)
-_LOCK = text(f"{_SELECT_LIVE} FOR UPDATE OF s")
-_RESERVE = text(
-    """
-    UPDATE session SET last_seq = last_seq + :count, last_turn_at = now(),
-                       expires_at = now() + make_interval(secs => CAST(:ttl AS double precision))
-    WHERE tenant = :tenant AND id = :id
-    RETURNING last_seq
-    """
+_IS_NAMED = (session_table.c.tenant == bindparam("tenant"), session_table.c.id == bindparam("id"))
+_GET = select(*_columns(bindparam("idle_after", type_=Double))).where(*_IS_NAMED, _is_live())
+_LOCK = _GET.with_for_update()
+_SET_WINDOW_START = update(session_table).where(*_IS_NAMED).values(window_start=bindparam("start"))
+# Without a time to live, the sum is NULL: such a session does not expire.
+_RENEW_EXPIRY = (
+    update(session_table)
+    .where(*_IS_NAMED)
+    .values(expires_at=func.now() + seconds(bindparam("ttl", type_=Double)))
 )
+_RESERVE = _RENEW_EXPIRY.values(
+    last_seq=session_table.c.last_seq + bindparam("count"),
+    turn_count=session_table.c.turn_count + bindparam("count"),
+    last_turn_at=func.now(),
+).returning(session_table.c.last_seq)
 
 
 async def get(
@@ -85,6 +85,15 @@ async def get(
     values = {"tenant": caller.tenant, "id": session_id, "idle_after": idle_after}
     row = await prepared.fetch_one(connection, _LOCK if lock else _GET, values)
     return _visible(caller, row)
+
+
+async def lock_by_id(
+    connection: AsyncConnection, tenant: str, session_id: str, idle_after: float
+) -> Session | None:
+    """Return a session that has not expired, locked until the transaction ends, or None. For workers."""
+    values = {"tenant": tenant, "id": session_id, "idle_after": idle_after}
+    row = await prepared.fetch_one(connection, _LOCK, values)
+    return None if row is None else Session.from_row(row)
 
 
 async def get_in_any_spelling(
@@ -110,16 +119,14 @@ async def list_page(
     idle_after: float,
     limit: int,
     after: tuple[datetime, str] | None,
-    filters: Mapping[str, str],
+    filters: SessionFilters,
 ) -> list[Session]:
     """Return sessions that the caller may see, newest first.
 
-    `after` is the (created_at, id) of the last session of the previous page. `filters` are column
-    values.
+    `after` is the (created_at, id) of the last session of the previous page.
     """
-    conditions = [tenant_filter(session_table, caller.tenant), _is_live()]
-    columns = {**filters, **caller.binding_filter}
-    conditions += [session_table.c[name] == value for name, value in columns.items()]
+    conditions = [tenant_filter(session_table, caller.tenant), _is_live(), *filters.to_sql()]
+    conditions += [session_table.c[name] == value for name, value in caller.binding_filter.items()]
     if after is not None:
         created_at, session_id = after
         keys = ((session_table.c.created_at, created_at, True), (session_table.c.id, session_id, False))
@@ -136,19 +143,46 @@ async def reserve_seqs(connection: AsyncConnection, session: Session, count: int
     return int(row["last_seq"]) - count + 1
 
 
-def _renewed_expiry(session: Session) -> ColumnElement[datetime] | None:
+async def note_log_change(
+    connection: AsyncConnection, tenant: str, session_id: str, *, more_turns: int = 0, last_seq: int = 0
+) -> None:
+    """Note that turns of a locked session were edited, deleted, or added in between: caches are out of date.
+
+    `more_turns` is negative for deleted ones. `last_seq` is the highest number of those that were added.
+    """
+    columns = session_table.c
+    values = {
+        "turn_count": columns.turn_count + more_turns,
+        "last_seq": func.greatest(columns.last_seq, last_seq),
+        "log_revision": columns.log_revision + 1,
+    }
+    where = (tenant_filter(session_table, tenant), columns.id == session_id)
+    await connection.execute(update(session_table).where(*where).values(values))
+
+
+def _expiry(ttl_seconds: int | None) -> ColumnElement[datetime] | None:
     """Return when a session that is used now will expire, or None."""
-    ttl = session.ttl_seconds
-    return None if ttl is None else func.now() + seconds(ttl)
+    return None if ttl_seconds is None else func.now() + seconds(ttl_seconds)
+
+
+async def set_window_start(connection: AsyncConnection, session: Session, start: int) -> None:
+    """Set from which sequence number on contexts of a locked session replay turns."""
+    names = {"tenant": session.tenant, "id": session.id}
+    await prepared.fetch(connection, _SET_WINDOW_START, names | {"start": start})
 
 
 async def renew_expiry(connection: AsyncConnection, session: Session) -> None:
     """Restart the time to live of a session, if it has one."""
     if session.ttl_seconds is not None:
-        where = (tenant_filter(session_table, session.tenant), session_table.c.id == session.id)
-        await connection.execute(
-            update(session_table).where(*where).values(expires_at=_renewed_expiry(session))
-        )
+        values = {"tenant": session.tenant, "id": session.id, "ttl": session.ttl_seconds}
+        await prepared.fetch(connection, _RENEW_EXPIRY, values)
+
+
+async def update_fields(connection: AsyncConnection, session: Session, values: Mapping[str, Any]) -> None:
+    """Change columns of a locked session and restart its time to live."""
+    expires_at = _expiry(values.get("ttl_seconds", session.ttl_seconds))
+    where = (tenant_filter(session_table, session.tenant), session_table.c.id == session.id)
+    await connection.execute(update(session_table).where(*where).values(**values, expires_at=expires_at))
 
 
 class LockedSession(NamedTuple):
@@ -223,11 +257,18 @@ async def list_idle(
     """
     is_idle = (
         session_table.c.last_turn_at < func.now() - seconds(idle_seconds),
-        session_table.c.last_seq > 1,
+        session_table.c.turn_count > 1,
     )
     where = (exact_scope(session_table, scope), *is_idle, *conditions)
     statement = select(session_table.c.id).where(*where).order_by(session_table.c.last_turn_at)
     return list((await connection.scalars(statement.limit(limit))).all())
+
+
+async def seconds_since_turn(connection: AsyncConnection, session: Session) -> float:
+    """Return how many seconds ago the last turn of a session was received."""
+    age = func.extract("epoch", func.now() - session_table.c.last_turn_at)
+    where = (tenant_filter(session_table, session.tenant), session_table.c.id == session.id)
+    return float(await connection.scalar(select(age).where(*where)) or 0)
 
 
 async def seconds_until_idle(
@@ -240,27 +281,18 @@ async def seconds_until_idle(
     idle_at = func.min(session_table.c.last_turn_at) + seconds(idle_seconds)
     is_active = (
         session_table.c.last_turn_at >= func.now() - seconds(idle_seconds),
-        session_table.c.last_seq > 1,
+        session_table.c.turn_count > 1,
     )
     where = (exact_scope(session_table, scope), *is_active, *conditions)
     remaining = await connection.scalar(select(func.extract("epoch", idle_at - func.now())).where(*where))
     return None if remaining is None else float(remaining)
 
 
-async def add_charges(
-    connection: AsyncConnection, tenant: str, session_id: str, charges: Sequence[Charge]
-) -> None:
-    """Add charges to the totals of their session, whose row the transaction has locked."""
-    costs = [charge.cost_usd for charge in charges if charge.cost_usd is not None]
-    totals = session_table.c
-    previous_cost = func.coalesce(totals.total_cost_usd, 0)
-    columns = {
-        "total_input_tokens": totals.total_input_tokens + sum(charge.input_tokens for charge in charges),
-        "total_output_tokens": totals.total_output_tokens + sum(charge.output_tokens for charge in charges),
-        "total_cached_tokens": totals.total_cached_tokens + sum(charge.cached_tokens for charge in charges),
-        "total_cost_usd": previous_cost + money.total(costs) if costs else totals.total_cost_usd,
-        "unpriced_charges": totals.unpriced_charges + len(charges) - len(costs),
-        "spend_updated_at": func.now() if charges else totals.spend_updated_at,
-    }
-    where = (tenant_filter(session_table, tenant), session_table.c.id == session_id)
-    await connection.execute(update(session_table).where(*where).values(columns))
+async def seconds_since_last_turn(connection: AsyncConnection, scope: Scope) -> float | None:
+    """Return the seconds since exactly this scope's last turn, or None if it has none."""
+    last_turn_at = func.max(session_table.c.last_turn_at)
+    statement = select(func.extract("epoch", func.now() - last_turn_at)).where(
+        exact_scope(session_table, scope)
+    )
+    elapsed = await connection.scalar(statement)
+    return None if elapsed is None else float(elapsed)

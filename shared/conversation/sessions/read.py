@@ -1,9 +1,9 @@
 """Read sessions in a transaction of their own."""
 
-from collections.abc import Mapping
 from datetime import datetime
 
 from shared.conversation.sessions import queries
+from shared.conversation.sessions.filters import SessionFilters
 from shared.conversation.sessions.open import get_session
 from shared.conversation.sessions.session import Session
 from shared.foundation.scope import Caller
@@ -19,13 +19,13 @@ async def read_session(resources: Resources, caller: Caller, session_id: str) ->
 async def list_sessions(
     resources: Resources,
     caller: Caller,
-    filters: Mapping[str, str],
+    filters: SessionFilters,
     limit: int,
     after: tuple[datetime, str] | None,
 ) -> list[Session]:
     """Return sessions that the caller may see, newest first.
 
-    `filters` are column values. `after` is the (created_at, id) of the last session of the previous page.
+    `after` is the (created_at, id) of the last session of the previous page.
     """
     window_ttl = resources.settings.window_ttl
     async with resources.postgres.for_tenant(caller.tenant) as connection:

@@ -46,6 +46,7 @@ class Session(BaseModel):
     user_id: str | None
     namespace: str
     store_types: list[str]
+    metadata: dict[str, str]
     created_at: datetime
     ttl_seconds: int | None
     expires_at: datetime | None
@@ -54,6 +55,12 @@ class Session(BaseModel):
     spend: dict[str, Any] | None = None
     tenant: str = Field(exclude=True)
     last_seq: int = Field(exclude=True)
+    # The sequence number from which on contexts replay turns; it moves in steps.
+    window_start: int = Field(exclude=True)
+    # How many turns the session holds; numbers of deleted ones are not used again.
+    turn_count: int = Field(exclude=True)
+    # Changes whenever a turn is edited or deleted.
+    log_revision: int = Field(exclude=True)
     # Whether the session has been idle for so long that its conversation window counts as empty.
     window_expired: bool = Field(exclude=True)
     # Whether the session is over, and only waits for the sweep to delete it.
@@ -67,6 +74,11 @@ class Session(BaseModel):
     def model_dump(self, **options: Any) -> dict[str, Any]:
         """Return the session as pydantic does, but with costs as exact JSON numbers."""
         return super().model_dump(**options) | {"spend": totals_to_json(self.spend)}
+
+    @property
+    def log_state(self) -> tuple[int, int, int]:
+        """What changes whenever a turn is appended, edited or deleted, and when the window moves."""
+        return self.last_seq, self.log_revision, self.window_start
 
     @property
     def scope(self) -> Scope:

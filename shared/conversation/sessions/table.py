@@ -18,7 +18,7 @@ from sqlalchemy import (
     func,
     text,
 )
-from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
 from shared.foundation.content import (
     Subject,
@@ -28,7 +28,7 @@ from shared.foundation.content import (
     names_collected,
     no_content,
 )
-from shared.infra.postgres import metadata
+from shared.infra.postgres import BY_CHARACTERS, metadata
 
 session = Table(
     "session",
@@ -58,6 +58,19 @@ session = Table(
     Column("spend_updated_at", DateTime(timezone=True)),
     # The id in the form in which ids are compared (`names.fold`): no two may differ in case alone.
     Column("folded_id", Text, nullable=False, info=content()),
+    Column("metadata", JSONB, nullable=False, server_default=text("'{}'"), info=content()),
+    # The sequence number from which on contexts replay turns (`turns/window_start.py`).
+    Column("window_start", Integer, nullable=False, server_default=text("0")),
+    # How many turns the session holds. Numbers of deleted turns are not used again: `last_seq` may be higher.
+    Column("turn_count", Integer, nullable=False, server_default=text("0")),
+    # Changes whenever a turn is edited or deleted: what was cached before is out of date. It begins with the
+    # time, so that nothing is valid for a session that is created anew under the id of a deleted one.
+    Column(
+        "log_revision",
+        BigInteger,
+        nullable=False,
+        server_default=text("(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"),
+    ),
     PrimaryKeyConstraint("tenant", "id"),
     UniqueConstraint("tenant", "folded_id"),
 )
@@ -85,8 +98,40 @@ working_namespace = Table(
 )
 
 Index("working_namespace_session_idx", working_namespace.c.tenant, working_namespace.c.session_id)
-Index("working_namespace_user_idx", working_namespace.c.tenant, working_namespace.c.user_id)
+Index(
+    "working_namespace_user_idx",
+    working_namespace.c.tenant,
+    working_namespace.c.user_id,
+    postgresql_ops=BY_CHARACTERS,
+)
+Index(
+    "working_namespace_agent_idx",
+    working_namespace.c.tenant,
+    working_namespace.c.agent_id,
+)
 
 Index("session_newest_idx", session.c.tenant, session.c.created_at.desc(), session.c.id)
+Index(
+    "session_user_idx",
+    session.c.tenant,
+    session.c.user_id,
+    session.c.created_at,
+    postgresql_ops=BY_CHARACTERS,
+    postgresql_where=session.c.user_id.is_not(None),
+)
+Index(
+    "session_agent_user_idx",
+    session.c.tenant,
+    session.c.agent_id,
+    session.c.user_id,
+    postgresql_ops=BY_CHARACTERS,
+    postgresql_where=session.c.user_id.is_not(None),
+)
+Index(
+    "session_agent_idx",
+    session.c.tenant,
+    session.c.agent_id,
+    session.c.created_at,
+)
 Index("session_namespace_idx", session.c.tenant, func.lower(session.c.namespace))
 Index("session_expiry_idx", session.c.expires_at, postgresql_where=session.c.expires_at.is_not(None))

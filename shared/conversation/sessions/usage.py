@@ -12,7 +12,7 @@ import orjson
 import uuid_utils
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from shared.conversation.sessions import queries
+from shared.conversation.sessions import usage_queries
 from shared.conversation.sessions.open import get_session
 from shared.conversation.sessions.session import Session, totals_to_json
 from shared.foundation import errors
@@ -20,10 +20,10 @@ from shared.foundation.config import Settings
 from shared.foundation.scope import Caller
 from shared.platform.idempotency.idempotent import IdempotencyKey, idempotent
 from shared.platform.resources import Resources
-from shared.platform.spend import budget_updates, prices
+from shared.platform.spend import budget_updates, price_lists, prices
 from shared.platform.spend import queries as charge_queries
 from shared.platform.spend.charge import Charge, ChargeState, Purpose, ReportedUsage, columns_of
-from shared.platform.spend.prices import Rates
+from shared.platform.spend.price_lists import Rates
 
 EMPTY_TOTALS: dict[str, Any] = {
     "total_input_tokens": 0,
@@ -83,7 +83,7 @@ async def record_usage(
     charges = existing_charges | {charge.usage_id or "": charge for charge in new_charges}
     _check_same_numbers(usages, charges)
     if new_charges:
-        await queries.add_charges(connection, session.tenant, session.id, new_charges)
+        await usage_queries.add_charges(connection, session.tenant, session.id, new_charges)
         changes = [budget_updates.change_for_new_charge(charge) for charge in new_charges]
         await budget_updates.apply_changes(connection, settings, session.tenant, changes)
     return [charges[usage_id] for usage_id in usage_ids]
@@ -100,7 +100,7 @@ def _charge_row(session: Session, usage: ReportedUsage, rates: Mapping[str, Rate
         "purpose": Purpose.SESSION,
         "model": usage.model,
         **columns_of(usage.usage),
-        "cost_usd": prices.cost_of(rates.get(usage.model), usage.usage),
+        "cost_usd": price_lists.cost_of(rates.get(usage.model), usage.usage),
         "state": ChargeState.SETTLED,
     }
 

@@ -1,6 +1,5 @@
 """`basic_session`: the durable state store in Postgres. It works within the transaction it was opened in."""
 
-from collections import abc
 from dataclasses import dataclass
 
 import orjson
@@ -21,7 +20,9 @@ from shared.conversation.state.types import (
 from shared.conversation.values import collection_codec, json_codec
 from shared.conversation.values.collection import Collection
 from shared.conversation.values.value import Value
+from shared.foundation import versions
 from shared.foundation.roles import Role
+from shared.foundation.versions import Expected
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +38,12 @@ class PostgresStateStore:
     caps: Caps
     name: str = "basic_session"
 
-    async def set_key(self, key: str, value: Value) -> KeyEntry:  # noqa: D102  (see the protocol)
+    async def set_key(  # noqa: D102  (see the protocol)
+        self, key: str, value: Value, *, expected: Expected | None = None
+    ) -> KeyEntry:
         rules.check_key(self, key)
         version = await queries.next_version(self.connection, self.owner)
+        await self._check_key_version(key, expected)
         await queries.set_key(self.connection, self.owner, key, json_codec.dumps(value), version)
         await queries.evict_keys(self.connection, self.owner, self.caps.keys)
         return KeyEntry(key, value, version)
@@ -49,9 +53,15 @@ class PostgresStateStore:
         row = await queries.get_key(self.connection, self.owner, key)
         return None if row is None else _key_entry_from_row(row)
 
-    async def delete_key(self, key: str) -> bool:  # noqa: D102
+    async def delete_key(self, key: str, *, expected: Expected | None = None) -> bool:  # noqa: D102
         rules.check_key(self, key)
+        await self._check_key_version(key, expected)
         return await queries.delete_key(self.connection, self.owner, key)
+
+    async def _check_key_version(self, key: str, expected: Expected | None) -> None:
+        if expected is not None:
+            stored_version = await queries.lock_key(self.connection, self.owner, key)
+            versions.check(rules.key_name(key), stored_version, expected)
 
     async def list_keys(self, limit: int, after: int = 0) -> list[KeyEntry]:  # noqa: D102
         rules.check_operation(self, "kv")
@@ -85,7 +95,7 @@ class PostgresStateStore:
         return CollectionSnapshot(_info_from_row(row), collection)
 
     async def put_collection(  # noqa: D102
-        self, label: str, collection: Collection, *, index: bool, expected: abc.Collection[int] | None = None
+        self, label: str, collection: Collection, *, index: bool, expected: Expected | None = None
     ) -> CollectionInfo:
         rules.check_label(self, label)
         version = await queries.next_version(self.connection, self.owner)
@@ -99,13 +109,13 @@ class PostgresStateStore:
         await queries.put_collection(self.connection, self.owner, label, columns)
         return info
 
-    async def remove_collection(self, label: str, *, expected: abc.Collection[int] | None = None) -> bool:  # noqa: D102
+    async def remove_collection(self, label: str, *, expected: Expected | None = None) -> bool:  # noqa: D102
         rules.check_label(self, label)
         # Taking a version creates the state store, so a collection that doesn't exist must take none.
         if await queries.version_of(self.connection, self.owner, label):
             await queries.next_version(self.connection, self.owner)
         stored_version = await queries.version_of(self.connection, self.owner, label)
-        rules.check_version(label, stored_version, expected)
+        versions.check(rules.collection_name(label), stored_version, expected)
         return await queries.remove_collection(self.connection, self.owner, label)
 
     async def list_collections(self) -> list[CollectionInfo]:  # noqa: D102

@@ -5,7 +5,6 @@ Postgres transaction it is given; `tmp` runs one Redis script per operation. In 
 is atomic and returns a snapshot.
 """
 
-from collections import abc
 from typing import Protocol
 
 from shared.conversation.state.types import (
@@ -19,10 +18,7 @@ from shared.conversation.state.types import (
 )
 from shared.conversation.values.collection import Collection
 from shared.conversation.values.value import Value
-
-# Values that a writer may expect in place of a version: no collection, and a collection of any version.
-ABSENT = 0
-EXISTS = -1
+from shared.foundation.versions import Expected
 
 
 class StateStore(Protocol):
@@ -44,14 +40,21 @@ class StateStore(Protocol):
     def caps(self) -> Caps:
         """The maximum numbers of keys and transcript entries."""
 
-    async def set_key(self, key: str, value: Value) -> KeyEntry:
-        """Write a key. Over the maximum, the keys that were written least recently are deleted."""
+    async def set_key(self, key: str, value: Value, *, expected: Expected | None = None) -> KeyEntry:
+        """Write a key, of any version and none without `expected`.
+
+        Over the maximum, the keys that were written least recently are deleted. Raises
+        errors.PreconditionFailed for a stored version that is not expected.
+        """
 
     async def get_key(self, key: str) -> KeyEntry | None:
         """Return a key with its value, or None."""
 
-    async def delete_key(self, key: str) -> bool:
-        """Delete a key; return whether it existed."""
+    async def delete_key(self, key: str, *, expected: Expected | None = None) -> bool:
+        """Delete a key, of any version without `expected`; return whether it existed.
+
+        Raises errors.PreconditionFailed for a stored version that is not expected.
+        """
 
     async def list_keys(self, limit: int, after: int = 0) -> list[KeyEntry]:
         """Return up to `limit` keys in the order of their last write, from those after version `after`."""
@@ -66,7 +69,7 @@ class StateStore(Protocol):
         """Return a snapshot of a collection, or None."""
 
     async def put_collection(
-        self, label: str, collection: Collection, *, index: bool, expected: abc.Collection[int] | None = None
+        self, label: str, collection: Collection, *, index: bool, expected: Expected | None = None
     ) -> CollectionInfo:
         """Write a collection as a whole.
 
@@ -76,7 +79,7 @@ class StateStore(Protocol):
         errors.PreconditionRequired if there is one.
         """
 
-    async def remove_collection(self, label: str, *, expected: abc.Collection[int] | None = None) -> bool:
+    async def remove_collection(self, label: str, *, expected: Expected | None = None) -> bool:
         """Remove a collection, of any version without `expected`; return whether it existed.
 
         Raises errors.PreconditionFailed for a stored version that is not expected.

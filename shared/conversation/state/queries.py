@@ -6,7 +6,7 @@ locks the row of the state store, so concurrent writers can't exceed the maximum
 
 from typing import Any
 
-from sqlalchemy import BigInteger, RowMapping, Table, and_, cast, delete, extract, func, select
+from sqlalchemy import BigInteger, RowMapping, Table, and_, cast, delete, extract, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.sql.elements import ColumnElement
@@ -20,9 +20,17 @@ async def next_version(connection: AsyncConnection, owner: Owner) -> int:
     """Lock the row of a state store, creating it if necessary, and return the version of the next write."""
     now = cast(extract("epoch", func.clock_timestamp()) * 1_000_000, BigInteger)
     statement = insert(state_store).values(_owner_columns(owner) | {"version": now})
-    update = {"version": func.greatest(state_store.c.version + 1, now)}
-    upsert = statement.on_conflict_do_update(index_elements=list(state_store.primary_key), set_=update)
+    renewed = {"version": func.greatest(state_store.c.version + 1, now)}
+    upsert = statement.on_conflict_do_update(index_elements=list(state_store.primary_key), set_=renewed)
     return int(await connection.scalar(upsert.returning(state_store.c.version)) or 0)
+
+
+async def raise_version(connection: AsyncConnection, owner: Owner, version: int) -> None:
+    """Let the next write of a locked state store have a higher version than this."""
+    raised = func.greatest(state_store.c.version, version)
+    await connection.execute(
+        update(state_store).where(_owner_filter(state_store, owner)).values(version=raised)
+    )
 
 
 def _owner_columns(owner: Owner) -> dict[str, Any]:
@@ -55,6 +63,12 @@ async def get_key(connection: AsyncConnection, owner: Owner, key: str) -> RowMap
     """Return the row of a key, or None."""
     statement = select(state_key).where(_owner_filter(state_key, owner), state_key.c.key == key)
     return (await connection.execute(statement)).mappings().one_or_none()
+
+
+async def lock_key(connection: AsyncConnection, owner: Owner, key: str) -> int:
+    """Return the version of a key, which stays until the transaction ends, or 0 if there is none."""
+    where = (_owner_filter(state_key, owner), state_key.c.key == key)
+    return int(await connection.scalar(select(state_key.c.version).where(*where).with_for_update()) or 0)
 
 
 async def delete_key(connection: AsyncConnection, owner: Owner, key: str) -> bool:

@@ -1,10 +1,9 @@
 """Validation that all state stores share, so that they reject the same input with the same messages."""
 
-from collections import abc
-
-from shared.conversation.state.protocol import ABSENT, EXISTS, StateStore
+from shared.conversation.state.protocol import StateStore
 from shared.conversation.state.types import OPERATIONS
-from shared.foundation import errors, validation
+from shared.foundation import errors, validation, versions
+from shared.foundation.versions import ABSENT, Expected
 
 MAX_NAME_LENGTH = 256
 
@@ -18,43 +17,45 @@ def check_operation(store: StateStore, operation: str) -> None:
 def check_key(store: StateStore, key: str) -> None:
     """Raise errors.Invalid for a key that a database can't store or a URL can't contain."""
     check_operation(store, "kv")
-    _check_name(key, "key", allow_blank=True)
+    check_name(key, "key", allow_blank=True)
 
 
 def check_label(store: StateStore, label: str) -> None:
     """Raise errors.Invalid for a label that a database can't store or a URL can't contain."""
     check_operation(store, "collections")
-    _check_name(label, "label", allow_blank=False)
+    check_name(label, "label", allow_blank=False)
 
 
-def _check_name(name: str, field: str, *, allow_blank: bool) -> None:
+def check_name(name: str, field: str, *, allow_blank: bool) -> None:
+    """Raise errors.Invalid for the name of a key or a collection that can't be stored or addressed."""
     validation.check_text(name, field, MAX_NAME_LENGTH, allow_blank=allow_blank)
     if not {".", ".."}.isdisjoint(name.split("/")):
         # HTTP clients shorten `a/./b` to `a/b`, so a value under such a name could not be read back.
         raise errors.Invalid(field, "must not have a '.' or '..' segment")
 
 
-def check_version(label: str, version: int, expected: abc.Collection[int] | None) -> None:
-    """Raise errors.PreconditionFailed unless the stored version (0: no collection) is an expected one."""
-    if expected is None or version in expected or (version and EXISTS in expected):
-        return
-    raise version_conflict(label, version, expected)
+def check_replacement(label: str, version: int, expected: Expected | None) -> None:
+    """Raise errors.PreconditionFailed for a stored version of a collection that is not expected.
 
-
-def check_replacement(label: str, version: int, expected: abc.Collection[int] | None) -> None:
-    """Check a version as `check_version`. Raise errors.PreconditionRequired to replace it unnamed."""
+    Raise errors.PreconditionRequired to replace a collection without a condition.
+    """
     if expected is None and version != ABSENT:
-        raise version_conflict(label, version, expected)
-    check_version(label, version, expected)
+        raise unnamed_replacement(label, version)
+    versions.check(collection_name(label), version, expected)
 
 
-def version_conflict(label: str, version: int, expected: abc.Collection[int] | None) -> errors.Conflict:
-    """Return the error for a writer who expected another version, or who must say which one to replace."""
-    state = f"is at version {version}" if version else "is not there"
-    if expected is None:
-        return errors.PreconditionRequired(
-            f"collection '{label}' {state}: name the version that you replace in If-Match"
-        )
-    return errors.PreconditionFailed(
-        f"collection '{label}' {state}: read it again and apply your change to that"
+def unnamed_replacement(label: str, version: int) -> errors.PreconditionRequired:
+    """Return the error for a writer who must say which version of a collection to replace."""
+    return errors.PreconditionRequired(
+        f"{collection_name(label)} is at version {version}: name the version that you replace in If-Match"
     )
+
+
+def key_name(key: str) -> str:
+    """Return how a failed condition names a key."""
+    return f"key '{key}'"
+
+
+def collection_name(label: str) -> str:
+    """Return how a failed condition names a collection."""
+    return f"collection '{label}'"

@@ -7,8 +7,12 @@ Cluster: `version` (of the last write), `keys` (hash), `order` (sorted set: key 
 last version plus one if that is greater. Every write sets the same expiry on all six keys, so that
 a state store expires as a whole.
 
-KEYS are always all six keys. ARGV[1] of every script that writes is the time to live in ms.
+KEYS are always all six keys. ARGV[1] of every script that writes is the time to live in ms. A condition on
+the stored version is a list as `redis_versions` makes it; its script returns {0, stored version} if it is
+not met.
 """
+
+from shared.infra.redis_versions import MEETS_CONDITION
 
 # Lua would write numbers of 16 digits with an exponent.
 _NAMES = """
@@ -28,15 +32,21 @@ local function finish(result)
 end
 """
 
-# ARGV: ttl, key, value, maximum of keys -> version.
-SET_KEY = f"""{_WRITE}
-redis.call('HSET', keys, ARGV[2], ARGV[3])
+# Must follow _WRITE. ARGV[2] is the key, ARGV[3] the condition.
+_CHECK_KEY_VERSION = f"""{MEETS_CONDITION}
+local stored = whole(tonumber(redis.call('ZSCORE', order, ARGV[2]) or 0))
+if not meets_condition(stored, ARGV[3]) then return {{0, stored}} end
+"""
+
+# ARGV: ttl, key, condition, value, maximum of keys -> {1, new version} or {0, stored version}.
+SET_KEY = f"""{_WRITE}{_CHECK_KEY_VERSION}
+redis.call('HSET', keys, ARGV[2], ARGV[4])
 redis.call('ZADD', order, whole(version), ARGV[2])
-for _, evicted in ipairs(redis.call('ZRANGE', order, 0, -1 - ARGV[4])) do
+for _, evicted in ipairs(redis.call('ZRANGE', order, 0, -1 - ARGV[5])) do
   redis.call('ZREM', order, evicted)
   redis.call('HDEL', keys, evicted)
 end
-return finish(whole(version))
+return finish({{1, whole(version)}})
 """
 
 # ARGV: key -> {value, version}, both nil if the key doesn't exist.
@@ -44,11 +54,11 @@ GET_KEY = f"""{_NAMES}
 return {{redis.call('HGET', keys, ARGV[1]), redis.call('ZSCORE', order, ARGV[1])}}
 """
 
-# ARGV: ttl, key -> 1, or 0 if the key doesn't exist. The latter is no write and takes no version.
-DELETE_KEY = f"""{_WRITE}
-if redis.call('HDEL', keys, ARGV[2]) == 0 then return 0 end
+# ARGV: ttl, key, condition -> {1, deleted version or 0} or {0, stored version}. Deleting nothing is no write.
+DELETE_KEY = f"""{_WRITE}{_CHECK_KEY_VERSION}
+if redis.call('HDEL', keys, ARGV[2]) == 0 then return {{1, '0'}} end
 redis.call('ZREM', order, ARGV[2])
-return finish(1)
+return finish({{1, stored}})
 """
 
 # ARGV: limit, version -> {key, value, version} of keys after that version, ordered by version.
@@ -80,24 +90,21 @@ GET_COLLECTION = f"""{_NAMES}
 return {{redis.call('HGET', labels, ARGV[1]), redis.call('HGET', values, ARGV[1])}}
 """
 
-# Must follow _WRITE. ARGV[2] is the label. ARGV[3] lists the expected versions as `,1,2,`, with -1 for
-# any version and 0 for no collection; an empty text accepts everything.
-_CHECK_VERSION = """
+# Must follow _WRITE. ARGV[2] is the label, ARGV[3] the condition.
+_CHECK_COLLECTION_VERSION = f"""{MEETS_CONDITION}
 local stored = string.match(redis.call('HGET', labels, ARGV[2]) or '0', '^%d+')
-local function expected(candidate) return string.find(ARGV[3], ',' .. candidate .. ',', 1, true) end
-local conflict = ARGV[3] ~= '' and not expected(stored) and (stored == '0' or not expected('-1'))
-if conflict then return {0, stored} end
+if not meets_condition(stored, ARGV[3]) then return {{0, stored}} end
 """
 
-# ARGV: ttl, label, expected versions, info, value -> {1, new version} or {0, stored version}.
-PUT_COLLECTION = f"""{_WRITE}{_CHECK_VERSION}
+# ARGV: ttl, label, condition, info, value -> {1, new version} or {0, stored version}.
+PUT_COLLECTION = f"""{_WRITE}{_CHECK_COLLECTION_VERSION}
 redis.call('HSET', labels, ARGV[2], whole(version) .. '\\n' .. ARGV[4])
 redis.call('HSET', values, ARGV[2], ARGV[5])
 return finish({{1, whole(version)}})
 """
 
-# ARGV: ttl, label, expected versions -> {1, removed version or 0} or {0, stored version}.
-REMOVE_COLLECTION = f"""{_WRITE}{_CHECK_VERSION}
+# ARGV: ttl, label, condition -> {1, removed version or 0} or {0, stored version}.
+REMOVE_COLLECTION = f"""{_WRITE}{_CHECK_COLLECTION_VERSION}
 if stored == '0' then return {{1, stored}} end
 redis.call('HDEL', labels, ARGV[2])
 redis.call('HDEL', values, ARGV[2])

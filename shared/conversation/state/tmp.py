@@ -17,7 +17,6 @@ import orjson
 from redis.asyncio import Redis
 
 from shared.conversation.state import rules, scripts
-from shared.conversation.state.protocol import ABSENT
 from shared.conversation.state.types import (
     Caps,
     CollectionInfo,
@@ -32,9 +31,12 @@ from shared.conversation.state.types import (
 from shared.conversation.values import collection_codec, json_codec
 from shared.conversation.values.collection import Collection
 from shared.conversation.values.value import Value
+from shared.foundation import versions
 from shared.foundation.content import Subject, declare_store
 from shared.foundation.roles import Role
+from shared.foundation.versions import ABSENT, Expected
 from shared.infra import redis as redis_client
+from shared.infra.redis_versions import version_list
 from shared.platform.resources import Resources
 
 FAMILY = declare_store(
@@ -61,9 +63,14 @@ class RedisStateStore:
     name: str = "tmp"
     around_use: abc.Callable[[], AbstractAsyncContextManager[None]] = nullcontext
 
-    async def set_key(self, key: str, value: Value) -> KeyEntry:  # noqa: D102  (see the protocol)
+    async def set_key(  # noqa: D102  (see the protocol)
+        self, key: str, value: Value, *, expected: Expected | None = None
+    ) -> KeyEntry:
         rules.check_key(self, key)
-        version = await self._run(scripts.SET_KEY, self._ttl_ms, key, json_codec.dumps(value), self.caps.keys)
+        arguments = (version_list(expected), json_codec.dumps(value), self.caps.keys)
+        succeeded, version = await self._run(scripts.SET_KEY, self._ttl_ms, key, *arguments)
+        if not succeeded:
+            raise versions.mismatch(rules.key_name(key), int(version))
         return KeyEntry(key, value, int(version))
 
     async def get_key(self, key: str) -> KeyEntry | None:  # noqa: D102
@@ -73,9 +80,13 @@ class RedisStateStore:
             return None
         return KeyEntry(key, json_codec.loads(value), _to_int(version))
 
-    async def delete_key(self, key: str) -> bool:  # noqa: D102
+    async def delete_key(self, key: str, *, expected: Expected | None = None) -> bool:  # noqa: D102
         rules.check_key(self, key)
-        return bool(await self._run(scripts.DELETE_KEY, self._ttl_ms, key))
+        condition = version_list(expected)
+        succeeded, version = await self._run(scripts.DELETE_KEY, self._ttl_ms, key, condition)
+        if not succeeded:
+            raise versions.mismatch(rules.key_name(key), int(version))
+        return int(version) > 0
 
     async def list_keys(self, limit: int, after: int = 0) -> list[KeyEntry]:  # noqa: D102
         rules.check_operation(self, "kv")
@@ -104,7 +115,7 @@ class RedisStateStore:
         return CollectionSnapshot(info, collection_codec.decode_collection(info.type, payload, data))
 
     async def put_collection(  # noqa: D102
-        self, label: str, collection: Collection, *, index: bool, expected: abc.Collection[int] | None = None
+        self, label: str, collection: Collection, *, index: bool, expected: Expected | None = None
     ) -> CollectionInfo:
         rules.check_label(self, label)
         value, data = collection_codec.dump_parts(collection)
@@ -112,18 +123,20 @@ class RedisStateStore:
         # The texts are joined without encoding: the value is JSON already, and base64 needs no escaping.
         encoded = "null" if data is None else f'"{base64.b64encode(data).decode()}"'
         packed = (orjson.dumps(info).decode(), f"[{value},{encoded}]")
-        arguments = (_version_list({ABSENT} if expected is None else expected), *packed)
+        arguments = (version_list({ABSENT} if expected is None else expected), *packed)
         succeeded, version = await self._run(scripts.PUT_COLLECTION, self._ttl_ms, label, *arguments)
         if not succeeded:
-            raise rules.version_conflict(label, int(version), expected)
+            if expected is None:
+                raise rules.unnamed_replacement(label, int(version))
+            raise versions.mismatch(rules.collection_name(label), int(version))
         return CollectionInfo(label, *info, int(version))
 
-    async def remove_collection(self, label: str, *, expected: abc.Collection[int] | None = None) -> bool:  # noqa: D102
+    async def remove_collection(self, label: str, *, expected: Expected | None = None) -> bool:  # noqa: D102
         rules.check_label(self, label)
-        versions = _version_list(expected)
-        succeeded, version = await self._run(scripts.REMOVE_COLLECTION, self._ttl_ms, label, versions)
+        condition = version_list(expected)
+        succeeded, version = await self._run(scripts.REMOVE_COLLECTION, self._ttl_ms, label, condition)
         if not succeeded:
-            raise rules.version_conflict(label, int(version), expected)
+            raise versions.mismatch(rules.collection_name(label), int(version))
         return int(version) > 0
 
     async def list_collections(self) -> list[CollectionInfo]:  # noqa: D102
@@ -155,11 +168,6 @@ class RedisStateStore:
         owner = self.owner
         tag = f"{self.prefix}:{FAMILY}:{{{owner.tenant}:{owner.kind}:{owner.id}}}"
         return [f"{tag}:{part}" for part in _PARTS]
-
-
-def _version_list(expected: abc.Collection[int] | None) -> str:
-    """Return versions as a script reads them; an empty text accepts every version."""
-    return "" if expected is None else f",{','.join(map(str, expected))},"
 
 
 def open_redis_store(resources: Resources, owner: Owner, ttl_seconds: float | None = None) -> RedisStateStore:

@@ -70,6 +70,7 @@ class KeyEntry:
             "key": self.key,
             "value": json_codec.encode(self.value),
             "type": json_codec.type_of(self.value),
+            "version": self.version,
             "updated_at": to_json_time(version_to_time(self.version)),
         }
 

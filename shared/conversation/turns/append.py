@@ -6,16 +6,18 @@ once; embeddings follow later.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.conversation.feedback import detect
 from shared.conversation.feedback import report as feedback_report
+from shared.conversation.feedback.report import UserText
 from shared.conversation.sessions import queries as session_queries
 from shared.conversation.sessions import usage as session_usage
 from shared.conversation.sessions.open import get_session
-from shared.conversation.sessions.session import Session
-from shared.conversation.turns import index_document, queries, window
+from shared.conversation.sessions.session import Session, SessionKind
+from shared.conversation.turns import index_document, queries, window, window_start
 from shared.conversation.turns.turn import Turn, TurnDraft, record_id_of
 from shared.foundation import batch_results
 from shared.foundation.batch_results import JsonObject
@@ -23,7 +25,8 @@ from shared.foundation.config import Settings
 from shared.foundation.roles import Role
 from shared.foundation.scope import Caller
 from shared.foundation.stages import RecordKind
-from shared.jobs import dream_schedule, index_jobs
+from shared.infra.postgres_failures import repeated_after_deadlock
+from shared.jobs import dream_schedule, index_jobs, mining_schedule
 from shared.jobs.job import Job
 from shared.platform.idempotency.idempotent import IdempotencyKey, idempotent
 from shared.platform.resources import Resources
@@ -39,30 +42,53 @@ async def append(
     key: IdempotencyKey | None = None,
     rejected: Mapping[int, JsonObject] | None = None,
 ) -> list[JsonObject]:
-    """Append validated turns and return {seq} for each.
+    """Append validated turns and return {seq, version} for each.
 
     `rejected` are the error responses of invalid turns by their positions in the request; they are
     merged into the result. Raises errors.NotFound for an unknown session, and errors.Conflict for a
     usage id that exists with other numbers.
     """
+    stored = await _commit(resources, caller, session_id, drafts, key, rejected or {})
+    if stored.session is None:
+        await index_stored(resources, caller.tenant, session_id, stored.response)
+    else:
+        await cache_and_index(resources, stored.session, stored.turns, stored.jobs)
+    return stored.response
+
+
+class _Stored(NamedTuple):
+    """The response; its session, turns and index jobs, without a session for a repeated request."""
+
+    response: list[JsonObject]
+    session: Session | None = None
+    turns: list[Turn] = []
+    jobs: list[Job] = []
+
+
+@repeated_after_deadlock
+async def _commit(
+    resources: Resources,
+    caller: Caller,
+    session_id: str,
+    drafts: Sequence[TurnDraft],
+    key: IdempotencyKey | None,
+    rejected: Mapping[int, JsonObject],
+) -> _Stored:
     async with (
         resources.postgres.for_tenant(caller.tenant) as connection,
         idempotent(connection, caller.tenant, key) as request,
     ):
-        if request.stored is None:
-            session = await get_session(connection, resources.settings, caller, session_id, lock=True)
-            turns, jobs = await insert_turns(connection, session, drafts)
-            await notify_dreams(connection, resources.settings, session, turns)
-            usages = _reported_usages(turns, drafts)
-            await session_usage.record_usage(connection, resources.settings, session, usages)
-            response = batch_results.merge_results([{"seq": turn.seq} for turn in turns], rejected or {})
-            await request.store(response, record_ids=[session_id], user_id=session.user_id)
-    if request.stored is not None:
-        stored_responses: list[JsonObject] = list(request.stored)
-        await index_stored(resources, caller.tenant, session_id, stored_responses)
-        return stored_responses
-    await cache_and_index(resources, session, turns, jobs)
-    return response
+        if request.stored is not None:
+            return _Stored(list(request.stored))
+        session = await get_session(connection, resources.settings, caller, session_id, lock=True)
+        turns, jobs = await insert_turns(connection, resources.settings, session, drafts)
+        usages = _reported_usages(turns, drafts)
+        await session_usage.record_usage(connection, resources.settings, session, usages)
+        await notify_dreams(connection, resources.settings, session, turns)
+        appended = [{"seq": turn.seq, "version": turn.version} for turn in turns]
+        response = batch_results.merge_results(appended, rejected)
+        await request.store(response, record_ids=[session_id], user_id=session.user_id)
+    return _Stored(response, session, turns, jobs)
 
 
 async def index_stored(
@@ -85,13 +111,23 @@ def _reported_usages(turns: Sequence[Turn], drafts: Sequence[TurnDraft]) -> list
 
 
 async def insert_turns(
-    connection: AsyncConnection, session: Session, drafts: Sequence[TurnDraft]
+    connection: AsyncConnection,
+    settings: Settings,
+    session: Session,
+    drafts: Sequence[TurnDraft],
+    *,
+    is_activity: bool = True,
 ) -> tuple[list[Turn], list[Job]]:
-    """Store turns of a locked session under new numbers; return them with their index jobs."""
+    """Store turns of a locked session under new numbers; return them with their index jobs.
+
+    If they fill the window of its contexts, the window's start moves. Turns of an imported log are no
+    activity: nobody looks whether the session becomes idle.
+    """
     if not drafts:
         return [], []
     first_seq = await session_queries.reserve_seqs(connection, session, len(drafts))
     turns = await queries.insert_rows(connection, session, first_seq, drafts)
+    await window_start.move(connection, settings, session, turns, is_activity=is_activity)
     versions = {turn.record_id: turn.version for turn in turns}
     jobs = await index_jobs.enqueue_index_jobs(
         connection, session.tenant, RecordKind.TURN, versions, delay=WRITE_THROUGH_SECONDS
@@ -102,30 +138,41 @@ async def insert_turns(
 async def notify_dreams(
     connection: AsyncConnection, settings: Settings, session: Session, turns: Sequence[Turn]
 ) -> None:
-    """Schedule a dream of the session's scope and its evaluation, and store a signal for each correction."""
+    """Schedule what reads new turns of the session's scope, and store a signal for each correction."""
     if not turns:
         return
     await dream_schedule.schedule_dream(connection, settings, session.scope)
     await dream_schedule.schedule_evaluation(connection, settings, session.scope)
+    if session.kind is SessionKind.SESSION:
+        await mining_schedule.count_turns(connection, settings, session.scope, len(turns))
     await feedback_report.note_corrections(connection, session, await _user_texts(connection, session, turns))
 
 
-async def _user_texts(
-    connection: AsyncConnection, session: Session, turns: Sequence[Turn]
-) -> list[tuple[str, str | None]]:
+async def _user_texts(connection: AsyncConnection, session: Session, turns: Sequence[Turn]) -> list[UserText]:
     """Return the texts of the user's turns, each with the assistant's text before it where that matters."""
-    texts: list[tuple[str, str | None]] = []
+    texts: list[UserText] = []
     for position, turn in enumerate(turns):
         if turn.role is not Role.USER:
             continue
-        previous = None
+        text = UserText(turn.seq, turn.content)
         if position:
             before = turns[position - 1]
-            previous = before.content if before.role is Role.ASSISTANT else None
-        elif turn.seq > 1 and detect.needs_previous(turn.content):
-            previous = await queries.assistant_text_before(connection, session, turn.seq)
-        texts.append((turn.content, previous))
+            if before.role is Role.ASSISTANT:
+                text = text._replace(previous=before.content, previous_seq=before.seq)
+        elif turn.seq > 1:
+            text = await _with_stored_previous(connection, session, text)
+        texts.append(text)
     return texts
+
+
+async def _with_stored_previous(connection: AsyncConnection, session: Session, text: UserText) -> UserText:
+    """Return a user's text with the assistant's before it, or with its likelihood if that doesn't matter."""
+    own_score = detect.score(text.content)
+    if detect.needs_previous(text.content, own_score):
+        found = await queries.assistant_text_before(connection, session, text.seq)
+        if found is not None:
+            return text._replace(previous_seq=found[0], previous=found[1])
+    return text._replace(likelihood=own_score)
 
 
 async def cache_and_index(
@@ -137,7 +184,7 @@ async def cache_and_index(
     """
     if not turns:
         return
-    await window.push(resources, session, turns)
+    await window.push(resources, session, turns, after=session.turn_count)
     documents = [index_document.document(session.scope, turn) for turn in turns]
     if wait:
         await resources.index_writer.write_through(documents, jobs)

@@ -32,7 +32,7 @@ def document(scope: Scope, turn: Turn) -> IndexDocument:
         keyword_text(turn),
         embedding_text,
         filters,
-        may_replace=False,
+        may_replace=turn.edited_at is not None,
     )
 
 
@@ -60,9 +60,11 @@ def candidate(turn: Turn, keyword: float | None = None, cosine: float | None = N
         text=keyword_text(turn),
         keyword=keyword,
         cosine=cosine,
-        at=turn.created_at,
+        day=turn.created_at.date(),
         speaker=turn.speaker,
         role=turn.role,
         session_id=turn.session_id,
         seq=turn.seq,
+        said=turn.content,
+        since=turn.created_at.timestamp(),
     )

@@ -3,7 +3,7 @@
 Functions take the caller's transaction and never commit.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -11,11 +11,11 @@ import orjson
 from sqlalchemy import (
     ARRAY,
     ColumnElement,
+    FromClause,
     Integer,
     Select,
     Text,
     bindparam,
-    delete,
     func,
     literal,
     select,
@@ -28,14 +28,14 @@ from shared.conversation.feedback.report import MAX_PREVIOUS
 from shared.conversation.sessions import queries as session_queries
 from shared.conversation.sessions.session import Session
 from shared.conversation.turns.table import READ_COLUMNS, turn
-from shared.conversation.turns.turn import Turn, TurnDraft, record_id_of, turn_key_of
+from shared.conversation.turns.turn import Turn, TurnDraft, record_id_of, searchable_text_of, turn_key_of
 from shared.foundation.roles import Role
 from shared.foundation.scope import Scope
 from shared.infra import prepared
+from shared.infra.key_look_up import look_up
 from shared.infra.postgres import (
     exact_scope,
     is_any_of,
-    is_any_turn_of,
     seconds,
     tenant_filter,
     visible_scope,
@@ -45,17 +45,20 @@ from shared.search.text import indexed_text, tsvector
 _INSERT = text(
     """
     INSERT INTO turn (tenant, session_id, seq, agent_id, user_id, role, speaker, content, created_at,
-                      metadata, recalled_lines, recalled_ids, search_terms)
+                      metadata, item, recalled_lines, recalled_ids, search_terms)
     SELECT :tenant, :session_id, r.seq, :agent_id, :user_id, r.role, r.speaker, r.content,
-           coalesce(r.created_at, now()), r.metadata, r.recalled_lines, r.recalled_ids,
+           coalesce(r.created_at, now()), r.metadata, r.item, r.recalled_lines, r.recalled_ids,
            array_to_tsvector(r.search_terms)
     FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS r (
         seq int, role text, speaker text, content text, created_at timestamptz, metadata jsonb,
-        recalled_lines jsonb, recalled_ids text[], search_terms text[])
+        item text, recalled_lines jsonb, recalled_ids text[], search_terms text[])
     ORDER BY r.seq
     RETURNING *
     """
 )
+
+
+_DRAFT_COLUMNS = {"role", "speaker", "content", "created_at", "metadata", "item"}
 
 
 async def insert_rows(
@@ -75,8 +78,8 @@ async def insert_rows(
 
 
 def _row(seq: int, draft: TurnDraft) -> dict[str, Any]:
-    searchable_text = f"{draft.speaker}\n{draft.content}" if draft.speaker else draft.content
-    return draft.model_dump(mode="json", include={"role", "speaker", "content", "created_at", "metadata"}) | {
+    searchable_text = searchable_text_of(draft.speaker, draft.content)
+    return draft.model_dump(mode="json", include=_DRAFT_COLUMNS) | {
         "seq": seq,
         "recalled_lines": [line.model_dump() for line in draft.recalled],
         "recalled_ids": [line.id for line in draft.recalled],
@@ -91,24 +94,49 @@ async def list_last(connection: AsyncConnection, tenant: str, session_id: str, c
     return [Turn.from_row(row) for row in (await connection.execute(statement)).mappings()][::-1]
 
 
-async def assistant_text_before(connection: AsyncConnection, session: Session, seq: int) -> str | None:
-    """Return the end of the turn before this number, if it is the assistant's."""
+_LIST_SEQS = text(
+    "SELECT seq FROM turn WHERE tenant = :tenant AND session_id = :session_id AND seq >= :start ORDER BY seq"
+)
+
+
+async def list_seqs(connection: AsyncConnection, session: Session, start: int) -> list[int]:
+    """Return the sequence numbers of a session's turns from `start` on, in order."""
+    values = {"tenant": session.tenant, "session_id": session.id, "start": start}
+    return [row["seq"] for row in await prepared.fetch(connection, _LIST_SEQS, values)]
+
+
+async def assistant_text_before(
+    connection: AsyncConnection, session: Session, seq: int
+) -> tuple[int, str] | None:
+    """Return the number of the turn before this one and the end of its text, if it is the assistant's."""
     where = (tenant_filter(turn, session.tenant), turn.c.session_id == session.id, turn.c.seq < seq)
-    statement = select(turn.c.role, func.right(turn.c.content, MAX_PREVIOUS).label("content"))
+    statement = select(turn.c.seq, turn.c.role, func.right(turn.c.content, MAX_PREVIOUS).label("content"))
     newest = statement.where(*where).order_by(turn.c.seq.desc()).limit(1)
     row = (await connection.execute(newest)).one_or_none()
-    return str(row.content) if row is not None and row.role == Role.ASSISTANT else None
+    return (row.seq, str(row.content)) if row is not None and row.role == Role.ASSISTANT else None
+
+
+_BY_KEY = look_up(turn, session_ids=turn.c.session_id, seqs=turn.c.seq)
 
 
 async def list_by_keys(
     connection: AsyncConnection,
-    scope: Scope,
-    turn_keys: Iterable[tuple[str, int]],
-    conditions: Sequence[ColumnElement[bool]] = (),
+    tenant: str,
+    turn_keys: Collection[tuple[str, int]],
+    conditions_on: Callable[[FromClause], Sequence[ColumnElement[bool]]],
 ) -> list[Turn]:
-    """Return the turns with these (session_id, seq) keys that the scope sees, in no particular order."""
-    has_key = is_any_turn_of(turn.c.session_id, turn.c.seq, turn_keys)
-    return await select_turns(connection, select(*READ_COLUMNS).where(visible(scope), has_key, *conditions))
+    """Return the turns with these (session_id, seq) keys that meet the conditions, in no particular order.
+
+    `conditions_on` returns the conditions on rows with the columns of `turn`.
+    """
+    keys = {"session_ids": [key[0] for key in turn_keys], "seqs": [key[1] for key in turn_keys]}
+    rows = await connection.execute(_select_by_keys(conditions_on), {"tenant": tenant, **keys})
+    return [Turn.from_row(row) for row in rows.mappings()]
+
+
+def _select_by_keys(conditions_on: Callable[[FromClause], Sequence[ColumnElement[bool]]]) -> Select[Any]:
+    columns = [_BY_KEY.c[column.name] for column in READ_COLUMNS]
+    return select(*columns).where(*conditions_on(_BY_KEY))
 
 
 async def list_matching(
@@ -145,20 +173,14 @@ async def select_turns(connection: AsyncConnection, statement: Select[Any]) -> l
     return [Turn.from_row(row) for row in (await connection.execute(statement)).mappings()]
 
 
-def visible(scope: Scope) -> ColumnElement[bool]:
+def visible(scope: Scope, turns: FromClause = turn) -> ColumnElement[bool]:
     """Return the condition that a scope sees a turn: the agent's common turns and its user's.
 
     Turns of expired sessions are not visible.
     """
-    return visible_scope(turn, scope) & session_queries.session_is_live(turn)
+    return visible_scope(turns, scope) & session_queries.session_is_live(turns)
 
 
-_LIST_RECALLED = text(
-    """
-    SELECT memory_id, content_version, seq FROM recalled_memory
-    WHERE tenant = :tenant AND session_id = :session_id AND seq > :after
-    """
-)
 _SAVE_RECALLED = text(
     """
     INSERT INTO recalled_memory (tenant, session_id, memory_id, content_version, seq)
@@ -168,15 +190,6 @@ _SAVE_RECALLED = text(
         SET content_version = excluded.content_version, seq = excluded.seq
     """
 ).bindparams(bindparam("ids", type_=ARRAY(Text)), bindparam("versions", type_=ARRAY(Integer)))
-
-
-async def list_recalled(
-    connection: AsyncConnection, tenant: str, session_id: str, after: int
-) -> dict[str, tuple[int, int]]:
-    """Return the memories recalled in a session after turn `after`, as id → (content version, seq)."""
-    values = {"tenant": tenant, "session_id": session_id, "after": after}
-    rows = await prepared.fetch(connection, _LIST_RECALLED, values)
-    return {row["memory_id"]: (row["content_version"], row["seq"]) for row in rows}
 
 
 async def save_recalled(
@@ -272,9 +285,3 @@ async def list_expired(connection: AsyncConnection, tenant: str, age: timedelta,
     is_old = (tenant_filter(turn, tenant), turn.c.received_at < func.now() - age)
     rows = await connection.execute(select(turn.c.session_id, turn.c.seq).where(*is_old).limit(limit))
     return [record_id_of(row.session_id, row.seq) for row in rows]
-
-
-async def remove(connection: AsyncConnection, tenant: str, record_ids: Sequence[str]) -> int:
-    """Delete turns, and return how many there were."""
-    has_key = is_any_turn_of(turn.c.session_id, turn.c.seq, map(turn_key_of, record_ids))
-    return (await connection.execute(delete(turn).where(tenant_filter(turn, tenant), has_key))).rowcount

@@ -1,11 +1,12 @@
 """Search turns across sessions. The neighbour turns of the best hits are ranked and returned too."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
-from sqlalchemy import ColumnElement
+from sqlalchemy import ColumnElement, FromClause
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.conversation.turns import index_document, queries
@@ -22,8 +23,8 @@ from shared.search.index.fallback import RowHits, RowSource
 from shared.search.index.filters import Condition, field_equals
 from shared.search.index.widening import search_until_enough
 from shared.search.ranking import neighbours
-from shared.search.ranking import rank as ranking
 from shared.search.ranking.candidate import Candidate, ScoredCandidate
+from shared.search.ranking.rank import Ranking
 from shared.search.search_results import SearchResults
 
 TurnKey = tuple[str, int]
@@ -45,6 +46,11 @@ class TurnFilters:
             if moment is not None:
                 object.__setattr__(self, name, validation.check_time(moment, name))
 
+    @property
+    def has_time(self) -> bool:
+        """Whether the turns of some times alone match."""
+        return self.created_after is not None or self.created_before is not None
+
     def to_qdrant(self, scope: Scope) -> list[Condition]:
         """Return the filters as Qdrant conditions."""
         conditions = [
@@ -57,17 +63,17 @@ class TurnFilters:
             conditions.append(filters.none_of([field_equals("session_id", self.except_session)]))
         return conditions
 
-    def to_sql(self, scope: Scope) -> list[ColumnElement[bool]]:
-        """Return the filters as conditions on rows of `turn`."""
-        conditions = [queries.visible(scope)]
+    def to_sql(self, scope: Scope, turns: FromClause = turn_table) -> list[ColumnElement[bool]]:
+        """Return the filters as conditions on rows with the columns of `turn`."""
+        conditions = [queries.visible(scope, turns)]
         if self.session_id is not None:
-            conditions.append(turn_table.c.session_id == self.session_id)
+            conditions.append(turns.c.session_id == self.session_id)
         if self.except_session is not None:
-            conditions.append(turn_table.c.session_id != self.except_session)
+            conditions.append(turns.c.session_id != self.except_session)
         if self.created_after is not None:
-            conditions.append(turn_table.c.created_at >= self.created_after)
+            conditions.append(turns.c.created_at >= self.created_after)
         if self.created_before is not None:
-            conditions.append(turn_table.c.created_at <= self.created_before)
+            conditions.append(turns.c.created_at <= self.created_before)
         return conditions
 
 
@@ -96,7 +102,9 @@ async def search(
     if isinstance(found, RowHits):
         turns = _by_key([turn for turn, _ in found.rows])
         scores = {(turn.session_id, turn.seq): (score, None) for turn, score in found.rows}
-        ranked_turns = _rank(query, turns, scores, list(turns), None), turns
+        ranker = _ranking(query, None)
+        ranker.add(_to_candidates(turns, scores))
+        ranked_turns = ranker.latest_first(ranker.best()), turns
     ranked, turns = ranked_turns or ([], {})
     results = [(turns[turn_key_of(scored.id)], scored) for scored in ranked[:limit]]
     return SearchResults(results, found.stages, found.degraded)
@@ -110,13 +118,18 @@ async def _rank_hits(
     if not hits:
         return ([], {}), 0
     async with resources.postgres.for_tenant(scope.tenant) as connection:
-        turns = _by_key(await queries.list_by_keys(connection, scope, hits, criteria.to_sql(scope)))
-        ranked = _rank(query, turns, hits, list(turns), found.floor)
-        neighbour_turns = await _load_neighbours(connection, scope, ranked, turns, hits)
+        turns = _by_key(
+            await queries.list_by_keys(connection, scope.tenant, hits, partial(criteria.to_sql, scope))
+        )
+        ranker, candidates = _ranking(query, found.floor), _to_candidates(turns, hits)
+        ranker.add(candidates)
+        neighbour_turns: dict[TurnKey, Turn] = {}
+        if not criteria.has_time:  # which might exclude them
+            best = ranker.best(neighbours.MAX_HITS_WITH_NEIGHBOURS)
+            neighbour_turns = await _load_neighbours(connection, scope, best, candidates)
     if neighbour_turns:
-        keys = _keys_to_rank(turns, neighbour_turns, criteria)
-        ranked = _rank(query, turns | neighbour_turns, hits, keys, found.floor)
-    return (ranked, turns | neighbour_turns), len(turns)
+        ranker.add(_to_candidates(neighbour_turns, {}))
+    return (ranker.latest_first(ranker.best()), turns | neighbour_turns), len(turns)
 
 
 def _by_key(turns: Sequence[Turn]) -> dict[TurnKey, Turn]:
@@ -126,37 +139,26 @@ def _by_key(turns: Sequence[Turn]) -> dict[TurnKey, Turn]:
 async def _load_neighbours(
     connection: AsyncConnection,
     scope: Scope,
-    ranked: Sequence[ScoredCandidate],
-    turns: dict[TurnKey, Turn],
-    hits: dict[TurnKey, Any],
+    best: Sequence[ScoredCandidate],
+    candidates: Sequence[Candidate],
 ) -> dict[TurnKey, Turn]:
     """Read the turns next to the best hits.
 
     The answer to a question is often in the turn after it and shares no words with the query.
     """
-    candidates = [index_document.candidate(turn, *hits[turn_key]) for turn_key, turn in turns.items()]
-    neighbour_keys = neighbours.neighbour_keys(ranked, candidates)
-    return _by_key(await queries.list_by_keys(connection, scope, neighbour_keys)) if neighbour_keys else {}
+    neighbour_keys = neighbours.neighbour_keys(best, candidates)
+    if not neighbour_keys:
+        return {}
+    conditions_on = partial(TurnFilters().to_sql, scope)
+    return _by_key(await queries.list_by_keys(connection, scope.tenant, neighbour_keys, conditions_on))
 
 
-def _keys_to_rank(
-    turns: dict[TurnKey, Turn], neighbour_turns: dict[TurnKey, Turn], criteria: TurnFilters
-) -> list[TurnKey]:
-    """Return the keys of the possible results: neighbours too, unless a time filter might exclude them."""
-    has_time_filter = criteria.created_after is not None or criteria.created_before is not None
-    return list(turns) if has_time_filter else [*turns, *neighbour_turns]
+def _ranking(query: str, floor: Floor | None) -> Ranking:
+    return Ranking(query, now=datetime.now(UTC), floor=floor)
 
 
-def _rank(
-    query: str,
-    turns: dict[TurnKey, Turn],
-    hits: dict[TurnKey, Any],
-    turn_keys: Sequence[TurnKey],
-    floor: Floor | None,
-) -> list[ScoredCandidate]:
-    def to_candidate(turn_key: TurnKey) -> Candidate:
-        keyword, cosine = hits.get(turn_key, (None, None))
-        return index_document.candidate(turns[turn_key], keyword, cosine)
-
-    candidates = [to_candidate(turn_key) for turn_key in turn_keys]
-    return ranking.rank(query, candidates, now=datetime.now(UTC), floor=floor)
+def _to_candidates(turns: Mapping[TurnKey, Turn], hits: Mapping[TurnKey, Any]) -> list[Candidate]:
+    """Return the ranking candidates of turns, with the scores of those that were hit."""
+    return [
+        index_document.candidate(turn, *hits.get(turn_key, (None, None))) for turn_key, turn in turns.items()
+    ]

@@ -15,7 +15,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, TSVECTOR
 
-from shared.foundation.content import Subject, content, names, names_items, no_content
+from shared.foundation.content import Subject, content, names, names_items, names_turns, no_content
 from shared.infra.postgres import metadata
 
 turn = Table(
@@ -23,7 +23,7 @@ turn = Table(
     metadata,
     Column("tenant", Text, nullable=False, info=no_content("the tenant")),
     Column("session_id", Text, nullable=False, info=names(Subject.SESSION)),
-    Column("seq", Integer, nullable=False),
+    Column("seq", Integer, nullable=False, info=names_turns(Subject.TURN, first_seq="seq")),
     Column("agent_id", Text, nullable=False, info=content()),
     Column("user_id", Text, info=content()),
     Column("role", Text, nullable=False, info=no_content("one of a fixed list")),
@@ -32,6 +32,10 @@ turn = Table(
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
     Column("received_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
     Column("metadata", JSONB, nullable=False, server_default=text("'{}'"), info=content()),
+    # The turn as a provider sent it, as JSON text: JSONB would lose the order of keys and how numbers were
+    # written.
+    Column("item", Text, info=content()),
+    Column("edited_at", DateTime(timezone=True)),
     # The lines recalled with this turn, [{id, line, is_episode}]. Contexts show them together with the turn.
     Column("recalled_lines", JSONB, nullable=False, server_default=text("'[]'"), info=content()),
     Column(
@@ -54,11 +58,13 @@ turn = Table(
     ForeignKeyConstraint(["tenant", "session_id"], ["session.tenant", "session.id"], ondelete="CASCADE"),
 )
 
-# The other columns are used in conditions only: for searching, for finding the turns that recalled a
-# memory, and for retention.
+# What contexts, searches and passes read. Items may be large, and only the log shows them.
 READ_COLUMNS = [
-    column for column in turn.c if column.name not in {"search_terms", "recalled_ids", "received_at"}
+    column
+    for column in turn.c
+    if column.name not in {"search_terms", "recalled_ids", "received_at", "item", "edited_at"}
 ]
+LOG_COLUMNS = [*READ_COLUMNS, turn.c.item, turn.c.edited_at]
 
 Index("turn_search_terms_idx", turn.c.search_terms, postgresql_using="gin")
 Index("turn_recalled_ids_idx", turn.c.recalled_ids, postgresql_using="gin")
@@ -71,7 +77,7 @@ recalled_memory = Table(
     Column("session_id", Text, nullable=False, info=names(Subject.SESSION)),
     Column("memory_id", Text, nullable=False, info=names(Subject.MEMORY)),
     Column("content_version", Integer, nullable=False),
-    Column("seq", Integer, nullable=False),
+    Column("seq", Integer, nullable=False, info=names_turns(Subject.WITHDRAWN_TURN, first_seq="seq")),
     PrimaryKeyConstraint("tenant", "session_id", "memory_id"),
     ForeignKeyConstraint(["tenant", "session_id"], ["session.tenant", "session.id"], ondelete="CASCADE"),
 )

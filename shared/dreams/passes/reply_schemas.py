@@ -41,6 +41,20 @@ BY_DIRECTIVE: dict[str, JsonSchema] = {
         ),
         toUpdate=array_of(object_of(id=TEXT, content=TEXT, importance=NUMBER, sourceSessions=_TEXTS)),
     ),
+    "mine-facts": object_of(
+        facts=array_of(
+            object_of(
+                content=TEXT,
+                category=TEXT_OR_NULL,
+                tags=_TEXTS,
+                importance=NUMBER,
+                relation=one_of("new", "same", "changed"),
+                of=TEXT_OR_NULL,
+                occurredAt=TEXT_OR_NULL,
+                sources=array_of(array_of({"type": ["string", "integer"]})),
+            )
+        )
+    ),
     "session-evaluation": object_of(
         summary=TEXT,
         tools_worked_well=_TEXTS,

@@ -5,51 +5,45 @@ with the versions that the pass read. A merge is skipped, and reported as skippe
 was edited, deleted or archived meanwhile, or if its text is one that a caller has deleted before.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 from typing import Any
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.dreams.runs import (
+    inferred_preferences,
     progress_queries,
     queries,
-    undone_change_queries,
+    renew_memories,
     unread_signal_queries,
     unread_turn_queries,
 )
+from shared.dreams.runs.applied_changes import (
+    ACTOR,
+    AppliedChanges,
+    change_row,
+    reason_of,
+    reinforcement_row,
+)
 from shared.dreams.runs.dream_run import Run
 from shared.dreams.runs.outcome import ArchiveRequest, NewMemory, Outcome
-from shared.dreams.runs.undone_change_queries import MERGED, UndoneChanges
+from shared.dreams.runs.present import Present, read_present
+from shared.dreams.runs.repeated_texts import join_repeated
+from shared.dreams.runs.undone_change_queries import MERGED
 from shared.dreams.verification.rejection import RejectionCode
 from shared.foundation.stages import DreamPass
-from shared.memory.longterm import history, reinforce, scope_queries, tombstones
+from shared.memory.longterm import history, reinforce
 from shared.memory.longterm import queries as memory_queries
-from shared.memory.longterm.memory import Memory
+from shared.memory.longterm.memory import Archiver, Memory
 from shared.memory.longterm.reinforce import Addition
-
-ACTOR = "dream"
-
-
-@dataclass(slots=True)
-class AppliedChanges:
-    """The effect of a pass: memories to index again, the diff, and the items that were skipped."""
-
-    changed_memories: dict[str, Memory] = field(default_factory=dict)
-    diff: list[dict[str, Any]] = field(default_factory=list)
-    skipped: list[dict[str, Any]] = field(default_factory=list)
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """The number of changes by action: created, reinforced and archived."""
-        return dict(Counter(change["action"] for change in self.diff))
 
 
 async def apply(connection: AsyncConnection, run: Run, name: DreamPass, outcome: Outcome) -> AppliedChanges:
     """Apply the outcome of a pass. The caller's transaction applies all of it or nothing."""
     applied_changes = AppliedChanges()
-    present = await _read_present(connection, run, outcome)
+    if name is DreamPass.MINE_FACTS:
+        outcome = await join_repeated(connection, run, outcome)
+    present = await read_present(connection, run, outcome)
     for creation in outcome.creations:
         skip_reason = _skip_reason(creation, present)
         if skip_reason:
@@ -62,65 +56,19 @@ async def apply(connection: AsyncConnection, run: Run, name: DreamPass, outcome:
             await _archive_removed(connection, run, name, removal, present.memories, applied_changes)
         else:
             applied_changes.skipped.append({"code": code, "ids": [removal.memory.id]})
+    for reinforcement in outcome.reinforcements:
+        await renew_memories.reinforce(connection, run, name, reinforcement, present, applied_changes)
+    for closing in outcome.closings:
+        await renew_memories.close(connection, run, name, closing, present, applied_changes)
     await queries.insert_changes(connection, applied_changes.diff)
     return applied_changes
 
 
-@dataclass(frozen=True, slots=True)
-class _Present:
-    """What is stored now about what a pass wants to change: its sources, locked, and what was refused."""
-
-    memories: dict[str, Memory]
-    deleted_texts: set[str]
-    undone: UndoneChanges
-    # The live memory that has a text already, by fingerprint.
-    ids_by_fingerprint: dict[bytes, str]
-
-    def id_with_text_of(self, creation: NewMemory) -> str | None:
-        """Return the memory that has the text of a creation before it is applied, or None."""
-        return self.ids_by_fingerprint.get(_fingerprint(creation))
-
-
-async def _read_present(connection: AsyncConnection, run: Run, outcome: Outcome) -> _Present:
-    fingerprints = [_fingerprint(creation) for creation in outcome.creations]
-    ids_by_fingerprint = await scope_queries.ids_by_fingerprint(connection, run.scope, fingerprints)
-    ids = {memory.id for creation in outcome.creations for memory in creation.sources}
-    ids |= {removal.memory.id for removal in outcome.removals} | set(ids_by_fingerprint.values())
-    memories = await memory_queries.lock(connection, run.tenant, sorted(ids))
-    return _Present(
-        memories={memory.id: memory for memory in memories},
-        deleted_texts=await _find_deleted_texts(connection, run, outcome.creations),
-        undone=await undone_change_queries.find(connection, run.tenant, ids),
-        ids_by_fingerprint=ids_by_fingerprint,
-    )
-
-
-def _fingerprint(creation: NewMemory) -> bytes:
-    return bytes.fromhex(creation.row["fingerprint"].removeprefix("\\x"))
-
-
-def _is_unchanged(memory: Memory, present: _Present) -> bool:
-    """Tell whether a memory is still what the pass read, and this pass has not archived it yet."""
-    locked_memory = present.memories.get(memory.id)
-    return (
-        locked_memory is not None
-        and locked_memory.version == memory.version
-        and locked_memory.archived_at is None
-    )
-
-
-async def _find_deleted_texts(
-    connection: AsyncConnection, run: Run, creations: Sequence[NewMemory]
-) -> set[str]:
-    contents = [creation.row["content"] for creation in creations]
-    return await tombstones.find_deleted(connection, run.scope, contents) if contents else set()
-
-
-def _skip_reason(creation: NewMemory, present: _Present) -> dict[str, Any] | None:
+def _skip_reason(creation: NewMemory, present: Present) -> dict[str, Any] | None:
     source_ids = [memory.id for memory in creation.sources]
     if creation.row["content"] in present.deleted_texts:
         return {"code": RejectionCode.FORGOTTEN, "ids": source_ids}
-    changed_ids = [memory.id for memory in creation.sources if not _is_unchanged(memory, present)]
+    changed_ids = [memory.id for memory in creation.sources if not present.is_unchanged(memory)]
     if changed_ids:
         return {"code": RejectionCode.CHANGED_MEANWHILE, "ids": changed_ids}
     third_id = present.id_with_text_of(creation)
@@ -130,9 +78,9 @@ def _skip_reason(creation: NewMemory, present: _Present) -> dict[str, Any] | Non
     return None
 
 
-def _code_to_keep(removal: ArchiveRequest, present: _Present) -> RejectionCode | None:
+def _code_to_keep(removal: ArchiveRequest, present: Present) -> RejectionCode | None:
     """Return why a memory is not archived, or None."""
-    if not _is_unchanged(removal.memory, present):
+    if not present.is_unchanged(removal.memory):
         return RejectionCode.CHANGED_MEANWHILE
     if removal.memory.id in present.undone.archived_ids:
         return RejectionCode.UNDONE_BEFORE
@@ -144,12 +92,13 @@ async def _create_memory(
     run: Run,
     name: DreamPass,
     creation: NewMemory,
-    present: _Present,
+    present: Present,
     applied_changes: AppliedChanges,
 ) -> None:
     # The sources are archived first: the new text may equal the text of one of them.
     archived_pairs = await _archive(connection, run, creation.sources, MERGED, present.memories)
     successor = await _insert_or_reinforce(connection, run, name, creation, present, applied_changes)
+    applied_changes.created[creation.row["id"]] = successor
     for before, after in archived_pairs:
         superseded_memory = await memory_queries.update_columns(
             connection, run.tenant, after.id, {"superseded_by": [successor.id]}
@@ -157,7 +106,7 @@ async def _create_memory(
         await history.add(connection, ACTOR, "archived", [superseded_memory], f"merged into {successor.id}")
         applied_changes.changed_memories[superseded_memory.id] = superseded_memory
         applied_changes.diff.append(
-            _change_row(run, name, "archived", superseded_memory, before, [successor.id], MERGED)
+            change_row(run, name, "archived", superseded_memory, before, [successor.id], MERGED)
         )
 
 
@@ -166,7 +115,7 @@ async def _insert_or_reinforce(
     run: Run,
     name: DreamPass,
     creation: NewMemory,
-    present: _Present,
+    present: Present,
     applied_changes: AppliedChanges,
 ) -> Memory:
     """Insert the new memory, or let the live one that says the same take over all that it has."""
@@ -174,24 +123,21 @@ async def _insert_or_reinforce(
     successor = Memory.from_row(row)
     if row["inserted"]:
         await history.add(connection, ACTOR, "created", [successor], reason_of(run.id, name))
+        if creation.preference_key is not None:
+            await inferred_preferences.add(connection, successor, creation.preference_key)
         applied_changes.changed_memories[successor.id] = successor
-        applied_changes.diff.append(_change_row(run, name, "created", successor, None))
+        applied_changes.diff.append(change_row(run, name, "created", successor, None))
         return successor
     before = present.memories.get(successor.id, successor)
-    addition = Addition(tags=creation.row["tags"], metadata=creation.row["metadata"])
-    successor = await reinforce.add_labels(connection, successor, addition)
+    addition = Addition.from_row(creation.row)._replace(metadata=creation.row["metadata"])
+    successor = await reinforce.widen(connection, successor, addition)
     await history.add_change(connection, ACTOR, "reinforced", before, successor, reason_of(run.id, name))
     if successor.version != before.version:
         applied_changes.changed_memories[successor.id] = successor
     present.memories[successor.id] = successor
-    change = _change_row(run, name, "reinforced", successor, None)
-    applied_changes.diff.append(change | {"added_count": creation.row["reinforcement_count"]})
+    added_count = creation.row["reinforcement_count"]
+    applied_changes.diff.append(reinforcement_row(run, name, before, successor, added_count))
     return successor
-
-
-def reason_of(run_id: str, name: str) -> str:
-    """Return the reason in the history of a memory that a pass created or reinforced."""
-    return f"dream {run_id}, {name}"
 
 
 async def _archive_removed(
@@ -206,7 +152,7 @@ async def _archive_removed(
     for before, after in pairs:
         await history.add(connection, ACTOR, "archived", [after], removal.reason)
         applied_changes.changed_memories[after.id] = after
-        applied_changes.diff.append(_change_row(run, name, "archived", after, before, [], removal.reason))
+        applied_changes.diff.append(change_row(run, name, "archived", after, before, [], removal.reason))
 
 
 async def _archive(
@@ -220,34 +166,10 @@ async def _archive(
     ids = [memory.id for memory in memories]
     if not ids:
         return []
-    archived_memories = await memory_queries.archive(connection, run.tenant, ids, reason, [])
+    archived_memories = await memory_queries.archive(connection, run.tenant, ids, Archiver.DREAM, reason)
     pairs = [(locked_memories[memory.id], memory) for memory in archived_memories]
     locked_memories.update({memory.id: memory for memory in archived_memories})
     return pairs
-
-
-def _change_row(
-    run: Run,
-    name: DreamPass,
-    action: str,
-    memory: Memory,
-    before: Memory | None,
-    successors: Sequence[str] = (),
-    reason: str | None = None,
-) -> dict[str, Any]:
-    return {
-        "tenant": run.tenant,
-        "run_id": run.id,
-        "pass": name,
-        "action": action,
-        "entry_id": memory.id,
-        "version": memory.version,
-        "reason": reason,
-        "previous_state": before.state if before else None,
-        "reinforcement_count": memory.reinforcement_count,
-        "added_count": 0,
-        "successors": list(successors),
-    }
 
 
 async def record_progress(

@@ -6,7 +6,7 @@ that arrives while the model is asked was not read.
 
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, case, exists, or_, select
+from sqlalchemy import ColumnElement, and_, case, exists, func, or_, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -21,16 +21,14 @@ MAX_REFUSALS = 2
 
 def is_unevaluated() -> ColumnElement[bool]:
     """Return the condition that a row of `session` has turns that no evaluation covers."""
-    has_turn = exists(
-        select(turn_table.c.seq).where(
-            turn_table.c.tenant == session_table.c.tenant, turn_table.c.session_id == session_table.c.id
-        )
+    last_seq = (
+        select(func.max(turn_table.c.seq))
+        .where(turn_table.c.tenant == session_table.c.tenant, turn_table.c.session_id == session_table.c.id)
+        .scalar_subquery()
     )
-    is_covered = evaluated.c.seq >= session_table.c.last_seq
-    is_refused = and_(
-        evaluated.c.refused_seq >= session_table.c.last_seq, evaluated.c.refusals >= MAX_REFUSALS
-    )
-    return has_turn & ~exists(
+    is_covered = evaluated.c.seq >= last_seq
+    is_refused = and_(evaluated.c.refused_seq >= last_seq, evaluated.c.refusals >= MAX_REFUSALS)
+    return last_seq.is_not(None) & ~exists(
         select(evaluated.c.session_id).where(
             evaluated.c.tenant == session_table.c.tenant,
             evaluated.c.session_id == session_table.c.id,

@@ -1,20 +1,26 @@
 """The changes that a pass asks for, as data. `apply` writes all of them in one transaction."""
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
-from shared.conversation.turns.turn import record_id_of
-from shared.memory.longterm.memory import Memory
+from shared.conversation.feedback.feedback_signal import FeedbackSignal
+from shared.conversation.turns.turn import Turn, record_id_of
+from shared.memory.longterm.memory import Memory, Source
 
 Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class NewMemory:
-    """A memory to create, as a row for `upsert`, and the memories that it replaces."""
+    """A memory to create, as a row for `upsert`, and the memories that it replaces.
+
+    If the memory is new, it gets a preference beside it under this key.
+    """
 
     row: Row
     sources: tuple[Memory, ...] = ()
+    preference_key: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +29,26 @@ class ArchiveRequest:
 
     memory: Memory
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reinforcement:
+    """A memory that was observed once more, and the sources of that."""
+
+    memory: Memory
+    sources: tuple[Source, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """A memory that is no longer valid from `at` on, and the id of the new memory that replaces it.
+
+    The closed memory may itself be one that the outcome creates.
+    """
+
+    memory: Memory
+    successor_id: str
+    at: datetime
 
 
 @dataclass(slots=True)
@@ -34,6 +60,8 @@ class Outcome:
     rejections: list[dict[str, Any]] = field(default_factory=list)
     creations: list[NewMemory] = field(default_factory=list)
     removals: list[ArchiveRequest] = field(default_factory=list)
+    reinforcements: list[Reinforcement] = field(default_factory=list)
+    closings: list[Closing] = field(default_factory=list)
     # Turns as (session id, seq), and ids of signals, which are marked as read by this pass when it ends.
     turns: list[tuple[str, int]] = field(default_factory=list)
     read_signal_ids: list[str] = field(default_factory=list)
@@ -47,6 +75,9 @@ class Outcome:
     # The ids of the memories and sessions that the model was shown, whose text its reply may repeat.
     shown_memories: set[str] = field(default_factory=set)
     shown_sessions: set[str] = field(default_factory=set)
+    # The turns and the signals that the model was shown.
+    shown_turns: list[Turn] = field(default_factory=list)
+    shown_signals: list[FeedbackSignal] = field(default_factory=list)
     # Whether something is left for another run, because the time, the budget or a limit was reached.
     has_more: bool = False
 
@@ -54,6 +85,9 @@ class Outcome:
     def record_ids(self) -> list[str]:
         """The ids of the records whose text the outcome may repeat: deleting one clears that text."""
         turn_ids = {record_id_of(session_id, seq) for session_id, seq in self.turns}
+        turn_ids |= {turn.record_id for turn in self.shown_turns}
+        signal_turns = {(signal.session_id, signal.seq) for signal in self.shown_signals}
+        turn_ids |= {record_id_of(session_id, seq) for session_id, seq in signal_turns if seq is not None}
         return sorted(self.shown_memories | self.shown_sessions | turn_ids)
 
 

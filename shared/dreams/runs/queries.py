@@ -18,9 +18,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.dreams.runs.dream_run import PassState, Run, RunState
 from shared.dreams.runs.table import dream_change, dream_pass, dream_run
-from shared.foundation.scope import Caller
+from shared.foundation.scope import Caller, Scope
 from shared.foundation.stages import DreamPass
-from shared.infra.postgres import keyset_after, tenant_filter
+from shared.infra.postgres import exact_scope, keyset_after, tenant_filter
 
 
 async def add_run(
@@ -53,6 +53,13 @@ async def get(connection: AsyncConnection, tenant: str, run_id: str, *, lock: bo
     where = (tenant_filter(dream_pass, tenant), dream_pass.c.run_id == run_id)
     passes = await connection.execute(select(dream_pass).where(*where).order_by(dream_pass.c.position))
     return Run.from_row(row, list(passes.mappings()))
+
+
+async def get_running(connection: AsyncConnection, scope: Scope) -> Run | None:
+    """Return the run over exactly this scope that has not ended, with its passes, or None."""
+    is_running = (exact_scope(dream_run, scope), dream_run.c.state == RunState.RUNNING)
+    run_id = await connection.scalar(select(dream_run.c.id).where(*is_running))
+    return None if run_id is None else await get(connection, scope.tenant, run_id)
 
 
 async def list_runs(
@@ -143,8 +150,8 @@ async def insert_changes(connection: AsyncConnection, rows: Sequence[Mapping[str
 async def list_changes(connection: AsyncConnection, tenant: str, run_id: str) -> list[dict[str, Any]]:
     """Return the diff of a run, in the order in which the changes were made."""
     names = (
-        *("pass", "action", "entry_id", "version", "reason", "previous_state", "successors"),
-        *("reinforcement_count", "added_count"),
+        *("pass", "action", "entry_id", "version", "reason", "previous_state", "previous_valid_until"),
+        *("successors", "reinforcement_count", "added_count", "added_sources"),
     )
     where = (tenant_filter(dream_change, tenant), dream_change.c.run_id == run_id)
     rows = await connection.execute(

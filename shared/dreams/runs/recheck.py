@@ -1,16 +1,20 @@
 """Drop from the outcome of a pass what comes from records that were deleted while the model was asked.
 
-A pass says which memories and sessions it was shown. In the transaction that applies its outcome they are
-locked against deletion. If one is gone, nobody can tell which words of the reply come from it: proposals
-and rejections are not kept, and nothing that was learnt from turns is applied. A merge is kept if its own
-sources are still there, because its text was checked against them.
+A pass says which memories, sessions, turns and signals it was shown. In the transaction that applies its
+outcome they are locked against deletion. If one is gone, or a turn was edited, nobody can tell which words
+of the reply come from it: proposals and rejections are not kept, and nothing that was learnt from turns is
+applied. A merge is kept if its own sources are still there, because its text was checked against them.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from shared.conversation.feedback import queries as feedback_queries
 from shared.conversation.sessions import queries as session_queries
+from shared.conversation.turns import queries as turn_queries
+from shared.conversation.turns.turn import Turn
 from shared.dreams.runs.dream_run import Run
 from shared.dreams.runs.outcome import Outcome
 from shared.memory.longterm import queries as memory_queries
@@ -22,7 +26,10 @@ async def without_deleted(connection: AsyncConnection, run: Run, outcome: Outcom
     memories = sorted(outcome.shown_memories)
     existing_sessions = await session_queries.lock_existing(connection, run.tenant, sessions)
     existing_memories = await memory_queries.lock_existing(connection, run.tenant, memories)
-    if len(existing_sessions) == len(sessions) and len(existing_memories) == len(memories):
+    is_complete = len(existing_sessions) == len(sessions) and len(existing_memories) == len(memories)
+    # The lock on their sessions keeps turns and signals as they are.
+    turns_are_unchanged = await are_unchanged(connection, run.tenant, outcome.shown_turns)
+    if is_complete and turns_are_unchanged and await _signals_exist(connection, run, outcome):
         return outcome
     kept = replace(
         outcome,
@@ -34,9 +41,24 @@ async def without_deleted(connection: AsyncConnection, run: Run, outcome: Outcom
         shown_memories=existing_memories,
         has_more=True,
     )
+    kept = replace(kept, shown_turns=[], shown_signals=[])
     return _without_what_turns_taught(kept) if outcome.turns else kept
+
+
+async def are_unchanged(connection: AsyncConnection, tenant: str, turns: Sequence[Turn]) -> bool:
+    """Tell whether turns, whose sessions are locked, are still the versions that a model was shown."""
+    versions = {turn.record_id: turn.version for turn in turns}
+    return not versions or await turn_queries.versions(connection, tenant, sorted(versions)) == versions
+
+
+async def _signals_exist(connection: AsyncConnection, run: Run, outcome: Outcome) -> bool:
+    signal_ids = {signal.id for signal in outcome.shown_signals}
+    if not signal_ids:
+        return True
+    return await feedback_queries.existing_ids(connection, run.tenant, sorted(signal_ids)) == signal_ids
 
 
 def _without_what_turns_taught(outcome: Outcome) -> Outcome:
     """Leave the turns unread, so that a later run reads those that are left."""
-    return replace(outcome, creations=[], turns=[], read_signal_ids=[], occurrences=[], inferred_keys=[])
+    without_changes = replace(outcome, creations=[], reinforcements=[], closings=[])
+    return replace(without_changes, turns=[], read_signal_ids=[], occurrences=[], inferred_keys=[])

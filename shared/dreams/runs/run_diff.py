@@ -7,9 +7,17 @@ from shared.memory.longterm.memory import Memory
 
 Change = dict[str, Any]
 
+DELETED = "it was deleted since"
+"""Why a memory is not undone that is gone."""
+SUCCESSOR_STAYS = {
+    "archived": "what it was merged into was changed since and stays",
+    "closed": "what replaced it was changed since and stays",
+}
+"""Why a memory is not undone whose successor is not, by the action that gave it the successor."""
+
 
 class RunDiff:
-    """The changes of a run in their order: memories created, reinforced and archived."""
+    """The changes of a run in their order: memories created, reinforced, closed and archived."""
 
     def __init__(self, run_id: str, changes: Sequence[Change]) -> None:
         self.run_id = run_id
@@ -23,6 +31,9 @@ class RunDiff:
         ]
         self._all_archivings = [change for change in changes if change["action"] == "archived"]
         self.archivings = [change for change in self._all_archivings if change["entry_id"] not in created]
+        self.closings = [
+            change for change in changes if change["action"] == "closed" and change["entry_id"] not in created
+        ]
         self._last = {change["entry_id"]: change for change in changes}
 
     @property
@@ -53,10 +64,20 @@ class RunDiff:
         for memory_id in reversed(self.created_ids):
             memory, last = memories.get(memory_id), self._last[memory_id]
             if memory is None:
-                kept[memory_id] = "it was deleted since"
-            elif any(successor_id in kept for successor_id in last["successors"]):
-                kept[memory_id] = "what it was merged into was changed since and stays"
+                kept[memory_id] = DELETED
+            elif successor_stays(last, kept):
+                kept[memory_id] = SUCCESSOR_STAYS[last["action"]]
             elif not self.is_untouched(memory):
                 is_saved = memory.version == last["version"] and memory.archived_at is None
                 kept[memory_id] = "it was saved again since" if is_saved else "it was changed since"
         return kept
+
+
+def successor_stays(change: Change, kept: Mapping[str, str]) -> bool:
+    """Tell whether a memory can't be undone because of its successor; `kept` says which were not, and why.
+
+    Whoever deletes what a memory was merged into deletes what it said. Whoever deletes what replaced it does
+    not: then nothing replaces it.
+    """
+    reasons = [kept[successor_id] for successor_id in change["successors"] if successor_id in kept]
+    return any(change["action"] != "closed" or reason != DELETED for reason in reasons)

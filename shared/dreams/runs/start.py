@@ -1,6 +1,6 @@
 """Start dream runs: when a caller asks for one, and on schedule after a scope was active."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import uuid_utils
@@ -41,8 +41,13 @@ async def start_on_demand(
             raise errors.Conflict("a dream run over this scope is running already")
         response = run.model_dump(mode="json")
         await request.store(response, user_id=scope.user_id)
-    resources.publisher.wake(stages.DREAM_PASS)
+    wake_first_pass(resources, response)
     return response
+
+
+def wake_first_pass(resources: Resources, run: Mapping[str, Any]) -> None:
+    """Tell the workers of its first pass that a run, given as JSON, has started."""
+    resources.publisher.wake(stages.stage_of_pass(DreamPass(run["passes"][0]["name"])))
 
 
 async def start_run(
@@ -77,5 +82,6 @@ async def start_run(
     }
     if not await queries.add_run(connection, values, enabled_passes):
         return None
-    await job_queries.enqueue(connection, scope.tenant, RecordKind.DREAM_RUN, stages.DREAM_PASS, {run_id: 1})
+    stage = stages.stage_of_pass(enabled_passes[0])
+    await job_queries.enqueue(connection, scope.tenant, RecordKind.DREAM_RUN, stage, {run_id: 1})
     return await queries.get(connection, scope.tenant, run_id)

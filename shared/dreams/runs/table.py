@@ -22,8 +22,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
-from shared.foundation.content import Subject, content, names, names_and_clears, no_content
-from shared.infra.postgres import metadata
+from shared.foundation.content import Subject, content, names, names_and_clears, names_turns, no_content
+from shared.infra.postgres import BY_CHARACTERS, metadata
 
 dream_run = Table(
     "dream_run",
@@ -51,6 +51,18 @@ Index(
     postgresql_nulls_not_distinct=True,
 )
 Index("dream_run_newest_idx", dream_run.c.tenant, dream_run.c.created_at.desc(), dream_run.c.id)
+Index(
+    "dream_run_user_idx",
+    dream_run.c.tenant,
+    dream_run.c.user_id,
+    postgresql_ops=BY_CHARACTERS,
+    postgresql_where=dream_run.c.user_id.is_not(None),
+)
+Index(
+    "dream_run_agent_idx",
+    dream_run.c.tenant,
+    dream_run.c.agent_id,
+)
 
 dream_pass = Table(
     "dream_pass",
@@ -70,7 +82,7 @@ dream_pass = Table(
         nullable=False,
         server_default=text("'{}'"),
         info=names_and_clears(
-            *(Subject.MEMORY, Subject.SESSION, Subject.TURN),
+            *(Subject.MEMORY, Subject.SESSION, Subject.TURN, Subject.WITHDRAWN_TURN),
             clears=("inputs", "proposed", "rejections"),
         ),
     ),
@@ -101,14 +113,20 @@ dream_change = Table(
     Column("run_id", Text, nullable=False, info=no_content("a random id")),
     Column("pass", Text, nullable=False, info=no_content("one of a fixed list")),
     Column("action", Text, nullable=False, info=no_content("one of a fixed list")),
-    Column("entry_id", Text, nullable=False, info=no_content("a random id")),
+    Column(
+        "entry_id", Text, nullable=False, info=names_and_clears(Subject.MEMORY, clears=("added_sources",))
+    ),
     # The version after the change. Undo leaves a memory alone that has another version by then.
     Column("version", BigInteger, nullable=False),
     Column("reason", Text, info=no_content("one of a fixed list")),
     Column("previous_state", Text, info=no_content("one of a fixed list")),
+    # Until when a memory that was closed had been valid; null is open.
+    Column("previous_valid_until", DateTime(timezone=True)),
     # How often the memory had been observed after the change, and how many of these the run added.
     Column("reinforcement_count", Integer),
     Column("added_count", Integer, nullable=False, server_default=text("0")),
+    # The sources that a reinforcement has added to the memory; null if it has added none.
+    Column("added_sources", JSONB(none_as_null=True), info=content()),
     Column(
         "successors", ARRAY(Text), nullable=False, server_default=text("'{}'"), info=no_content("random ids")
     ),
@@ -116,6 +134,12 @@ dream_change = Table(
 )
 
 Index("dream_change_run_idx", dream_change.c.tenant, dream_change.c.run_id, dream_change.c.id)
+Index(
+    "dream_change_added_sources_idx",
+    dream_change.c.tenant,
+    dream_change.c.entry_id,
+    postgresql_where=dream_change.c.added_sources.is_not(None),
+)
 
 dream_read_turn = Table(
     "dream_read_turn",
@@ -123,7 +147,7 @@ dream_read_turn = Table(
     Column("tenant", Text, nullable=False, info=no_content("the tenant")),
     Column("pass", Text, nullable=False, info=no_content("one of a fixed list")),
     Column("session_id", Text, nullable=False, info=names(Subject.SESSION)),
-    Column("seq", Integer, nullable=False),
+    Column("seq", Integer, nullable=False, info=names_turns(Subject.WITHDRAWN_TURN, first_seq="seq")),
     PrimaryKeyConstraint("tenant", "session_id", "seq", "pass"),
     ForeignKeyConstraint(
         ["tenant", "session_id", "seq"],
@@ -150,9 +174,21 @@ dream_evaluated_session = Table(
     Column("tenant", Text, nullable=False, info=no_content("the tenant")),
     Column("session_id", Text, nullable=False, info=names(Subject.SESSION)),
     # The last turn that an evaluation covers; 0 while there is none.
-    Column("seq", Integer, nullable=False, server_default=text("0")),
+    Column(
+        "seq",
+        Integer,
+        nullable=False,
+        server_default=text("0"),
+        info=names_turns(Subject.WITHDRAWN_TURN, first_seq=1),
+    ),
     # The last turn of the evaluation whose replies were unusable, and how many replies were.
-    Column("refused_seq", Integer, nullable=False, server_default=text("0")),
+    Column(
+        "refused_seq",
+        Integer,
+        nullable=False,
+        server_default=text("0"),
+        info=names_turns(Subject.WITHDRAWN_TURN, first_seq=1),
+    ),
     Column("refusals", Integer, nullable=False, server_default=text("0")),
     PrimaryKeyConstraint("tenant", "session_id"),
     ForeignKeyConstraint(["tenant", "session_id"], ["session.tenant", "session.id"], ondelete="CASCADE"),
@@ -207,7 +243,7 @@ preference_occurrence = Table(
     Column("key", Text, nullable=False, info=content()),
     Column("level", Text, nullable=False, info=no_content("one of a fixed list")),
     Column("session_id", Text, nullable=False, info=names(Subject.SESSION)),
-    Column("seq", Integer, nullable=False),
+    Column("seq", Integer, nullable=False, info=names_turns(Subject.WITHDRAWN_TURN, first_seq="seq")),
     # The lowest seq of the evidence that this turn belongs to: turns of one piece of evidence count once.
     Column("first_seq", Integer, nullable=False),
     Column("run_id", Text, nullable=False, info=no_content("a random id")),

@@ -1,4 +1,4 @@
-"""Undo a run: restore what it archived, delete what it created and take back what it reinforced.
+"""Undo a run: restore what it archived, reopen what it closed, delete what it created, count down the rest.
 
 The changes of all passes are undone together: what one pass created and a later one merged is deleted with
 it. What somebody has edited or saved again since stays, and the memories that were merged into it then stay
@@ -6,17 +6,19 @@ archived, because the same fact must not be stored twice. The response names eve
 undone, with the reason. What was undone is remembered, so that the next run does not do it again.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from shared.dreams.runs import queries, undo_changes
+from shared.dreams.runs import queries, run_diff, undo_changes
 from shared.dreams.runs.dream_run import Run, RunState
-from shared.dreams.runs.run_diff import Change, RunDiff
+from shared.dreams.runs.run_diff import DELETED, SUCCESSOR_STAYS, Change, RunDiff
 from shared.foundation import errors
 from shared.foundation.scope import Caller
+from shared.infra.postgres_failures import repeated_after_deadlock
+from shared.jobs.job import Job
 from shared.lifecycle import delete_memory as delete_memory_everywhere
 from shared.lifecycle import removal
 from shared.lifecycle.removal import Removal
@@ -28,43 +30,57 @@ from shared.platform.auth import rights
 from shared.platform.auth.rights import Action, Area, Owner
 from shared.platform.resources import Resources
 
+_COUNTED_DOWN = "it was changed since: only observations and their sources were taken back"
+
 
 @dataclass(slots=True)
 class _Undone:
-    """What was undone, and by memory id why something was not."""
+    """What was undone, and by memory id what was reinforced and why something was not undone."""
 
     removed_ids: list[str] = field(default_factory=list)
     restored: list[Memory] = field(default_factory=list)
-    reinforced: list[Memory] = field(default_factory=list)
+    reopened: dict[str, Memory] = field(default_factory=dict)
+    reinforced: dict[str, Memory] = field(default_factory=dict)
     kept: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def changed_memories(self) -> list[Memory]:
+        """The memories to index again."""
+        restored_by_id = {memory.id: memory for memory in self.restored}
+        return list((restored_by_id | self.reopened | self.reinforced).values())
 
 
 async def undo(resources: Resources, caller: Caller, run_id: str) -> dict[str, Any]:
-    """Undo a run and return {id, restored, removed, unreinforced, kept: [{entry_id, reason}]}.
+    """Undo a run and return {id, restored, reopened, removed, unreinforced, kept: [{entry_id, reason}]}.
 
     Raises errors.NotFound if the caller may not see the run, and errors.Conflict if the run has not
     ended yet or was undone already.
     """
+    undone, rest, jobs = await _commit(resources, caller, run_id)
+    documents = [memory_document.document(memory) for memory in undone.changed_memories]
+    await resources.index_writer.write_through(documents, jobs)
+    await removal.work_off(resources, rest)
+    return {
+        "id": run_id,
+        "restored": [memory.id for memory in undone.restored],
+        "reopened": list(undone.reopened),
+        "removed": undone.removed_ids,
+        "unreinforced": list(undone.reinforced),
+        "kept": [{"entry_id": memory_id, "reason": reason} for memory_id, reason in undone.kept.items()],
+    }
+
+
+@repeated_after_deadlock
+async def _commit(resources: Resources, caller: Caller, run_id: str) -> tuple[_Undone, Removal, list[Job]]:
     async with resources.postgres.for_tenant(caller.tenant) as connection:
         run = _require_undoable(
             caller, await queries.get(connection, caller.tenant, run_id, lock=True), run_id
         )
         diff = RunDiff(run_id, await queries.list_changes(connection, caller.tenant, run_id))
         undone, rest = await _undo_all(connection, caller, diff)
-        changed_by_id = {memory.id: memory for memory in [*undone.restored, *undone.reinforced]}
-        changed_memories = list(changed_by_id.values())
-        jobs = await save.enqueue_jobs(connection, caller.tenant, changed_memories)
+        jobs = await save.enqueue_jobs(connection, caller.tenant, undone.changed_memories)
         await queries.end_run(connection, run, RunState.UNDONE)
-    documents = [memory_document.document(memory) for memory in changed_memories]
-    await resources.index_writer.write_through(documents, jobs)
-    await removal.work_off(resources, rest)
-    return {
-        "id": run_id,
-        "restored": [memory.id for memory in undone.restored],
-        "removed": undone.removed_ids,
-        "unreinforced": [memory.id for memory in undone.reinforced],
-        "kept": [{"entry_id": memory_id, "reason": reason} for memory_id, reason in undone.kept.items()],
-    }
+    return undone, rest, jobs
 
 
 def _require_undoable(caller: Caller, run: Run | None, run_id: str) -> Run:
@@ -88,10 +104,13 @@ async def _undo_all(connection: AsyncConnection, caller: Caller, diff: RunDiff) 
     rest = await _remove_created(connection, caller, diff, memories, undone)
     for change in diff.archivings:
         await _restore_archived(connection, caller, change, memories, undone)
+    for change in diff.closings:
+        await _reopen_closed(connection, caller, diff, change, memories, undone)
     for change in diff.reinforcements:
-        is_untouched = change["entry_id"] in untouched_ids
+        is_untouched = change["entry_id"] in untouched_ids - undone.kept.keys()
         await _undo_reinforcement(connection, caller, diff.run_id, change, memories, undone, is_untouched)
     await undo_changes.remember(connection, caller.tenant, diff, undone.restored, undone.removed_ids)
+    await undo_changes.remember_reopened(connection, caller.tenant, diff, undone.reopened)
     return undone, rest
 
 
@@ -129,7 +148,39 @@ async def _restore_archived(
         memories[memory_id] = await undo_changes.restore(connection, caller, memory, change)
         undone.restored.append(memories[memory_id])
     else:
-        undone.kept[memory_id] = reason or "it was deleted since"
+        undone.kept[memory_id] = reason or DELETED
+
+
+async def _reopen_closed(
+    connection: AsyncConnection,
+    caller: Caller,
+    diff: RunDiff,
+    change: Change,
+    memories: dict[str, Memory],
+    undone: _Undone,
+) -> None:
+    memory_id = change["entry_id"]
+    memory = memories.get(memory_id)
+    if memory is None:
+        undone.kept[memory_id] = DELETED
+        return
+    reason = await _reason_to_keep_closed(connection, diff, memory, change, undone.kept)
+    if reason is None:
+        memories[memory_id] = await undo_changes.reopen(connection, caller, memory, change)
+        undone.reopened[memory_id] = memories[memory_id]
+    else:
+        undone.kept[memory_id] = reason
+
+
+async def _reason_to_keep_closed(
+    connection: AsyncConnection, diff: RunDiff, memory: Memory, change: Change, kept: Mapping[str, str]
+) -> str | None:
+    if not diff.is_untouched(memory):
+        return "it was changed since"
+    if run_diff.successor_stays(change, kept):
+        return SUCCESSOR_STAYS["closed"]
+    reopened = memory.model_copy(update={"valid_until": change["previous_valid_until"]})
+    return await undo_changes.duplicate_reason(connection, memory) if reopened.is_deduplicated else None
 
 
 async def _undo_reinforcement(
@@ -144,28 +195,23 @@ async def _undo_reinforcement(
     memory_id = change["entry_id"]
     memory = memories.get(memory_id)
     if memory is None or memory.archived_at is not None:
-        undone.kept[memory_id] = "it was deleted since" if memory is None else "it was archived since"
+        undone.kept[memory_id] = DELETED if memory is None else "it was archived since"
         return
     memories[memory_id] = await undo_changes.take_back_reinforcement(
-        connection, caller, run_id, memory, change["added_count"], is_untouched=is_untouched
+        connection, caller, run_id, memory, change, is_untouched=is_untouched
     )
-    undone.reinforced = [item for item in undone.reinforced if item.id != memory_id]
-    undone.reinforced.append(memories[memory_id])
+    undone.reinforced[memory_id] = memories[memory_id]
     if not is_untouched:
-        undone.kept[memory_id] = "it was changed since: only the number of observations was taken back"
+        undone.kept.setdefault(memory_id, _COUNTED_DOWN)
 
 
 async def _reason_to_keep(
     connection: AsyncConnection, memory: Memory | None, change: Change, kept: Mapping[str, str]
 ) -> str | None:
     if memory is None:
-        return "it was deleted since"
+        return DELETED
     if memory.version != change["version"] or memory.archived_at is None:
         return "it was changed since"
-    if _stays(change["successors"], kept):
-        return "what it was merged into was changed since and stays"
+    if run_diff.successor_stays(change, kept):
+        return SUCCESSOR_STAYS["archived"]
     return await undo_changes.duplicate_reason(connection, memory)
-
-
-def _stays(successor_ids: Sequence[str], kept: Mapping[str, str]) -> bool:
-    return any(successor_id in kept for successor_id in successor_ids)

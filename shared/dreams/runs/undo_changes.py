@@ -1,35 +1,38 @@
-"""Undo single changes of a run: restore an archived memory, take back a reinforcement, and remember both."""
+"""Undo single changes of a run: restore or reopen a memory, take back a reinforcement, and remember it."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import func
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from shared.dreams.runs import apply, undone_change_queries
+from shared.dreams.runs import undone_change_queries
+from shared.dreams.runs.applied_changes import ACTOR, reason_of
 from shared.dreams.runs.run_diff import Change, RunDiff
-from shared.dreams.runs.undone_change_queries import MERGED
+from shared.dreams.runs.undone_change_queries import CLOSED, MERGED
 from shared.foundation.scope import Caller
 from shared.foundation.stages import DreamPass
-from shared.memory.longterm import history, history_queries, new_rows, scope_queries
+from shared.memory.longterm import history, history_queries, new_rows, restoring, scope_queries
 from shared.memory.longterm import queries as memory_queries
-from shared.memory.longterm.memory import Memory
+from shared.memory.longterm.memory import Memory, Source
 
 _REASON = "a dream was undone"
 
 
 async def restore(connection: AsyncConnection, caller: Caller, memory: Memory, change: Change) -> Memory:
     """Make a memory live again in the state that it had before the run archived it."""
-    values: dict[str, Any] = {
-        "state": change["previous_state"] or "final",
-        "archived_at": None,
-        "archive_reason": None,
-        "superseded_by": [],
-        "version": memory.version + 1,
-    }
+    values = restoring.live_columns(memory, change["previous_state"] or "final")
     restored_memory = await memory_queries.update_columns(connection, caller.tenant, memory.id, values)
     await history.add(connection, caller.key_id, "restored", [restored_memory], _REASON)
     return restored_memory
+
+
+async def reopen(connection: AsyncConnection, caller: Caller, memory: Memory, change: Change) -> Memory:
+    """Let a memory be valid again until the end that it had before the run closed it."""
+    reopened_memory = await memory_queries.reopen(connection, memory, change["previous_valid_until"])
+    await history.add_change(connection, caller.key_id, "reopened", memory, reopened_memory, _REASON)
+    return reopened_memory
 
 
 async def duplicate_reason(connection: AsyncConnection, memory: Memory) -> str | None:
@@ -44,28 +47,39 @@ async def take_back_reinforcement(
     caller: Caller,
     run_id: str,
     memory: Memory,
-    added_count: int,
+    change: Change,
     *,
     is_untouched: bool,
 ) -> Memory:
-    """Take back what a run added to a memory; of one that was changed since, only the observations."""
+    """Take back what a run added to a memory.
+
+    Of one that was changed since, these are only the observations and their sources.
+    """
+    added_sources = {Source(**source) for source in change["added_sources"] or ()}
     values: dict[str, Any] = {
-        "reinforcement_count": max(1, memory.reinforcement_count - added_count),
+        "reinforcement_count": max(1, memory.reinforcement_count - change["added_count"]),
+        "sources": [source.model_dump() for source in memory.sources if source not in added_sources],
         "version": memory.version + 1,
     }
     if is_untouched:
-        reasons = [apply.reason_of(run_id, name) for name in DreamPass]
-        before = await history_queries.find_before(connection, caller.tenant, memory.id, apply.ACTOR, reasons)
-        values |= _labels_before(memory, before) if before else {}
+        reasons = [reason_of(run_id, name) for name in DreamPass]
+        before = await history_queries.find_before(connection, caller.tenant, memory.id, ACTOR, reasons)
+        values |= _widened_before(memory, before) if before else {}
     after = await memory_queries.update_columns(connection, caller.tenant, memory.id, values)
     await history.add_change(connection, caller.key_id, "restored", memory, after, _REASON)
     return after
 
 
-def _labels_before(memory: Memory, before: dict[str, Any]) -> dict[str, Any]:
+def _widened_before(memory: Memory, before: dict[str, Any]) -> dict[str, Any]:
+    """Return what a memory had before of all that `reinforce.widen` changes."""
     fields = {name: before[name] for name in ("tags", "metadata", "importance")}
+    fields |= {name: _moment(before[name]) for name in ("valid_from", "expires_at")}
     derived = new_rows.derived_columns(memory.model_copy(update=fields))
     return fields | {"search_terms": func.array_to_tsvector(derived["search_terms"])}
+
+
+def _moment(recorded: str | None) -> datetime | None:
+    return None if recorded is None else datetime.fromisoformat(recorded)
 
 
 async def remember(
@@ -91,3 +105,12 @@ async def remember(
             await undone_change_queries.add_group(
                 connection, tenant, group_id, [memory], change["reason"] or "archived"
             )
+
+
+async def remember_reopened(
+    connection: AsyncConnection, tenant: str, diff: RunDiff, reopened: Mapping[str, Memory]
+) -> None:
+    """Remember which memories were closed by the run and are valid again."""
+    for memory in reopened.values():
+        group_id = f"{diff.run_id}/{memory.id}/closed"
+        await undone_change_queries.add_group(connection, tenant, group_id, [memory], CLOSED)

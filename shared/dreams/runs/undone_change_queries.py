@@ -1,8 +1,8 @@
 """Remember what was undone, so that the next run does not do the same again.
 
 Of an undone merge the memories that it had joined are remembered as a group: no later merge may join two
-of them, however it words the result. Of an undone archiving the memory is. A memory leaves its group when
-its content changes.
+of them, however it words the result. Of an undone archiving or closing the memory is. A memory leaves its
+group when its content changes.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -17,15 +17,17 @@ from shared.infra.postgres import is_any_of, tenant_filter
 from shared.memory.longterm.memory import Memory
 from shared.memory.longterm.table import memory as memory_table
 
-MERGED = "merged"
+MERGED, CLOSED = "merged", "changed"
+"""Reasons: the memory was merged with others, or closed because something has changed."""
 
 
 @dataclass(slots=True)
 class UndoneChanges:
-    """The undone changes of some memories: joined groups, and memories that were archived."""
+    """The undone changes of some memories: joined groups, and memories that were archived or closed."""
 
     groups: dict[str, set[str]] = field(default_factory=dict)
     archived_ids: set[str] = field(default_factory=set)
+    closed_ids: set[str] = field(default_factory=set)
 
     def forbids_merge(self, ids: Collection[str]) -> bool:
         """Tell whether a merge of these memories would repeat an undone one."""
@@ -56,6 +58,8 @@ async def find(connection: AsyncConnection, tenant: str, ids: Collection[str]) -
     for row in await connection.execute(statement):
         if row.reason == MERGED:
             changes.groups.setdefault(row.group_id, set()).add(row.memory_id)
+        elif row.reason == CLOSED:
+            changes.closed_ids.add(row.memory_id)
         else:
             changes.archived_ids.add(row.memory_id)
     return changes
@@ -64,7 +68,7 @@ async def find(connection: AsyncConnection, tenant: str, ids: Collection[str]) -
 async def add_group(
     connection: AsyncConnection, tenant: str, group_id: str, memories: Sequence[Memory], reason: str
 ) -> None:
-    """Remember an undone change of these memories; `reason` is `MERGED` or why they were archived."""
+    """Remember an undone change; `reason` is `MERGED`, `CLOSED` or why the memories were archived."""
     rows: list[Mapping[str, object]] = [
         {
             "tenant": tenant,

@@ -6,32 +6,58 @@ of order, so a turn that arrives while the model is asked would lie before that 
 
 from collections.abc import Sequence
 
-from sqlalchemy import ColumnElement, exists, literal, select
+from sqlalchemy import ColumnElement, and_, exists, literal, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from shared.conversation.sessions.session import SessionKind
+from shared.conversation.sessions.table import session as session_table
 from shared.conversation.turns import queries as turn_queries
+from shared.conversation.turns.table import READ_COLUMNS
 from shared.conversation.turns.table import turn as turn_table
 from shared.conversation.turns.turn import Turn
 from shared.dreams.runs.table import dream_read_turn
+from shared.foundation.roles import Role
 from shared.foundation.scope import Scope
 from shared.foundation.stages import DreamPass
 from shared.infra.postgres import exact_scope, is_any_turn_of, tenant_filter
 
 
 async def list_oldest_unread(
-    connection: AsyncConnection, scope: Scope, name: DreamPass, limit: int
+    connection: AsyncConnection, scope: Scope, name: DreamPass, limit: int, *conditions: ColumnElement[bool]
 ) -> tuple[list[Turn], bool]:
-    """Return the `limit` oldest unread turns of the scope, and whether there are more."""
+    """Return the `limit` oldest unread turns of the scope that meet the conditions, and if there are more."""
     statement = (
-        select(turn_table)
-        .where(exact_scope(turn_table, scope), ~_is_read_by(name))
+        select(*READ_COLUMNS)
+        .where(exact_scope(turn_table, scope), ~_is_read_by(name), *conditions)
         .order_by(turn_table.c.received_at, turn_table.c.session_id, turn_table.c.seq)
         .limit(limit + 1)
     )
     turns = await turn_queries.select_turns(connection, statement)
     has_more = len(turns) > limit
     return sorted(turns[:limit], key=lambda turn: (turn.session_id, turn.seq)), has_more
+
+
+async def count_unread(
+    connection: AsyncConnection, scope: Scope, name: DreamPass, limit: int, *conditions: ColumnElement[bool]
+) -> int:
+    """Return how many unread turns of the scope meet the conditions, counted up to `limit`."""
+    statement = select(turn_table.c.seq).where(
+        exact_scope(turn_table, scope), ~_is_read_by(name), *conditions
+    )
+    return len((await connection.scalars(statement.limit(limit))).all())
+
+
+def is_mineable() -> ColumnElement[bool]:
+    """Return the condition that a turn may tell facts: of a user or an assistant, and no patrol's."""
+    is_of_session = exists(
+        select(session_table.c.id).where(
+            session_table.c.tenant == turn_table.c.tenant,
+            session_table.c.id == turn_table.c.session_id,
+            session_table.c.kind == SessionKind.SESSION,
+        )
+    )
+    return and_(turn_table.c.role.in_((Role.USER, Role.ASSISTANT)), is_of_session)
 
 
 def _is_read_by(name: DreamPass) -> ColumnElement[bool]:

@@ -10,6 +10,13 @@ from shared.search.text import stemmer
 GENERIC_SUBJECTS = frozenset({"user", "agent", "assistant"})
 """Stems of words for the people in a memory. Nearly every memory has one, so they say nothing."""
 
+_USER = """
+nutzer nutzers nutzerin benutzer benutzers benutzerin anwender anwenders utilisateur utilisatrice usuario
+usuaria utente usuário gebruiker
+"""
+USER_WORDS = frozenset(_USER.split())
+"""Words for the user, which a model puts in the place of "I"."""
+
 _FUNCTION = """
 a an the this that these those i you he she it we they me him her us them my your his its our their
 mine yours ours theirs who whom whose which what when where why how and or but nor so yet for of in on

@@ -1,9 +1,10 @@
 """Check that a merged text keeps everything of its sources that can't be guessed again.
 
-There are four checks, the most certain one first. The names, numbers and quotations of the sources must be
-kept (`specifics`). Some of each source's wording must be kept. No negation may be added or lost
-(`negation`). The text must have no name or number that no source has. The checks err on the side of
-refusing, because a refused merge costs a second attempt, while a wrong one loses a fact.
+There are five checks, the most certain one first. The names, numbers and quotations of the sources must be
+kept (`specifics`), and in scripts without capitals each word (`unmarked_words`). Some of each source's
+wording must be kept. No negation may be added or lost (`negation`). Nothing may be said of one name that the
+sources say of another (`swaps`). The text must have no name or number that no source has. The checks err on
+the side of refusing, because a refused merge costs a second attempt, while a wrong one loses a fact.
 
 The time of an event must be kept too. It is in `occurred_at`, and a merged memory has only one of them. If
 the sources happened on different days, the text must name each day (as 2026-05-01).
@@ -13,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from shared.dreams.verification import common_words, negation, quantities
+from shared.dreams.verification import common_words, negation, quantities, swaps, unmarked_words
 from shared.dreams.verification.rejection import RejectionCode
 from shared.dreams.verification.specifics import ParsedText
 from shared.dreams.verification.text_parser import parse_text
@@ -41,6 +42,9 @@ def first_fault(content: str, sources: Sequence[Memory]) -> Fault | None:
     if negations := negation.changed_negations(content, [memory.content for memory in sources]):
         detail = "these are denied in the sources or in the text, not in both"
         return _fault(RejectionCode.CHANGES_NEGATION, detail, negations)
+    if swapped_words := swaps.swapped_words(content, [memory.content for memory in sources]):
+        detail = "these stand together otherwise in the sources"
+        return _fault(RejectionCode.SWAPS_SPECIFICS, detail, swapped_words)
     all_shown = parse_text("\n".join(map(_shown_text, sources)))
     if added_words := parse_text(content).certain_missing_in(all_shown):
         return _fault(RejectionCode.ADDS_SPECIFICS, "no source has these", added_words)
@@ -54,6 +58,7 @@ def lost_content(content: str, sources: Sequence[Memory]) -> Fault | None:
     lost_words = [
         *_missing_days(parsed, sources),
         *(word for _, source in parsed_sources for word in source.missing_in(parsed)),
+        *(word for text, _ in parsed_sources for word in unmarked_words.lost_words(text, content)),
     ]
     if lost_words:
         return _fault(RejectionCode.LOSES_SPECIFICS, "the text lost these of its sources", lost_words)

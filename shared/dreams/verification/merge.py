@@ -30,7 +30,7 @@ from shared.foundation.stages import MemoryState
 from shared.memory.longterm import new_rows
 from shared.memory.longterm.fingerprint import fingerprint
 from shared.memory.longterm.labels import INFERRED, PERMISSION, join_tags, requires_permission
-from shared.memory.longterm.memory import Memory, Source
+from shared.memory.longterm.memory import MAX_REINFORCEMENT_COUNT, Memory, Source
 from shared.search.text import indexed_text
 
 MAX_RAISED_IMPORTANCE = 0.75
@@ -47,10 +47,12 @@ class MergedFields:
     metadata: dict[str, str]
     importance: float
     occurred_at: datetime | None
+    valid_from: datetime | None
     created_at: datetime
     last_seen_at: datetime
     reinforcement_count: int
     sources: tuple[Source, ...]
+    saved_without_source: bool
     derived_from: tuple[str, ...]
 
 
@@ -64,10 +66,15 @@ def merge_fields(replacement: Replacement, sources: Sequence[Memory]) -> MergedF
         metadata=_merge_metadata(sources, are_inferred=are_inferred),
         importance=_merge_importance(replacement.importance, sources),
         occurred_at=min((memory.occurred_at for memory in sources if memory.occurred_at), default=None),
+        # All of it is true once the last of them is.
+        valid_from=max((memory.valid_from for memory in sources if memory.valid_from), default=None),
         created_at=min(memory.created_at for memory in sources),
         last_seen_at=max(memory.last_seen_at for memory in sources),
-        reinforcement_count=sum(memory.reinforcement_count for memory in sources),
+        reinforcement_count=min(
+            sum(memory.reinforcement_count for memory in sources), MAX_REINFORCEMENT_COUNT
+        ),
         sources=tuple(dict.fromkeys(source for memory in sources for source in memory.sources)),
+        saved_without_source=any(memory.has_other_origin for memory in sources),
         derived_from=tuple(memory.id for memory in sources),
     )
 
@@ -143,7 +150,9 @@ def row_from_merge(fields: MergedFields) -> dict[str, Any]:
         metadata=fields.metadata,
         importance=fields.importance,
         occurred_at=fields.occurred_at,
+        valid_from=fields.valid_from,
         sources=[source.model_dump() for source in fields.sources],
+        saved_without_source=fields.saved_without_source,
         derived_from=list(fields.derived_from),
         reinforcement_count=fields.reinforcement_count,
         created_at=fields.created_at,

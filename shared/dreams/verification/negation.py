@@ -82,6 +82,35 @@ def changed_negations(content: str, sources: Sequence[str]) -> list[str]:
     ]
 
 
+def contradicted_words(content: str, sources: Sequence[str]) -> list[str]:
+    """Return the wordings of what a text denies and no source does, or of what it says and they deny.
+
+    A text that says only a part of its sources may leave a denial out, with all that is denied.
+    """
+    text_denials = list(_denials(content))
+    source_denials = [denial for source in sources for denial in _denials(source)]
+    text_stems = frozenset(tokenizer.tokenize(content))
+    said_stems = [stems for source in sources for stems in _stems_without_denial(source)]
+    repeated_denials = [
+        denial
+        for denial in source_denials
+        if denial.near_stems <= text_stems and not any(denial.near_stems <= stems for stems in said_stems)
+    ]
+    added_denials = (denial for denial in text_denials if not denial.has_ended)
+    return [
+        *_unmatched(repeated_denials, text_denials),
+        *_unmatched(added_denials, source_denials),
+        *_changed_opposites(content, sources),
+    ]
+
+
+def _stems_without_denial(text: str) -> Iterator[frozenset[str]]:
+    """Yield the stems of each clause in which nothing is denied."""
+    for clause in _CLAUSE_END.split(text.casefold().replace("\u2019", "'")):
+        if not any(_denials(clause)):
+            yield frozenset(tokenizer.tokenize(clause))
+
+
 def _changed_opposites(content: str, sources: Sequence[str]) -> list[str]:
     """Return the words of one side of which the other has the opposite: "unfurnished" and "furnished"."""
     text_words = set(_WORD.findall(content.casefold()))

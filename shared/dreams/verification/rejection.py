@@ -30,6 +30,7 @@ class RejectionCode(StrEnum):
     LOSES_SPECIFICS = "loses_specifics"  # a name, number, date, quotation, … of a source is lost
     LOSES_GIST = "loses_gist"  # nearly all words of a source are lost
     CHANGES_NEGATION = "changes_negation"  # a negation was added or lost
+    SWAPS_SPECIFICS = "swaps_specifics"  # says of one name what the sources say of another
     ADDS_SPECIFICS = "adds_specifics"  # a name or number is in no source
     MALFORMED = "malformed"  # an anti-pattern that lost its form, or an item of no usable form
     NEEDS_REPLACEMENT = "needs_replacement"  # may only be archived with a successor
@@ -40,6 +41,10 @@ class RejectionCode(StrEnum):
     UNUSABLE_REPLY = "unusable_reply"  # the model's reply about these inputs was not what was asked for
     CUT_OFF = "cut_off"  # the model's reply about these inputs was cut off, also in small parts
     CHANGED_MEANWHILE = "changed_meanwhile"  # a source changed while the model was asked
+    UNCONFIRMED = "unconfirmed"  # an assistant said it, and the user did not confirm it
+    UNRELATED = "unrelated"  # replaces a memory about something else
+    READ_BEFORE = "read_before"  # every turn that says it was mined before
+    OUTDATED = "outdated"  # older than the memory that it replaces
     FORGOTTEN = "forgotten"  # a caller has deleted this text
     UNDONE_BEFORE = "undone_before"  # the same was done before and undone
     REPAIR_FAILED = "repair_failed"  # the second attempt brought no usable reply
@@ -50,6 +55,7 @@ REPAIRABLE = frozenset(
         RejectionCode.LOSES_SPECIFICS,
         RejectionCode.LOSES_GIST,
         RejectionCode.CHANGES_NEGATION,
+        RejectionCode.SWAPS_SPECIFICS,
         RejectionCode.ADDS_SPECIFICS,
     }
 )

@@ -15,7 +15,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from shared.infra.telemetry import traces
+from shared.infra.telemetry.span import HEADER, Attribute, Kind, Span
 
 _TIMEOUT_SECONDS = 3.0
 _propagator = TraceContextTextMapPropagator()
@@ -35,11 +35,11 @@ class Tracer:
     def span(
         self,
         name: str,
-        kind: traces.Kind,
+        kind: Kind,
         parent: str | None,
         links: Sequence[str],
-        attributes: Mapping[str, traces.Attribute],
-    ) -> Iterator[traces.Span]:
+        attributes: Mapping[str, Attribute],
+    ) -> Iterator[Span]:
         """Record a block as one span; see `traces.span`."""
         with self._tracer.start_as_current_span(
             name,
@@ -61,7 +61,7 @@ class Tracer:
         """Return the current span in the format of W3C Trace Context."""
         carrier: dict[str, str] = {}
         _propagator.inject(carrier)
-        return carrier.get(traces.HEADER)
+        return carrier.get(HEADER)
 
     def flush(self) -> None:
         """Send the remaining spans."""
@@ -72,12 +72,12 @@ class Tracer:
         self._provider.shutdown()
 
 
-class _OtelSpan(traces.Span):
+class _OtelSpan(Span):
     def __init__(self, otel_span: trace.Span) -> None:
         self._otel_span = otel_span
         self.trace_id = trace.format_trace_id(otel_span.get_span_context().trace_id)
 
-    def set_attributes(self, **attributes: traces.Attribute) -> None:
+    def set_attributes(self, **attributes: Attribute) -> None:
         self._otel_span.set_attributes(attributes)
 
     def rename(self, name: str) -> None:
@@ -102,5 +102,5 @@ def _context_of(parent: str | None) -> Context | None:
 
 
 def _parse_traceparent(traceparent: str) -> trace.SpanContext:
-    context = _propagator.extract({traces.HEADER: traceparent}, Context())
+    context = _propagator.extract({HEADER: traceparent}, Context())
     return trace.get_current_span(context).get_span_context()

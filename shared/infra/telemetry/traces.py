@@ -16,33 +16,14 @@ the message may quote a memory.
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from shared.foundation import errors
 from shared.foundation.config import Settings
+from shared.infra.telemetry.span import Attribute, Kind, Span
 
 if TYPE_CHECKING:
     from shared.infra.telemetry.otlp import Tracer
-
-HEADER = "traceparent"
-Kind = Literal["internal", "server", "client", "producer", "consumer"]
-Attribute = str | int
-
-
-class Span:
-    """A span of a trace. This class discards everything: it is used while tracing is off."""
-
-    trace_id: str | None = None
-
-    def set_attributes(self, **attributes: Attribute) -> None:
-        """Add attributes: ids and counts, never content."""
-
-    def rename(self, name: str) -> None:
-        """Change the name of the span, if it was not known at the start."""
-
-    def fail(self, kind: str) -> None:
-        """Mark the span as failed; `kind` is the class of the error."""
-
 
 _UNTRACED = Span()
 _tracer: "Tracer | None" = None

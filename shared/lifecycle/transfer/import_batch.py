@@ -17,7 +17,7 @@ from shared.jobs import queries as job_queries
 from shared.jobs.job import Job
 from shared.lifecycle import erasure_queries
 from shared.lifecycle.erasure_queries import Erasures
-from shared.lifecycle.transfer import id_mapping
+from shared.lifecycle.transfer import id_mapping, row_ids
 from shared.lifecycle.transfer.import_plan import ImportPlan, ImportState, plan
 from shared.lifecycle.transfer.ndjson import MemoryLine
 from shared.memory.longterm import history, save, scope_queries, tombstones
@@ -37,15 +37,19 @@ async def import_batch(
     erasures: Erasures,
     *,
     restore: bool,
+    moves_sessions: bool = False,
 ) -> ImportPlan:
     """Import lines, no two of the same id, and return the plan that was carried out.
 
+    With `moves_sessions`, sources name sessions by the ids that these were imported with.
     Raises errors.Busy if others keep writing the same memories, and errors.Conflict if the user or agent
     was erased since `erasures` was read.
     """
     for _ in range(_MAX_ATTEMPTS):
         try:
-            executed_plan, jobs = await _commit(resources, scope, actor, lines, erasures, restore=restore)
+            executed_plan, jobs = await _commit(
+                resources, scope, actor, lines, erasures, restore=restore, moves_sessions=moves_sessions
+            )
         except IntegrityError:
             continue
         await resources.index_writer.write_through(
@@ -66,10 +70,13 @@ async def _commit(
     erasures: Erasures,
     *,
     restore: bool,
+    moves_sessions: bool,
 ) -> tuple[ImportPlan, list[Job]]:
     can_enrich = resources.language_model is not None
     async with resources.postgres.for_tenant(scope.tenant) as connection:
         await erasure_queries.require_not_erased(connection, scope, erasures)
+        if moves_sessions:
+            lines = await _with_moved_sources(connection, scope, lines)
         state = await _load_state(connection, scope, lines, can_enrich=can_enrich, restore=restore)
         executed_plan = plan(state, lines)
         for before, after in executed_plan.updated:
@@ -84,6 +91,15 @@ async def _commit(
             connection, scope.tenant, RecordKind.MEMORY, executed_plan.no_longer_pending, Pipeline.ENRICHMENT
         )
         return executed_plan, await save.enqueue_jobs(connection, scope.tenant, executed_plan.reindexed)
+
+
+async def _with_moved_sources(
+    connection: AsyncConnection, scope: Scope, lines: Sequence[MemoryLine]
+) -> list[MemoryLine]:
+    """Return lines whose sources name imported sessions by the ids that these have here."""
+    named = {source.session_id for line in lines for source in line.sources}
+    ids = await row_ids.find_moved_sessions(connection, scope, named)
+    return [line.with_sessions(ids) if ids else line for line in lines]
 
 
 async def _load_state(
@@ -103,6 +119,9 @@ async def _load_state(
         memories={memory.id: memory for memory in memories},
         ids_by_fingerprint=await scope_queries.ids_by_fingerprint(
             connection, scope, [fingerprint_of(line) for line in lines]
+        ),
+        ids_by_key=await scope_queries.ids_by_key(
+            connection, scope, [line.key for line in lines if line.key is not None]
         ),
         deleted_contents=frozenset(
             () if restore else await tombstones.find_deleted(connection, scope, contents)

@@ -3,8 +3,8 @@
 An import restores: nothing is reinforced, and counts and times become those of the line. Three things
 are not imported:
 
-- a live memory with the fingerprint of another live memory. The first one stays. A fingerprint that an
-  update frees is free from the next batch on (duplicates are tried again, see `transfer.py`);
+- a live memory with the fingerprint or the key of another live memory. The first one stays. One that an
+  update frees is free from the next batch on (duplicates are tried again, see `memory_lines.py`);
 - a text that was deleted on purpose, unless the import restores;
 - the state before an enrichment: a line that is still `pending` does not undo it.
 """
@@ -17,11 +17,12 @@ from typing import Any
 from shared.foundation.scope import Scope
 from shared.foundation.stages import MemoryState
 from shared.lifecycle.transfer.ndjson import MemoryLine
-from shared.memory.longterm import index_document as memory_document
 from shared.memory.longterm.fingerprint import fingerprint_of, normalize
 from shared.memory.longterm.memory import RECALLED_LINE_FIELDS, Memory
 
-_ENRICHMENT_FIELDS = {"state", "failure_reason", "superseded_by", "archived_at", "archive_reason"}
+_ENRICHMENT_FIELDS = {
+    *("state", "failure_reason", "superseded_by", "archived_at", "archive_reason", "archived_by"),
+}
 _NOT_NULL = ("created_at", "last_seen_at")
 
 
@@ -35,6 +36,7 @@ class ImportState:
     ids: Mapping[str, str]
     memories: Mapping[str, Memory] = field(default_factory=dict)
     ids_by_fingerprint: Mapping[bytes, str] = field(default_factory=dict)
+    ids_by_key: Mapping[tuple[str, str], str] = field(default_factory=dict)
     deleted_contents: frozenset[str] = frozenset()
 
 
@@ -68,50 +70,71 @@ def _needs_jobs(before: Memory, after: Memory) -> bool:
 
 def plan(state: ImportState, lines: Sequence[MemoryLine]) -> ImportPlan:
     """Return the plan for lines of which no two have the same id."""
-    new_plan, ids_by_fingerprint = ImportPlan(), dict(state.ids_by_fingerprint)
+    new_plan, used = ImportPlan(), _UsedNames(dict(state.ids_by_fingerprint), dict(state.ids_by_key))
     for line in lines:
         before = state.memories.get(state.ids[line.id])
         after = _apply_line(state, line, before)
         if before == after:
             new_plan.skipped += 1
-        elif after.content in state.deleted_contents and not _has_content(before, after.content):
+        elif after.content in state.deleted_contents and not _says_already(before, after):
             new_plan.tombstoned.append(line.id)
             continue
-        elif (duplicate_id := _find_duplicate(ids_by_fingerprint, after)) is not None:
+        elif (duplicate_id := used.find_other(after)) is not None:
             new_plan.duplicates.append((line, duplicate_id))
             continue
         else:
-            _add_to_plan(new_plan, ids_by_fingerprint, before, after)
+            _add_to_plan(new_plan, before, after)
+            used.add(after)
         if after.id != line.id:
             new_plan.remapped[line.id] = after.id
     return new_plan
 
 
-def _has_content(before: Memory | None, content: str) -> bool:
-    return before is not None and normalize(before.content) == normalize(content)
+def _says_already(before: Memory | None, after: Memory) -> bool:
+    """Tell whether a memory has the text already, and no archived one becomes live with it."""
+    if before is None or not _has_content(before, after.content):
+        return False
+    return before.archived_at is None or after.archived_at is not None
 
 
-def _find_duplicate(ids_by_fingerprint: Mapping[bytes, str], after: Memory) -> str | None:
-    duplicate_id = None if after.archived_at else ids_by_fingerprint.get(fingerprint_of(after))
-    return duplicate_id if duplicate_id != after.id else None
+def _has_content(memory: Memory, content: str) -> bool:
+    return normalize(memory.content) == normalize(content)
 
 
-def _add_to_plan(
-    new_plan: ImportPlan, ids_by_fingerprint: dict[bytes, str], before: Memory | None, after: Memory
-) -> None:
+@dataclass(slots=True)
+class _UsedNames:
+    """The ids of the live memories of the scope, by what no two of them may have in common."""
+
+    by_fingerprint: dict[bytes, str]
+    by_key: dict[tuple[str, str], str]
+
+    def find_other(self, after: Memory) -> str | None:
+        """Return the id of another live memory that says the same, or that has the same key."""
+        duplicate_id = self.by_fingerprint.get(fingerprint_of(after)) if after.is_deduplicated else None
+        if after.archived_at is None and after.key is not None:
+            duplicate_id = self.by_key.get((after.namespace, after.key))
+        return duplicate_id if duplicate_id != after.id else None
+
+    def add(self, after: Memory) -> None:
+        """Note a memory that will be stored."""
+        if after.is_deduplicated:
+            self.by_fingerprint[fingerprint_of(after)] = after.id
+        if after.archived_at is None and after.key is not None:
+            self.by_key[after.namespace, after.key] = after.id
+
+
+def _add_to_plan(new_plan: ImportPlan, before: Memory | None, after: Memory) -> None:
     if before is None:
         new_plan.created.append(after)
     else:
         new_plan.updated.append((before, _with_versions(before, after)))
-    if after.archived_at is None:
-        ids_by_fingerprint[fingerprint_of(after)] = after.id
 
 
 def _with_versions(before: Memory, after: Memory) -> Memory:
     is_line_changed = any(getattr(before, name) != getattr(after, name) for name in RECALLED_LINE_FIELDS)
     return after.model_copy(
         update={
-            "version": before.version + (memory_document.document(before) != memory_document.document(after)),
+            "version": before.version + 1,
             "content_version": before.content_version + is_line_changed,
         }
     )

@@ -19,12 +19,12 @@ from typing import Any
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from shared.conversation.sessions.open import get_session, open_session
+from shared.conversation.sessions.open import get_session, new_columns, place_session, validate_id
 from shared.conversation.sessions.session import Session
 from shared.conversation.turns import append
 from shared.conversation.turns import queries as turn_queries
 from shared.conversation.turns.turn import Turn, TurnDraft
-from shared.foundation import errors, validation
+from shared.foundation import errors
 from shared.foundation.scope import Caller, Scope
 from shared.lifecycle import erasure_queries
 from shared.lifecycle.erasure_queries import Erasures
@@ -80,36 +80,49 @@ def _group_by_session(turns: Iterator[ImportedTurn]) -> Iterator[tuple[str, list
 
 async def _append_missing(progress: _TurnImport, log_id: str, drafts: Sequence[TurnDraft]) -> None:
     resources, caller = progress.resources, progress.caller
-    async with resources.postgres.for_tenant(caller.tenant) as connection:
-        await erasure_queries.require_not_erased(connection, progress.scope, progress.erasures)
     if log_id not in progress.sessions:
-        progress.sessions[log_id] = await _open_session(resources, caller, progress.scope, log_id)
+        progress.sessions[log_id] = await _open_session(progress, log_id)
     session_id = progress.sessions[log_id]
     async with resources.postgres.for_tenant(caller.tenant) as connection:
         await erasure_queries.require_not_erased(connection, progress.scope, progress.erasures)
         session = await get_session(connection, resources.settings, caller, session_id, lock=True)
         missing_drafts = await _select_missing(connection, session, drafts)
-        turns, jobs = await append.insert_turns(connection, session, missing_drafts)
+        turns, jobs = await append.insert_turns(
+            connection, resources.settings, session, missing_drafts, is_activity=False
+        )
     await append.cache_and_index(resources, session, turns, jobs)
     progress.created += len(missing_drafts)
     progress.skipped += len(drafts) - len(missing_drafts)
 
 
-async def _open_session(resources: Resources, caller: Caller, scope: Scope, log_id: str) -> str:
-    for session_id in _candidate_ids(scope, log_id):
+class _TakenId(Exception):
+    """Another scope has this id. It ends the transaction."""
+
+
+async def _open_session(progress: _TurnImport, log_id: str) -> str:
+    for session_id in _candidate_ids(progress.scope, log_id):
+        with suppress(_TakenId):
+            return await _place_session(progress, session_id)
+    raise errors.Conflict(f"no id is free for the session '{log_id}'")
+
+
+async def _place_session(progress: _TurnImport, session_id: str) -> str:
+    resources, scope = progress.resources, progress.scope
+    columns = new_columns(scope, session_id)
+    async with resources.postgres.for_tenant(scope.tenant) as connection:
+        await erasure_queries.require_not_erased(connection, scope, progress.erasures)
         try:
-            session = await open_session(
-                resources, caller, scope, session_id=session_id, holds_entries=entries.holds_entries
+            session = await place_session(
+                connection, resources, progress.caller, columns, entries.holds_entries
             )
         except errors.Conflict:
-            continue
-        return str(session["id"])
-    raise errors.Conflict(f"no id is free for the session '{log_id}'")
+            raise _TakenId from None
+    return session.id
 
 
 def _candidate_ids(scope: Scope, log_id: str) -> Iterator[str]:
     with suppress(errors.Invalid):
-        yield validation.check_identifier(log_id, "session_id")
+        yield validate_id(log_id)
     name = "\x1f".join((scope.agent_id, scope.user_id or "", log_id))
     yield f"imported/{hashlib.sha256(name.encode()).hexdigest()[:24]}"
 

@@ -10,6 +10,8 @@ archived at its last known time; otherwise it would return as a live one.
 A reference (`superseded_by`, `derived_from`) may be any id, because its target may be deleted.
 """
 
+import json
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Any, TypeVar
 
@@ -30,13 +32,22 @@ from pydantic.alias_generators import to_camel
 
 from shared.foundation import errors, validation
 from shared.foundation.stages import MemoryState
-from shared.memory.longterm.memory import Memory, MemoryDraft, Source, check_source
+from shared.memory.longterm.memory import (
+    MAX_REINFORCEMENT_COUNT,
+    Archiver,
+    Memory,
+    MemoryDraft,
+    Source,
+    check_name,
+    check_source,
+)
 
 # The longest memory that can be stored, with every character escaped, has about half of this.
 MAX_BYTES = 1024 * 1024
 MAX_REFERENCES = 1000
-_MAX_INTEGER = 2**31 - 1
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _FIRST_YEAR, _LAST_YEAR = 2, 9998
+LAST_MOMENT = datetime(_LAST_YEAR, 12, 31, tzinfo=UTC)
 # RockBot writes null for an absent value. In these fields null means the same as leaving them out.
 _NEVER_NULL = (
     *("tags", "metadata", "importance", "importanceScore", "state", "sources", "created_at", "createdAt"),
@@ -101,11 +112,26 @@ class MemoryLine(BaseModel):
     created_at: Moment | None = None
     updated_at: Moment | None = None
     last_seen_at: Moment | None = None
-    reinforcement_count: Annotated[int, Strict(), Field(ge=1, le=_MAX_INTEGER)] = 1
+    reinforcement_count: Annotated[int, Strict(), Field(ge=1, le=MAX_REINFORCEMENT_COUNT)] = 1
     superseded_by: References = []
     derived_from: References = []
     archived_at: Moment | None = None
     archive_reason: str | None = None
+    archived_by: Archiver | None = None
+    namespace: str = ""
+    key: str | None = None
+    valid_from: Moment | None = None
+    valid_until: Moment | None = None
+    expires_at: Moment | None = None
+    saved_without_source: Annotated[bool, Strict()] = False
+
+    def with_sessions(self, ids: Mapping[str, str]) -> "MemoryLine":
+        """Return the line with other session ids in its sources; `ids` maps the ids of the line."""
+        sources = [
+            source.model_copy(update={"session_id": ids.get(source.session_id, source.session_id)})
+            for source in self.sources
+        ]
+        return self.model_copy(update={"sources": sources}) if sources else self
 
     @model_validator(mode="before")
     @classmethod
@@ -125,25 +151,70 @@ def _with_archived_at(fields: dict[str, Any]) -> dict[str, Any]:
     return fields | {"archivedAt": last_known} if fields["supersededBy"] else fields
 
 
+def numbered_lines(raw_lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines that are not blank, each with its number from 1, and none with a byte order mark."""
+    for number, line in enumerate(raw_lines, start=1):
+        raw = line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
+        if raw.strip():
+            yield number, raw
+
+
 def parse_line(raw: bytes) -> MemoryLine:
     """Parse a line. Raises errors.Invalid, naming the field and the rule."""
     if len(raw) > MAX_BYTES:
         raise errors.TooLarge("line", f"must be at most {MAX_BYTES} bytes")
     line = parse_object(MemoryLine, raw)
     _check_values(line)
-    return _align_state(line)
+    _check_key_and_times(line)
+    aligned = _align_state(line)
+    if aligned.archived_by is not None and aligned.archived_at is None:
+        raise errors.Invalid("archived_by", "must be given with archived_at only")
+    return aligned
 
 
 def parse_object(model: type[M], raw: bytes) -> M:
     """Parse a JSON object. Raises errors.Invalid, naming the first fault but never the content."""
     try:
-        return model.model_validate(orjson.loads(raw))
+        return model.model_validate(_load(raw))
+    except ValidationError as error:
+        raise invalid_field(error) from None
+
+
+def load_object(raw: bytes) -> dict[str, Any]:
+    """Parse a JSON object of any fields. Raises errors.Invalid for anything else."""
+    try:
+        payload = _load(raw)
+    except errors.Invalid as error:
+        payload = _load_any_number(raw, error)
+    if not isinstance(payload, dict):
+        raise errors.Invalid("line", "must be a JSON object")
+    return payload
+
+
+def _load(raw: bytes) -> Any:
+    try:
+        return orjson.loads(raw)
     except orjson.JSONDecodeError as error:
         raise errors.Invalid("line", f"is not JSON: {error.msg}") from None
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        field = ".".join(str(part) for part in first["loc"]) or "line"
-        raise errors.Invalid(field, first["msg"].removeprefix("Value error, ")) from None
+
+
+def _load_any_number(raw: bytes, error: errors.Invalid) -> Any:
+    """Parse JSON with a number that no float holds, such as 1e400; raise the error for what is not JSON."""
+
+    def refuse(_: str) -> None:
+        raise ValueError
+
+    try:
+        return json.loads(raw, parse_constant=refuse)
+    except (ValueError, RecursionError):
+        raise error from None
+
+
+def invalid_field(error: ValidationError) -> errors.Invalid:
+    """Return the first fault of a line, with its field and the rule but never the content."""
+    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    field = ".".join(str(part) for part in first["loc"]) or "line"
+    return errors.Invalid(field, first["msg"].removeprefix("Value error, "))
 
 
 def _check_values(line: MemoryLine) -> None:
@@ -160,6 +231,16 @@ def _check_values(line: MemoryLine) -> None:
             validation.check_text(reason, field, allow_blank=True)
 
 
+def _check_key_and_times(line: MemoryLine) -> None:
+    check_name(line.namespace, line.key)
+    if line.valid_from and line.valid_until and line.valid_from > line.valid_until:
+        raise errors.Invalid("valid_until", "must not be before valid_from")
+    if line.expires_at is not None:  # otherwise the next sweep would delete it
+        validation.check_future(line.expires_at, "expires_at")
+    if line.key is not None and line.state is MemoryState.PENDING:
+        raise errors.Invalid("state", "must not be 'pending' with a key: its text is kept as it was written")
+
+
 def _align_state(line: MemoryLine) -> MemoryLine:
     """Make `state` and `archived_at` agree. Raises errors.Invalid if the line names both and they differ."""
     if "state" not in line.model_fields_set:
@@ -172,4 +253,8 @@ def _align_state(line: MemoryLine) -> MemoryLine:
 
 def write_line(memory: Memory) -> bytes:
     """Return a memory as a line, with its line break."""
-    return memory.model_dump_json(exclude={"source", "effective_importance"}).encode() + b"\n"
+    fields = memory.model_dump(mode="json", exclude={"source", "effective_importance", "version"})
+    # Callers don't see it, but a deletion of the memory's source has to know.
+    if memory.saved_without_source:
+        fields["saved_without_source"] = True
+    return orjson.dumps(fields, option=orjson.OPT_APPEND_NEWLINE)

@@ -23,6 +23,7 @@ from shared.foundation import errors, validation
 from shared.foundation.roles import Role
 from shared.lifecycle.transfer import ndjson, upload
 from shared.lifecycle.transfer.ndjson import Moment
+from shared.lifecycle.transfer.row_kind import LineKind
 
 TURNS = "turns.jsonl"
 # The longest turn, with every character escaped, has 1.5 MB.
@@ -69,7 +70,7 @@ class MemoryFolder:
 
 
 def memory_folder(folder: Path) -> MemoryFolder:
-    """Return the memories of a folder as lines for `transfer.import_lines`, sorted by path."""
+    """Return the memories of a folder as lines for `import_scope.import_lines`, sorted by path."""
     return MemoryFolder(folder)
 
 
@@ -97,14 +98,15 @@ def _read(file: Path, root: Path) -> bytes:
 
 def _to_line(raw: bytes, relative_path: Path) -> bytes:
     """Return a file's content as one line. If it is malformed, the parser of the line reports that."""
-    raw = raw.removeprefix(b"\xef\xbb\xbf")
+    raw = raw.removeprefix(ndjson.BYTE_ORDER_MARK)
     try:
         payload = orjson.loads(raw)
     except orjson.JSONDecodeError:
         return raw.replace(b"\r", b" ").replace(b"\n", b" ").strip() or b"null"
     if isinstance(payload, dict):
         folder = relative_path.parent.as_posix()
-        payload = {"id": relative_path.stem, "category": None if folder == "." else folder} | payload
+        named = {"id": relative_path.stem, "category": None if folder == "." else folder}
+        payload = named | payload | {"kind": LineKind.MEMORY}
     return orjson.dumps(payload)
 
 
@@ -136,10 +138,7 @@ class ImportedTurn:
 def read_turns(file: Path, malformed: list[dict[str, Any]]) -> Iterator[ImportedTurn]:
     """Yield the turns of a log in their order, and append lines that can't be read to `malformed`."""
     with file.open("rb") as log:
-        for number, line in enumerate(upload.lines_of(log, MAX_TURN_LINE), start=1):
-            raw = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
-            if not raw.strip():
-                continue
+        for number, raw in ndjson.numbered_lines(upload.lines_of(log, MAX_TURN_LINE)):
             try:
                 yield _parse_turn(raw)
             except errors.Invalid as error:

@@ -17,7 +17,9 @@ MAX_LINES = 100_000
 MAX_IN_MEMORY_BYTES = 1024 * 1024
 
 
-async def receive_upload(chunks: AsyncIterator[bytes], spool: IO[bytes]) -> None:
+async def receive_upload(
+    chunks: AsyncIterator[bytes], spool: IO[bytes], max_line_bytes: int = ndjson.MAX_BYTES
+) -> None:
     """Write the chunks to a file and rewind it. Raises errors.TooLarge, naming the limit."""
     total_bytes, line_count, last_line_bytes = 0, 1, 0
     async for chunk in chunks:
@@ -27,9 +29,9 @@ async def receive_upload(chunks: AsyncIterator[bytes], spool: IO[bytes]) -> None
         continued_line_bytes = last_line_bytes + first
         last_line_bytes = others[-1] if others else continued_line_bytes
         longest = max(continued_line_bytes, *others, 0)
-        _check_limit(longest, ndjson.MAX_BYTES + 1, f"line {line_count}", "bytes")
+        _check_limit(longest - 1, max_line_bytes, f"line {line_count}", "bytes")
         line_count += len(others)
-        _check_limit(line_count, MAX_LINES + 1, "the import", "lines")
+        _check_limit(line_count - 1, MAX_LINES, "the import", "lines")
         spool.write(chunk)
     spool.seek(0)
 

@@ -15,7 +15,13 @@ def effective_importance(importance: float, last_seen_at: datetime) -> float:
 
     An importance that was stored below 0.10 does not decay.
     """
-    days_unseen = (datetime.now(UTC) - last_seen_at).total_seconds() / 86_400
-    half_lives = max(0.0, days_unseen - DECAY_AFTER_DAYS) / HALF_LIFE_DAYS
-    decayed: float = importance * 0.5**half_lives
-    return max(decayed, min(importance, MIN_IMPORTANCE))
+    return decayed(importance, (datetime.now(UTC) - last_seen_at).total_seconds())
+
+
+def decayed(importance: float, seconds_unseen: float) -> float:
+    """Return the effective importance of what was last seen so many seconds ago."""
+    days = seconds_unseen / 86_400 - DECAY_AFTER_DAYS
+    if days <= 0:
+        return float(importance)
+    half_lives = days / HALF_LIFE_DAYS
+    return max(float(importance * 0.5**half_lives), min(importance, MIN_IMPORTANCE))

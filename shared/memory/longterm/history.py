@@ -1,6 +1,7 @@
 """The history of memories: who did what, when and why. Deleting a memory deletes its history."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -8,7 +9,10 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from shared.memory.longterm import history_queries
 from shared.memory.longterm.memory import Memory
 
-_RECORDED_FIELDS = ("content", "category", "tags", "metadata", "importance", "state")
+_RECORDED_FIELDS = (
+    *("content", "category", "tags", "metadata", "importance", "state", "superseded_by", "version"),
+)
+_RECORDED_TIMES = ("occurred_at", "valid_from", "valid_until", "expires_at")
 
 
 async def add(
@@ -39,8 +43,22 @@ async def add_change(
     reason: str | None = None,
 ) -> None:
     """Add an action to a memory's history, with its fields before and after."""
-    row = _row(actor, action, after, reason) | {"before": _fields(before), "after": _fields(after)}
-    await history_queries.insert_items(connection, [row])
+    await add_changes(connection, actor, action, [(before, after)], reason)
+
+
+async def add_changes(
+    connection: AsyncConnection,
+    actor: str,
+    action: str,
+    pairs: Sequence[tuple[Memory, Memory]],
+    reason: str | None = None,
+) -> None:
+    """Add the same action to the history of several memories, given as (before, after)."""
+    rows = [
+        _row(actor, action, after, reason) | {"before": _fields(before), "after": _fields(after)}
+        for before, after in pairs
+    ]
+    await history_queries.insert_items(connection, rows)
 
 
 def _row(actor: str, action: str, memory: Memory, reason: str | None) -> dict[str, Any]:
@@ -55,5 +73,9 @@ def _row(actor: str, action: str, memory: Memory, reason: str | None) -> dict[st
 
 def _fields(memory: Memory) -> dict[str, Any]:
     # Field by field, because pydantic's dump of some of the fields takes half the time of a batch of saves.
-    occurred_at = memory.occurred_at.isoformat().replace("+00:00", "Z") if memory.occurred_at else None
-    return {name: getattr(memory, name) for name in _RECORDED_FIELDS} | {"occurred_at": occurred_at}
+    fields: dict[str, Any] = {name: getattr(memory, name) for name in _RECORDED_FIELDS}
+    return fields | {name: _to_json(getattr(memory, name)) for name in _RECORDED_TIMES}
+
+
+def _to_json(moment: datetime | None) -> str | None:
+    return moment.isoformat().replace("+00:00", "Z") if moment else None

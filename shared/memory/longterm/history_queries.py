@@ -1,13 +1,14 @@
 """Every statement on the history of memories. Functions use the caller's transaction and never commit."""
 
 from collections.abc import Collection, Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import orjson
-from sqlalchemy import delete, func, select, text
+from sqlalchemy import BigInteger, DateTime, delete, func, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from shared.foundation.stages import MemoryState
 from shared.infra import prepared
 from shared.infra.postgres import tenant_filter
 from shared.memory.longterm.table import memory_history
@@ -58,3 +59,48 @@ async def find_before(
     )
     fields: dict[str, Any] | None = await connection.scalar(statement)
     return fields
+
+
+async def find_end_before_closing(
+    connection: AsyncConnection, tenant: str, memory_id: str
+) -> datetime | None:
+    """Return until when a memory had been valid before it was last closed; None is open."""
+    end = memory_history.c.before["valid_until"].astext.cast(DateTime(timezone=True))
+    statement = (
+        select(end)
+        .where(tenant_filter(memory_history, tenant), memory_history.c.memory_id == memory_id)
+        .where(memory_history.c.action == "closed")
+        .order_by(memory_history.c.id.desc())
+        .limit(1)
+    )
+    valid_until: datetime | None = await connection.scalar(statement)
+    return valid_until
+
+
+async def find_version(
+    connection: AsyncConnection, tenant: str, memory_id: str, version: int
+) -> dict[str, Any] | None:
+    """Return the fields that a memory had in this version, or None if its history does not tell."""
+    recorded_version = memory_history.c.after["version"].astext.cast(BigInteger)
+    statement = (
+        select(memory_history.c.after)
+        .where(tenant_filter(memory_history, tenant), memory_history.c.memory_id == memory_id)
+        .where(recorded_version == version)
+        .order_by(memory_history.c.id.desc())
+        .limit(1)
+    )
+    fields: dict[str, Any] | None = await connection.scalar(statement)
+    return fields
+
+
+async def find_state_before_archive(connection: AsyncConnection, tenant: str, memory_id: str) -> MemoryState:
+    """Return the last state of a memory in which it was live; `final` if its history does not tell."""
+    state = memory_history.c.after["state"].astext
+    statement = (
+        select(state)
+        .where(tenant_filter(memory_history, tenant), memory_history.c.memory_id == memory_id)
+        .where(state != MemoryState.ARCHIVED)
+        .order_by(memory_history.c.id.desc())
+        .limit(1)
+    )
+    return MemoryState(await connection.scalar(statement) or MemoryState.FINAL)

@@ -4,59 +4,57 @@ Functions take the caller's transaction. A search without filters is the frequen
 are constants (`shared.infra.prepared`): built from the same conditions, with names in place of the values.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from typing import Any, NamedTuple, cast
+from typing import Any
 
-from sqlalchemy import ARRAY, ColumnElement, Integer, Select, Text, any_, bindparam, func, select, tuple_
+from sqlalchemy import Column, ColumnElement, Date, Double, Select, Subquery, cast, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy.sql import visitors
 
 from shared.foundation.scope import Scope
 from shared.infra import prepared
-from shared.infra.postgres import is_any_of, is_any_turn_of
+from shared.infra.key_look_up import look_up
 from shared.memory.longterm.filters import MemoryFilters
 from shared.memory.longterm.table import memory
 from shared.search.text import tsvector
 
 RANKED_COLUMNS = (
     *(memory.c.id, memory.c.version, memory.c.user_id, memory.c.content, memory.c.category, memory.c.tags),
-    *(memory.c.importance, memory.c.last_seen_at, memory.c.occurred_at, memory.c.created_at),
-    *(memory.c.source_session_id, memory.c.source_seq),
+    *(memory.c.fingerprint, memory.c.importance, memory.c.source_session_id, memory.c.source_seq),
+    # Each time that the driver decodes takes as long as ten other values, a day as long as two.
+    cast(func.extract("epoch", func.now() - memory.c.last_seen_at), Double).label("seconds_unseen"),
+    cast(func.timezone("UTC", func.coalesce(memory.c.occurred_at, memory.c.created_at)), Date).label("day"),
+    # When what it says became true, or else when it was said last.
+    cast(
+        func.extract(
+            "epoch", func.coalesce(memory.c.valid_from, memory.c.occurred_at, memory.c.last_seen_at)
+        ),
+        Double,
+    ).label("since"),
+    *(memory.c.agent_id, memory.c.namespace, memory.c.key),
     # As text, because each JSON value is decoded in Python.
     *(memory.c.sources[0][name].astext.label(name) for name in ("speaker", "role")),
 )
-"""What a ranking reads of a memory, with the speaker and the role of the first of its sources."""
+"""What a ranking reads of a memory, with the speaker and the role of the first of its sources.
 
-
-class _NamedScope(NamedTuple):
-    """A scope whose values come with each call."""
-
-    tenant: Any
-    agent_id: Any
-    user_id: Any
+`seconds_unseen` have passed since it was last seen, and `day` is that of the event that it is about, in UTC.
+"""
 
 
 async def list_hits(
     connection: AsyncConnection, scope: Scope, filters: MemoryFilters, ids: Sequence[str]
 ) -> list[prepared.Row]:
     """Return the rows of those of these memories that the scope sees and that match the filters."""
-    if filters == MemoryFilters():
-        constant = _hits_of(has_user=scope.user_id is not None)
-        return await prepared.fetch(connection, constant, _values(scope) | {"ids": list(ids)})
-    return await _select(connection, filters.to_sql(scope), is_any_of(memory.c.id, ids))
+    return await _select(connection, scope, filters, _BY_ID, {"ids": list(ids)})
 
 
 async def list_at_turns(
     connection: AsyncConnection, scope: Scope, filters: MemoryFilters, turn_keys: Iterable[tuple[str, int]]
 ) -> list[prepared.Row]:
     """Return the rows of the memories that were saved from these turns, as `list_hits` does."""
-    turn_keys = list(turn_keys)
-    if filters == MemoryFilters():
-        constant = _hits_at_turns(has_user=scope.user_id is not None)
-        keys = {"sessions": [key[0] for key in turn_keys], "seqs": [key[1] for key in turn_keys]}
-        return await prepared.fetch(connection, constant, _values(scope) | keys)
-    is_at_turn = is_any_turn_of(memory.c.source_session_id, memory.c.source_seq, turn_keys)
-    return await _select(connection, filters.to_sql(scope), is_at_turn)
+    sessions, seqs = zip(*turn_keys, strict=True)
+    return await _select(connection, scope, filters, _AT_TURN, {"sessions": sessions, "seqs": seqs})
 
 
 async def list_matching(
@@ -71,34 +69,39 @@ async def list_matching(
     return list((await connection.execute(best_first)).mappings())
 
 
+_BY_ID = look_up(memory, ids=memory.c.id)
+_AT_TURN = look_up(memory, sessions=memory.c.source_session_id, seqs=memory.c.source_seq)
+
+
 async def _select(
-    connection: AsyncConnection, visible: Sequence[ColumnElement[bool]], is_wanted: ColumnElement[bool]
+    connection: AsyncConnection,
+    scope: Scope,
+    filters: MemoryFilters,
+    found: Subquery,
+    keys: Mapping[str, Sequence[Any]],
 ) -> list[prepared.Row]:
-    return list((await connection.execute(_statement(visible, is_wanted))).mappings())
-
-
-def _statement(visible: Sequence[ColumnElement[bool]], is_wanted: ColumnElement[bool]) -> Select[Any]:
-    return select(*RANKED_COLUMNS).where(*visible, is_wanted)
-
-
-@cache
-def _hits_of(*, has_user: bool) -> Select[Any]:
-    return _statement(_visible(has_user=has_user), memory.c.id == any_(bindparam("ids", type_=ARRAY(Text))))
+    values: dict[str, Any] = {**prepared.scope_values(scope), **keys}
+    if filters == MemoryFilters():
+        return await prepared.fetch(
+            connection, _unfiltered(found, has_user=scope.user_id is not None), values
+        )
+    rows = await connection.execute(_statement(found, filters.to_sql(scope)), values)
+    return list(rows.mappings())
 
 
 @cache
-def _hits_at_turns(*, has_user: bool) -> Select[Any]:
-    sessions = func.unnest(bindparam("sessions", type_=ARRAY(Text)))
-    seqs = func.unnest(bindparam("seqs", type_=ARRAY(Integer)))
-    at_turn = tuple_(memory.c.source_session_id, memory.c.source_seq).in_(select(sessions, seqs))
-    return _statement(_visible(has_user=has_user), at_turn)
+def _unfiltered(found: Subquery, *, has_user: bool) -> Select[Any]:
+    return _statement(found, MemoryFilters().to_sql(prepared.named_scope(has_user=has_user)))
 
 
-def _visible(*, has_user: bool) -> list[ColumnElement[bool]]:
-    user_id: Any = bindparam("user_id") if has_user else None
-    named_scope = _NamedScope(bindparam("tenant"), bindparam("agent_id"), user_id)
-    return MemoryFilters().to_sql(cast("Scope", named_scope))
+def _statement(found: Subquery, conditions: Sequence[ColumnElement[bool]]) -> Select[Any]:
+    """Return the select of what a ranking reads of those of the found memories that meet the conditions."""
 
+    def of_found(element: Any, **_: Any) -> ColumnElement[Any] | None:
+        return found.c[element.key] if isinstance(element, Column) and element.table is memory else None
 
-def _values(scope: Scope) -> dict[str, Any]:
-    return {"tenant": scope.tenant, "agent_id": scope.agent_id, "user_id": scope.user_id}
+    columns, where = (
+        [visitors.replacement_traverse(element, {}, of_found) for element in elements]
+        for elements in (RANKED_COLUMNS, conditions)
+    )
+    return select(*columns).where(*where)

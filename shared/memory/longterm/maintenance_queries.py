@@ -1,15 +1,31 @@
 """Statements of reindexing, retention and erasure on long-term memories."""
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from sqlalchemy import func, or_, select
+from sqlalchemy import ColumnElement, Text, and_, bindparam, exists, func, or_, select, text
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from shared.foundation.stages import Pipeline, RecordKind
 from shared.infra.postgres import is_any_of, tenant_filter
-from shared.memory.longterm.table import memory
+from shared.jobs.table import job
+from shared.memory.longterm.table import IS_TO_COMPACT, IS_UNEXPIRED, deleted_source_session, memory
 from shared.search.text import indexed_text
+
+_NOTE_DELETED_SOURCES = text(
+    """
+    INSERT INTO deleted_source_session (tenant, user_id, session_id)
+    SELECT s.tenant, s.user_id, s.id FROM session s
+    WHERE s.tenant = :tenant AND s.id = ANY (:ids) AND s.user_id IS NOT NULL AND EXISTS (
+        SELECT FROM memory m
+        WHERE m.tenant = s.tenant AND m.user_id IS DISTINCT FROM s.user_id
+          AND (m.source_session_id = s.id OR (jsonb_array_length(m.sources) > 1
+               AND m.sources @> jsonb_build_array(jsonb_build_object('session_id', s.id)))))
+    ON CONFLICT (tenant, user_id, session_id) DO UPDATE SET deleted_at = now()
+    """
+).bindparams(bindparam("ids", type_=ARRAY(Text)))
 
 
 class LockedMemory(NamedTuple):
@@ -30,17 +46,40 @@ async def lock_of(
 ) -> list[LockedMemory]:
     """Lock the memories of a user or an agent, and those with a source in these sessions; at most `limit`.
 
-    Memories of every agent or user are included, and archived ones too.
+    Memories of every agent or user are included, and archived ones too. Of a user's deleted sessions, those
+    count from which memories of others come (`note_deleted_sources`).
     """
     concerned = memory.c.user_id == user_id if user_id else memory.c.agent_id == agent_id
     if session_ids:
-        source = func.jsonb_array_elements(memory.c.sources).table_valued("value")
-        in_sessions = is_any_of(source.c.value.op("->>")("session_id"), session_ids)
-        concerned = or_(concerned, select(source.c.value).where(in_sessions).exists())
+        concerned = or_(concerned, _comes_from(session_ids))
+    for session_id, deleted_at in await _list_deleted_sources(connection, tenant, user_id) if user_id else ():
+        # Another session of this id may have been opened since.
+        concerned = or_(concerned, and_(_comes_from([session_id]), memory.c.created_at <= deleted_at))
     columns = (memory.c.id, memory.c.archived_at.is_not(None))
     statement = select(*columns).where(tenant_filter(memory, tenant), concerned)
     ordered = statement.order_by(memory.c.id).limit(limit).with_for_update()
     return [LockedMemory(*row) for row in await connection.execute(ordered)]
+
+
+def _comes_from(session_ids: Sequence[str]) -> ColumnElement[bool]:
+    """Return the condition that a memory has a source in one of these sessions."""
+    source = func.jsonb_array_elements(memory.c.sources).table_valued("value")
+    in_sessions = is_any_of(source.c.value.op("->>")("session_id"), session_ids)
+    return select(source.c.value).where(in_sessions).exists()
+
+
+async def _list_deleted_sources(
+    connection: AsyncConnection, tenant: str, user_id: str
+) -> list[tuple[str, datetime]]:
+    table = deleted_source_session
+    is_of_user = (tenant_filter(table, tenant), table.c.user_id == user_id)
+    rows = await connection.execute(select(table.c.session_id, table.c.deleted_at).where(*is_of_user))
+    return [(row.session_id, row.deleted_at) for row in rows]
+
+
+async def note_deleted_sources(connection: AsyncConnection, tenant: str, session_ids: Sequence[str]) -> None:
+    """Note whose these sessions are, before they are deleted, if memories of others come from them."""
+    await connection.execute(_NOTE_DELETED_SOURCES, {"tenant": tenant, "ids": list(session_ids)})
 
 
 async def count_of(
@@ -61,11 +100,26 @@ async def list_embedding_texts(connection: AsyncConnection, tenant: str, ids: Se
 
 
 async def list_archived_sources(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> list[str]:
-    """Return the ids of the archived memories that one of these was derived from."""
+    """Return the ids of the archived memories of which one of these says what they said.
+
+    It was derived from them, or said it before they were rewritten, merged or folded into it.
+    """
     derived = select(func.unnest(memory.c.derived_from).label("id"))
     derived = derived.where(tenant_filter(memory, tenant), is_any_of(memory.c.id, ids))
-    is_source = (memory.c.id.in_(derived), memory.c.archived_at.is_not(None))
-    statement = select(memory.c.id).where(tenant_filter(memory, tenant), *is_source)
+    is_source: ColumnElement[bool] = memory.c.id.in_(derived)
+    # Under row-level security no index is used for arrays. Whatever went into a memory has reinforced it.
+    was_reinforced = (is_any_of(memory.c.id, ids), memory.c.reinforcement_count > 1)
+    reinforced = select(memory.c.id).where(tenant_filter(memory, tenant), *was_reinforced)
+    if reinforced_ids := (await connection.scalars(reinforced)).all():
+        is_source = or_(is_source, memory.c.superseded_by.overlap(list(reinforced_ids)))
+    is_archived = (tenant_filter(memory, tenant), memory.c.archived_at.is_not(None))
+    return list((await connection.scalars(select(memory.c.id).where(*is_archived, is_source))).all())
+
+
+async def list_expired(connection: AsyncConnection, tenant: str, limit: int) -> list[str]:
+    """Return at most `limit` ids of memories whose expiry is over, archived ones too, sorted."""
+    is_expired = (tenant_filter(memory, tenant), memory.c.expires_at <= func.now())
+    statement = select(memory.c.id).where(*is_expired).order_by(memory.c.id).limit(limit)
     return list((await connection.scalars(statement)).all())
 
 
@@ -75,6 +129,25 @@ async def list_archived_before(
     """Return at most `limit` ids of memories that were archived longer ago than `age`."""
     is_old = (tenant_filter(memory, tenant), memory.c.archived_at < func.now() - age)
     return list((await connection.scalars(select(memory.c.id).where(*is_old).limit(limit))).all())
+
+
+async def list_oversized(
+    connection: AsyncConnection, tenant: str, max_chars: int, limit: int
+) -> dict[str, int]:
+    """Return up to `limit` final memories of more than `max_chars` characters, as id → version.
+
+    Those with a key stay as they were written, and those that were replaced keep saying by what. Left out are
+    also those that were tried before, and those that wait for a worker.
+    """
+    is_of_memory = (job.c.tenant == memory.c.tenant, job.c.kind == RecordKind.MEMORY)
+    waits = exists().where(
+        *is_of_memory, job.c.record_id == memory.c.id, job.c.pipeline == Pipeline.ENRICHMENT
+    )
+    is_replaced = func.cardinality(memory.c.superseded_by) > 0
+    is_oversized = (IS_TO_COMPACT, func.length(memory.c.content) > max_chars, IS_UNEXPIRED, ~is_replaced)
+    where = (tenant_filter(memory, tenant), *is_oversized, ~waits)
+    rows = await connection.execute(select(memory.c.id, memory.c.version).where(*where).limit(limit))
+    return {row.id: row.version for row in rows}
 
 
 async def get_versions(connection: AsyncConnection, tenant: str, record_ids: Sequence[str]) -> dict[str, int]:

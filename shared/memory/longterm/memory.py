@@ -1,12 +1,13 @@
 """A long-term memory: as a caller drafts it, and as it is stored and returned."""
 
 from datetime import datetime
+from enum import StrEnum
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, computed_field
 from sqlalchemy import RowMapping
 
-from shared.foundation import validation
+from shared.foundation import errors, validation
 from shared.foundation.scope import Scope
 from shared.foundation.stages import MemoryState
 from shared.memory.longterm import decay
@@ -14,10 +15,31 @@ from shared.memory.longterm import decay
 MAX_CONTENT = 16_000
 RECALLED_LINE_FIELDS = frozenset({"content", "category"})
 """The fields that the line of a recalled memory shows. A change of one is a new content version."""
+MAX_KEY_LENGTH = 256
+"""Characters of a key. With the scope and the namespace it must fit into an entry of a Postgres index."""
+MAX_REINFORCEMENT_COUNT = 2**31 - 1
+"""A memory that was observed more often has this count: its column has room for no more."""
+
+
+Name = tuple[str, str]
+"""The namespace and the key of a memory; '' is no namespace."""
+
+
+class Archiver(StrEnum):
+    """Who archived a memory."""
+
+    CALLER = "caller"
+    ENRICHMENT = "enrichment"
+    DREAM = "dream"
+    EXPIRY = "expiry"  # its text or key was saved again after it had expired, and before it was deleted
+
+
+def _is_none(value: int | None) -> bool:
+    return value is None
 
 
 class Source(BaseModel):
-    """The turn or session that a memory comes from."""
+    """The turn, the turns from `first_seq` to `seq`, or the session that a memory comes from."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -25,6 +47,8 @@ class Source(BaseModel):
     seq: int | None = Field(default=None, ge=0, le=2**31 - 1)
     speaker: str | None = None
     role: str | None = None
+    # Only of what a dream has learnt from several turns; otherwise it is left out of the JSON.
+    first_seq: int | None = Field(default=None, ge=0, le=2**31 - 1, exclude_if=_is_none)
 
 
 class MemoryDraft(BaseModel):
@@ -40,19 +64,55 @@ class MemoryDraft(BaseModel):
     occurred_at: datetime | None = None
     source: Source | None = None
     enrich: bool = True
+    namespace: str = ""
+    key: str | None = None
+    valid_from: datetime | None = None
+    valid_until: datetime | None = None
+    expires_at: datetime | None = None
+
+    @property
+    def is_deduplicated(self) -> bool:
+        """Tell whether the memory reinforces a live one that says the same: without a key, and not closed."""
+        return self.key is None and self.valid_until is None
 
     def validated(self) -> "MemoryDraft":
         """Return the draft as it will be stored. Raises errors.Invalid, naming the field and the rule."""
         return self.model_copy(
-            update={
-                "content": validation.check_text(self.content, "content", MAX_CONTENT),
-                "category": None if self.category is None else validation.check_category(self.category),
-                "tags": validation.check_tags(self.tags),
-                "metadata": validation.check_metadata(self.metadata),
-                "occurred_at": self.occurred_at and validation.check_time(self.occurred_at, "occurred_at"),
-                "source": None if self.source is None else check_source(self.source, "source"),
-            }
+            update=self._checked_text() | check_name(self.namespace, self.key) | self._checked_times()
         )
+
+    def _checked_text(self) -> dict[str, Any]:
+        return {
+            "content": validation.check_text(self.content, "content", MAX_CONTENT),
+            "category": None if self.category is None else validation.check_category(self.category),
+            "tags": validation.check_tags(self.tags),
+            "metadata": validation.check_metadata(self.metadata),
+            "source": None if self.source is None else check_source(self.source, "source"),
+        }
+
+    def _checked_times(self) -> dict[str, datetime | None]:
+        names = ("occurred_at", "valid_from", "valid_until", "expires_at")
+        moments = {name: getattr(self, name) for name in names}
+        times = {name: moment and validation.check_time(moment, name) for name, moment in moments.items()}
+        valid_from, valid_until, expires_at = times["valid_from"], times["valid_until"], times["expires_at"]
+        if valid_from and valid_until and valid_from >= valid_until:
+            raise errors.Invalid("valid_until", "must be later than valid_from")
+        if expires_at is not None:
+            validation.check_future(expires_at, "expires_at")
+        return times
+
+
+def check_name(namespace: str, key: str | None) -> dict[str, str | None]:
+    """Return the namespace and the key of a memory; '' is no namespace.
+
+    Raises errors.Invalid for a namespace that is no path or has no key, and a key with control characters.
+    """
+    if namespace and key is None:
+        raise errors.Invalid("namespace", "is that of a key: give a key, too")
+    return {
+        "namespace": namespace and validation.check_category(namespace, "namespace"),
+        "key": None if key is None else validation.check_single_line(key, "key", MAX_KEY_LENGTH),
+    }
 
 
 def check_source(source: Source, field: str) -> Source:
@@ -91,15 +151,23 @@ class Memory(BaseModel):
     derived_from: list[str]
     archived_at: datetime | None
     archive_reason: str | None
+    archived_by: Archiver | None = None
+    namespace: str = ""
+    key: str | None = None
+    valid_from: datetime | None = None
+    valid_until: datetime | None = None
+    expires_at: datetime | None = None
+    version: int
     tenant: str = Field(exclude=True)
-    version: int = Field(exclude=True)
     content_version: int = Field(exclude=True)
+    # Whether something that it was joined with was saved without a source.
+    saved_without_source: bool = Field(default=False, exclude=True)
 
     @classmethod
     def from_row(cls, row: RowMapping) -> "Memory":
         """Read a memory from a row of the table `memory`."""
-        sources = row["sources"]
-        fields: dict[str, Any] = {**row, "source": sources[0] if sources else None}
+        sources = [Source.model_validate(source) for source in row["sources"]]
+        fields: dict[str, Any] = {**row, "sources": sources, "source": sources[0] if sources else None}
         return cls.model_validate(fields)
 
     @property
@@ -112,6 +180,16 @@ class Memory(BaseModel):
     def effective_importance(self) -> float:
         """The decayed importance, which ranking uses."""
         return decay.effective_importance(self.importance, self.last_seen_at)
+
+    @property
+    def is_deduplicated(self) -> bool:
+        """Tell whether another live memory of the scope must not say the same."""
+        return self.archived_at is None and self.key is None and self.valid_until is None
+
+    @property
+    def has_other_origin(self) -> bool:
+        """Whether it was saved without a source, too: then it is not derived from its sources alone."""
+        return self.saved_without_source or not self.sources
 
     @property
     def at(self) -> datetime:

@@ -8,6 +8,7 @@ import orjson
 from sqlalchemy import (
     ARRAY,
     ColumnElement,
+    LargeBinary,
     Select,
     Text,
     any_,
@@ -22,57 +23,112 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from shared.foundation.scope import Caller, Scope
 from shared.infra import prepared
 from shared.infra.postgres import exact_scope, keyset_after, tenant_filter
-from shared.memory.longterm.memory import Memory
-from shared.memory.longterm.table import READ_COLUMNS, memory
+from shared.memory.longterm.memory import MAX_REINFORCEMENT_COUNT, Archiver, Memory
+from shared.memory.longterm.table import IS_DEDUPLICATED, IS_UNEXPIRED, READ_COLUMNS, memory
 from shared.platform.auth import rights
 from shared.platform.auth.rights import Action, Area, Owner
 
-# Saving a live memory a second time reinforces it. The conflict target is a unique index, so this
-# also holds for concurrent saves. Rows are sorted, so that two batches can't deadlock.
-_UPSERT = text(
-    """
-    INSERT INTO memory (tenant, id, agent_id, user_id, content, category, tags, metadata, importance,
-                       state, occurred_at, sources, derived_from, reinforcement_count, created_at,
-                       last_seen_at, fingerprint, search_terms)
-    SELECT :tenant, r.id, :agent_id, :user_id, r.content, r.category, r.tags, r.metadata, r.importance,
-           r.state, r.occurred_at, r.sources, r.derived_from, r.reinforcement_count,
-           coalesce(r.created_at, now()), coalesce(r.last_seen_at, now()), r.fingerprint,
-           array_to_tsvector(r.search_terms)
-    FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS r (
+ROWS = """
+    jsonb_to_recordset(CAST(:rows AS jsonb)) AS r (
         id text, content text, category text, tags text[], metadata jsonb, importance float8, state text,
-        occurred_at timestamptz, sources jsonb, derived_from text[], reinforcement_count int,
-        created_at timestamptz, last_seen_at timestamptz, fingerprint bytea, search_terms text[])
-    ORDER BY r.fingerprint
-    ON CONFLICT (tenant, agent_id, user_id, fingerprint) WHERE archived_at IS NULL DO UPDATE SET
-        reinforcement_count = memory.reinforcement_count + excluded.reinforcement_count,
+        occurred_at timestamptz, namespace text, key text, valid_from timestamptz, valid_until timestamptz,
+        expires_at timestamptz, sources jsonb, derived_from text[], reinforcement_count int,
+        created_at timestamptz, last_seen_at timestamptz, fingerprint bytea, search_terms text[],
+        saved_without_source boolean)
+"""
+"""The rows of memories that `new_rows` built, as a table."""
+INSERT_ROWS = f"""
+    INSERT INTO memory (tenant, id, agent_id, user_id, content, category, tags, metadata, importance,
+                       state, occurred_at, namespace, key, valid_from, valid_until, expires_at, sources,
+                       derived_from, reinforcement_count, created_at, last_seen_at, fingerprint,
+                       search_terms, saved_without_source)
+    SELECT :tenant, r.id, :agent_id, :user_id, r.content, r.category, r.tags, r.metadata, r.importance,
+           r.state, r.occurred_at, r.namespace, r.key, r.valid_from, r.valid_until, r.expires_at, r.sources,
+           r.derived_from, r.reinforcement_count, coalesce(r.created_at, now()),
+           coalesce(r.last_seen_at, now()), r.fingerprint, array_to_tsvector(r.search_terms),
+           r.saved_without_source
+    FROM {ROWS}
+    ORDER BY r.namespace, r.key, r.fingerprint
+"""  # noqa: S608  (constants only)
+"""Inserts them, sorted, so that two batches can't deadlock; a conflict clause follows."""
+
+# Saving a live memory a second time reinforces it. The conflict target is a unique index, so this
+# also holds for concurrent saves.
+_UPSERT = text(
+    f"""
+    {INSERT_ROWS}
+    ON CONFLICT (tenant, agent_id, user_id, fingerprint)
+        WHERE archived_at IS NULL AND key IS NULL AND valid_until IS NULL DO UPDATE SET
+        reinforcement_count = least({MAX_REINFORCEMENT_COUNT},
+            CAST(memory.reinforcement_count AS bigint) + excluded.reinforcement_count),
         last_seen_at = greatest(memory.last_seen_at, excluded.last_seen_at),
-        importance = greatest(memory.importance, excluded.importance),
         sources = memory.sources || coalesce(
             (SELECT jsonb_agg(s) FROM jsonb_array_elements(excluded.sources) s
-             WHERE NOT memory.sources @> jsonb_build_array(s)), '[]')
+             WHERE NOT memory.sources @> jsonb_build_array(s)), '[]'),
+        saved_without_source = memory.saved_without_source OR memory.sources = '[]'
+            OR excluded.saved_without_source OR excluded.sources = '[]'
     RETURNING memory.*, (xmax = 0) AS inserted
-    """
+    """  # noqa: S608  (constants only)
 )
 
 
 async def upsert(
     connection: AsyncConnection, scope: Scope, rows: Sequence[Mapping[str, Any]]
 ) -> list[prepared.Row]:
-    """Insert memories, or reinforce the live ones with the same fingerprint; return the stored rows.
+    """Insert memories, or count another observation of the live ones with the same fingerprint.
 
-    The column `inserted` of a returned row is true if the memory is new. `rows` are built by `new_rows`;
-    no two may have the same fingerprint.
+    Return the stored rows, locked; their column `inserted` is true if the memory is new. What else an
+    existing one gains, `reinforce.widen` adds. A closed memory (with `valid_until`) is always a new one.
+    `rows` are built by `new_rows` and have no key; no two open ones may have the same fingerprint.
     """
-    values = {"tenant": scope.tenant, "agent_id": scope.agent_id, "user_id": scope.user_id}
-    encoded = orjson.dumps([dict(row) for row in rows]).decode()
-    return await prepared.fetch(connection, _UPSERT, values | {"rows": encoded})
+    await set_aside_expired(connection, scope, [_decoded_fingerprint(row) for row in rows])
+    return await prepared.fetch(connection, _UPSERT, insert_values(scope, rows))
+
+
+def insert_values(scope: Scope, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the parameters of `INSERT_ROWS`."""
+    return prepared.scope_values(scope) | {"rows": encode_rows(rows)}
+
+
+def encode_rows(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return the parameter of `ROWS`."""
+    return orjson.dumps([dict(row) for row in rows]).decode()
+
+
+def _decoded_fingerprint(row: Mapping[str, Any]) -> bytes:
+    return bytes.fromhex(row["fingerprint"].removeprefix("\\x"))
+
+
+SET_ASIDE = """
+    UPDATE memory SET state = 'archived', archived_at = now(), archived_by = 'expiry', superseded_by = '{}'
+    WHERE tenant = :tenant AND agent_id = :agent_id AND user_id IS NOT DISTINCT FROM CAST(:user_id AS text)
+      AND archived_at IS NULL AND expires_at <= now()
+"""
+"""Takes expired memories of a scope out of the unique indexes; a further condition follows.
+
+What has expired does not exist for callers, so it may not stand in the way of a save. The sweep deletes it.
+"""
+
+_SET_ASIDE = text(f"{SET_ASIDE} AND fingerprint = ANY (:fingerprints)").bindparams(
+    bindparam("fingerprints", type_=ARRAY(LargeBinary))
+)
+
+
+async def set_aside_expired(connection: AsyncConnection, scope: Scope, fingerprints: Sequence[bytes]) -> None:
+    """Archive the expired memories of a scope that have one of these fingerprints."""
+    values = prepared.scope_values(scope) | {"fingerprints": list(fingerprints)}
+    await prepared.fetch(connection, _SET_ASIDE, values)
 
 
 async def get(
     connection: AsyncConnection, caller: Caller, memory_id: str, *, lock: bool = False
 ) -> Memory | None:
-    """Return a memory, archived or not, or None if the caller may not see it. `lock` locks its row."""
-    statement = select(memory).where(tenant_filter(memory, caller.tenant), memory.c.id == memory_id)
+    """Return a memory, archived or not, or None if it has expired or the caller may not see it.
+
+    `lock` locks its row.
+    """
+    is_visible = (tenant_filter(memory, caller.tenant), memory.c.id == memory_id, IS_UNEXPIRED)
+    statement = select(memory).where(*is_visible)
     if lock:
         statement = statement.with_for_update()
     row = (await connection.execute(statement)).mappings().one_or_none()
@@ -167,11 +223,15 @@ async def update_columns(
 async def find_duplicate(
     connection: AsyncConnection, scope: Scope, fingerprint: bytes, except_id: str
 ) -> str | None:
-    """Return the id of another live memory of exactly this scope with this fingerprint, or None."""
+    """Return the id of another memory of exactly this scope that says this, or None.
+
+    Memories with a key, and those that are closed or expired, are no duplicates.
+    """
+    await set_aside_expired(connection, scope, [fingerprint])
     is_duplicate = (
         exact_scope(memory, scope),
         memory.c.fingerprint == fingerprint,
-        memory.c.archived_at.is_(None),
+        IS_DEDUPLICATED,
         memory.c.id != except_id,
     )
     duplicate_id: str | None = await connection.scalar(select(memory.c.id).where(*is_duplicate))
@@ -179,7 +239,12 @@ async def find_duplicate(
 
 
 async def archive(
-    connection: AsyncConnection, tenant: str, ids: Sequence[str], reason: str, successors: Sequence[str]
+    connection: AsyncConnection,
+    tenant: str,
+    ids: Sequence[str],
+    archiver: Archiver,
+    reason: str | None,
+    successors: Sequence[str] = (),
 ) -> list[Memory]:
     """Archive those of these memories that are live, as superseded by `successors`; return them.
 
@@ -192,12 +257,26 @@ async def archive(
             state="archived",
             archived_at=func.now(),
             archive_reason=reason,
+            archived_by=archiver.value,
             superseded_by=list(successors),
             version=memory.c.version + 1,
         )
         .returning(memory)
     )
     return [Memory.from_row(row) for row in rows.mappings()]
+
+
+async def close(connection: AsyncConnection, memory: Memory, at: datetime, successor_id: str) -> Memory:
+    """End the validity of a locked memory in favour of a successor, as a new version; return it."""
+    values = {"valid_until": at, "superseded_by": [successor_id], "version": memory.version + 1}
+    return await update_columns(connection, memory.tenant, memory.id, values)
+
+
+async def reopen(connection: AsyncConnection, memory: Memory, valid_until: datetime | None) -> Memory:
+    """Let a locked memory be valid until its earlier end again, as a new version; return it."""
+    values: dict[str, Any] = {"valid_until": valid_until, "superseded_by": []}
+    values |= {"version": memory.version + 1}
+    return await update_columns(connection, memory.tenant, memory.id, values)
 
 
 async def list_derived_only_from(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> list[str]:

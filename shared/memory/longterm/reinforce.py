@@ -1,25 +1,29 @@
 """Reinforce live memories with what another one of the same meaning adds to them.
 
-The caller's transaction has locked the rows, so what is read is what is changed.
+The caller's transaction has locked the rows, so what is read is what is changed. A change of a field that
+callers can change is a new version, so that nobody replaces it without having read it.
 """
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from sqlalchemy import func
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.memory.longterm import index_document, labels, queries
-from shared.memory.longterm.memory import Memory, Source
+from shared.memory.longterm.memory import MAX_REINFORCEMENT_COUNT, Memory, Source
 from shared.search.text import tsvector
 
 
 class Addition(NamedTuple):
-    """What a memory gains when the same is saved once more."""
+    """What a memory gains when the same is saved once more. A time that is None is open."""
 
     tags: Sequence[str] = ()
     metadata: Mapping[str, str] = {}
     importance: float = 0.0
+    valid_from: datetime | None = None
+    expires_at: datetime | None = None
     sources: Sequence[Mapping[str, Any]] = ()
     observations: int = 0
 
@@ -29,33 +33,56 @@ class Addition(NamedTuple):
         return cls(
             tags=row["tags"],
             importance=row["importance"],
+            valid_from=row["valid_from"],
+            expires_at=row["expires_at"],
             sources=row["sources"],
             observations=row["reinforcement_count"],
         )
 
 
-async def add_labels(connection: AsyncConnection, memory: Memory, addition: Addition) -> Memory:
-    """Add tags and metadata to a locked memory, as a new version; return it as it was if it lacks none."""
-    tags = labels.join_tags(memory.tags, addition.tags)
-    metadata = labels.join_metadata(memory.metadata, addition.metadata)
-    if tags == memory.tags and metadata == memory.metadata:
+async def widen(connection: AsyncConnection, memory: Memory, addition: Addition) -> Memory:
+    """Add what a locked memory lacks, as a new version; return it as it was if it lacks nothing.
+
+    Tags and metadata are joined, and the higher importance counts. The memory is valid from the earlier time
+    on and expires at the later one, because both saves were acknowledged.
+    """
+    fields: dict[str, Any] = {
+        "tags": labels.join_tags(memory.tags, addition.tags),
+        "metadata": labels.join_metadata(memory.metadata, addition.metadata),
+        "importance": max(memory.importance, addition.importance),
+        "valid_from": earliest([memory.valid_from, addition.valid_from]),
+        "expires_at": latest([memory.expires_at, addition.expires_at]),
+    }
+    values = {name: value for name, value in fields.items() if value != getattr(memory, name)}
+    if not values:
         return memory
-    changed = memory.model_copy(update={"tags": tags, "metadata": metadata})
-    terms = tsvector.terms_of(index_document.keywords(changed))
-    values = {"tags": tags, "metadata": metadata, "version": memory.version + 1}
-    values |= {"search_terms": func.array_to_tsvector(terms)}
+    terms = tsvector.terms_of(index_document.keywords(memory.model_copy(update=values)))
+    values |= {"version": memory.version + 1, "search_terms": func.array_to_tsvector(terms)}
     return await queries.update_columns(connection, memory.tenant, memory.id, values)
 
 
+def earliest(moments: Sequence[datetime | None]) -> datetime | None:
+    """Return the first of these times; None, which is open, comes before all."""
+    closed = [moment for moment in moments if moment is not None]
+    return min(closed) if len(closed) == len(moments) else None
+
+
+def latest(moments: Sequence[datetime | None]) -> datetime | None:
+    """Return the last of these times; None, which is open, comes after all."""
+    closed = [moment for moment in moments if moment is not None]
+    return max(closed) if len(closed) == len(moments) else None
+
+
 async def reinforce(connection: AsyncConnection, memory: Memory, addition: Addition) -> Memory:
-    """Add another observation to a locked memory: counts, time, importance, sources, tags and metadata."""
+    """Add another observation to a locked memory: counts, time, sources, and what it lacks."""
     known = set(memory.sources)
     new_sources = [source for item in addition.sources if (source := Source(**item)) not in known]
+    count = memory.reinforcement_count + addition.observations
     values = {
-        "reinforcement_count": memory.reinforcement_count + addition.observations,
+        "reinforcement_count": min(count, MAX_REINFORCEMENT_COUNT),
         "last_seen_at": func.now(),
-        "importance": max(memory.importance, addition.importance),
         "sources": [source.model_dump() for source in [*memory.sources, *new_sources]],
+        "saved_without_source": memory.has_other_origin or not addition.sources,
     }
     reinforced = await queries.update_columns(connection, memory.tenant, memory.id, values)
-    return await add_labels(connection, reinforced, addition)
+    return await widen(connection, reinforced, addition)

@@ -1,7 +1,6 @@
 """Save memories: durable and found by keyword when this returns; enriched and embedded later."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -11,22 +10,13 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from shared.foundation import batch_results, stages
 from shared.foundation.scope import Scope
 from shared.foundation.stages import MemoryState, RecordKind
+from shared.infra.postgres_failures import repeated_after_deadlock
 from shared.jobs import dream_schedule, index_jobs
 from shared.jobs import queries as job_queries
 from shared.jobs.job import Job
-from shared.memory.longterm import (
-    history,
-    index_document,
-    labels,
-    new_rows,
-    queries,
-    reinforce,
-    successor_queries,
-    tombstones,
-)
-from shared.memory.longterm.fingerprint import fingerprint_of
+from shared.memory.longterm import index_document
 from shared.memory.longterm.memory import Memory, MemoryDraft
-from shared.memory.longterm.reinforce import Addition
+from shared.memory.longterm.save_scope import save_scope
 from shared.platform.idempotency.idempotent import IdempotencyKey, idempotent
 from shared.platform.resources import Resources
 from shared.search.index.writer import WRITE_THROUGH_SECONDS
@@ -52,9 +42,10 @@ async def save_all(
 ) -> list[JsonObject]:
     """Save validated drafts in one transaction; return a memory as JSON for each, in order.
 
-    Drafts of the same content become one memory. `rejected` holds results that are settled already, by
-    their position in the response. If a request with this `key` was done before, nothing is saved and
-    its stored response is returned, after what it left unindexed is written through.
+    Drafts of the same content become one memory, and those of one key replace one another. `rejected` holds
+    results that are settled already, by their position in the response. If a request with this `key` was done
+    before, nothing is saved and its stored response is returned, after what it left unindexed is written
+    through.
     """
     commit = partial(_commit, resources, tenant, actor, items, key, rejected or {})
     try:
@@ -63,15 +54,24 @@ async def save_all(
         commit_result = await commit()
     if commit_result.is_repeated:
         ids = [result["id"] for result in commit_result.response if "id" in result]
-        await resources.index_writer.write_through_unindexed(
-            tenant, RecordKind.MEMORY, ids, index_document.load_documents
-        )
+        await index_repeated(resources, tenant, ids)
         return commit_result.response
-    documents = [index_document.document(memory) for memory in commit_result.changed_memories]
-    await resources.index_writer.write_through(documents, commit_result.jobs)
-    if any(memory.state is MemoryState.PENDING for memory in commit_result.changed_memories):
-        resources.publisher.wake(stages.ENRICH, len(commit_result.changed_memories))
+    await index(resources, commit_result.changed_memories, commit_result.jobs)
     return commit_result.response
+
+
+async def index(resources: Resources, memories: Sequence[Memory], jobs: Sequence[Job]) -> None:
+    """Write changed memories through to the index, after their commit, and call for their enrichment."""
+    await resources.index_writer.write_through([index_document.document(memory) for memory in memories], jobs)
+    if any(memory.state is MemoryState.PENDING for memory in memories):
+        resources.publisher.wake(stages.ENRICH, len(memories))
+
+
+async def index_repeated(resources: Resources, tenant: str, memory_ids: Sequence[str]) -> None:
+    """Write through to the index what the first try of a repeated request left unindexed."""
+    await resources.index_writer.write_through_unindexed(
+        tenant, RecordKind.MEMORY, memory_ids, index_document.load_documents
+    )
 
 
 class _CommitResult(NamedTuple):
@@ -83,6 +83,7 @@ class _CommitResult(NamedTuple):
     is_repeated: bool = False
 
 
+@repeated_after_deadlock
 async def _commit(
     resources: Resources,
     tenant: str,
@@ -98,18 +99,16 @@ async def _commit(
         if request.stored is not None:
             return _CommitResult(request.stored, is_repeated=True)
         can_enrich = resources.language_model is not None
-        by_scope = {
-            scope: await _save_scope(connection, scope, actor, drafts, can_enrich=can_enrich)
-            for scope, drafts in _group_by_scope(items).items()
-        }
-        for scope in by_scope:
+        saved: dict[int, Memory] = {}
+        changed_memories: list[Memory] = []
+        for scope, positions in _group_by_scope(items).items():
+            drafts = [items[position][1] for position in positions]
+            saved_scope = await save_scope(connection, scope, actor, drafts, can_enrich=can_enrich)
+            saved |= {positions[i]: memory for i, memory in saved_scope.by_position.items()}
+            changed_memories += saved_scope.changed.values()
             await dream_schedule.schedule_dream(connection, resources.settings, scope)
-        changed_memories = [memory for saved in by_scope.values() for memory in saved.changed.values()]
         jobs = await enqueue_jobs(connection, tenant, changed_memories)
-        saved_memories = [
-            by_scope[scope].by_fingerprint[fingerprint_of(draft)].model_dump(mode="json")
-            for scope, draft in items
-        ]
+        saved_memories = [saved[position].model_dump(mode="json") for position in range(len(items))]
         response = batch_results.merge_results(saved_memories, rejected)
         memory_ids = sorted({memory["id"] for memory in saved_memories})
         user_id = items[0][0].user_id if items else None
@@ -117,10 +116,11 @@ async def _commit(
     return _CommitResult(response, changed_memories, jobs)
 
 
-def _group_by_scope(items: Sequence[SaveItem]) -> dict[Scope, list[MemoryDraft]]:
-    groups: dict[Scope, list[MemoryDraft]] = {}
-    for scope, draft in items:
-        groups.setdefault(scope, []).append(draft)
+def _group_by_scope(items: Sequence[SaveItem]) -> dict[Scope, list[int]]:
+    """Return the positions of the items of each scope."""
+    groups: dict[Scope, list[int]] = {}
+    for position, (scope, _) in enumerate(items):
+        groups.setdefault(scope, []).append(position)
     # In the same order everywhere, so that two batches over the same scopes can't deadlock.
     return dict(sorted(groups.items(), key=lambda group: (group[0].agent_id, group[0].user_id or "")))
 
@@ -136,100 +136,4 @@ async def enqueue_jobs(connection: AsyncConnection, tenant: str, memories: Seque
     versions = {memory.id: memory.version for memory in memories}
     return await index_jobs.enqueue_index_jobs(
         connection, tenant, RecordKind.MEMORY, versions, delay=WRITE_THROUGH_SECONDS
-    )
-
-
-@dataclass(slots=True)
-class _SavedScope:
-    """What was saved in one scope.
-
-    `changed` are the memories, by id, of which a searchable field changed, so that they must be indexed.
-    """
-
-    by_fingerprint: dict[bytes, Memory] = field(default_factory=dict)
-    changed: dict[str, Memory] = field(default_factory=dict)
-
-    def add(self, fingerprint_: bytes, memory: Memory, version_before: int | None) -> None:
-        self.by_fingerprint.setdefault(fingerprint_, memory)
-        if memory.version != version_before:
-            self.changed[memory.id] = memory
-
-
-async def _save_scope(
-    connection: AsyncConnection, scope: Scope, actor: str, drafts: Sequence[MemoryDraft], *, can_enrich: bool
-) -> _SavedScope:
-    """Save drafts of one scope; return the stored memory for each fingerprint, and what is to be indexed."""
-    groups = _group_by_fingerprint(drafts)
-    await tombstones.remove(connection, scope, [group[0].content for group in groups.values()])
-    rows = {fingerprint_: _merged_row(group, can_enrich=can_enrich) for fingerprint_, group in groups.items()}
-    saved = await _reinforce_successors(connection, scope, actor, rows)
-    remaining = {key: row for key, row in rows.items() if key not in saved.by_fingerprint}
-    if remaining:
-        await _upsert(connection, scope, actor, remaining, saved)
-    return saved
-
-
-async def _upsert(
-    connection: AsyncConnection,
-    scope: Scope,
-    actor: str,
-    rows: Mapping[bytes, JsonObject],
-    saved: _SavedScope,
-) -> None:
-    """Insert rows, or reinforce the live memories with the same fingerprints."""
-    created: list[Memory] = []
-    reinforced: list[Memory] = []
-    for row in await queries.upsert(connection, scope, list(rows.values())):
-        fingerprint_, memory = bytes(row["fingerprint"]), Memory.from_row(row)
-        if row["inserted"]:
-            created.append(memory)
-            saved.add(fingerprint_, memory, None)
-        else:
-            addition = Addition(tags=rows[fingerprint_]["tags"])
-            reinforced.append(await reinforce.add_labels(connection, memory, addition))
-            saved.add(fingerprint_, reinforced[-1], memory.version)
-    await history.add(connection, actor, "created", created)
-    await history.add(connection, actor, "reinforced", reinforced)
-
-
-def _group_by_fingerprint(drafts: Iterable[MemoryDraft]) -> dict[bytes, list[MemoryDraft]]:
-    groups: dict[bytes, list[MemoryDraft]] = {}
-    for draft in drafts:
-        groups.setdefault(fingerprint_of(draft), []).append(draft)
-    return groups
-
-
-async def _reinforce_successors(
-    connection: AsyncConnection, scope: Scope, actor: str, rows: Mapping[bytes, JsonObject]
-) -> _SavedScope:
-    """Reinforce what archived memories with these fingerprints became; the first of each stands for it."""
-    saved = _SavedScope()
-    successors = await successor_queries.find_live_successors(connection, scope, list(rows))
-    ids = sorted({memory_id for ids in successors.values() for memory_id in ids})
-    # Locked in one order, so that two batches can't deadlock.
-    locked_memories = {memory.id: memory for memory in await queries.lock(connection, scope.tenant, ids)}
-    for fingerprint_, successor_ids in successors.items():
-        addition = Addition.from_row(rows[fingerprint_])
-        for memory_id in successor_ids:
-            before = locked_memories.get(memory_id)
-            if before is None or before.archived_at is not None:
-                continue
-            memory = await reinforce.reinforce(connection, before, addition)
-            await history.add(connection, actor, "reinforced", [memory], "its source was saved again")
-            locked_memories[memory_id] = memory
-            saved.add(fingerprint_, memory, before.version)
-    return saved
-
-
-def _merged_row(drafts: Sequence[MemoryDraft], *, can_enrich: bool) -> dict[str, Any]:
-    """Return the row of one memory for drafts of the same content."""
-    is_pending = can_enrich and any(draft.enrich for draft in drafts)
-    sources = [draft.source.model_dump() for draft in drafts if draft.source]
-    tags = tuple(labels.join_tags((), [tag for draft in drafts for tag in draft.tags]))
-    return new_rows.row_from_draft(
-        drafts[0].model_copy(update={"tags": tags}),
-        MemoryState.PENDING if is_pending else MemoryState.FINAL,
-        importance=max(draft.importance for draft in drafts),
-        sources=[source for i, source in enumerate(sources) if source not in sources[:i]],
-        reinforcement_count=len(drafts),
     )

@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import ARRAY, Text, bindparam, func, insert, literal, not_, select
+from sqlalchemy import ARRAY, ColumnElement, Text, bindparam, cast, func, insert, literal, not_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation.scope import Scope
@@ -16,6 +16,7 @@ from shared.infra.postgres import exact_scope, is_any_of, tenant_filter
 from shared.memory.longterm import new_rows, queries
 from shared.memory.longterm.filters import MemoryFilters
 from shared.memory.longterm.memory import Memory
+from shared.memory.longterm.table import IS_DEDUPLICATED, IS_UNEXPIRED, READ_COLUMNS
 from shared.memory.longterm.table import memory as memory_table
 
 MAX_MEMORIES = 20_000
@@ -54,16 +55,36 @@ async def count_tags(connection: AsyncConnection, scope: Scope) -> list[dict[str
 
 
 async def list_scope(connection: AsyncConnection, scope: Scope, limit: int = MAX_MEMORIES) -> list[Memory]:
-    """Return at most `limit` live memories of a scope, the last changed first."""
+    """Return at most `limit` live and valid memories of a scope, the last changed first."""
+    return await _last_changed(connection, scope, limit)
+
+
+async def list_mergeable(
+    connection: AsyncConnection, scope: Scope, limit: int = MAX_MEMORIES
+) -> list[Memory]:
+    """Return at most `limit` memories of a scope that may be merged with others, the last changed first.
+
+    Those with a key, an end of their validity or an expiry stay as their callers wrote them: a merged text
+    would have another name than they, or outlive them.
+    """
+    return await _last_changed(connection, scope, limit, IS_DEDUPLICATED, memory_table.c.expires_at.is_(None))
+
+
+async def _last_changed(
+    connection: AsyncConnection, scope: Scope, limit: int, *conditions: ColumnElement[bool]
+) -> list[Memory]:
     changed_at = func.coalesce(memory_table.c.updated_at, memory_table.c.created_at)
-    is_live = (exact_scope(memory_table, scope), memory_table.c.archived_at.is_(None))
-    statement = select(memory_table).where(*is_live).order_by(changed_at.desc(), memory_table.c.id)
+    where = (exact_scope(memory_table, scope), IS_UNEXPIRED, *MemoryFilters().of_fields(), *conditions)
+    statement = select(memory_table).where(*where).order_by(changed_at.desc(), memory_table.c.id)
     return await queries.select_memories(connection, statement.limit(limit))
 
 
 async def list_page(connection: AsyncConnection, scope: Scope, after: str, limit: int) -> list[Memory]:
-    """Return the memories of a scope whose id follows `after`, archived ones too, sorted by id."""
-    follows = (exact_scope(memory_table, scope), memory_table.c.id > after)
+    """Return the memories of a scope whose id follows `after`, archived ones too, sorted by id.
+
+    Those that have expired are left out.
+    """
+    follows = (exact_scope(memory_table, scope), memory_table.c.id > after, IS_UNEXPIRED)
     statement = select(memory_table).where(*follows).order_by(memory_table.c.id).limit(limit)
     return await queries.select_memories(connection, statement)
 
@@ -72,6 +93,12 @@ async def get_fingerprint(connection: AsyncConnection, memory: Memory) -> bytes:
     """Return the stored fingerprint of a memory."""
     is_memory = (tenant_filter(memory_table, memory.tenant), memory_table.c.id == memory.id)
     return bytes((await connection.scalars(select(memory_table.c.fingerprint).where(*is_memory))).one())
+
+
+async def find_existing(connection: AsyncConnection, scope: Scope, ids: Collection[str]) -> set[str]:
+    """Return those of these ids that are memories of exactly this scope."""
+    is_wanted = (exact_scope(memory_table, scope), is_any_of(memory_table.c.id, ids))
+    return set((await connection.scalars(select(memory_table.c.id).where(*is_wanted))).all())
 
 
 async def ids_in_other_scopes(connection: AsyncConnection, scope: Scope, ids: Collection[str]) -> set[str]:
@@ -91,10 +118,42 @@ async def ids_by_fingerprint(
     """Return the ids of the scope's live memories that have one of these fingerprints, by fingerprint."""
     statement = select(memory_table.c.fingerprint, memory_table.c.id).where(
         exact_scope(memory_table, scope),
-        memory_table.c.archived_at.is_(None),
+        IS_DEDUPLICATED,
         memory_table.c.fingerprint.in_(fingerprints),
     )
     return {bytes(row.fingerprint): row.id for row in await connection.execute(statement)}
+
+
+async def list_with_texts(connection: AsyncConnection, scope: Scope, contents: Sequence[str]) -> list[Memory]:
+    """Return the scope's live memories that have one of these texts, whatever their case and their time.
+
+    Those with a namespace, a key, an end of their validity or an expiry stay as their callers wrote them, so
+    they are left out.
+    """
+    if not contents:
+        return []
+    columns = memory_table.c
+    texts = func.unnest(cast(list(contents), ARRAY(Text))).column_valued("texts")
+    statement = select(*READ_COLUMNS).where(
+        exact_scope(memory_table, scope),
+        IS_DEDUPLICATED,
+        columns.namespace == "",
+        columns.expires_at.is_(None),
+        func.lower(columns.content).in_(select(func.lower(texts))),
+    )
+    rows = await connection.execute(statement.order_by(columns.id.desc()))
+    return [Memory.from_row(row) for row in rows.mappings()]
+
+
+async def ids_by_key(
+    connection: AsyncConnection, scope: Scope, keys: Collection[str]
+) -> dict[tuple[str, str], str]:
+    """Return the ids of the scope's live memories that have one of these keys, by namespace and key."""
+    columns = memory_table.c
+    statement = select(columns.namespace, columns.key, columns.id).where(
+        exact_scope(memory_table, scope), columns.archived_at.is_(None), is_any_of(columns.key, keys)
+    )
+    return {(row.namespace, row.key): row.id for row in await connection.execute(statement)}
 
 
 # A parameter of an INSERT can't have the name of a column that an expression sets.
@@ -130,7 +189,8 @@ def _columns(memory: Memory) -> dict[str, Any]:
     # These fields are left out of a dump, because callers don't see them.
     hidden = {
         "tenant": memory.tenant,
-        "version": memory.version,
         "content_version": memory.content_version,
+        "saved_without_source": memory.saved_without_source,
     }
-    return fields | hidden | {"state": memory.state.value} | new_rows.derived_columns(memory)
+    texts = {"state": memory.state.value, "archived_by": memory.archived_by and memory.archived_by.value}
+    return fields | hidden | texts | new_rows.derived_columns(memory)

@@ -10,10 +10,10 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from shared.foundation import errors
 from shared.foundation.categories import EPISODES, is_anti_pattern, is_below
 from shared.foundation.scope import Scope
-from shared.foundation.stages import MemoryState, RecordKind
+from shared.foundation.stages import RecordKind
 from shared.memory.longterm import hit_queries, index_document, queries
 from shared.memory.longterm.filters import MemoryFilters, anti_patterns
-from shared.memory.longterm.fingerprint import fingerprint, fingerprint_of
+from shared.memory.longterm.fingerprint import fingerprint_of
 from shared.memory.longterm.memory import Memory
 from shared.platform.resources import Resources
 from shared.search.floor import Floor
@@ -24,6 +24,7 @@ from shared.search.index.widening import search_until_enough
 from shared.search.ranking import neighbours, relevance
 from shared.search.ranking import rank as ranking
 from shared.search.ranking.candidate import Candidate, ScoredCandidate
+from shared.search.ranking.rank import Ranking
 from shared.search.search_results import SearchResults
 
 _MAX_RARE = 1000
@@ -49,7 +50,8 @@ class SearchOptions:
     """How to rank and limit what matches.
 
     `reserve_anti_pattern` reserves a place for an anti-pattern that matches. If `episodes` is set, at most
-    so many episodes follow the other results and do not count against `limit`.
+    so many episodes follow the other results and do not count against `limit`. `shown` are the ids of the
+    pages before: they are ranked with the others, and left out of the results.
     """
 
     limit: int = 20
@@ -57,6 +59,7 @@ class SearchOptions:
     min_similarity: float | None = None
     reserve_anti_pattern: bool = False
     episodes: int | None = None
+    shown: frozenset[str] = frozenset()
 
 
 async def search(
@@ -70,7 +73,8 @@ async def search(
 
     async def read_rows(terms: Sequence[str], max_rows: int) -> list[RowMapping]:
         async with resources.postgres.for_tenant(scope.tenant) as connection:
-            return await hit_queries.list_matching(connection, scope, filters, terms, max_rows)
+            most = max_rows + len(options.shown)
+            return await hit_queries.list_matching(connection, scope, filters, terms, most)
 
     async def rank_hits(found: IndexHits) -> tuple[list[MemoryResult], int]:
         return await _rank_hits(resources, scope, query, filters, options, found)
@@ -85,19 +89,23 @@ async def search(
     )
     if isinstance(found, RowHits):
         candidates = [(row, index_document.candidate(row, score, None)) for row, score in found.rows]
-        candidates = _without_common_twins(candidates)
-        best = _best(_rank(query, candidates, options, None), candidates, options, None)
+        repeated_ids = _repeated_ids(candidates)
+        candidates = [(row, candidate) for row, candidate in candidates if candidate.id not in repeated_ids]
+        ranker = _ranking(query, options, None)
+        ranker.add([candidate for _, candidate in candidates])
+        ranked = ranker.latest_first(ranker.best())
+        best = _best(ranked, candidates, options, None)
         async with resources.postgres.for_tenant(scope.tenant) as connection:
             results = await _read_results(connection, scope, best)
     return SearchResults(results or [], found.stages, found.degraded)
 
 
 async def _list_rare_ids(resources: Resources, scope: Scope, filters: MemoryFilters) -> list[str] | None:
-    """Return the ids of what can match, if a state is asked for that only a few memories have.
+    """Return the ids of what can match, if that is little and the index does not know all of the filters.
 
-    The index knows only whether a memory is archived. Of a rare state nothing might be among its hits.
+    Its hits alone would be many that do not match, and perhaps none that do.
     """
-    if filters.state in (None, MemoryState.ARCHIVED):
+    if filters.is_known_to_index:
         return None
     async with resources.postgres.for_tenant(scope.tenant) as connection:
         ids = await queries.list_ids(connection, _MAX_RARE + 1, *filters.to_sql(scope))
@@ -115,6 +123,7 @@ def _index_query(scope: Scope, query: str, filters: MemoryFilters, options: Sear
         filters.to_qdrant(scope),
         reserve=[anti_patterns()] if options.reserve_anti_pattern else [],
         embed_as_is=options.strategy == "mean",
+        more_hits=len(options.shown),
     )
 
 
@@ -128,7 +137,8 @@ async def _rank_hits(
 ) -> tuple[list[MemoryResult], int]:
     """Read the current rows of the hits and the neighbours of the best ones, and rank them.
 
-    Return the best, and how many of the hits match; where episodes have places of their own, without them.
+    Return the best, and how many of the hits match and were not shown; where episodes have places of their
+    own, without them.
     """
     hits, floor = found.hits, found.floor
     if not hits:
@@ -136,16 +146,18 @@ async def _rank_hits(
     async with resources.postgres.for_tenant(scope.tenant) as connection:
         rows = await hit_queries.list_hits(connection, scope, filters, [hit.record_id for hit in hits])
         candidates = _current_candidates(hits, rows)
-        count = sum(options.episodes is None or not _is_episode(row) for row, _ in candidates)
-        ranked = _rank(query, candidates, options, floor)
+        hidden_ids = _hidden_ids(candidates, options)
+        count = sum(candidate.id not in hidden_ids for _, candidate in candidates)
+        ranker = _ranking(query, options, floor)
+        ranker.add([candidate for _, candidate in candidates])
         if options.strategy == ranking.DEFAULT_STRATEGY:
-            neighbour_candidates = await _read_neighbours(connection, scope, filters, ranked, candidates)
+            best = ranker.best(neighbours.MAX_HITS_WITH_NEIGHBOURS)
+            neighbour_candidates = await _read_neighbours(connection, scope, filters, best, candidates)
             if neighbour_candidates:
-                candidates = [*candidates, *neighbour_candidates]
-                ranked = _rank(query, candidates, options, floor)
-        candidates = _without_common_twins(candidates)
-        shown_ids = {row["id"] for row, _ in candidates}
-        ranked = [scored for scored in ranked if scored.id in shown_ids]
+                candidates += neighbour_candidates
+                ranker.add([candidate for _, candidate in neighbour_candidates])
+        repeated_ids = _repeated_ids(candidates)
+        ranked = ranker.latest_first([scored for scored in ranker.best() if scored.id not in repeated_ids])
         return await _read_results(connection, scope, _best(ranked, candidates, options, floor)), count
 
 
@@ -158,12 +170,8 @@ async def _read_results(
     return [MemoryResult(by_id[scored.id], scored) for scored in best if scored.id in by_id]
 
 
-def _rank(
-    query: str, row_candidates: Sequence[RowCandidate], options: SearchOptions, floor: Floor | None
-) -> list[ScoredCandidate]:
-    candidates = [candidate for _, candidate in row_candidates]
-    now = datetime.now(UTC)
-    return ranking.rank(query, candidates, options.strategy, options.min_similarity, now, floor)
+def _ranking(query: str, options: SearchOptions, floor: Floor | None) -> Ranking:
+    return Ranking(query, options.strategy, options.min_similarity, datetime.now(UTC), floor)
 
 
 def _current_candidates(hits: Sequence[Hit], rows: Sequence[RowMapping]) -> list[RowCandidate]:
@@ -175,29 +183,30 @@ def _current_candidates(hits: Sequence[Hit], rows: Sequence[RowMapping]) -> list
     ]
 
 
-def _without_common_twins(candidates: list[RowCandidate]) -> list[RowCandidate]:
-    """Leave out the common memories that a user's own memory among the candidates repeats."""
-    own = {_fingerprint(row) for row, _ in candidates if row["user_id"] is not None}
-    return [
-        (row, candidate)
-        for row, candidate in candidates
-        if row["user_id"] is not None or not own or _fingerprint(row) not in own
-    ]
+def _hidden_ids(candidates: Sequence[RowCandidate], options: SearchOptions) -> frozenset[str]:
+    """Return the ids of the candidates that take no place among the `limit` results."""
+    return options.shown if options.episodes is None else options.shown | _episode_ids(candidates)
 
 
-def _fingerprint(row: RowMapping) -> bytes:
-    return fingerprint(row["content"], row["occurred_at"])
+def _repeated_ids(candidates: Sequence[RowCandidate]) -> set[str]:
+    """Return the ids of the common memories that a user's own memory among the candidates repeats."""
+    own = {row["fingerprint"] for row, candidate in candidates if candidate.owner is not None}
+    if not own:
+        return set()
+    return {
+        candidate.id for row, candidate in candidates if candidate.owner is None and row["fingerprint"] in own
+    }
 
 
 async def _read_neighbours(
     connection: AsyncConnection,
     scope: Scope,
     filters: MemoryFilters,
-    ranked: Sequence[ScoredCandidate],
+    best: Sequence[ScoredCandidate],
     row_candidates: Sequence[RowCandidate],
 ) -> list[RowCandidate]:
     """Read the memories of the turns beside the best hits: an answer often follows its question there."""
-    turn_keys = neighbours.neighbour_keys(ranked, [candidate for _, candidate in row_candidates])
+    turn_keys = neighbours.neighbour_keys(best, [candidate for _, candidate in row_candidates])
     if not turn_keys:
         return []
     known_ids = {row["id"] for row, _ in row_candidates}
@@ -211,30 +220,29 @@ def _best(
     options: SearchOptions,
     floor: Floor | None,
 ) -> list[ScoredCandidate]:
-    rows = [row for row, _ in row_candidates]
     reserved_ids = _anti_pattern_ids(row_candidates, floor) if options.reserve_anti_pattern else set()
-    episode_ids = _episode_ids(rows) if options.episodes is not None else set()
-    others = [scored for scored in ranked if scored.id not in episode_ids]
+    hidden_ids = _hidden_ids(row_candidates, options)
+    others = [scored for scored in ranked if scored.id not in hidden_ids]
     best = ranking.top(others, options.limit, reserved_ids)
-    episodes = [scored for scored in ranked if scored.id in episode_ids][: options.episodes]
-    return [*best, *episodes]
+    if options.episodes is None:
+        return best
+    episode_ids = _episode_ids(row_candidates)
+    return [*best, *[scored for scored in ranked if scored.id in episode_ids][: options.episodes]]
 
 
 def _anti_pattern_ids(row_candidates: Iterable[RowCandidate], floor: Floor | None) -> set[str]:
     """Return the ids of the anti-patterns that match the query by themselves."""
     return {
-        row["id"]
+        candidate.id
         for row, candidate in row_candidates
         if is_anti_pattern(row["category"], row["tags"]) and relevance.is_match(candidate, floor)
     }
 
 
-def _episode_ids(rows: Iterable[RowMapping]) -> set[str]:
-    return {row["id"] for row in rows if _is_episode(row)}
-
-
-def _is_episode(row: RowMapping) -> bool:
-    return is_below(EPISODES, row["category"])
+def _episode_ids(row_candidates: Sequence[RowCandidate]) -> frozenset[str]:
+    return frozenset(
+        [candidate.id for row, candidate in row_candidates if is_below(EPISODES, row["category"])]
+    )
 
 
 async def list_newest(
@@ -249,10 +257,12 @@ async def list_newest(
         return await queries.list_newest(connection, limit, after, *filters.to_sql(scope))
 
 
-async def recall_newest(resources: Resources, scope: Scope, limit: int) -> list[Memory]:
-    """Return the last seen live memories, without the common ones that a user's own among them repeats."""
+async def recall_newest(
+    resources: Resources, scope: Scope, filters: MemoryFilters, limit: int
+) -> list[Memory]:
+    """Return the last seen memories, without the common ones that a user's own among them repeats."""
     # Each own memory can repeat one common memory, so of twice as many enough remain.
-    memories = await list_newest(resources, scope, MemoryFilters(), 2 * limit)
+    memories = await list_newest(resources, scope, filters, 2 * limit)
     own = {fingerprint_of(memory) for memory in memories if memory.user_id is not None}
     return [memory for memory in memories if memory.user_id is not None or fingerprint_of(memory) not in own][
         :limit

@@ -1,7 +1,9 @@
-"""The tables of long-term memories, of their history, and of tombstones."""
+"""The tables of long-term memories, of their history, of tombstones, and of sources that were deleted."""
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
+    CheckConstraint,
     Column,
     Computed,
     DateTime,
@@ -14,7 +16,10 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    and_,
     func,
+    literal_column,
+    or_,
     text,
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, TSVECTOR
@@ -27,7 +32,7 @@ from shared.foundation.content import (
     names_items,
     no_content,
 )
-from shared.infra.postgres import metadata
+from shared.infra.postgres import BY_CHARACTERS, metadata
 
 _EMPTY = text("'{}'")
 
@@ -58,6 +63,9 @@ memory = Table(
         "source_session_id", Text, Computed("sources -> 0 ->> 'session_id'", persisted=True), info=content()
     ),
     Column("source_seq", Integer, Computed("(sources -> 0 ->> 'seq')::integer", persisted=True)),
+    # Whether something that it was joined with was saved without a source: then it is not derived from its
+    # sources alone.
+    Column("saved_without_source", Boolean, nullable=False, server_default=text("false")),
     Column(
         "superseded_by", ARRAY(Text), nullable=False, server_default=_EMPTY, info=names_items(Subject.MEMORY)
     ),
@@ -68,12 +76,27 @@ memory = Table(
     Column("updated_at", DateTime(timezone=True)),
     Column("last_seen_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
     Column("archived_at", DateTime(timezone=True)),
-    Column("archive_reason", Text, info=no_content("one of a fixed list")),
+    # Of a caller or of a worker; `archived_by` says of whom.
+    Column("archive_reason", Text, info=content()),
+    Column("archived_by", Text, info=no_content("one of a fixed list")),
+    # The name that a caller gave to this memory in its scope; an empty namespace is none.
+    Column("namespace", Text, nullable=False, server_default=text("''"), info=content()),
+    Column("key", Text, info=content()),
+    # The memory is valid at t if valid_from <= t < valid_until; null is open.
+    Column("valid_from", DateTime(timezone=True)),
+    Column("valid_until", DateTime(timezone=True)),
+    # When the sweep deletes the memory, without a tombstone.
+    Column("expires_at", DateTime(timezone=True)),
     # SHA-256 of normalised content and `occurred_at`: what makes two saves the same memory.
     Column("fingerprint", LargeBinary, nullable=False, info=content()),
     # Terms of the same tokenizer as the index, for search without the index.
     Column("search_terms", TSVECTOR, nullable=False, info=content()),
     PrimaryKeyConstraint("tenant", "id"),
+    CheckConstraint("namespace = '' OR key IS NOT NULL", name="namespace"),
+    CheckConstraint("valid_from <= valid_until", name="validity"),
+    # What has a key stays as it was written: no enrichment may replace it.
+    CheckConstraint("key IS NULL OR state <> 'pending'", name="as_written"),
+    CheckConstraint("archived_by IS NULL OR archived_at IS NOT NULL", name="archived_by"),
 )
 
 # The columns of which a Memory is made; the others serve only statements.
@@ -83,6 +106,12 @@ READ_COLUMNS = [
     if column.name not in {"search_terms", "fingerprint", "source_session_id", "source_seq"}
 ]
 
+IS_DEDUPLICATED = and_(memory.c.archived_at.is_(None), memory.c.key.is_(None), memory.c.valid_until.is_(None))
+"""The memories of which a scope has no two with one fingerprint: live, without a key, and not closed."""
+
+IS_UNEXPIRED = or_(memory.c.expires_at.is_(None), memory.c.expires_at > func.now())
+"""The memories that callers may see: what has expired is gone for them before the sweep deletes it."""
+
 Index(
     "memory_live_fingerprint_idx",
     memory.c.tenant,
@@ -90,10 +119,38 @@ Index(
     memory.c.user_id,
     memory.c.fingerprint,
     unique=True,
-    postgresql_where=memory.c.archived_at.is_(None),
+    postgresql_where=IS_DEDUPLICATED,
     postgresql_nulls_not_distinct=True,
 )
+Index(
+    "memory_live_key_idx",
+    memory.c.tenant,
+    memory.c.agent_id,
+    memory.c.user_id,
+    memory.c.namespace,
+    memory.c.key,
+    unique=True,
+    postgresql_where=and_(memory.c.archived_at.is_(None), memory.c.key.is_not(None)),
+    postgresql_nulls_not_distinct=True,
+)
+Index("memory_expiry_idx", memory.c.expires_at, postgresql_where=memory.c.expires_at.is_not(None))
 Index("memory_newest_idx", memory.c.tenant, memory.c.agent_id, memory.c.last_seen_at.desc(), memory.c.id)
+Index(
+    "memory_user_idx",
+    memory.c.tenant,
+    memory.c.user_id,
+    memory.c.last_seen_at,
+    postgresql_ops=BY_CHARACTERS,
+    postgresql_where=memory.c.user_id.is_not(None),
+)
+Index(
+    "memory_agent_user_idx",
+    memory.c.tenant,
+    memory.c.agent_id,
+    memory.c.user_id,
+    postgresql_ops=BY_CHARACTERS,
+    postgresql_where=memory.c.user_id.is_not(None),
+)
 Index(
     "memory_source_idx",
     memory.c.tenant,
@@ -101,6 +158,16 @@ Index(
     memory.c.source_seq,
     postgresql_where=memory.c.source_session_id.is_not(None),
 )
+MIN_OVERSIZED = 2000
+"""Characters from which on a memory may count as oversized: the index holds no others."""
+IS_TO_COMPACT = text(
+    f"state = 'final' AND key IS NULL AND failure_reason IS NULL AND length(content) > {MIN_OVERSIZED}"
+)
+"""The long memories that are final, and that nobody has tried to compact."""
+Index("memory_oversized_idx", memory.c.tenant, memory.c.id, postgresql_where=IS_TO_COMPACT)
+HAS_SEVERAL_SOURCES = memory.c.sources.op("->")(literal_column("1")).is_not(None)
+"""The memories of which not every source is found by `memory_source_idx`."""
+Index("memory_several_sources_idx", memory.c.tenant, postgresql_where=HAS_SEVERAL_SOURCES)
 Index("memory_search_terms_idx", memory.c.search_terms, postgresql_using="gin")
 Index("memory_derived_from_idx", memory.c.derived_from, postgresql_using="gin")
 Index("memory_archived_idx", memory.c.archived_at, postgresql_where=memory.c.archived_at.is_not(None))
@@ -136,5 +203,34 @@ memory_tombstone = Table(
     ),
     Column("memory_id", Text, nullable=False, info=no_content("a random id")),
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    # Why the caller deleted the memory, if it said so.
+    Column("reason", Text, info=content()),
     UniqueConstraint("tenant", "agent_id", "user_id", "digest", postgresql_nulls_not_distinct=True),
+)
+
+Index(
+    "memory_tombstone_user_idx",
+    memory_tombstone.c.tenant,
+    memory_tombstone.c.user_id,
+    postgresql_ops=BY_CHARACTERS,
+    postgresql_where=memory_tombstone.c.user_id.is_not(None),
+)
+
+# Memories stay when a session is deleted from which they come. If they are not of the session's user, only
+# this row tells that an erasure of the user has to reach them.
+deleted_source_session = Table(
+    "deleted_source_session",
+    metadata,
+    Column("tenant", Text, nullable=False, info=no_content("the tenant")),
+    Column("user_id", Text, nullable=False, info=names(Subject.USER)),
+    Column("session_id", Text, nullable=False, info=content()),
+    Column("deleted_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    PrimaryKeyConstraint("tenant", "user_id", "session_id"),
+)
+
+Index(
+    "deleted_source_session_user_idx",
+    deleted_source_session.c.tenant,
+    deleted_source_session.c.user_id,
+    postgresql_ops=BY_CHARACTERS,
 )

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import delete, select, text
+from sqlalchemy import ARRAY, LargeBinary, Text, bindparam, delete, select, text
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -19,19 +19,29 @@ async def insert_missing(connection: AsyncConnection, rows: Sequence[Mapping[str
         await connection.execute(insert(memory_tombstone).values(rows).on_conflict_do_nothing())
 
 
-_HAS_ANY = text(
+_INSERT_DIGESTS = text(
     """
-    SELECT id FROM memory_tombstone
-    WHERE tenant = :tenant AND agent_id = :agent_id AND user_id IS NOT DISTINCT FROM CAST(:user_id AS text)
-    LIMIT 1
+    INSERT INTO memory_tombstone (tenant, agent_id, user_id, memory_id, digest)
+    SELECT :tenant, :agent_id, :user_id, memory_id, digest
+    FROM unnest(:memory_ids, :digests) AS deleted (memory_id, digest)
+    ON CONFLICT DO NOTHING
     """
-)
+).bindparams(bindparam("memory_ids", type_=ARRAY(Text)), bindparam("digests", type_=ARRAY(LargeBinary)))
+
+
+async def insert_digests(connection: AsyncConnection, scope: Scope, digests: Mapping[str, bytes]) -> None:
+    """Insert those of these tombstones of one scope that are not stored yet, given by memory id."""
+    arrays = {"memory_ids": list(digests), "digests": list(digests.values())}
+    if digests:
+        await prepared.fetch(connection, _INSERT_DIGESTS, prepared.scope_values(scope) | arrays)
+
+
+_HAS_ANY = select(memory_tombstone.c.id).where(exact_scope(memory_tombstone, prepared.named_scope())).limit(1)
 
 
 async def has_any(connection: AsyncConnection, scope: Scope) -> bool:
     """Return whether exactly this scope has a tombstone."""
-    values = {"tenant": scope.tenant, "agent_id": scope.agent_id, "user_id": scope.user_id}
-    return await prepared.fetch_one(connection, _HAS_ANY, values) is not None
+    return await prepared.fetch_one(connection, _HAS_ANY, prepared.scope_values(scope)) is not None
 
 
 async def remove(connection: AsyncConnection, scope: Scope, digests: Sequence[bytes]) -> None:

@@ -1,21 +1,31 @@
 """Update a memory by hand: a new version for the index, and an item in the history."""
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from sqlalchemy import func
 from sqlalchemy.exc import IntegrityError
+from sqlalchemy.ext.asyncio import AsyncConnection
 
-from shared.foundation import errors, stages
+from shared.foundation import errors, versions
 from shared.foundation.scope import Caller
 from shared.foundation.stages import MemoryState
-from shared.memory.longterm import history, index_document, new_rows, queries, save
+from shared.foundation.versions import Expected
+from shared.jobs.job import Job
+from shared.memory.longterm import (
+    history,
+    new_rows,
+    queries,
+    save,
+    scope_queries,
+    tombstones,
+)
+from shared.memory.longterm.fingerprint import fingerprint_of
 from shared.memory.longterm.memory import RECALLED_LINE_FIELDS, Memory, MemoryDraft
 from shared.platform.auth import rights
 from shared.platform.auth.rights import Action, Area, Owner
 from shared.platform.resources import Resources
-
-_SEARCHABLE = {"content", "category", "tags", "metadata", "occurred_at"}
 
 
 async def update(
@@ -24,37 +34,35 @@ async def update(
     memory_id: str,
     changes: Mapping[str, Any],
     reason: str | None = None,
+    expected: Expected | None = None,
 ) -> Memory:
     """Apply changes to fields of a memory and return it. The reason is kept in the history.
 
     Changes to what the fields hold already change nothing: no version, no history, no new recall. Raises
     errors.NotFound if the caller sees no such memory, and errors.Forbidden if it may only read it. Raises
-    errors.Conflict if it is archived (the message names its successors), or if another memory has the new
-    content already.
+    errors.PreconditionFailed for a version that is not expected. Raises errors.Conflict if the memory is
+    archived (the message names its successors), or if another memory says what it would say.
     """
     try:
         async with resources.postgres.for_tenant(caller.tenant) as connection:
-            before = await queries.get(connection, caller, memory_id, lock=True)
-            if before is None:
-                raise errors.NotFound(f"no memory '{memory_id}'")
-            require_writable(caller, before)
-            columns = _changed_columns(before, changes)
-            if not columns:
-                return before
-            duplicate_id = await queries.find_duplicate(
-                connection, before.scope, columns["fingerprint"], memory_id
-            )
-            if duplicate_id is not None:
-                raise errors.Conflict(f"memory '{duplicate_id}' says this already")
-            after = await queries.update_columns(connection, caller.tenant, memory_id, columns)
-            await history.add_update(connection, caller.key_id, before, after, reason)
-            jobs = await save.enqueue_jobs(connection, caller.tenant, [after])
+            before = await lock_writable(connection, caller, memory_id, expected)
+            after, jobs = await apply_changes(connection, caller, before, changes, "updated", reason)
     except IntegrityError:  # a duplicate was saved between the check and the update
         raise errors.Conflict("another memory says this already") from None
-    await resources.index_writer.write_through([index_document.document(after)], jobs)
-    if after.state is MemoryState.PENDING:
-        resources.publisher.wake(stages.ENRICH)
+    await save.index(resources, [after], jobs)
     return after
+
+
+async def lock_writable(
+    connection: AsyncConnection, caller: Caller, memory_id: str, expected: Expected | None = None
+) -> Memory:
+    """Return a memory that the caller may change, locked. Raises errors as `update` does."""
+    memory = await queries.get(connection, caller, memory_id, lock=True)
+    if memory is None:
+        raise errors.NotFound(f"no memory '{memory_id}'")
+    require_writable(caller, memory)
+    versions.check(f"memory '{memory_id}'", memory.version, expected)
+    return memory
 
 
 def require_writable(caller: Caller, memory: Memory) -> None:
@@ -63,25 +71,89 @@ def require_writable(caller: Caller, memory: Memory) -> None:
     rights.require(caller, Area.MEMORIES, Action.WRITE, owner, f"no memory '{memory.id}'")
 
 
-def _changed_columns(before: Memory, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the columns that really change, with those derived from them; none if nothing changes."""
-    if before.archived_at is not None:
-        successors = ", ".join(before.superseded_by) or "nothing"
-        raise errors.Conflict(f"memory '{before.id}' is archived; it was superseded by {successors}")
-    draft = MemoryDraft.model_validate(
-        {**before.model_dump(include=set(MemoryDraft.model_fields)), **changes}
-    ).validated()
-    values = {name: getattr(draft, name) for name in changes} | (
-        {"tags": list(draft.tags)} if "tags" in changes else {}
-    )
-    columns = {name: value for name, value in values.items() if value != getattr(before, name)}
+def require_live(memory: Memory) -> None:
+    """Raise errors.Conflict, naming its successors, if a memory is archived."""
+    if memory.archived_at is not None:
+        successors = ", ".join(memory.superseded_by) or "nothing"
+        raise errors.Conflict(f"memory '{memory.id}' is archived; it was superseded by {successors}")
+
+
+async def apply_changes(
+    connection: AsyncConnection,
+    caller: Caller,
+    before: Memory,
+    changes: Mapping[str, Any],
+    action: str,
+    reason: str | None,
+) -> tuple[Memory, list[Job]]:
+    """Change fields of a locked memory and note the action; return it with its index jobs.
+
+    Raises errors.Conflict and IntegrityError as `update` does.
+    """
+    require_live(before)
+    columns = _changed_columns(before, changes)
     if not columns:
-        return {}
-    derived = new_rows.derived_columns(draft)
-    return columns | {
+        return before, []
+    changed = before.model_copy(update=columns)
+    if "superseded_by" in columns:
+        await _require_known(connection, changed)
+    await require_no_duplicate(connection, changed)
+    columns |= _derived_columns(changed, set(columns))
+    after = await queries.update_columns(connection, before.tenant, before.id, columns)
+    if after.content != before.content:
+        await tombstones.remove(connection, after.scope, [after.content])
+    await history.add_change(connection, caller.key_id, action, before, after, reason)
+    return after, await save.enqueue_jobs(connection, caller.tenant, [after])
+
+
+def _changed_columns(before: Memory, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns that really change. Raises errors.Invalid for values that break a rule."""
+    # An expiry that was set before may be over in a moment, which is no fault of the changes.
+    present = before.model_dump(include=set(MemoryDraft.model_fields) - {"expires_at"})
+    draft = MemoryDraft.model_validate({**present, **changes}).validated()
+    values = {name: getattr(draft, name) for name in changes if name != "superseded_by"}
+    values |= {"tags": list(draft.tags)} if "tags" in changes else {}
+    values |= _successors(draft, changes)
+    return {name: value for name, value in values.items() if value != getattr(before, name)}
+
+
+def _successors(draft: MemoryDraft, changes: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Return the successors after the changes: a live memory has some only if it is closed."""
+    successors: list[str] = changes.get("superseded_by", [])
+    if draft.valid_until is None and successors:
+        raise errors.Invalid("superseded_by", "can be set of a memory with valid_until alone")
+    is_named = {"superseded_by", "valid_until"} & changes.keys()
+    is_kept = draft.valid_until is not None and "superseded_by" not in changes
+    return {"superseded_by": list(dict.fromkeys(successors))} if is_named and not is_kept else {}
+
+
+async def _require_known(connection: AsyncConnection, memory: Memory) -> None:
+    """Raise errors.Invalid for a successor that is the memory itself, or none of its scope."""
+    known = await scope_queries.find_existing(connection, memory.scope, memory.superseded_by)
+    if not set(memory.superseded_by) <= known - {memory.id}:
+        raise errors.Invalid("superseded_by", "must be ids of other memories of the same agent and user")
+
+
+async def require_no_duplicate(connection: AsyncConnection, memory: Memory) -> None:
+    """Raise errors.Conflict if another live memory says what this one says, and neither may have a double."""
+    if not memory.is_deduplicated:
+        return
+    fingerprint = fingerprint_of(memory)
+    duplicate_id = await queries.find_duplicate(connection, memory.scope, fingerprint, memory.id)
+    if duplicate_id is not None:
+        raise errors.Conflict(f"memory '{duplicate_id}' says this already")
+
+
+def _derived_columns(changed: Memory, names: AbstractSet[str]) -> dict[str, Any]:
+    """Return the columns that change with these of a memory."""
+    derived = new_rows.derived_columns(changed)
+    return {
         "fingerprint": derived["fingerprint"],
         "search_terms": func.array_to_tsvector(derived["search_terms"]),
-        "version": before.version + bool(_SEARCHABLE & set(columns)),
-        "content_version": before.content_version + bool(RECALLED_LINE_FIELDS & set(columns)),
+        # Of every change that a caller can see, so that a condition on the version is sound.
+        "version": changed.version + 1,
+        "content_version": changed.content_version + bool(RECALLED_LINE_FIELDS & names),
+        # It is about the text that was there before.
+        **({"failure_reason": None} if "content" in names and changed.state is MemoryState.FINAL else {}),
         "updated_at": func.now(),
     }

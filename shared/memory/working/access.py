@@ -58,7 +58,7 @@ def check_writable(caller: Caller, path: str) -> Check:
     namespace = keys.namespace_of(path)
 
     async def check(connection: AsyncConnection) -> None:
-        owner = await namespace_queries.owner_of(connection, caller.tenant, namespace, lock=True)
+        owner = await namespace_queries.owner_of(connection, caller.tenant, namespace, for_share=True)
         if owner.is_deleted and rights.is_unbound(caller):
             raise errors.Busy(f"what is left in '{namespace}' is about to be deleted", RETRY_AFTER_SECONDS)
         rights.require(caller, _area_of(owner), Action.WRITE, owner, _missing(path))

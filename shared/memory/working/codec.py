@@ -25,7 +25,7 @@ def pack(category: str | None, tags: Iterable[str], *, large: bool) -> str:
     details = {
         "category": None if category is None else validation.check_category(category),
         "tags": validation.check_tags(tags),
-        "large": large,
+        "large": large,  # the last, because appending changes it
     }
     return orjson.dumps(details).decode()
 

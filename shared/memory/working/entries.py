@@ -7,10 +7,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from shared.foundation.scope import Caller
+from shared.foundation.versions import Expected
 from shared.infra import redis as redis_client
 from shared.memory.working import access, keys, queries, write
-from shared.memory.working.queries import WorkingMemory
 from shared.memory.working.working_entry import WorkingEntry, WorkingEntryInfo
+from shared.memory.working.working_memory import WorkingMemory
+from shared.platform.idempotency.idempotent import IdempotencyKey
 from shared.platform.resources import Resources
 
 
@@ -41,24 +43,48 @@ async def put(
     ttl_seconds: float | None = None,
     category: str | None = None,
     tags: Iterable[str] = (),
+    expected: Expected | None = None,
 ) -> WorkingEntry:
     """Write an entry and return it.
 
     Raises errors.NotFound in a namespace that the key may not see, errors.Forbidden in one that it may only
-    read, errors.Invalid for bad input, and errors.LimitReached if the namespace is full.
+    read, errors.Invalid for bad input, errors.PreconditionFailed for a stored version that is not expected,
+    and errors.LimitReached if the namespace is full.
     """
     check = access.check_writable(caller, path)
     fields: dict[str, Any] = {"ttl_seconds": ttl_seconds, "category": category, "tags": tags}
-    return await write.put(resources, caller.tenant, path, value, check, **fields)
+    return await write.put(resources, caller.tenant, path, value, check, expected=expected, **fields)
 
 
-async def delete(resources: Resources, caller: Caller, path: str) -> bool:
+async def append(
+    resources: Resources,
+    caller: Caller,
+    path: str,
+    text: str,
+    *,
+    ttl_seconds: float | None = None,
+    expected: Expected | None = None,
+    key: IdempotencyKey | None = None,
+) -> WorkingEntry:
+    """Append a text to a live entry, once per idempotency key, and return the entry as it is then.
+
+    Raises what `put` does but errors.LimitReached, and errors.NotFound also if there is no live entry.
+    """
+    check = access.check_writable(caller, path)
+    fields: dict[str, Any] = {"ttl_seconds": ttl_seconds, "expected": expected, "key": key}
+    return await write.append(resources, caller.tenant, path, text, check, **fields)
+
+
+async def delete(
+    resources: Resources, caller: Caller, path: str, *, expected: Expected | None = None
+) -> bool:
     """Delete an entry and return whether there was a live one.
 
-    Raises errors.NotFound in a namespace that the key may not see, and errors.Forbidden in one that it may
-    only read.
+    Raises errors.NotFound in a namespace that the key may not see, errors.Forbidden in one that it may
+    only read, and errors.PreconditionFailed for a stored version that is not expected.
     """
-    return await write.delete(resources, caller.tenant, path, access.check_writable(caller, path))
+    check = access.check_writable(caller, path)
+    return await write.delete(resources, caller.tenant, path, check, expected=expected)
 
 
 async def clear(resources: Resources, caller: Caller, prefix: str) -> int:

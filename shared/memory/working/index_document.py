@@ -44,4 +44,4 @@ def keywords(entry: WorkingEntry) -> str:
 
 def candidate(entry: WorkingEntry, keyword: float | None, cosine: float | None) -> Candidate:
     """Return the ranking candidate of an entry, with the scores of its hit."""
-    return Candidate(entry.key, keywords(entry), keyword, cosine, at=entry.stored_at)
+    return Candidate(entry.key, keywords(entry), keyword, cosine, day=entry.stored_at.date())

@@ -1,9 +1,6 @@
 """Every Redis operation on working memory.
 
-Each function takes the `WorkingMemory`, which carries the tenant. Redis keys are built in `_keys` and
-`_registry` at the end of this file, so no caller can name another tenant's. A `:` separates tenant and
-namespace, because a tenant's name cannot contain one. With `/`, tenant `a/b` with namespace `c` would
-share its keys with tenant `a` and namespace `b/c`.
+Each function takes the `WorkingMemory`, which carries the tenant and builds all names of keys in Redis.
 
 A namespace is registered in the tenant's list before the entry is written, in the same pipeline.
 The list serves to read a prefix that spans namespaces. It may name namespaces that are empty by now,
@@ -13,47 +10,20 @@ Errors of Redis pass through as redis exceptions; the caller decides what an una
 """
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
-from redis.asyncio import Redis
-
-from shared.foundation import errors, validation
-from shared.foundation.config import Settings
-from shared.foundation.content import Subject, declare_store
-from shared.memory.working import codec, keys, large_values, scripts
+from shared.foundation import errors, versions
+from shared.foundation.versions import Expected
+from shared.infra.redis_versions import version_list
+from shared.memory.working import codec, keys, large_values, rules, scripts
 from shared.memory.working.working_entry import WorkingEntry, WorkingEntryInfo
-from shared.platform.resources import Resources
+from shared.memory.working.working_memory import ScriptCall, WorkingMemory
 
-FAMILY = declare_store(
-    "redis",
-    "working",
-    *(Subject.SESSION, Subject.USER, Subject.AGENT),
-    reason="a session's namespace is cleared with it, those of patrols and subagents with user or agent",
-)
-MAX_TTL_SECONDS = 366 * 24 * 3600
 # A registered namespace must outlive its entries by more than a client waits for Redis.
 _REGISTRATION_GRACE_MS = 60_000
 # Namespaces read in one pipeline: this bounds what one reply holds, without values and with them.
 _BATCH = 256
 _BATCH_WITH_VALUES = 8
-
-
-@dataclass(frozen=True, slots=True)
-class WorkingMemory:
-    """One tenant's working memory. The client must decode responses."""
-
-    redis: Redis
-    settings: Settings
-    tenant: str
-
-    def __post_init__(self) -> None:
-        validation.check_identifier(self.tenant, "tenant")
-
-    @classmethod
-    def from_resources(cls, resources: Resources, tenant: str) -> "WorkingMemory":
-        """Return a tenant's working memory in the Redis of this process."""
-        return cls(resources.redis, resources.settings, tenant)
 
 
 async def put(
@@ -64,68 +34,82 @@ async def put(
     ttl_seconds: float | None = None,
     category: str | None = None,
     tags: Iterable[str] = (),
+    expected: Expected | None = None,
 ) -> WorkingEntry:
     """Write an entry under its full path and return it as `get` would.
 
-    Overwriting is always allowed. It keeps the key as first written and starts the time to live anew.
-    Raises errors.Invalid for bad input, and errors.LimitReached for a new key when its namespace already
-    holds as many live entries as it may.
+    Overwriting keeps the key as first written and starts the time to live anew; without `expected` it is
+    always allowed. Raises errors.Invalid for bad input, errors.PreconditionFailed for a stored version that
+    is not expected, and errors.LimitReached for a new key when its namespace already holds as many live
+    entries as it may.
     """
-    path, ttl_ms, details = check_entry(
-        working_memory, key, value, ttl_seconds=ttl_seconds, category=category, tags=tags
+    path, ttl_ms, details = rules.check_entry(
+        working_memory.settings, key, value, ttl_seconds=ttl_seconds, category=category, tags=tags
     )
-    version, expires_at, stored_key = await _write(working_memory, path, value, ttl_ms, details)
+    version, expires_at, stored_key = await _write(working_memory, path, value, ttl_ms, details, expected)
     entry = codec.entry([str(ttl_ms), expires_at, f"{version}\n{stored_key}\n{details}", value])
     return large_values.with_outline(entry, working_memory.settings.working_chunk_size)
 
 
-def check_entry(
-    working_memory: WorkingMemory,
-    key: str,
-    value: str,
-    *,
-    ttl_seconds: float | None = None,
-    category: str | None = None,
-    tags: Iterable[str] = (),
-) -> tuple[str, int, str]:
-    """Return an entry's path, its milliseconds to live and its packed details.
-
-    Raises errors.Invalid if the entry may not be written.
-    """
-    path = keys.check_writable(key)
-    validation.check_text(value, "value", allow_blank=True)
-    is_large = len(value) > working_memory.settings.working_chunk_threshold
-    ttl_ms = _ttl_ms(working_memory.settings, ttl_seconds, is_large=is_large)
-    return path, ttl_ms, codec.pack(category, tags, large=is_large)
-
-
-def _ttl_ms(settings: Settings, ttl_seconds: float | None, *, is_large: bool) -> int:
-    if ttl_seconds is None:
-        ttl_seconds = settings.working_chunked_ttl if is_large else settings.working_ttl
-    if not 0 < ttl_seconds <= MAX_TTL_SECONDS:
-        raise errors.Invalid("ttl_seconds", f"must be more than 0 and at most {MAX_TTL_SECONDS}")
-    return max(1, int(ttl_seconds * 1000))
-
-
 async def _write(
-    working_memory: WorkingMemory, path: str, value: str, ttl_ms: int, details: str
+    working_memory: WorkingMemory, path: str, value: str, ttl_ms: int, details: str, expected: Expected | None
 ) -> Sequence[str]:
     namespace, limit = keys.namespace_of(path), working_memory.settings.working_max_entries
-    register = _ScriptCall(
-        scripts.REGISTER_NAMESPACE, _registry(working_memory), (namespace, ttl_ms + _REGISTRATION_GRACE_MS)
-    )
-    write = _ScriptCall(
-        scripts.PUT,
-        _keys(working_memory, namespace),
-        (keys.normalize_key(path), path, value, ttl_ms, limit, details),
-    )
-    _, stored = await _run(working_memory, [register, write])
-    if stored is None:
+    condition = version_list(expected)
+    arguments = (keys.normalize_key(path), path, value, ttl_ms, limit, details, condition)
+    write = ScriptCall(scripts.PUT, working_memory.keys_of(namespace), arguments)
+    _, reply = await working_memory.run([_registration(working_memory, namespace, ttl_ms), write])
+    if reply is None:
         raise errors.LimitReached(
             f"the namespace '{namespace}' is at its limit of {limit} live entries;"
             " delete one, overwrite one or wait until one expires"
         )
-    return stored  # type: ignore[no-any-return]
+    return _written(path, reply)
+
+
+def _registration(working_memory: WorkingMemory, namespace: str, ttl_ms: int) -> ScriptCall:
+    arguments = (namespace, ttl_ms + _REGISTRATION_GRACE_MS)
+    return ScriptCall(scripts.REGISTER_NAMESPACE, working_memory.registry, arguments)
+
+
+def _written(path: str, reply: Sequence[Any]) -> Sequence[str]:
+    """Return what a script says of its write. Raises errors.PreconditionFailed if it wrote nothing."""
+    is_written, *rest = reply
+    if not is_written:
+        raise versions.mismatch(_entry_name(path), int(rest[0]))
+    return rest
+
+
+async def append(
+    working_memory: WorkingMemory,
+    key: str,
+    text: str,
+    *,
+    ttl_seconds: float | None = None,
+    expected: Expected | None = None,
+    request_id: str = "",
+) -> WorkingEntry:
+    """Append a text to the value of a live entry and return the entry with its whole value.
+
+    The time to live goes on unless `ttl_seconds` starts it anew. A request with an id that was done before
+    appends nothing and returns the entry as it is. Raises errors.NotFound without a live entry,
+    errors.TooLarge for a value over the limit, and errors.PreconditionFailed as `put` does.
+    """
+    path, ttl_ms = rules.check_append(key, text, ttl_seconds=ttl_seconds)
+    namespace, threshold = keys.namespace_of(path), working_memory.settings.working_chunk_threshold
+    arguments = (keys.normalize_key(path), text, rules.MAX_VALUE_BYTES, threshold, ttl_ms or "")
+    call = ScriptCall(
+        scripts.APPEND,
+        working_memory.keys_of(namespace),
+        (*arguments, version_list(expected), request_id),
+    )
+    registrations = [_registration(working_memory, namespace, ttl_ms)] if ttl_ms else []
+    *_, reply = await working_memory.run([*registrations, call])
+    if reply is None:
+        raise errors.NotFound(missing(key))
+    if reply == scripts.TOO_LONG:
+        raise rules.too_long("append")
+    return codec.entry(_written(path, reply))
 
 
 async def get(working_memory: WorkingMemory, key: str, *, full: bool = False) -> WorkingEntry:
@@ -140,7 +124,12 @@ async def get(working_memory: WorkingMemory, key: str, *, full: bool = False) ->
         entry = large_values.select_view(codec.entry(row), view, chunk_size)
         if entry is not None:
             return entry if full else large_values.with_outline(entry, chunk_size)
-    raise errors.NotFound(f"working memory holds no live entry '{key}'")
+    raise errors.NotFound(missing(key))
+
+
+def missing(key: str) -> str:
+    """Return what the error for a key says that nothing live is stored under."""
+    return f"working memory holds no live entry '{key}'"
 
 
 async def read_many(working_memory: WorkingMemory, paths: Iterable[str]) -> dict[str, WorkingEntry]:
@@ -165,12 +154,30 @@ async def read_many(working_memory: WorkingMemory, paths: Iterable[str]) -> dict
     return {path: entry for path, entry in viewed.items() if entry is not None}
 
 
-async def delete(working_memory: WorkingMemory, key: str) -> bool:
-    """Delete an entry with its parts, and return whether there was a live one."""
+async def delete(working_memory: WorkingMemory, key: str, *, expected: Expected | None = None) -> bool:
+    """Delete an entry with its parts, and return whether there was a live one.
+
+    Raises errors.PreconditionFailed for a stored version that is not expected.
+    """
     path = keys.check_writable(key)
-    names = _keys(working_memory, keys.namespace_of(path))
-    (deleted,) = await _run(working_memory, [_ScriptCall(scripts.DELETE, names, (keys.normalize_key(path),))])
-    return bool(deleted)
+    names = working_memory.keys_of(keys.namespace_of(path))
+    arguments = (keys.normalize_key(path), version_list(expected))
+    (reply,) = await working_memory.run([ScriptCall(scripts.DELETE, names, arguments)])
+    (version,) = _written(path, reply)
+    return int(version) > 0
+
+
+async def check_version(working_memory: WorkingMemory, key: str, expected: Expected) -> None:
+    """Raise errors.PreconditionFailed if the stored version of an entry is not an expected one."""
+    field = keys.normalize_key(key)
+    rows = [row async for row in _read(working_memory, {keys.namespace_of(key): (field,)}, with_values=False)]
+    version = codec.listing(rows[0]).version if rows else versions.ABSENT
+    versions.check(_entry_name(key), version, expected)
+
+
+def _entry_name(path: str) -> str:
+    """Return how a failed condition names an entry."""
+    return f"the entry '{path}'"
 
 
 async def read_time(working_memory: WorkingMemory) -> int:
@@ -183,8 +190,8 @@ async def clear(working_memory: WorkingMemory, prefix: str) -> int:
     """Delete everything at and below a prefix, and return the number of deleted live entries."""
     path = keys.normalize_key(keys.resolve_prefix(prefix, None, write=True))
     namespaces = await _list_namespaces(working_memory, path)
-    calls = [_ScriptCall(scripts.CLEAR, _keys(working_memory, name), (path,)) for name in namespaces]
-    return sum(await _run(working_memory, calls))
+    calls = [ScriptCall(scripts.CLEAR, working_memory.keys_of(name), (path,)) for name in namespaces]
+    return sum(await working_memory.run(calls))
 
 
 async def iterate_entries(working_memory: WorkingMemory, prefix: str = "") -> AsyncIterator[WorkingEntry]:
@@ -202,8 +209,8 @@ async def iterate_entries(working_memory: WorkingMemory, prefix: str = "") -> As
 async def _list_namespaces(working_memory: WorkingMemory, path: str) -> list[str]:
     if not keys.spans_namespaces(path):
         return [keys.namespace_of(path)]
-    (names,) = await _run(
-        working_memory, [_ScriptCall(scripts.LIST_NAMESPACES, _registry(working_memory), (path,))]
+    (names,) = await working_memory.run(
+        [ScriptCall(scripts.LIST_NAMESPACES, working_memory.registry, (path,))]
     )
     return list(names)
 
@@ -227,7 +234,7 @@ async def list_many_prefixes(
     This takes one round trip, and a second one only if a prefix that spans namespaces finds any.
     """
     paths = [keys.normalize_key(keys.resolve_prefix(prefix, None)) for prefix in prefixes]
-    replies = await _run(working_memory, [_listing_call(working_memory, path) for path in paths])
+    replies = await working_memory.run([_listing_call(working_memory, path) for path in paths])
     by_path = list(zip(paths, replies, strict=True))
     rows = [row for path, reply in by_path if not keys.spans_namespaces(path) for row in reply]
     namespaces = {name for path, reply in by_path if keys.spans_namespaces(path) for name in reply}
@@ -237,11 +244,11 @@ async def list_many_prefixes(
     return {prefix: [info for info in infos if keys.is_within(info.key, prefix)] for prefix in prefixes}
 
 
-def _listing_call(working_memory: WorkingMemory, path: str) -> "_ScriptCall":
+def _listing_call(working_memory: WorkingMemory, path: str) -> ScriptCall:
     """Return the call that lists a namespace, or the namespaces of a prefix that spans several."""
     if keys.spans_namespaces(path):
-        return _ScriptCall(scripts.LIST_NAMESPACES, _registry(working_memory), (path,))
-    return _ScriptCall(scripts.READ, _keys(working_memory, keys.namespace_of(path))[:2])
+        return ScriptCall(scripts.LIST_NAMESPACES, working_memory.registry, (path,))
+    return ScriptCall(scripts.READ, working_memory.keys_of(keys.namespace_of(path))[:2])
 
 
 def _sorted_by_key(infos: Iterable[WorkingEntryInfo], *, include_views: bool) -> list[WorkingEntryInfo]:
@@ -265,35 +272,11 @@ async def _read(
 ) -> AsyncIterator[codec.Row]:
     """Yield the rows of these normalised keys, by namespace. A namespace without keys is read whole."""
     calls = [
-        _ScriptCall(scripts.READ, _keys(working_memory, namespace)[: 3 if with_values else 2], tuple(names))
+        ScriptCall(scripts.READ, working_memory.keys_of(namespace)[: 3 if with_values else 2], tuple(names))
         for namespace, names in keys_by_namespace.items()
     ]
     size = _BATCH_WITH_VALUES if with_values else _BATCH
     for start in range(0, len(calls), size):
-        for rows in await _run(working_memory, calls[start : start + size]):
+        for rows in await working_memory.run(calls[start : start + size]):
             for row in rows:
                 yield row
-
-
-class _ScriptCall(NamedTuple):
-    script: str
-    names: Sequence[str]
-    arguments: Sequence[str | int] = ()
-
-
-async def _run(working_memory: WorkingMemory, calls: Iterable[_ScriptCall]) -> list[Any]:
-    """Run scripts in order and in one round trip. Each is atomic; together they are not."""
-    async with working_memory.redis.pipeline(transaction=False) as pipe:
-        for script, names, arguments in calls:
-            pipe.eval(script, len(names), *names, *arguments)
-        return await pipe.execute()
-
-
-def _keys(working_memory: WorkingMemory, namespace: str) -> tuple[str, str, str]:
-    tag = f"{working_memory.settings.prefix}:{FAMILY}:{{{working_memory.tenant}:{namespace}}}"
-    return f"{tag}:expiry", f"{tag}:meta", f"{tag}:values"
-
-
-def _registry(working_memory: WorkingMemory) -> tuple[str, str]:
-    tag = f"{working_memory.settings.prefix}:{FAMILY}:{{{working_memory.tenant}}}"
-    return f"{tag}:namespaces", f"{tag}:expiries"

@@ -1,15 +1,22 @@
 """The Lua scripts of working memory. One script is one operation, so every operation is atomic.
 
-A namespace consists of three Redis keys with one hash tag, so that every script runs on Redis Cluster:
+A namespace consists of four Redis keys with one hash tag, so that every script runs on Redis Cluster:
 `expiry` (zset: normalised key -> when it expires, in ms), `meta` (hash: normalised key -> version, key as
-first written, details as JSON; one line each) and `values` (hash). The time is that of the Redis server, for
-writing and for reading. The version of an entry is the time when it was stored, in microseconds, and always
-higher than that of the entry which it overwrites. All three keys expire with the last entry, so that a
-namespace that is never read again leaves nothing behind.
+first written, details as JSON; one line each), `values` (hash) and `requests` (zset: the ids of the last
+requests that appended, by time). The time is that of the Redis server, for writing and for reading. The
+version of an entry is the time when it was stored, in microseconds, and always higher than that of the entry
+which it overwrites. So an entry that is deleted and written anew has no version that it ever had. All four
+keys expire with the last entry, so that a namespace that is never read again leaves nothing behind.
+
+A condition on the stored version is a list as `redis_versions` makes it. An expired entry has no version.
 
 Scripts are sent as text (EVAL), not by digest. The server caches them either way, and after a restart a
 pipeline of digests would fail with NOSCRIPT.
 """
+
+from shared.infra.redis_versions import MEETS_CONDITION
+
+TOO_LONG = "too long"
 
 _SERVER_TIME = """
 local time = redis.call('TIME')
@@ -17,9 +24,9 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local function digits(number) return string.format('%.0f', number) end
 """
 
-# Must follow _SERVER_TIME. KEYS: expiry, meta, values.
-_NAMESPACE = """
-local expiry, meta, values = KEYS[1], KEYS[2], KEYS[3]
+# Must follow _SERVER_TIME. KEYS: expiry, meta, values, requests.
+_NAMESPACE = f"""{MEETS_CONDITION}
+local expiry, meta, values, requests = unpack(KEYS)
 local function drop(field)
   redis.call('ZREM', expiry, field)
   redis.call('HDEL', meta, field)
@@ -27,31 +34,71 @@ local function drop(field)
 end
 local function expire_with_last_entry()
   local latest = redis.call('ZRANGE', expiry, -1, -1, 'WITHSCORES')
-  if latest[2] then
-    for _, key in ipairs(KEYS) do redis.call('PEXPIREAT', key, digits(latest[2])) end
-  end
+  if not latest[2] then redis.call('UNLINK', unpack(KEYS)) return end
+  for _, key in ipairs(KEYS) do redis.call('PEXPIREAT', key, digits(latest[2])) end
+end
+local function version_of(entry) return string.match(entry or '0', '^%d+') end
+local function version_after(entry)
+  return digits(math.max(time[1] * 1000000 + time[2], tonumber(version_of(entry)) + 1))
 end
 """
 
-# ARGV: normalised key, key, value, time to live in ms, limit of live entries, details as JSON.
-# Returns {version, expires_at, key as first written}, or nil if the limit allows no new key.
+# ARGV: normalised key, key, value, time to live in ms, limit of live entries, details as JSON, condition.
+# Returns {1, version, expires_at, key as first written}, {0, stored version} if the condition is not met, or
+# nil if the limit allows no new key.
 PUT = f"""{_SERVER_TIME}{_NAMESPACE}
-local field, key, value, ttl, limit, details = unpack(ARGV)
+local field, key, value, ttl, limit, details, condition = unpack(ARGV)
 for _, expired in ipairs(redis.call('ZRANGEBYSCORE', expiry, '-inf', digits(now))) do drop(expired) end
 local old = redis.call('HGET', meta, field)
+if not meets_condition(version_of(old), condition) then return {{0, version_of(old)}} end
 if old then
   key = string.match(old, '^[^\\n]*\\n([^\\n]*)')
 elseif redis.call('ZCARD', expiry) >= tonumber(limit) then
   return false
 end
-local old_version = tonumber(string.match(old or '0', '^%d+'))
-local version = digits(math.max(time[1] * 1000000 + time[2], old_version + 1))
+local version = version_after(old)
 local expires_at = now + ttl
 redis.call('HSET', values, field, value)
 redis.call('HSET', meta, field, version .. '\\n' .. key .. '\\n' .. details)
 redis.call('ZADD', expiry, digits(expires_at), field)
 expire_with_last_entry()
-return {{version, digits(expires_at), key}}
+return {{1, version, digits(expires_at), key}}
+"""
+
+# ARGV: normalised key, text, limit of a value in bytes, characters above which a value is large, time to live
+# in ms or '' to leave it, condition, id of the request or ''.
+# Returns {1, ms left, expires_at, meta, value}, {0, stored version} if the condition is not met, TOO_LONG, or
+# nil if there is no live entry. A request that has appended before changes nothing.
+APPEND = f"""{_SERVER_TIME}{_NAMESPACE}
+local field, text, limit, threshold, ttl, condition, request = unpack(ARGV)
+local expires_at = tonumber(redis.call('ZSCORE', expiry, field) or 0)
+local old, value = redis.call('HGET', meta, field), redis.call('HGET', values, field)
+if expires_at <= now or not old or not value then return false end
+local function reply(entry)
+  return {{1, digits(expires_at - now), digits(expires_at), entry, value}}
+end
+if request ~= '' and redis.call('ZSCORE', requests, request) then return reply(old) end
+if not meets_condition(version_of(old), condition) then return {{0, version_of(old)}} end
+if #value + #text > tonumber(limit) then return '{TOO_LONG}' end
+value = value .. text
+local _, continuation_bytes = string.gsub(value, '[\\128-\\191]', '')
+local key, details = string.match(old, '^[^\\n]*\\n([^\\n]*)\\n(.*)$')
+if #value - continuation_bytes > tonumber(threshold) then
+  details = string.gsub(details, '"large":false}}$', '"large":true}}')  -- codec.pack writes it last
+end
+local new = version_after(old) .. '\\n' .. key .. '\\n' .. details
+redis.call('HSET', values, field, value)
+redis.call('HSET', meta, field, new)
+if ttl ~= '' then
+  expires_at = now + ttl
+  redis.call('ZADD', expiry, digits(expires_at), field)
+end
+if request ~= '' then
+  redis.call('ZADD', requests, digits(now), request)
+  redis.call('ZREMRANGEBYRANK', requests, 0, -1001)
+end
+expire_with_last_entry()
+return reply(new)
 """
 
 # KEYS: expiry, meta, and `values` to read values too. ARGV: normalised keys; none for all.
@@ -76,12 +123,16 @@ end
 return live
 """
 
-# ARGV: normalised key. Returns whether a live entry was deleted, 1 or 0.
+# ARGV: normalised key, condition.
+# Returns {1, version of the deleted live entry or 0}, or {0, stored version} if the condition is not met.
 DELETE = f"""{_SERVER_TIME}{_NAMESPACE}
-local expires_at = tonumber(redis.call('ZSCORE', expiry, ARGV[1]) or 0)
-drop(ARGV[1])
+local field, condition = unpack(ARGV)
+local is_live = tonumber(redis.call('ZSCORE', expiry, field) or 0) > now
+local stored = is_live and version_of(redis.call('HGET', meta, field)) or '0'
+if not meets_condition(stored, condition) then return {{0, stored}} end
+drop(field)
 expire_with_last_entry()
-return expires_at > now and 1 or 0
+return {{1, stored}}
 """
 
 # ARGV: normalised prefix, by whole segments. Returns how many live entries were deleted.

@@ -9,8 +9,8 @@ from shared.foundation.scope import Caller
 from shared.foundation.stages import RecordKind
 from shared.infra import redis as redis_client
 from shared.memory.working import access, index_document, keys, queries
-from shared.memory.working.queries import WorkingMemory
 from shared.memory.working.working_entry import WorkingEntry
+from shared.memory.working.working_memory import WorkingMemory
 from shared.platform.resources import Resources
 from shared.search.index import filters as index_filters
 from shared.search.index.client import Hit, IndexHits, IndexQuery

@@ -1,8 +1,8 @@
 """A working-memory entry, with and without its value.
 
 Inventories and lists consist of `WorkingEntryInfo`, which has no field for the value, so that no
-inventory can contain one by mistake. Three fields are not part of responses. `version` is that of the
-entry's point in the index. `remaining` is the seconds that were left when the entry was read, by the time
+inventory can contain one by mistake. `version` is also that of the entry's point in the index. Two fields
+are not part of responses: `remaining` is the seconds that were left when the entry was read, by the time
 of the Redis server, from which the reader's may differ. `large` says that the entry is read by parts (see
 `chunks.py`).
 """
@@ -22,7 +22,7 @@ class WorkingEntryInfo(BaseModel):
     expires_at: datetime
     category: str | None = None
     tags: tuple[str, ...] = ()
-    version: int = Field(exclude=True)
+    version: int
     remaining: float = Field(exclude=True)
     large: bool = Field(default=False, exclude=True)
 

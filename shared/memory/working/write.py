@@ -6,22 +6,25 @@ written, a worker reads the entry from Redis as it is then, and makes the index 
 
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
 
 from shared.conversation.sessions import namespace_queries
 from shared.foundation.stages import RecordKind
+from shared.foundation.versions import Expected
 from shared.infra import redis as redis_client
 from shared.jobs import index_jobs
 from shared.jobs.job import Job
-from shared.memory.working import index_document, keys, queries
+from shared.memory.working import index_document, keys, large_values, queries, rules
 from shared.memory.working.access import Check
-from shared.memory.working.queries import WorkingMemory
 from shared.memory.working.working_entry import WorkingEntry
+from shared.memory.working.working_memory import WorkingMemory
 from shared.platform.idempotency import queries as idempotency_queries
+from shared.platform.idempotency.idempotent import IdempotencyKey, idempotent
 from shared.platform.resources import Resources
 from shared.search.index.writer import WRITE_THROUGH_SECONDS
 
 
-async def put(
+async def put(  # noqa: PLR0913
     resources: Resources,
     tenant: str,
     path: str,
@@ -31,35 +34,100 @@ async def put(
     ttl_seconds: float | None = None,
     category: str | None = None,
     tags: Iterable[str] = (),
+    expected: Expected | None = None,
 ) -> WorkingEntry:
     """Write an entry under its full path and return it. It is found by keyword at once.
 
     `check` is done before anything is changed and again in the transaction during which Redis is written.
-    Raises what it raises, errors.Invalid for bad input, and errors.LimitReached if its namespace is full.
+    Raises what it raises, and what `queries.put` does.
     """
     working_memory = WorkingMemory.from_resources(resources, tenant)
-    queries.check_entry(working_memory, path, value, ttl_seconds=ttl_seconds, category=category, tags=tags)
+    settings = resources.settings
+    rules.check_entry(settings, path, value, ttl_seconds=ttl_seconds, category=category, tags=tags)
     jobs = await _enqueue_index_jobs(resources, working_memory, [path], check)
     async with _checked(resources, tenant, check):
         entry = await queries.put(
-            working_memory, path, value, ttl_seconds=ttl_seconds, category=category, tags=tags
+            working_memory,
+            path,
+            value,
+            ttl_seconds=ttl_seconds,
+            category=category,
+            tags=tags,
+            expected=expected,
         )
     # The returned value of a large entry is its outline; the index needs the whole.
-    whole_entry = entry.model_copy(update={"value": value})
-    document = index_document.document(tenant, whole_entry)
-    if not await resources.index_writer.write_through([document], jobs):
-        # Another writer of the same key may have confirmed the job when its own point was written.
-        await _enqueue_index_jobs(resources, working_memory, [path])
+    await _index(resources, working_memory, entry.model_copy(update={"value": value}), jobs)
     return entry
 
 
-async def delete(resources: Resources, tenant: str, path: str, check: Check | None = None) -> bool:
-    """Delete an entry, and return whether there was a live one. `check` is as in `put`."""
+async def append(
+    resources: Resources,
+    tenant: str,
+    path: str,
+    text: str,
+    check: Check,
+    *,
+    ttl_seconds: float | None = None,
+    expected: Expected | None = None,
+    key: IdempotencyKey | None = None,
+) -> WorkingEntry:
+    """Append a text to a live entry, once per idempotency key, and return the entry as it is then.
+
+    A repeated request returns the entry as it is by now. The stored response has no text of it, because
+    what is in working memory does not reach Postgres. The key is kept beside the entry too, so that a
+    request whose process died before it stored its response appends once. Raises what `queries.append`
+    does; `check` is as in `put`.
+    """
+    working_memory = WorkingMemory.from_resources(resources, tenant)
+    rules.check_append(path, text, ttl_seconds=ttl_seconds)
+    jobs = await _enqueue_index_jobs(resources, working_memory, [path], check)
+    request_id = "" if key is None else key.request_id
+    async with (
+        resources.postgres.for_tenant(tenant) as connection,
+        idempotent(connection, tenant, key) as request,
+    ):
+        with redis_client.failures_as_unavailable():
+            if request.stored is not None:
+                entry = await queries.get(working_memory, path, full=True)
+            else:
+                await check(connection)
+                fields: dict[str, Any] = {"ttl_seconds": ttl_seconds, "expected": expected}
+                entry = await queries.append(working_memory, path, text, request_id=request_id, **fields)
+                record_id = index_document.record_id_of(path)
+                await request.store({"version": entry.version}, record_ids=[record_id])
+    await _index(resources, working_memory, entry, jobs)
+    return large_values.with_outline(entry, resources.settings.working_chunk_size)
+
+
+async def _index(
+    resources: Resources, working_memory: WorkingMemory, whole_entry: WorkingEntry, jobs: Sequence[Job]
+) -> None:
+    document = index_document.document(working_memory.tenant, whole_entry)
+    if not await resources.index_writer.write_through([document], jobs):
+        # Another writer of the same key may have confirmed the job when its own point was written.
+        await _enqueue_index_jobs(resources, working_memory, [whole_entry.key])
+
+
+async def delete(
+    resources: Resources,
+    tenant: str,
+    path: str,
+    check: Check | None = None,
+    *,
+    expected: Expected | None = None,
+) -> bool:
+    """Delete an entry, and return whether there was a live one. `check` is as in `put`.
+
+    Raises errors.PreconditionFailed for a stored version that is not expected.
+    """
     working_memory = WorkingMemory.from_resources(resources, tenant)
     path = keys.check_writable(path)
+    if expected is not None:  # what is erased before Redis is asked must not be erased in vain
+        with redis_client.failures_as_unavailable():
+            await queries.check_version(working_memory, path, expected)
     jobs = await _enqueue_index_jobs(resources, working_memory, [path], check, is_deletion=True)
     async with _checked(resources, tenant, check):
-        is_deleted = await queries.delete(working_memory, path)
+        is_deleted = await queries.delete(working_memory, path, expected=expected)
     await _erase_responses(resources, tenant, [path])
     await resources.index_writer.write_through([], jobs)
     return is_deleted

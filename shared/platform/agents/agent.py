@@ -27,6 +27,10 @@ class Agent(BaseModel):
     public_key: str | None
     document: str | None
     store_types: list[str] | None
+    context_options: dict[str, Any] | None
+    # Whether facts are mined out of its conversations with users, and out of those without a user, too.
+    mine_facts: bool = True
+    mine_common: bool = False
     created_at: datetime
     updated_at: datetime
     tenant: str = Field(exclude=True)

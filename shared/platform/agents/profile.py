@@ -10,6 +10,8 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
+from sqlalchemy.ext.asyncio import AsyncConnection
+
 from shared.foundation import errors
 from shared.foundation.scope import Caller, Scope
 from shared.platform.agents import queries
@@ -36,7 +38,7 @@ async def upsert(
     caller: Caller,
     agent_id: str,
     proof: IdentityProof | None,
-    changes: Mapping[str, list[str] | None],
+    changes: Mapping[str, Any],
 ) -> Agent:
     """Create the profile if there is none, give it the identity of `proof`, and write the changed columns.
 
@@ -47,6 +49,16 @@ async def upsert(
         profile = await queries.lock(connection, scope.tenant, scope.agent_id)
         columns = {**changes, **_identity_columns(profile, proof)}
         return await queries.update_profile(connection, profile, columns) if columns else profile
+
+
+async def reason_not_to_mine(connection: AsyncConnection, scope: Scope) -> str | None:
+    """Return why no facts are mined out of the conversations of a scope, or None if they are."""
+    profile = await queries.get(connection, scope.tenant, scope.agent_id)
+    if profile is not None and not profile.mine_facts:
+        return f"the profile of agent '{scope.agent_id}' switches mining off"
+    if scope.user_id is None and (profile is None or not profile.mine_common):
+        return f"it has no user, and the profile of agent '{scope.agent_id}' does not say mine_common"
+    return None
 
 
 def agent_scope(caller: Caller, agent_id: str, action: Action) -> Scope:

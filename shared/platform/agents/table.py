@@ -4,6 +4,7 @@ The keys of an agent are in the tables of the state store, as those of sessions 
 """
 
 from sqlalchemy import (
+    Boolean,
     Column,
     DateTime,
     ForeignKeyConstraint,
@@ -13,6 +14,7 @@ from sqlalchemy import (
     Table,
     Text,
     func,
+    text,
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
@@ -32,6 +34,11 @@ agent = Table(
     Column("store_types", ARRAY(Text), info=no_content("of a fixed list")),
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
     Column("updated_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    # The options of its contexts that a request does not name.
+    Column("context_options", JSONB, info=content()),
+    # Whether facts are mined out of its conversations, and out of those without a user, too.
+    Column("mine_facts", Boolean, nullable=False, server_default=text("true")),
+    Column("mine_common", Boolean, nullable=False, server_default=text("false")),
     PrimaryKeyConstraint("tenant", "id"),
 )
 

@@ -11,9 +11,10 @@ through to the index what the first request left unindexed after its commit. Eve
 first request left undone is a due job, which a worker finishes.
 
 There is no state "running" that could get stuck. While the first request runs, it holds an advisory
-lock that ends with its transaction; a second request that meets the lock gets errors.Busy.
+lock that ends with its transaction; a second request that meets the lock gets errors.StillRunning.
 """
 
+import hashlib
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -32,6 +33,12 @@ class IdempotencyKey:
     route: str
     key: str
     digest: bytes
+
+    @property
+    def request_id(self) -> str:
+        """A text of fixed length that identifies the request, for databases that store no response."""
+        identity = b"\x00".join([self.route.encode(), self.key.encode(), self.digest])
+        return hashlib.sha256(identity).hexdigest()
 
 
 class IdempotentRequest:
@@ -84,13 +91,13 @@ async def idempotent(
 async def find_stored(connection: AsyncConnection, tenant: str, key: IdempotencyKey | None) -> Any | None:
     """Return the stored response to this request, or None if the request must be executed now.
 
-    Raise errors.Busy while another request with the key runs. Raise errors.Conflict when the key was
+    Raise errors.StillRunning while another request with the key runs. Raise errors.Conflict when the key was
     used with another body, or when the response has been erased.
     """
     if key is None:
         return None
     if not await queries.try_lock(connection, tenant, key.route, key.key):
-        raise errors.Busy("a request with this Idempotency-Key is still running")
+        raise errors.StillRunning
     row = await queries.find(connection, tenant, key.route, key.key)
     if row is None:
         return None

@@ -23,7 +23,11 @@ idempotent_response = Table(
         ARRAY(Text),
         nullable=False,
         server_default=text("'{}'"),
-        info=names_and_clears(*(Subject.MEMORY, Subject.SESSION, Subject.TURN), clears=("body",)),
+        info=names_and_clears(
+            *(Subject.MEMORY, Subject.SESSION, Subject.TURN, Subject.WITHDRAWN_TURN, Subject.LOG),
+            Subject.PLAYBOOK,
+            clears=("body",),
+        ),
     ),
     Column("user_id", Text, info=names_and_clears(Subject.USER, clears=("body", "user_id"))),
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now(), index=True),

@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation import errors
 from shared.foundation.scope import Caller
-from shared.foundation.stages import EMBED, ReasonCode
+from shared.foundation.stages import EMBED, ENRICH, SUMMARIZE, ReasonCode
 from shared.jobs import queries as job_queries
 from shared.platform.auth import rights
 from shared.platform.auth.rights import Action, Area, Owner
@@ -18,7 +18,7 @@ from shared.platform.resources import Resources
 from shared.platform.spend import budget, budget_queries, prices, queries
 from shared.platform.spend.budget import Budget, Period
 from shared.platform.spend.charge import check_model
-from shared.platform.spend.prices import Rates
+from shared.platform.spend.price_lists import Rates
 
 
 async def set_budget(
@@ -43,7 +43,7 @@ async def set_budget(
     async with resources.postgres.for_tenant(caller.tenant) as connection:
         await queries.lock_ledger(connection, caller.tenant, exclusive=True)
         new_budget = await budget_queries.set_budget(connection, caller.tenant, scope, period, limits)
-        due_jobs = await _run_delayed_embeddings_now(connection, caller.tenant)
+        due_jobs = await _run_delayed_jobs_now(connection, caller.tenant)
     resources.publisher.wake(EMBED, due_jobs)
     return new_budget
 
@@ -59,16 +59,18 @@ async def delete_budget(
     budget.check_scope(scope, caller.tenant)
     async with resources.postgres.for_tenant(caller.tenant) as connection:
         deleted_budgets = await budget_queries.remove(connection, caller.tenant, scope, period)
-        due_jobs = await _run_delayed_embeddings_now(connection, caller.tenant)
+        due_jobs = await _run_delayed_jobs_now(connection, caller.tenant)
     resources.publisher.wake(EMBED, due_jobs)
     return deleted_budgets
 
 
-async def _run_delayed_embeddings_now(connection: AsyncConnection, tenant: str) -> int:
-    """Make the jobs due that a budget had delayed until its next window, and return how many.
+async def _run_delayed_jobs_now(connection: AsyncConnection, tenant: str) -> int:
+    """Make the jobs due that a budget had delayed until its next window; return how many are to be embedded.
 
     They may fit the budget or the price that has changed.
     """
+    for stage in (ENRICH, SUMMARIZE):
+        await job_queries.run_delayed_now(connection, tenant, stage, ReasonCode.OVER_BUDGET)
     return await job_queries.run_delayed_now(connection, tenant, EMBED, ReasonCode.OVER_BUDGET)
 
 
@@ -101,7 +103,7 @@ async def set_price(resources: Resources, caller: Caller, model: str, rates: Rat
     amounts = {"input": rates.input, "output": rates.output, "cached": rates.cached}
     async with resources.postgres.for_tenant(caller.tenant) as connection:
         await queries.set_price(connection, caller.tenant, model, amounts)
-        due_jobs = await _run_delayed_embeddings_now(connection, caller.tenant)
+        due_jobs = await _run_delayed_jobs_now(connection, caller.tenant)
     resources.publisher.wake(EMBED, due_jobs)
     return rates
 

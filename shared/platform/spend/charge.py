@@ -29,15 +29,22 @@ class ChargeState(StrEnum):
 
 
 class Purpose(StrEnum):
-    """What models are called for, apart from dream passes, whose purpose is the name of the pass."""
+    """What models are called for, apart from other dream passes, whose purpose is the name of the pass."""
 
     ENRICHMENT = "enrichment"
+    MINING = "mining"  # the pass that mines facts
+    PROMOTION = "promotion"
     EMBEDDING = "embedding"
     SUMMARY = "summary"
     SESSION = "session"  # calls that agents made and reported themselves
 
 
-PURPOSES = (*Purpose, *DreamPass)
+def purpose_of_pass(name: DreamPass) -> str:
+    """Return what a dream pass calls models for."""
+    return Purpose.MINING if name is DreamPass.MINE_FACTS else name
+
+
+PURPOSES = tuple(dict.fromkeys([*Purpose, *map(purpose_of_pass, DreamPass)]))
 
 
 @dataclass(frozen=True, slots=True)

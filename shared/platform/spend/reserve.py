@@ -26,12 +26,12 @@ from shared.foundation.config import Settings
 from shared.infra.postgres import seconds
 from shared.jobs import counters as fleet_counters
 from shared.platform.resources import Resources
-from shared.platform.spend import budget_queries, budget_updates, prices, queries
+from shared.platform.spend import budget_queries, budget_updates, price_lists, prices, queries
 from shared.platform.spend.budget import ZERO_AMOUNT, Amount, Budget, Period
 from shared.platform.spend.budget_queries import amount_of
 from shared.platform.spend.budget_updates import BudgetChange, change_for_charge, subtract
 from shared.platform.spend.charge import Charge, ChargeState, Payer, budget_scopes, columns_of
-from shared.platform.spend.prices import Rates
+from shared.platform.spend.price_lists import Rates
 from shared.platform.spend.usage import Usage
 
 _MAX_EXPIRED = 500
@@ -196,7 +196,7 @@ class _Settlement:
 def _settlement_of(charge: Charge, usage: Usage | None, rates: Rates | None) -> _Settlement:
     if usage is None:
         return _Settlement(charge, ChargeState.ESTIMATED, charge.usage, charge.cost_usd)
-    return _Settlement(charge, ChargeState.SETTLED, usage, prices.cost_of(rates, usage))
+    return _Settlement(charge, ChargeState.SETTLED, usage, price_lists.cost_of(rates, usage))
 
 
 async def _save_settlements(

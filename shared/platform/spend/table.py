@@ -20,7 +20,7 @@ from sqlalchemy import (
 )
 
 from shared.foundation.content import Subject, content, names_and_clears, no_content
-from shared.infra.postgres import metadata
+from shared.infra.postgres import BY_CHARACTERS, metadata
 
 charge = Table(
     "charge",
@@ -51,7 +51,13 @@ charge = Table(
 )
 
 Index("charge_newest_idx", charge.c.tenant, charge.c.created_at)
-Index("charge_user_idx", charge.c.tenant, charge.c.user_id, postgresql_where=charge.c.user_id.is_not(None))
+Index(
+    "charge_user_idx",
+    charge.c.tenant,
+    charge.c.user_id,
+    postgresql_ops=BY_CHARACTERS,
+    postgresql_where=charge.c.user_id.is_not(None),
+)
 Index(
     "charge_reserved_idx",
     charge.c.tenant,

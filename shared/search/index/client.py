@@ -2,15 +2,14 @@
 
 The hits are only candidates. Callers read each of them again from its own database, so an outdated,
 deleted or foreign point is never returned. Qdrant computes the IDF over the records of the tenant (since
-1.19), so that the words of one tenant do not change the ranking of another. Older servers ignore
-that option and use the whole collection.
+1.19), so that the words of one tenant do not change the ranking of another. Older servers use all records.
 """
 
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from shared.foundation import errors
 from shared.foundation.stages import RecordKind
@@ -37,9 +36,9 @@ SparseVector = dict[str, Any]
 class IndexQuery:
     """What is searched: the records of one kind and tenant that meet the conditions.
 
-    With `reserve`, the best RESERVED_HITS that also meet these conditions are among the hits, even if many
-    others are better. `embed_as_is` embeds only the text itself, not also its content words;
-    `keywords_only` leaves the dense channel out.
+    With `reserve`, the best RESERVED_HITS that also meet these conditions are among the hits. `embed_as_is`
+    embeds only the text itself, not also its content words; `keywords_only` leaves the dense channel out.
+    A channel returns `more_hits` beyond the usual number.
     """
 
     tenant: str
@@ -49,10 +48,10 @@ class IndexQuery:
     reserve: Sequence[Condition] = ()
     embed_as_is: bool = False
     keywords_only: bool = False
+    more_hits: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(NamedTuple):
     """A record that a channel found: its id, the indexed version and the raw scores."""
 
     record_id: str
@@ -102,7 +101,7 @@ class SearchIndex:
 
         Raises errors.Unavailable if the index cannot be searched; `search_or_fallback` then searches rows.
         """
-        result = IndexHits(limit=self._candidates)
+        result = IndexHits(limit=self._candidates + query.more_hits)
         texts = [query.text] if query.embed_as_is else indexed_text.query_embedding_texts(query.text)
         texts = [] if query.keywords_only else texts
         generation, result.vector = await asyncio.gather(
@@ -276,15 +275,14 @@ def _request(
 
 
 def _merge_channels(points_by_channel: Sequence[tuple[str, Sequence[Json]]]) -> list[Hit]:
-    scores: dict[tuple[str, int], dict[str, float]] = {}
+    scores: dict[str, dict[tuple[str, int], float]] = {KEYWORDS: {}, DENSE: {}}
+    keys: dict[tuple[str, int], None] = {}
     for stage, points in points_by_channel:
-        for point in points:
-            if point.get("payload") and stage != _RECENT:
-                scores.setdefault(_key(point), {})[stage] = point["score"]
-    return [
-        Hit(record_id, version, by_channel.get(KEYWORDS), by_channel.get(DENSE))
-        for (record_id, version), by_channel in scores.items()
-    ]
+        if stage != _RECENT:
+            found = {_key(point): point["score"] for point in points if point.get("payload")}
+            scores[stage] |= found
+            keys |= dict.fromkeys(found)
+    return [Hit(*key, scores[KEYWORDS].get(key), scores[DENSE].get(key)) for key in keys]
 
 
 def _key(point: Json) -> tuple[str, int]:

@@ -10,9 +10,9 @@ if TYPE_CHECKING:
 
 _KEYWORD_FIELDS = (
     *("agent_id", "user_id", "record_id", "session_id", "namespace_prefixes", "category_prefixes"),
-    *("tags", "metadata"),
+    *("tags", "metadata", "key", "flow"),
 )
-_TIME_FIELDS = ("created_at", "occurred_at", "expires_at", "written_at")
+_TIME_FIELDS = ("created_at", "occurred_at", "expires_at", "written_at", "valid_from", "valid_until")
 
 
 async def count(qdrant: Qdrant, collection: str) -> int:

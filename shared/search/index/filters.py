@@ -97,11 +97,26 @@ def all_of(conditions: Sequence[Condition]) -> Condition:
     return {"must": list(conditions)}
 
 
+def is_empty(key: str) -> Condition:
+    """Return the condition that a payload field is missing, null or an empty list."""
+    return {"is_empty": {"key": key}}
+
+
+def is_within(key: str, bounds: Mapping[str, datetime]) -> Condition:
+    """Return the condition that a time keeps these bounds, each named `gt`, `gte`, `lt` or `lte`."""
+    return {"key": key, "range": {name: to_payload_time(moment) for name, moment in bounds.items()}}
+
+
 def is_later_than(key: str, moment: datetime) -> Condition:
     """Return the condition that a time is after `moment`."""
-    return {"key": key, "range": {"gt": to_payload_time(moment)}}
+    return is_within(key, {"gt": moment})
 
 
 def is_earlier_than(key: str, moment: datetime) -> Condition:
     """Return the condition that a time is before `moment`."""
-    return {"key": key, "range": {"lt": to_payload_time(moment)}}
+    return is_within(key, {"lt": moment})
+
+
+def is_at_most(key: str, moment: datetime) -> Condition:
+    """Return the condition that a time is `moment` or before it."""
+    return is_within(key, {"lte": moment})

@@ -18,7 +18,7 @@ from shared.infra.broker import TaskPublisher
 from shared.infra.postgres import Postgres
 from shared.infra.qdrant import CollectionNotFound, Qdrant
 from shared.jobs import counters as fleet_counters
-from shared.jobs import index_jobs
+from shared.jobs import index_jobs, written_records
 from shared.jobs.job import Job
 from shared.search.index import generations, points
 from shared.search.index.generations import Generation
@@ -26,7 +26,7 @@ from shared.search.index.points import IndexDocument
 
 WRITE_THROUGH_SECONDS = 5.0
 """Seconds that a writer has to index its own save before a worker does."""
-_CONFIRM_DELAY_SECONDS = 0.05
+_CONFIRM_DELAY_SECONDS = 0.25
 LoadDocuments = Callable[[AsyncConnection, str, Sequence[str]], Awaitable[Sequence[IndexDocument]]]
 """Read the index documents of a tenant's records, by record id, in the caller's transaction."""
 log = structlog.get_logger()
@@ -79,17 +79,18 @@ class IndexWriter:
 
     async def write_through_unindexed(
         self, tenant: str, kind: RecordKind, record_ids: Sequence[str], load: LoadDocuments
-    ) -> bool:
+    ) -> None:
         """Write the keyword points that the first try of a repeated request left unwritten after its commit.
 
         Call it, outside a transaction, before a stored response is returned: a caller who repeats a
         request because its connection broke then finds what it stored, as after the first try. Jobs that
-        a worker is processing are left to it. Return whether all the points are there.
+        a worker is processing are left to it.
         """
+        written_records.note(tenant, kind, record_ids)
         async with self._postgres.for_tenant(tenant) as connection:
             jobs = await index_jobs.find_unindexed(connection, tenant, kind, record_ids)
-            documents = await load(connection, tenant, [job.record_id for job in jobs]) if jobs else []
-        return await self.write_through(documents, jobs)
+            documents = await load(connection, tenant, [job.record_id for job in jobs])
+        await self.write_through(documents, jobs)
 
     async def close(self) -> None:
         """Finish the writes that were not waited for, and confirm the remaining jobs."""

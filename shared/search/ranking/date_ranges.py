@@ -42,9 +42,8 @@ class DateRange:
     last: date
     any_year: bool = False
 
-    def closeness(self, at: datetime) -> float:
+    def closeness(self, day: date) -> float:
         """Return 1 within the range, and half as much for each week of distance from it."""
-        day = at.date()
         # A date may lie near the ends of the calendar, but the years beyond them do not exist.
         year = min(max(day.year, MINYEAR + 1), MAXYEAR - 2)
         ranges = [_in_year(self, year + step) for step in (-1, 0, 1)] if self.any_year else [self]

@@ -30,6 +30,8 @@ NEIGHBOUR_DECAY = 0.7
 # Characters of a text in which cues are searched: a long message has every cue somewhere.
 _CUE_CHARS = 400
 _PHRASE_CHARS = 4000
+_TEXT_END = "\x00"
+"""No stored text and no phrase has it."""
 _TIME = re.compile(
     r"\b(?:yesterday|to(?:day|night|morrow)|last|next|ago|since|recently|just|(?:week|month|year|day)s?"
     r"|weekend|(?:mon|tues|wednes|thurs|fri|satur|sun)day|january|february|march|april|may|june|july|august|september"
@@ -55,7 +57,9 @@ def keyword(candidates: Sequence[Candidate]) -> Column:
 def dense(candidates: Sequence[Candidate]) -> Column:
     """Return the cosines scaled to 0..1, and 0 for what the dense channel did not return."""
     cosines = [candidate.cosine for candidate in candidates if candidate.cosine is not None]
-    low, high = min(cosines, default=0.0), max(cosines, default=0.0)
+    if not cosines:
+        return [0.0] * len(candidates)
+    low, high = min(cosines), max(cosines)
     return [_scale_cosine(candidate.cosine, low, high) for candidate in candidates]
 
 
@@ -64,19 +68,24 @@ def near(candidates: Sequence[Candidate], matches: Column) -> Column:
 
     A match is multiplied by NEIGHBOUR_DECAY for every turn in between.
     """
-    by_session: defaultdict[str | None, dict[int, float]] = defaultdict(dict)
+    matches_by_session: defaultdict[str | None, list[tuple[int, float]]] = defaultdict(list)
     for candidate, match in zip(candidates, matches, strict=True):
-        if candidate.seq is not None:
-            by_seq = by_session[candidate.session_id]
-            by_seq[candidate.seq] = max(match, by_seq.get(candidate.seq, 0.0))
-    return [_best_nearby(candidate.seq, by_session[candidate.session_id]) for candidate in candidates]
+        if match and candidate.seq is not None:
+            matches_by_session[candidate.session_id].append((candidate.seq, match))
+    return [
+        _best_nearby(candidate.seq, matches_by_session[candidate.session_id])
+        if candidate.seq is not None
+        else 0.0
+        for candidate in candidates
+    ]
 
 
 def session(candidates: Sequence[Candidate], matches: Column) -> Column:
     """Return the best of `matches` in the candidate's session, or its own match if it has no session."""
     best: defaultdict[str | None, float] = defaultdict(float)
     for candidate, match in zip(candidates, matches, strict=True):
-        best[candidate.session_id] = max(match, best[candidate.session_id])
+        if match:
+            best[candidate.session_id] = max(match, best[candidate.session_id])
     return [
         best[candidate.session_id] if candidate.session_id else match
         for candidate, match in zip(candidates, matches, strict=True)
@@ -85,7 +94,9 @@ def session(candidates: Sequence[Candidate], matches: Column) -> Column:
 
 def role(candidates: Sequence[Candidate], cues: QueryCues) -> Column:
     """Return 1 for what the user said, if the query is about the asker."""
-    return [float(cues.is_about_asker and candidate.role == "user") for candidate in candidates]
+    if not cues.is_about_asker:
+        return [0.0] * len(candidates)
+    return [float(candidate.role == "user") for candidate in candidates]
 
 
 def name(candidates: Sequence[Candidate], cues: QueryCues) -> Column:
@@ -97,35 +108,41 @@ def name(candidates: Sequence[Candidate], cues: QueryCues) -> Column:
 
 def date(candidates: Sequence[Candidate], cues: QueryCues) -> Column:
     """Return how close a candidate is to the nearest date range that the query names."""
+    if not cues.date_ranges:
+        return [0.0] * len(candidates)
     return [
-        max((date_range.closeness(candidate.at) for date_range in cues.date_ranges), default=0.0)
-        if candidate.at
-        else 0.0
+        max(date_range.closeness(candidate.day) for date_range in cues.date_ranges) if candidate.day else 0.0
         for candidate in candidates
     ]
 
 
 def time(candidates: Sequence[Candidate], cues: QueryCues) -> Column:
     """Return 1 for a text with words of time, if the query asks when."""
-    return [
-        float(cues.wants_time and bool(_TIME.search(candidate.text[:_CUE_CHARS]))) for candidate in candidates
-    ]
+    if not cues.wants_time:
+        return [0.0] * len(candidates)
+    return [float(bool(_TIME.search(candidate.text[:_CUE_CHARS]))) for candidate in candidates]
 
 
 def number(candidates: Sequence[Candidate], cues: QueryCues) -> Column:
     """Return 1 for a text with a number, if the query asks how many."""
-    return [
-        float(cues.wants_number and bool(_NUMBER.search(candidate.text[:_CUE_CHARS])))
-        for candidate in candidates
-    ]
+    if not cues.wants_number:
+        return [0.0] * len(candidates)
+    return [float(bool(_NUMBER.search(candidate.text[:_CUE_CHARS]))) for candidate in candidates]
 
 
 def phrase(candidates: Sequence[Candidate], cues: QueryCues) -> Column:
     """Return the share of the query's phrases that the text has; only keyword hits can have one."""
-    return [
-        _phrase_share(cues.phrases, candidate.text) if candidate.keyword and cues.phrases else 0.0
-        for candidate in candidates
-    ]
+    if not cues.phrases:
+        return [0.0] * len(candidates)
+    texts = [candidate.text[:_PHRASE_CHARS] if candidate.keyword else "" for candidate in candidates]
+    all_texts = _TEXT_END.join(texts)
+    # ASCII alone can be normalised at once: next to others, some characters change that by themselves do not.
+    texts = all_texts.casefold().split(_TEXT_END) if all_texts.isascii() else list(map(normalize, texts))
+    all_texts = _TEXT_END.join(texts)
+    found = [phrase for phrase in cues.phrases if phrase in all_texts]  # most are in no text
+    if not found:
+        return [0.0] * len(candidates)
+    return [sum([phrase in text for phrase in found]) / len(cues.phrases) for text in texts]
 
 
 def _scale_cosine(cosine: float | None, low: float, high: float) -> float:
@@ -134,24 +151,15 @@ def _scale_cosine(cosine: float | None, low: float, high: float) -> float:
     return _MIN_DENSE + (1 - _MIN_DENSE) * (cosine - low) / (high - low) if high > low else 1.0
 
 
-def _best_nearby(seq: int | None, by_seq: dict[int, float]) -> float:
-    if seq is None or len(by_seq) < 2:  # the only candidate of its session, the most frequent case
-        return 0.0
+def _best_nearby(seq: int, session_matches: Sequence[tuple[int, float]]) -> float:
+    best = 0.0
     # There are fewer turns of a session among the candidates than turns within reach.
-    return max(
-        (
-            _SHARES[abs(other - seq)] * match
-            for other, match in by_seq.items()
-            if abs(other - seq) <= NEIGHBOUR_REACH
-        ),
-        default=0.0,
-    )
+    for other, match in session_matches:
+        distance = abs(other - seq)
+        if distance <= NEIGHBOUR_REACH and _SHARES[distance] * match > best:
+            best = _SHARES[distance] * match
+    return best
 
 
 def _is_named(speaker: str | None, cues: QueryCues) -> bool:
     return speaker is not None and not cues.names.isdisjoint(speaker.casefold().split())
-
-
-def _phrase_share(phrases: Sequence[str], text: str) -> float:
-    normalized = normalize(text[:_PHRASE_CHARS])
-    return sum(phrase in normalized for phrase in phrases) / len(phrases)

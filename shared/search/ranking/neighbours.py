@@ -10,12 +10,14 @@ MAX_HITS_WITH_NEIGHBOURS = 20
 def neighbour_keys(
     ranked: Sequence[ScoredCandidate], candidates: Sequence[Candidate]
 ) -> list[tuple[str, int]]:
-    """Return the turn keys (session_id, seq) directly before and after the best hits, without candidates."""
-    by_id = {candidate.id: candidate for candidate in candidates}
+    """Return the turn keys (session_id, seq) directly before and after the best hits, without candidates.
+
+    `ScoredCandidate.position` is the position among `candidates`.
+    """
     candidate_keys = {(candidate.session_id, candidate.seq) for candidate in candidates}
     neighbours: dict[tuple[str, int], None] = {}
     for hit in ranked[:MAX_HITS_WITH_NEIGHBOURS]:
-        candidate = by_id[hit.id]
+        candidate = candidates[hit.position]
         if candidate.session_id is None or candidate.seq is None:
             continue
         neighbours |= dict.fromkeys(

@@ -1,14 +1,14 @@
 """Rank candidates. The functions are pure and the same for all kinds of records."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 from datetime import datetime
 
 from shared.foundation import errors
 from shared.search.floor import Floor
 from shared.search.ranking import fusion, relevance
-from shared.search.ranking.blend import blend
+from shared.search.ranking.blend import Blend
 from shared.search.ranking.candidate import Candidate, ScoredCandidate
+from shared.search.ranking.latest_first import put_latest_first
 
 DEFAULT_STRATEGY = "blend"
 STRATEGIES = (DEFAULT_STRATEGY, *fusion.FUSION_STRATEGIES)
@@ -29,19 +29,60 @@ def rank(
     own. The score is multiplied by 0.5 + 0.5 · importance. `ScoredCandidate.scores` has every part of the
     score. Raises errors.Invalid for an unknown strategy.
     """
-    if strategy not in STRATEGIES:
-        raise errors.Invalid("strategy", f"must be one of {', '.join(STRATEGIES)}")
-    if min_similarity is not None or strategy == "mean":
-        floor = None
-    if floor is not None and not relevance.is_any_relevant(query, candidates, floor):
-        return []
-    candidates = _ignore_low_cosines(candidates, _min_cosine(strategy, min_similarity))
-    fuse = fusion.FUSION_STRATEGIES.get(strategy)
-    columns = fuse(candidates) if fuse else blend(query, candidates, now)
-    boosts = [0.5 + 0.5 * min(max(candidate.importance, 0.0), 1.0) for candidate in candidates]
-    columns["importance"] = boosts
-    columns["score"] = [score * boost for score, boost in zip(columns["score"], boosts, strict=True)]
-    return _best_first(candidates, columns, floor)
+    ranking = Ranking(query, strategy, min_similarity, now, floor)
+    ranking.add(candidates)
+    return ranking.best()
+
+
+class Ranking:
+    """A ranking of one query to which candidates can be added. Its parameters are those of `rank`."""
+
+    def __init__(
+        self,
+        query: str,
+        strategy: str = DEFAULT_STRATEGY,
+        min_similarity: float | None = None,
+        now: datetime | None = None,
+        floor: Floor | None = None,
+    ) -> None:
+        if strategy not in STRATEGIES:
+            raise errors.Invalid("strategy", f"must be one of {', '.join(STRATEGIES)}")
+        self._query = query
+        self._floor = None if min_similarity is not None or strategy == "mean" else floor
+        self._min_cosine = _min_cosine(strategy, min_similarity)
+        self._fuse = fusion.FUSION_STRATEGIES.get(strategy) or Blend(query, now).columns
+        self._candidates: list[Candidate] = []
+        self._columns: fusion.Columns = {"score": []}
+        self._far: set[int] = set()
+        self._is_relevant = self._floor is None
+
+    def add(self, candidates: Sequence[Candidate]) -> None:
+        """Add candidates."""
+        self._candidates += _ignore_low_cosines(candidates, self._min_cosine)
+        if self._floor is not None:
+            self._far = relevance.find_far(self._candidates, self._floor)
+        if self._floor is not None and not self._is_relevant:
+            self._is_relevant = relevance.is_any_relevant(self._query, self._candidates, self._floor)
+        if self._is_relevant:
+            columns = self._fuse(self._candidates)
+            boosts = [0.5 + 0.5 * _within_unit(candidate.importance) for candidate in self._candidates]
+            scores = [score * boost for score, boost in zip(columns["score"], boosts, strict=True)]
+            self._columns = columns | {"importance": boosts, "score": scores}
+
+    def best(self, limit: int | None = None) -> list[ScoredCandidate]:
+        """Return all candidates, or at most `limit` of them, as `rank` does."""
+        scores = self._columns["score"]
+        # Sorting in reverse keeps equal scores in their order.
+        positions = sorted(range(len(scores)), key=scores.__getitem__, reverse=True)
+        counting = [position for position in positions if scores[position] > 0 and position not in self._far]
+        return [
+            ScoredCandidate(self._candidates[position].id, scores[position], self._columns, position)
+            for position in counting[:limit]
+        ]
+
+    def latest_first(self, ranked: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
+        """Return what `best` returned, with the newer of two that contradict each other above the older."""
+        return put_latest_first(self._query, ranked, self._candidates)
 
 
 def top(
@@ -68,19 +109,12 @@ def _ignore_low_cosines(candidates: Sequence[Candidate], minimum: float | None) 
     if minimum is None:
         return candidates
     return [
-        replace(candidate, cosine=None)
+        candidate._replace(cosine=None)
         if candidate.cosine is not None and candidate.cosine < minimum
         else candidate
         for candidate in candidates
     ]
 
 
-def _best_first(
-    candidates: Sequence[Candidate], columns: fusion.Columns, floor: Floor | None
-) -> list[ScoredCandidate]:
-    scored = [
-        ScoredCandidate(candidate.id, score, columns, position)
-        for position, (candidate, score) in enumerate(zip(candidates, columns["score"], strict=True))
-        if score > 0 and not (floor is not None and relevance.is_far(candidate, floor))
-    ]
-    return sorted(scored, key=lambda each: -each.score)
+def _within_unit(importance: float) -> float:
+    return min(max(importance, 0.0), 1.0)

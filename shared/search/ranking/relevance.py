@@ -65,10 +65,14 @@ def is_any_relevant(query: str, candidates: Sequence[Candidate], floor: Floor) -
     )
 
 
-def is_far(candidate: Candidate, floor: Floor) -> bool:
-    """Return whether a candidate has nothing to do with the query, even if others are relevant."""
-    cosine = candidate.cosine
-    return not candidate.keyword and cosine is not None and cosine < CUT_OFF * floor.cosine
+def find_far(candidates: Sequence[Candidate], floor: Floor) -> set[int]:
+    """Return the positions of those that have nothing to do with the query, even if others are relevant."""
+    cut_off = CUT_OFF * floor.cosine
+    return {
+        position
+        for position, candidate in enumerate(candidates)
+        if candidate.cosine is not None and candidate.cosine < cut_off and not candidate.keyword
+    }
 
 
 def is_match(candidate: Candidate, floor: Floor | None) -> bool:

@@ -23,9 +23,10 @@ def keyword_text(
     content: str, *, speaker: str | None = None, category: str | None = None, tags: Iterable[str] = ()
 ) -> str:
     """Return the text of the sparse channel: speaker, content, tags and the words of the category."""
-    category_words = (category or "").replace("/", " ").replace("-", " ")
     prefix = None if speaker and _begins_with_speaker(content, speaker) else speaker
-    return "\n".join(part for part in (prefix, content, " ".join(tags), category_words) if part)
+    category_words = category.replace("/", " ").replace("-", " ") if category else None
+    parts = (prefix, content, " ".join(tags), category_words)
+    return "\n".join(filter(None, parts))
 
 
 def embedding_text(content: str, *, speaker: str | None = None) -> str:

@@ -11,7 +11,8 @@ from sqlalchemy import func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.conversation.observations.table import observation as observation_table
-from shared.conversation.sessions import queries
+from shared.conversation.sessions import queries, usage_queries
+from shared.conversation.sessions.filters import SessionFilters
 from shared.conversation.sessions.session import Session
 from shared.conversation.sessions.table import session as session_table
 from shared.foundation.scope import Caller, Scope
@@ -50,7 +51,9 @@ class Sessions:
 
     async def use(self, session_id: str, *, turns: int, seconds_ago: float) -> None:
         """Let a session have had turns, the last one some seconds ago."""
-        await self.set(session_id, last_seq=turns, last_turn_at=func.now() - seconds(seconds_ago))
+        await self.set(
+            session_id, last_seq=turns, turn_count=turns, last_turn_at=func.now() - seconds(seconds_ago)
+        )
 
     async def get(self, session_id: str, caller: Caller | None = None) -> Session | None:
         return await queries.get(self.connection, caller or self.caller, session_id, IDLE)
@@ -126,11 +129,11 @@ async def test_pages_are_newest_first_and_of_one_moment_by_id(sessions: Sessions
         await sessions.add(session_id)
     await sessions.set("new", created_at=func.now() + seconds(1))
     await sessions.add("of-another-agent", agent_id="z")
-    assert await _ids_by_page(sessions, {"agent_id": "a"}) == ["new", "a", "b", "c"]
-    assert await _ids_by_page(sessions, {"agent_id": "z"}) == ["of-another-agent"]
+    assert await _ids_by_page(sessions, SessionFilters("a")) == ["new", "a", "b", "c"]
+    assert await _ids_by_page(sessions, SessionFilters("z")) == ["of-another-agent"]
 
 
-async def _ids_by_page(sessions: Sessions, filters: dict[str, str]) -> list[str]:
+async def _ids_by_page(sessions: Sessions, filters: SessionFilters) -> list[str]:
     found: list[Session] = []
     for _ in range(5):
         after = (found[-1].created_at, found[-1].id) if found else None
@@ -274,7 +277,7 @@ async def test_the_totals_of_a_session_are_the_sums_of_its_charges(sessions: Ses
     assert (session.spend["total_input_tokens"], session.spend["total_output_tokens"]) == (4, 8)
     assert (session.spend["total_cached_tokens"], session.spend["total_cost_usd"]) == (12, Decimal("0.75"))
     assert session.spend["unpriced"] == 2
-    await queries.add_charges(sessions.connection, sessions.tenant, "other", [])
+    await usage_queries.add_charges(sessions.connection, sessions.tenant, "other", [])
     assert (await sessions.existing("other")).spend is None
 
 
@@ -298,4 +301,4 @@ async def _charge(sessions: Sessions, *costs: Decimal | None) -> None:
         )
         for number, cost in enumerate(costs)
     ]
-    await queries.add_charges(sessions.connection, sessions.tenant, "trip", charges)
+    await usage_queries.add_charges(sessions.connection, sessions.tenant, "trip", charges)

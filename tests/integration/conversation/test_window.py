@@ -23,7 +23,10 @@ SESSION = "trip"
 @pytest.fixture
 async def gateway(make_settings: Callable[..., config.Settings], tenant: str) -> AsyncIterator[Gateway]:
     """A gateway with a small window."""
-    async with running_gateway(make_settings(window_max_turns=MAX_TURNS), tenant) as served:
+    async with running_gateway(
+        make_settings(window_max_turns=MAX_TURNS, context_window_turns=MAX_TURNS + 1, context_window_step=1),
+        tenant,
+    ) as served:
         yield served
 
 

@@ -13,11 +13,11 @@ from shared.foundation import config
 from shared.foundation.scope import Scope
 from shared.foundation.stages import DreamPass
 from shared.platform.resources import Resources
+from tests import run_pass
 from tests.conftest import Gateway, running_gateway
 from tests.draining import drain, drop_all_jobs, drop_jobs, make_due
 from tests.standins.behaviours import Reply
 from tests.standins.models import ModelServer
-from workers.dream import run_pass
 
 MEMORIES = (
     {"content": "Ada lives in Lyon at 12 Rue Neuve.", "category": "user/home", "tags": ["home"]},

@@ -19,7 +19,7 @@ from sqlalchemy import event
 
 from shared.foundation.stages import DreamPass
 from shared.platform.resources import open_resources
-from workers.dream import run_pass
+from tests import run_pass
 
 
 def main() -> None:

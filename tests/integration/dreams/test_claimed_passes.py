@@ -8,6 +8,7 @@ from sqlalchemy import func, select, update
 
 from shared.foundation.stages import DREAM_PASS, DreamPass
 from shared.jobs.table import job
+from tests import run_pass
 from tests.conftest import Gateway
 from tests.draining import make_due
 from tests.integration.dreams.conftest import (
@@ -21,14 +22,20 @@ from tests.integration.dreams.conftest import (
 )
 from tests.standins.behaviours import Hang, Reply, Status, Truncated
 from tests.standins.models import ModelServer
-from tests.standins.wire import Call
-from workers.dream import run_pass
-from workers.dream.pass_context import PassContext
+from tests.standins.wire import Behaviour, Call
+from workers.passes.pass_context import PassContext
 
 
 async def start(gateway: Gateway, *passes: str) -> str:
     response = await gateway.client.post("/v1/dreams", json={"passes": list(passes)})
     return str(response.json()["id"])
+
+
+async def start_with(gateway: Gateway, models: ModelServer, behaviour: Behaviour) -> str:
+    """Start the consolidation of some memories by a model that behaves like this."""
+    await save_memories(gateway)
+    models.chat_default = behaviour
+    return await start(gateway, "consolidate")
 
 
 async def run_one(gateway: Gateway, run_id: str, name: DreamPass = DreamPass.CONSOLIDATE) -> str:
@@ -149,9 +156,7 @@ async def test_an_outage_ends_no_pass_and_uses_no_attempt(
 async def test_a_pass_whose_model_answers_nonsense_ends_at_its_second_try(
     model_gateway: Gateway, models: ModelServer
 ) -> None:
-    await save_memories(model_gateway)
-    models.chat_default = Reply("I would rather not.")
-    run_id = await start(model_gateway, "consolidate")
+    run_id = await start_with(model_gateway, models, Reply("I would rather not."))
     assert (await run_one(model_gateway, run_id)).startswith("rescheduled")
     assert await attempts(model_gateway) == 1
     await make_due(model_gateway.resources)
@@ -162,19 +167,15 @@ async def test_a_pass_whose_answers_are_all_cut_off_ends_at_once(
     model_gateway: Gateway, models: ModelServer
 ) -> None:
     """Smaller parts were asked already, so a second try would cost the same and bring nothing."""
-    await save_memories(model_gateway)
-    models.chat_default = Truncated("{")
-    run_id = await start(model_gateway, "consolidate")
+    run_id = await start_with(model_gateway, models, Truncated("{"))
     assert (await run_one(model_gateway, run_id)).startswith("failed")
 
 
 async def test_a_pass_that_takes_too_long_is_tried_again(
     model_gateway: Gateway, models: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await save_memories(model_gateway)
-    models.chat_default = Hang()
     monkeypatch.setattr(PassContext, "time_limit_seconds", 0.5)
-    run_id = await start(model_gateway, "consolidate")
+    run_id = await start_with(model_gateway, models, Hang())
     async with asyncio.timeout(20):
         assert await run_one(model_gateway, run_id) == "rescheduled: it took too long"
     assert await attempts(model_gateway) == 1

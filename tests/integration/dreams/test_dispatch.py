@@ -9,9 +9,10 @@ from shared.foundation import config
 from shared.foundation.stages import DreamPass
 from shared.jobs import sent_tasks
 from shared.platform.resources import Resources
+from tests import run_pass
 from tests.conftest import Gateway, running_gateway
 from tests.draining import make_due
-from workers.dream import dispatch, run_pass
+from workers.passes import dispatch
 from workers.sweep.jobs import dispatch_due_jobs
 
 RUNS = 40

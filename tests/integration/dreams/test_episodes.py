@@ -25,7 +25,12 @@ async def model_gateway(
 ) -> AsyncIterator[Gateway]:
     """Serve a gateway with a model and a conversation window of four turns."""
     settings = make_settings(
-        llm_base_url=models.url, llm_model="m", job_backoff=0.01, context_max_turns=REPLAYED
+        llm_base_url=models.url,
+        llm_model="m",
+        job_backoff=0.01,
+        context_window_turns=REPLAYED + 1,
+        window_max_turns=REPLAYED + 1,  # it moves without a summary
+        context_window_step=1,
     )
     async with running_gateway(settings, tenant) as served:
         yield served

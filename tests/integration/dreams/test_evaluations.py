@@ -12,16 +12,19 @@ from sqlalchemy import func, select, update
 
 from shared.conversation.sessions.table import session as session_table
 from shared.foundation import config
-from shared.foundation.stages import DreamPass, Pipeline
+from shared.foundation.stages import DREAM_START, DreamPass, Pipeline
+from shared.jobs import claim, dream_schedule
 from shared.jobs.table import job
+from tests import run_pass
 from tests.conftest import Gateway, running_gateway
 from tests.draining import make_due
 from tests.integration.dreams.conftest import add_turns, create_session, execute_run, run_dream
 from tests.integration.dreams.test_schedule import due_at, runs
+from tests.locks import wait_until_blocked
 from tests.standins.behaviours import Reply, Status
 from tests.standins.models import ModelServer
 from tests.standins.wire import Call
-from workers.dream import run_pass
+from workers.dream import due_evaluations
 from workers.dream.due_runs import start_due_runs
 
 GOOD = json.dumps({"summary": "Ada asked for the tram.", "overall_quality": "good"})
@@ -30,14 +33,13 @@ Serve = Callable[..., Any]
 
 @pytest.fixture
 def serve(make_settings: Callable[..., config.Settings], models: ModelServer, tenant: str) -> Serve:
-    """Return a gateway with a model that finds every session good."""
+    """Return a gateway with a model that finds every session good. The windows of idle sessions last."""
     models.chat_default = Reply(GOOD)
+    common = {"llm_base_url": models.url, "llm_model": "m", "job_backoff": 0.01, "window_ttl": 10**8}
 
     @asynccontextmanager
     async def make(**changes: Any) -> AsyncIterator[Gateway]:
-        settings = make_settings(
-            apart=True, llm_base_url=models.url, llm_model="m", job_backoff=0.01, **changes
-        )
+        settings = make_settings(apart=True, **common, **changes)
         async with running_gateway(settings, tenant) as served:
             yield served
 
@@ -178,6 +180,26 @@ async def test_a_turn_that_arrives_during_an_evaluation_is_evaluated_later(
         assert "That was the wrong tram." in models.chat_calls[1].prompt
         assert third["passes"][0]["state"] == "skipped"
         assert await summaries(gateway) == [session, session]
+
+
+async def test_a_worker_that_looks_for_idle_sessions_waits_for_turns_and_turns_wait_for_none(
+    serve: Serve,
+) -> None:
+    async with serve() as gateway:
+        session = await create_session(gateway, "Where is the tram?", "Thanks.")
+        await make_due(gateway.resources)
+        async with gateway.resources.postgres.across_tenants() as connection:
+            jobs = await claim.claim_batch(connection, DREAM_START, 10, 60, 5)
+        [claimed] = [claimed for claimed in jobs if claimed.pipeline is Pipeline.EVALUATION]
+        scope = dream_schedule.scope_from_record_id(gateway.tenant, claimed.record_id)
+        async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
+            await dream_schedule.schedule_evaluation(connection, gateway.resources.settings, scope)
+            async with asyncio.timeout(5):
+                await add_turns(gateway, session, "That was the wrong tram.")
+            looking = asyncio.create_task(due_evaluations.start_or_reschedule(gateway.resources, claimed))
+            await wait_until_blocked(connection, looking)
+        await looking
+        assert await evaluation_due_in(gateway) is not None
 
 
 async def test_sessions_that_no_model_can_evaluate_are_set_aside_and_do_not_keep_the_others_waiting(

@@ -1,57 +1,27 @@
 """A worker that is killed at any point leaves the old state or the new one."""
 
 import asyncio
-import base64
-import json
-import pickle
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 
 from shared.foundation.stages import DreamPass
+from tests import run_pass
 from tests.conftest import Gateway
 from tests.draining import make_due
 from tests.integration.dreams.conftest import execute_run, live, load_run, merge_reply, save_memories
+from tests.integration.dreams.kill_orders import KilledWorker, killing_process
 from tests.standins.models import ModelServer
-from workers.dream import run_pass
 
 PASSES = ["deduplicate", "consolidate"]
 STRIDE = 4
 """Every fourth point is tried: there are about twenty statements and commits to a pass."""
-KilledWorker = Callable[[Gateway, str, int], int]
 
 
 @pytest.fixture(scope="module")
 def killed_worker() -> Iterator[KilledWorker]:
-    """Return a function that runs a worker until it is killed at a point, and returns its exit code."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tests.integration.dreams.killed_worker"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=Path(__file__).parents[3],
-    )
-
-    def run(gateway: Gateway, run_id: str, point: int) -> int:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        settings = base64.b64encode(pickle.dumps(gateway.resources.settings)).decode()
-        order = {
-            "settings": settings,
-            "tenant": gateway.tenant,
-            "run": run_id,
-            "passes": PASSES,
-            "point": point,
-        }
-        process.stdin.write(json.dumps(order) + "\n")
-        process.stdin.flush()
-        return int(json.loads(process.stdout.readline())["code"])
-
-    yield run
-    process.communicate(timeout=20)
+    with killing_process() as run:
+        yield run
 
 
 @pytest.mark.parametrize("offset", range(1, STRIDE + 1, 2))
@@ -68,7 +38,7 @@ async def test_a_kill_at_any_point_leaves_the_old_or_the_new_state_and_the_run_c
         body = {"passes": PASSES, "user_id": user_id}
         run_id = (await model_gateway.client.post("/v1/dreams", json=body)).json()["id"]
 
-        code = await asyncio.to_thread(killed_worker, model_gateway, run_id, point)
+        code = await asyncio.to_thread(killed_worker, model_gateway, run_id, point, PASSES)
         between = await live(model_gateway, user_id)
         await make_due(model_gateway.resources)
         await execute_run(model_gateway.resources, model_gateway.tenant, run_id)

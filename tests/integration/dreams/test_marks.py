@@ -8,6 +8,7 @@ from sqlalchemy import update
 
 from shared.foundation.stages import DREAM_PASS, DreamPass
 from shared.jobs.table import job
+from tests import run_pass
 from tests.conftest import Gateway, running_gateway
 from tests.draining import make_due
 from tests.integration.dreams.conftest import add_turns, create_session, execute_run, list_unread, run_dream
@@ -15,7 +16,6 @@ from tests.integration.dreams.test_schedule import due_at, runs
 from tests.standins.behaviours import Hang, Reply
 from tests.standins.models import ModelServer
 from tests.standins.wire import CHAT, Call
-from workers.dream import run_pass
 from workers.dream.due_runs import start_due_runs
 from workers.sweep.jobs import fail_exhausted_jobs
 

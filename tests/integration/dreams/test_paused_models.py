@@ -9,12 +9,12 @@ from sqlalchemy import func, update
 from shared.foundation import config
 from shared.foundation.stages import DreamPass
 from shared.jobs.table import model_pause
+from tests import run_pass
 from tests.conftest import Gateway, running_gateway
 from tests.draining import make_due
 from tests.integration.dreams.conftest import execute_run, load_run, merge_reply, save_memories
 from tests.standins.behaviours import Reply, Status
 from tests.standins.models import ModelServer
-from workers.dream import run_pass
 from workers.enrichment import enrich
 from workers.sweep.jobs import dispatch_due_jobs
 

@@ -7,6 +7,7 @@ from sqlalchemy import delete, select, update
 
 from shared.conversation.sessions import queries as session_queries
 from shared.conversation.sessions.table import session as session_table
+from shared.conversation.turns.table import turn as turn_table
 from shared.dreams.runs import (
     evaluated_session_queries,
     progress_queries,
@@ -93,7 +94,9 @@ async def unevaluated(gateway: Gateway) -> list[str]:
 async def test_a_session_is_evaluated_up_to_its_last_turn(gateway: Gateway) -> None:
     first = await create_session(gateway, "one", "two")
     second = await create_session(gateway, "three", "four")
-    await gateway.client.post("/v1/sessions", json={"id": "empty"})
+    expired = await create_session(gateway, "five", "six")
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
+        await connection.execute(delete(turn_table).where(turn_table.c.session_id == expired))
     assert await unevaluated(gateway) == sorted([first, second])
     async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
         await evaluated_session_queries.mark_evaluated(connection, gateway.tenant, first, 1)

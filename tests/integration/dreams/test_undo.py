@@ -139,7 +139,8 @@ async def test_a_merge_into_a_third_live_memory_hands_over_everything_and_is_und
     model_gateway: Gateway, models: ModelServer
 ) -> None:
     text = "Ada lives in Lyon; her home is at 12 Rue Neuve."
-    third = await save(model_gateway, text, tags=["city"], metadata={"team": "north"})
+    times = {"valid_from": "2026-03-01T00:00:00Z", "expires_at": "2126-03-01T00:00:00Z"}
+    third = await save(model_gateway, text, tags=["city"], metadata={"team": "north"}, **times)
     first = await save(
         model_gateway,
         "Ada lives in Lyon at 12 Rue Neuve.",
@@ -157,6 +158,7 @@ async def test_a_merge_into_a_third_live_memory_hands_over_everything_and_is_und
     assert set(merged["tags"]) == {"city", "home", "address"}
     assert merged["metadata"] == {"team": "north", "floor": "2", "requires_user_permission": "true"}
     assert (merged["importance"], merged["reinforcement_count"]) == (0.7, 3)
+    assert (merged["valid_from"], merged["expires_at"]) == (None, None), "the others were always true"
     found = await model_gateway.client.post(
         "/v1/memories/search", json={"query": "Lyon", "tags": ["address"]}
     )
@@ -165,7 +167,7 @@ async def test_a_merge_into_a_third_live_memory_hands_over_everything_and_is_und
     undone = await undo(model_gateway, run)
 
     after = await get(model_gateway, third)
-    names = ("content", "tags", "metadata", "importance", "reinforcement_count", "state")
+    names = ("content", "tags", "metadata", "importance", "reinforcement_count", "state", *times)
     assert {name: after[name] for name in names} == {name: before[name] for name in names}
     assert undone["unreinforced"] == [third]
     assert set(undone["restored"]) == {first, second}
@@ -187,5 +189,23 @@ async def test_a_reinforcement_of_a_memory_that_was_edited_since_is_reported(
 
     after = await get(model_gateway, third)
     assert (after["content"], after["reinforcement_count"]) == ("Ada moved to Nice.", 1)
+    assert after["tags"] == ["home"]
     assert [kept["entry_id"] for kept in undone["kept"]] == [third]
     assert set(undone["restored"]) == {first, second}
+
+
+async def test_what_was_deleted_since_is_not_restored(model_gateway: Gateway, models: ModelServer) -> None:
+    text = "Ada lives in Lyon; her home is at 12 Rue Neuve."
+    third = await save(model_gateway, text)
+    first = await save(model_gateway, "Ada lives in Lyon at 12 Rue Neuve.")
+    second = await save(model_gateway, "Ada's home is 12 Rue Neuve in Lyon.")
+    models.chat_default = merging((text, [first, second]))
+    run = await run_dream(model_gateway, passes=["consolidate"])
+    await model_gateway.client.delete(f"/v1/memories/{third}")
+
+    undone = await undo(model_gateway, run)
+
+    assert (undone["restored"], undone["unreinforced"]) == ([], [])
+    reasons = {kept["entry_id"]: kept["reason"] for kept in undone["kept"]}
+    assert reasons == dict.fromkeys([first, second, third], "it was deleted since")
+    assert await live(model_gateway) == {}

@@ -5,6 +5,7 @@ import json
 from typing import Any
 
 from shared.foundation.stages import DreamPass
+from tests import run_pass
 from tests.conftest import Gateway
 from tests.integration.dreams.conftest import (
     add_turns,
@@ -16,7 +17,6 @@ from tests.integration.dreams.conftest import (
 )
 from tests.standins.behaviours import Reply
 from tests.standins.models import ModelServer
-from workers.dream import run_pass
 
 NOTHING = Reply(json.dumps({"occurrences": [], "toSave": [], "toUpdate": []}))
 

@@ -52,14 +52,15 @@ async def test_a_useless_repair_keeps_the_note(
     assert await live(enricher) == [NOTE]
 
 
+@pytest.mark.parametrize(("of_second", "lost"), [(["Bob keeps goats."], "Ulm"), ([], "Bob, Ulm")])
 async def test_a_part_whose_rewriting_loses_something_keeps_the_whole_note(
-    enricher: Gateway, models: ModelServer
+    enricher: Gateway, models: ModelServer, of_second: list[str], lost: str
 ) -> None:
     first, second = "Ada keeps bees in Bremen. ", "Bob keeps goats in Ulm."
-    models.chat_default = answer(["Bob keeps goats."])
+    models.chat_default = answer(of_second)
     models.chat_replies.extend([Truncated("[" * 9), answer(["Ada keeps bees in Bremen."])])
     raw = await enrich(enricher, first + second)
-    assert (raw["state"], raw["failure_reason"]) == ("kept-raw", "the rewriting lost: Ulm")
+    assert (raw["state"], raw["failure_reason"]) == ("kept-raw", f"the rewriting lost: {lost}")
     assert await live(enricher) == [first + second]
 
 

@@ -15,7 +15,7 @@ from shared.jobs.table import job
 from shared.memory.longterm.table import memory as memory_table
 from tests.conftest import Gateway
 from tests.integration.enrichment.conftest import enrich, live, load, save
-from tests.standins.behaviours import Reply
+from tests.standins.behaviours import Garbage, Reply
 from tests.standins.models import ModelServer
 from tests.standins.wire import Call
 from workers.enrichment import enrich as enrichment
@@ -75,6 +75,20 @@ async def test_a_useless_answer_is_asked_for_once_more(enricher: Gateway, models
     assert await live(enricher) == ["Ada owns a boat."]
 
 
+async def test_a_note_goes_with_a_memory_that_said_a_part_of_it_before(
+    enricher: Gateway, models: ModelServer
+) -> None:
+    """The memory was not made from the note, but the note says the same."""
+    models.chat_default = Reply(GOOD)
+    known_id = await save(enricher, "Ada owns a boat.", enrich=False)
+    note = await enrich(enricher, NOTE)
+    assert note["superseded_by"] == [known_id]
+
+    await enricher.client.delete(f"/v1/memories/{known_id}")
+
+    assert (await enricher.client.get(f"/v1/memories/{note['id']}")).status_code == 404
+
+
 async def claim_note(gateway: Gateway, attempts: int = 1) -> Job:
     """Claim the only note of the tenant at this attempt."""
     where = (job.c.tenant == gateway.tenant, job.c.stage == ENRICH.name)
@@ -106,3 +120,15 @@ async def test_only_the_last_attempt_to_which_a_note_may_be_to_blame_ends_it(
     claimed = await claim_note(enricher, last if is_last else 1)
     await enrichment.enrich(enricher.resources, claimed, lambda: None)
     assert (await load(enricher, memory_id))["state"] == state
+
+
+@pytest.mark.parametrize("body", ["<html><body>Maintenance</body></html>", "", "[]", '{"choices": ['])
+async def test_an_endpoint_that_answers_something_else_ends_no_note(
+    enricher: Gateway, models: ModelServer, body: str
+) -> None:
+    models.chat_default = Garbage(body)
+    memory_id = await save(enricher, NOTE)
+    claimed = await claim_note(enricher, enricher.resources.settings.job_max_attempts)
+    await enrichment.enrich(enricher.resources, claimed, lambda: None)
+    assert (await load(enricher, memory_id))["state"] == "pending"
+    assert len(models.chat_calls) == 1, "the same endpoint is not asked again at once"

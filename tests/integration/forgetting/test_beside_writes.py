@@ -9,6 +9,7 @@ import pytest
 from shared.conversation.state import scratch
 from shared.lifecycle import erased_rows
 from shared.memory.working import queries, write
+from shared.memory.working.working_memory import WorkingMemory
 from tests.conftest import Gateway
 from tests.integration.forgetting.conftest import records_with
 from tests.integration.forgetting.test_stores import NO_REDIS, SECRET, finish, without
@@ -16,6 +17,7 @@ from tests.journey.agent import Agent
 from tests.state import StateInspector
 
 NOTE: dict[str, Any] = {"value": SECRET, "ttl_seconds": 3000}
+each_write = pytest.mark.parametrize(("method", "body"), [("PUT", NOTE), ("PATCH", {"append": SECRET})])
 
 
 async def test_what_is_saved_while_a_user_is_erased_can_be_erased_whole(
@@ -47,22 +49,31 @@ async def test_what_is_saved_while_a_user_is_erased_can_be_erased_whole(
     assert await records_with(inspector, gateway, SECRET) == []
 
 
+@each_write
 @pytest.mark.parametrize("user", [None, "ada"], ids=["an unbound key", "a bound key"])
 async def test_an_entry_written_while_its_session_is_deleted_goes_with_it(
-    agent: Agent, gateway: Gateway, user: str | None, monkeypatch: pytest.MonkeyPatch
+    agent: Agent,
+    gateway: Gateway,
+    user: str | None,
+    monkeypatch: pytest.MonkeyPatch,
+    method: str,
+    body: dict[str, str],
 ) -> None:
     """The deletion waits for the write, and then finds the entry."""
     session = await agent.session(user_id="ada")
-    is_writing, may_write, put = asyncio.Event(), asyncio.Event(), queries.put
+    path = f"/v1/working/session/{session}/note"
+    await agent.request("PUT", path, json=NOTE)
+    name = {"PUT": "put", "PATCH": "append"}[method]
+    is_writing, may_write, work = asyncio.Event(), asyncio.Event(), getattr(queries, name)
 
-    async def put_late(*arguments: Any, **fields: Any) -> Any:
+    async def write_late(*arguments: Any, **fields: Any) -> Any:
         is_writing.set()
         await may_write.wait()
-        return await put(*arguments, **fields)
+        return await work(*arguments, **fields)
 
-    monkeypatch.setattr(queries, "put", put_late)
+    monkeypatch.setattr(queries, name, write_late)
     async with await gateway.new_client(user_id=user) as client:
-        writing = asyncio.create_task(client.put(f"/v1/working/session/{session}/note", json=NOTE))
+        writing = asyncio.create_task(client.request(method, path, json=body))
         await asyncio.wait_for(is_writing.wait(), 10)
         deleting = asyncio.create_task(gateway.client.delete(f"/v1/sessions/{session}"))
         await asyncio.wait([deleting], timeout=1)
@@ -70,16 +81,23 @@ async def test_an_entry_written_while_its_session_is_deleted_goes_with_it(
         assert (await asyncio.wait_for(writing, 10)).status_code == 200
         assert (await asyncio.wait_for(deleting, 10)).status_code == 200
     await finish(gateway)
-    assert (await gateway.client.get(f"/v1/working/session/{session}/note")).status_code == 404
+    assert (await gateway.client.get(path)).status_code == 404
     reopened = await gateway.client.post("/v1/sessions", json={"id": session, "user_id": "bob"})
     assert reopened.status_code == 201, reopened.text
 
 
+@each_write
 @pytest.mark.parametrize(
     ("user", "status"), [(None, 409), ("ada", 404)], ids=["an unbound key", "a bound key"]
 )
 async def test_nothing_is_written_for_a_session_that_was_deleted_since_the_request_began(
-    agent: Agent, gateway: Gateway, user: str | None, status: int, monkeypatch: pytest.MonkeyPatch
+    agent: Agent,
+    gateway: Gateway,
+    user: str | None,
+    status: int,
+    monkeypatch: pytest.MonkeyPatch,
+    method: str,
+    body: dict[str, str],
 ) -> None:
     session = await agent.session(user_id="ada")
     enqueue = write._enqueue_index_jobs
@@ -92,11 +110,11 @@ async def test_nothing_is_written_for_a_session_that_was_deleted_since_the_reque
 
     monkeypatch.setattr(write, "_enqueue_index_jobs", enqueue_and_be_overtaken)
     async with await gateway.new_client(user_id=user) as client:
-        response = await client.put(f"/v1/working/session/{session}/note", json=NOTE)
+        response = await client.request(method, f"/v1/working/session/{session}/note", json=body)
         assert response.status_code == status, response.text
     assert (
         await queries.list_entries(
-            queries.WorkingMemory.from_resources(gateway.resources, gateway.tenant), f"session/{session}"
+            WorkingMemory.from_resources(gateway.resources, gateway.tenant), f"session/{session}"
         )
         == []
     )

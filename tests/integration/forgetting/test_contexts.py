@@ -47,6 +47,21 @@ async def test_a_memory_deleted_between_gathering_and_recording_is_left_out(
     assert await records_with(inspector, gateway, SECRET) == []
 
 
+async def test_a_turn_that_a_clear_meanwhile_made_the_first_gets_the_newest_memories(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = await agent.save("The jar is blue.")
+    session = await agent.session()
+    await agent.append_turn(session, "Hello.", role="user")
+
+    turns = f"/v1/sessions/{session}/turns"
+    delete_after_gathering(monkeypatch, lambda: agent.request("DELETE", turns))
+    context = await agent.context(session, "Zzyzx?", idempotency_key="k")
+
+    assert (context["first_turn"], [found["id"] for found in context["recalled"]]) == (True, [memory["id"]])
+    assert context["seq"] == 2
+
+
 async def test_a_replayed_line_whose_memory_is_deleted_meanwhile_is_left_out(
     agent: Agent, gateway: Gateway, inspector: StateInspector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -58,6 +73,25 @@ async def test_a_replayed_line_whose_memory_is_deleted_meanwhile_is_left_out(
     context = await agent.context(session, "Anything else?", idempotency_key="k")
 
     assert SECRET not in str(context)
+    assert await records_with(inspector, gateway, SECRET) == []
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE"])
+async def test_a_pinned_text_that_is_changed_or_deleted_meanwhile_is_in_no_stored_context(
+    agent: Agent,
+    gateway: Gateway,
+    inspector: StateInspector,
+    monkeypatch: pytest.MonkeyPatch,
+    method: str,
+) -> None:
+    await agent.request("PUT", "/v1/pinned/jar", json={"content": f"The jar holds {SECRET}."})
+    session = await agent.session()
+    body: dict[str, Any] = {"json": {"content": "The jar is empty."}} if method == "PUT" else {}
+
+    delete_after_gathering(monkeypatch, lambda: agent.request(method, "/v1/pinned/jar", **body))
+    context = await agent.context(session, "Which jar?", idempotency_key="k")
+
+    assert [SECRET in str(context), "The jar is empty." in str(context)] == [False, method == "PUT"]
     assert await records_with(inspector, gateway, SECRET) == []
 
 

@@ -7,18 +7,20 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
+from shared.dreams.runs import unread_turn_queries
 from shared.foundation import config
+from shared.foundation.scope import Scope
 from shared.foundation.stages import DreamPass, Pipeline
 from shared.infra.language_model import LanguageModel
 from shared.jobs.table import job
-from tests import state
+from tests import run_pass, state
 from tests.conftest import Gateway, running_gateway
+from tests.integration.conversation.test_idle_sessions import make_idle
 from tests.integration.dreams.conftest import execute_run, live, merge_reply, run_dream, save_memories
 from tests.integration.forgetting.conftest import records_with
 from tests.journey.agent import Agent
 from tests.standins.behaviours import Reply
 from tests.standins.models import ModelServer
-from workers.dream import run_pass
 
 SECRET = "marmalade"
 EPISODE = {
@@ -45,16 +47,18 @@ async def inspector(model_gateway: Gateway) -> AsyncIterator[state.StateInspecto
         yield inspector
 
 
-def delete_while_thinking(monkeypatch: pytest.MonkeyPatch, gateway: Gateway, path: str) -> None:
-    """Delete something after the model has replied and before the pass records."""
+def delete_while_thinking(
+    monkeypatch: pytest.MonkeyPatch, gateway: Gateway, path: str, method: str = "DELETE", **request: Any
+) -> None:
+    """Delete something, or edit it, after the model has replied and before the pass records."""
     model = gateway.resources.language_model
     assert model is not None
     complete = LanguageModel.complete
 
     async def complete_and_delete(self: LanguageModel, *arguments: Any, **more: Any) -> Any:
         reply = await complete(self, *arguments, **more)
-        response = await gateway.client.delete(path)
-        assert response.status_code == 200, response.text
+        response = await gateway.client.request(method, path, **request)
+        assert response.is_success, response.text
         return reply
 
     monkeypatch.setattr(LanguageModel, "complete", complete_and_delete)
@@ -81,6 +85,69 @@ async def test_what_a_pass_learnt_from_turns_that_were_deleted_meanwhile_is_drop
     delete_while_thinking(monkeypatch, model_gateway, path)
     await _extract_episodes(model_gateway)
     assert models.chat_calls, "the model was asked"
+    assert await records_with(inspector, model_gateway, SECRET) == []
+
+
+_EDIT: dict[str, Any] = {"method": "PATCH", "json": {"content": "Please buy something."}}
+_WITHDRAWALS = pytest.mark.parametrize("more", [{}, _EDIT], ids=["delete", "edit"])
+
+
+@_WITHDRAWALS
+async def test_what_a_pass_learnt_from_a_turn_that_was_withdrawn_meanwhile_is_dropped(
+    model_gateway: Gateway,
+    models: ModelServer,
+    inspector: state.StateInspector,
+    monkeypatch: pytest.MonkeyPatch,
+    more: dict[str, Any],
+) -> None:
+    agent = Agent(model_gateway.client, model_gateway.tenant)
+    await _tell(agent, user_id="ada")
+    models.chat_default = Reply(json.dumps({"toSave": [EPISODE], "toUpdate": []}))
+    delete_while_thinking(monkeypatch, model_gateway, "/v1/sessions/trip/turns/1", **more)
+    await _extract_episodes(model_gateway)
+    assert models.chat_calls, "the model was asked"
+    assert await records_with(inspector, model_gateway, SECRET) == []
+    async with model_gateway.resources.postgres.for_tenant(model_gateway.tenant) as connection:
+        scope, name = Scope(model_gateway.tenant, user_id="ada"), DreamPass.EXTRACT_EPISODES
+        unread, _ = await unread_turn_queries.list_oldest_unread(connection, scope, name, 9)
+    assert len(unread) == (2 if more else 1), "the turns that are left stay due"
+
+
+@_WITHDRAWALS
+async def test_an_evaluation_of_a_turn_that_was_withdrawn_meanwhile_is_not_stored(
+    model_gateway: Gateway, models: ModelServer, monkeypatch: pytest.MonkeyPatch, more: dict[str, Any]
+) -> None:
+    agent = Agent(model_gateway.client, model_gateway.tenant)
+    await _tell(agent)
+    await agent.append_turn("trip", "Anything else?")
+    await make_idle(model_gateway, "trip", model_gateway.resources.settings.session_idle_seconds + 1)
+    evaluation = {"summary": f"{SECRET} was bought", "overall_quality": "good"}
+    models.chat_default = Reply(json.dumps(evaluation))
+    with monkeypatch.context() as patched:
+        delete_while_thinking(patched, model_gateway, "/v1/sessions/trip/turns/1", **more)
+        await run_dream(model_gateway, passes=["evaluate_sessions"])
+    assert (await agent.request("GET", "/v1/feedback"))["results"] == []
+    await make_idle(model_gateway, "trip", model_gateway.resources.settings.session_idle_seconds + 1)
+    await run_dream(model_gateway, passes=["evaluate_sessions"])
+    assert len((await agent.request("GET", "/v1/feedback"))["results"]) == 1, "it stayed due"
+    await agent.request("DELETE", "/v1/sessions/trip/turns/2")
+    assert (await agent.request("GET", "/v1/feedback"))["results"] == [], "it covered that turn"
+
+
+async def test_an_episode_goes_with_the_last_of_its_turns(
+    model_gateway: Gateway, models: ModelServer, inspector: state.StateInspector
+) -> None:
+    agent = Agent(model_gateway.client, model_gateway.tenant)
+    await _tell(agent, user_id="ada")
+    models.chat_default = Reply(json.dumps({"toSave": [EPISODE], "toUpdate": []}))
+    assert await _extract_episodes(model_gateway) == "done"
+    await agent.append_turn("trip", "Later.")
+    [episode] = (await agent.request("GET", "/v1/memories", params={"user_id": "ada"}))["results"]
+    assert (episode["source"]["first_seq"], episode["source"]["seq"]) == (1, 2)
+    await agent.request("DELETE", "/v1/sessions/trip/turns/1")
+    assert (await agent.memory(episode["id"]))["source"]["seq"] == 2
+    await agent.request("DELETE", "/v1/sessions/trip/turns/2")
+    await agent.request("GET", f"/v1/memories/{episode['id']}", status=404)
     assert await records_with(inspector, model_gateway, SECRET) == []
 
 

@@ -19,6 +19,7 @@ from tests.state import StateInspector
 
 PLANTED = "quincequince"
 MEMORY, SESSION, RUN, AGENT, USER = "0123456789ab", "trip", "run-1", "helper", "ada"
+TURN = f"{SESSION}#1"
 _IDS = {
     "agent_id": AGENT,
     "user_id": USER,
@@ -28,7 +29,7 @@ _IDS = {
     "run_id": RUN,
     "owner_kind": "session",
     "owner_id": SESSION,
-    "record_ids": [MEMORY, SESSION],
+    "record_ids": [MEMORY, SESSION, TURN],
     "recalled_ids": [MEMORY],
     "recalled_lines": [{"id": MEMORY, "line": PLANTED}],
     "sources": [{"session_id": SESSION, "seq": 1, "speaker": PLANTED}],
@@ -39,6 +40,9 @@ _VALID: dict[tuple[str, str], Any] = {
     ("session", "store_types"): ["tmp"],
     ("session", "namespace"): f"session/{SESSION}",
     ("memory", "state"): "final",
+    ("memory", "archived_by"): None,
+    ("playbook", "outcome"): "success",
+    ("playbook", "reason"): "satisfied",
 }
 _PRIMARY_IDS = {"session": SESSION, "memory": MEMORY, "dream_run": RUN, "agent": AGENT}
 # Tables without text of callers, and those of the work that a deletion itself leaves.
@@ -46,10 +50,13 @@ _NOT_PLANTED = {"tenant", "tenant_secret", "api_key", "removal", "erasure", "job
 _TABLES_WITH_TEXT = {
     *("memory", "memory_history", "session", "turn", "observation", "feedback_signal", "agent", "agent_text"),
     *("agent_file", "state_key", "state_collection", "transcript_entry", "dream_pass", "charge"),
-    *("preference_occurrence", "idempotent_response"),
+    *("preference_occurrence", "idempotent_response", "pinned_text", "scratchpad_snippet", "promotion"),
+    *("business_context_part", "preference", "playbook"),
 }
 _AGENTS = {"agent", "agent_text", "agent_file"}
-_MEMORIES = {"memory", "memory_history"}
+_PINNED = {"pinned_text"}
+_PREFERENCES = {"preference"}
+_MEMORIES = {"memory", "memory_history", "memory_tombstone", "dream_change"}
 
 
 def _value(table: Table, column: Column[Any]) -> Any:
@@ -119,7 +126,7 @@ async def gateway(make_settings: Callable[..., config.Settings], tenant: str) ->
     [
         (f"/v1/users/{USER}", _AGENTS),
         (f"/v1/agents/{AGENT}", set()),
-        (f"/v1/sessions/{SESSION}", _AGENTS | _MEMORIES),
+        (f"/v1/sessions/{SESSION}", _AGENTS | _MEMORIES | _PINNED | _PREFERENCES),
     ],
 )
 async def test_no_declared_column_keeps_the_text_of_what_was_deleted(
@@ -139,7 +146,10 @@ async def test_every_copy_of_a_memory_is_deleted_with_it(
     before = await _tables_with_planted_text(inspector, gateway)
     await agent.request("DELETE", f"/v1/memories/{MEMORY}")
     gone = before - await _tables_with_planted_text(inspector, gateway)
-    assert gone == {"memory", "memory_history", "idempotent_response", "dream_pass"}
+    assert gone == {
+        *("memory", "memory_history", "preference", "idempotent_response"),
+        *("dream_pass", "dream_change"),
+    }
     (turn,) = await inspector.postgres.fetch(
         "SELECT recalled_lines::text, recalled_ids FROM turn WHERE tenant = $1", gateway.tenant
     )

@@ -14,7 +14,7 @@ from shared.foundation import config
 from shared.foundation.content import Effect, Subject
 from shared.lifecycle import register
 from tests.conftest import Gateway
-from tests.integration.forgetting.test_planted_text import AGENT, MEMORY, RUN, SESSION, USER, plant
+from tests.integration.forgetting.test_planted_text import AGENT, MEMORY, RUN, SESSION, TURN, USER, plant
 from tests.journey.agent import Agent
 
 TABLES = metadata.tables
@@ -62,8 +62,10 @@ async def _row(connection: AsyncConnection, tenant: str, name: str) -> dict[str,
             Subject.USER,
             USER,
             {
+                "deleted_source_session.user_id",
                 *("memory_tombstone.user_id", "dream_run.user_id"),
-                *("idempotent_response.user_id", "charge.user_id"),
+                *("idempotent_response.user_id", "charge.user_id", "pinned_text.user_id"),
+                "business_context_part.user_id",
             },
             set[str](),
         ),
@@ -72,7 +74,8 @@ async def _row(connection: AsyncConnection, tenant: str, name: str) -> dict[str,
             AGENT,
             {
                 *("memory_tombstone.agent_id", "dream_run.agent_id"),
-                *("agent.id", "agent_text.agent_id", "agent_file.agent_id"),
+                *("agent.id", "agent_text.agent_id", "agent_file.agent_id", "pinned_text.agent_id"),
+                "business_context_part.agent_id",
             },
             set[str](),
         ),
@@ -82,10 +85,35 @@ async def _row(connection: AsyncConnection, tenant: str, name: str) -> dict[str,
             {
                 *("memory.id", "memory_history.memory_id", "recalled_memory.memory_id", "turn.recalled_ids"),
                 *("dream_undone_change.memory_id", "dream_reviewed_memory.memory_id"),
-                *("dream_refused_memory.memory_id", "dream_pass.record_ids"),
+                *("dream_refused_memory.memory_id", "dream_pass.record_ids", "dream_change.entry_id"),
                 "idempotent_response.record_ids",
             },
             {"dream_pass.record_ids"},  # its columns are cleared to a default, which may be the content
+        ),
+        (
+            Subject.PLAYBOOK,
+            "x",
+            {"playbook.id", "scratchpad_snippet.playbook_id"},
+            set[str](),
+        ),
+        (
+            Subject.TURN,
+            TURN,
+            {
+                *("turn.seq", "feedback_signal.previous_seq", "dream_pass.record_ids"),
+                "idempotent_response.record_ids",
+            },
+            {"dream_pass.record_ids"},
+        ),
+        (
+            Subject.WITHDRAWN_TURN,
+            TURN,
+            {
+                *("recalled_memory.seq", "feedback_signal.seq", "preference_occurrence.seq"),
+                *("dream_read_turn.seq", "dream_evaluated_session.seq", "dream_pass.record_ids"),
+                *("idempotent_response.record_ids", "session_summary.last_seq"),
+            },
+            {"dream_pass.record_ids"},
         ),
     ],
 )
@@ -97,16 +125,16 @@ async def test_each_row_that_names_a_subject_is_changed_and_counted_once(
     columns: set[str],
     counted_again: set[str],
 ) -> None:
-    assert await _forget(connection, tenant, {subject: ["nobody"]}) == set()
+    assert await _forget(connection, tenant, {subject: ["nobody#1"]}) == set()
     assert await _forget(connection, f"{tenant}-other", {subject: [subject_id]}) == set()
-    assert await _forget(connection, tenant, {subject: ["nobody", subject_id]}) == columns
+    assert await _forget(connection, tenant, {subject: ["nobody#1", subject_id]}) == columns
     assert await _forget(connection, tenant, {subject: [subject_id]}) == counted_again
 
 
 async def test_columns_are_cleared_to_null_or_to_their_default(
     connection: AsyncConnection, tenant: str
 ) -> None:
-    await _forget(connection, tenant, {Subject.USER: [USER], Subject.TURN: [SESSION]})
+    await _forget(connection, tenant, {Subject.USER: [USER], Subject.TURN: [TURN]})
     charge, run_pass = await _row(connection, tenant, "charge"), await _row(connection, tenant, "dream_pass")
     assert charge is not None
     assert (charge["user_id"], charge["session_id"], charge["usage_id"]) == (None, None, None)
@@ -182,5 +210,6 @@ async def test_what_is_changed_is_locked_first(connection: AsyncConnection, tena
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(AsyncConnection, "execute", record)
-        await register.forget(connection, tenant, {Subject.TURN: [SESSION]})
-    assert statements == ["SELECT", "UPDATE", "SELECT", "UPDATE"]
+        await register.forget(connection, tenant, {Subject.TURN: [TURN]})
+    assert statements[::2] == ["SELECT"] * 4
+    assert sorted(statements[1::2]) == ["DELETE", "UPDATE", "UPDATE", "UPDATE"]

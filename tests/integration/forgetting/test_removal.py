@@ -8,6 +8,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from qdrant_client.models import FieldCondition, Filter, MatchValue
 from sqlalchemy import Row, func, insert, select, text, update
 
 from shared.foundation import errors
@@ -60,9 +61,9 @@ async def _put_point(gateway: Gateway, record_id: str, version: int) -> Generati
 
 
 async def _versions(gateway: Gateway, generation: Generation) -> list[int]:
-    found, _ = await gateway.resources.qdrant.admin.scroll(generation.collection, limit=1000)
-    payloads = [point.payload or {} for point in found]
-    return sorted(payload["version"] for payload in payloads if payload["tenant"] == gateway.tenant)
+    of_tenant = Filter(must=[FieldCondition(key="tenant", match=MatchValue(value=gateway.tenant))])
+    found, _ = await gateway.resources.qdrant.admin.scroll(generation.collection, of_tenant, limit=1000)
+    return sorted((point.payload or {})["version"] for point in found)
 
 
 async def test_what_is_written_down_is_due_when_the_request_is_over(gateway: Gateway) -> None:

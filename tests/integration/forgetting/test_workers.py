@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import text
 
 from shared.foundation import config
-from shared.lifecycle.transfer import transfer
+from shared.lifecycle.transfer import memory_lines
 from shared.platform.spend import metered_calls
 from tests.conftest import Gateway, running_gateway
 from tests.draining import drain, make_due
@@ -81,8 +81,8 @@ async def test_vectors_of_working_memory_are_not_cached(embedding_gateway: Gatew
 async def test_an_import_stops_when_its_user_is_erased(
     agent: Agent, gateway: Gateway, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
-    monkeypatch.setattr(transfer, "_BATCH", 1)
-    import_batch = transfer.import_batch.import_batch  # type: ignore[attr-defined]
+    monkeypatch.setattr(memory_lines, "_BATCH", 1)
+    import_batch = memory_lines.import_batch.import_batch  # type: ignore[attr-defined]
 
     async def import_and_erase(*arguments: Any, **options: Any) -> Any:
         plan = await import_batch(*arguments, **options)

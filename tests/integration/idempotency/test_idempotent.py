@@ -76,6 +76,7 @@ async def test_a_failure_passes_through_and_leaves_the_key_free(
     [
         ("memories", {"content": "Ada likes trains."}),
         ("memories/batch", {"memories": [{"content": "Ada likes trains."}]}),
+        ("memories/by-key?key=k", {"content": "Ada likes trains."}),
         ("sessions/s/turns", {"role": "user", "content": "Ada likes trains."}),
         ("sessions/s/context", {"message": "Ada likes trains."}),
         ("sessions/s/observations", {"kind": "fact", "content": "Ada likes trains."}),
@@ -85,12 +86,13 @@ async def test_a_repeated_request_indexes_what_the_first_try_left_unindexed(
     gateway: Gateway, path: str, body: dict[str, Any]
 ) -> None:
     await gateway.client.post("/v1/sessions", json={"id": "s"})
+    method = "PUT" if "by-key" in path else "POST"
     request: dict[str, Any] = {"json": body, "headers": {"idempotency-key": uuid4().hex}}
     async with beside(gateway, qdrant_url=f"http://127.0.0.1:{ports.pick_free_port()}") as without_qdrant:
-        first = await without_qdrant.client.post(f"/v1/{path}", **request)
+        first = await without_qdrant.client.request(method, f"/v1/{path}", **request)
     assert first.is_success, first.text
     assert await _unindexed(gateway) == 1
-    repeated = await gateway.client.post(f"/v1/{path}", **request)
+    repeated = await gateway.client.request(method, f"/v1/{path}", **request)
     assert (repeated.status_code, repeated.json()) == (first.status_code, first.json())
     await gateway.resources.index_writer.close()
     assert await _unindexed(gateway) == 0

@@ -54,8 +54,10 @@ async def test_two_workers_at_once_make_one_final_attempt(queue: JobQueue) -> No
 
 async def test_a_last_attempt_after_rescheduling_is_made_with_the_others(queue: JobQueue) -> None:
     await queue.add("a", "m1", "m2")
-    await change(queue, attempts=ATTEMPTS - 1)
-    assert names(await queue.claim()) == ["m1", "m2"]
+    await change(queue, attempts=ATTEMPTS - 1, run_at=func.now() - seconds(60))
+    await queue.add("a", "died")
+    await fail_worker(queue, "died", attempts=ATTEMPTS - 1)
+    assert names(await queue.claim()) == ["died", "m1", "m2"]
 
 
 async def test_a_final_attempt_is_made_of_due_jobs_that_are_not_dead(queue: JobQueue) -> None:
@@ -97,6 +99,13 @@ async def test_one_job_is_claimed_if_it_is_due_lives_and_is_in_the_stage(queue: 
     assert claimed.attempts == 1
     assert LEASE - 30 < await queue.seconds_until_due() <= LEASE
     assert await claim_one(queue) is None, "it is claimed"
+
+
+async def test_a_job_is_due_at_its_very_time(queue: JobQueue) -> None:
+    async with queue.resources.postgres.for_tenant("a") as connection:
+        await job_queries.enqueue(connection, "a", RecordKind.MEMORY, ENRICH, {"m": 1})
+        assert await connection.scalar(select(job.c.run_at == func.now()))
+        assert await job_claim.claim_one(connection, "a", RecordKind.MEMORY, "m", ENRICH, LEASE) is not None
 
 
 async def test_a_claim_on_one_job_ends_the_note_that_its_task_was_sent(queue: JobQueue) -> None:
@@ -151,9 +160,9 @@ async def test_a_lost_claim_reschedules_and_extends_nothing(queue: JobQueue) -> 
     assert 900 < await queue.seconds_until_due() <= 1000
     async with queue.resources.postgres.across_tenants() as connection:
         await job_queries.release(connection, [claimed])
+        assert await connection.scalar(select(job.c.run_at == func.now()))
     row = await queue.only_row()
     assert (row["lease_token"], row["attempts"], row["reason_code"]) == (None, 0, "released")
-    assert await queue.seconds_until_due() <= 0
 
 
 async def queue_row(queue: JobQueue) -> str:

@@ -1,8 +1,15 @@
 """The reason for a delayed or dead job has its own column, so no program reads the text for people."""
 
+import asyncio
+from typing import Any
+
+from sqlalchemy import func, select, update
+
 from shared.foundation.stages import ENRICH, INDEX, ReasonCode
+from shared.infra.postgres import seconds
 from shared.jobs import dead_jobs, index_jobs
 from shared.jobs import queries as job_queries
+from shared.jobs.table import job as job_table
 from tests.integration.jobs.conftest import JobQueue
 
 
@@ -44,6 +51,37 @@ async def test_a_job_that_was_claimed_again_is_not_changed(queue: JobQueue) -> N
     await queue.end_leases()
     await queue.claim()
     assert await run_now(queue) == 0
+
+
+async def test_what_a_model_refused_is_due_when_it_answers_again(queue: JobQueue) -> None:
+    """The name of a job is what keeps it from being chosen, and none of the others does."""
+    differences: dict[str, dict[str, Any]] = {
+        "waiting": {},
+        "locked": {},
+        "stage": {"stage": "embed"},
+        "backfill": {"backfill": True},
+        "dead_at": {"dead_at": func.now()},
+        "lease_token": {"lease_token": func.gen_random_uuid()},
+        "reason_code": {"reason_code": ReasonCode.OVER_BUDGET},
+    }
+    await queue.add("a", *differences)
+    refused = {"reason_code": ReasonCode.KEY_REFUSED, "run_at": func.now() + seconds(60)}
+    async with queue.resources.postgres.across_tenants() as connection:
+        for name, values in differences.items():
+            is_named = job_table.c.record_id == name
+            await connection.execute(update(job_table).where(is_named).values(refused | values))
+
+    async with (
+        queue.resources.postgres.across_tenants() as holder,
+        queue.resources.postgres.across_tenants() as connection,
+        asyncio.timeout(10),
+    ):
+        is_locked = job_table.c.record_id == "locked"
+        await holder.execute(select(job_table.c.id).where(is_locked).with_for_update())
+        assert await job_queries.run_refused_now(connection, ENRICH, 10) == 1
+        assert await job_queries.run_refused_now(connection, ENRICH, 0) == 0
+
+    assert [job.record_id for job in await queue.claim()] == ["waiting"]
 
 
 async def test_released_and_dead_jobs_have_the_codes_released_and_exhausted(queue: JobQueue) -> None:

@@ -22,7 +22,7 @@ async def add_runs(queue: JobQueue, tenant: str, *runs: str, delay: float = 0) -
 
 async def choose(queue: JobQueue) -> list[str]:
     async with queue.resources.postgres.across_tenants() as connection:
-        jobs = await sent_tasks.choose_jobs(connection, ATTEMPTS)
+        jobs = await sent_tasks.choose_jobs(connection, DREAM_PASS, ATTEMPTS)
     return sorted(f"{job.tenant}/{job.record_id}" for job in jobs)
 
 
@@ -79,7 +79,7 @@ async def test_a_task_that_was_sent_is_not_sent_again_beside_another(queue: JobQ
 async def test_two_workers_that_look_at_once_do_not_both_fill_the_places(queue: JobQueue) -> None:
     await add_runs(queue, "a", "1", "2", "3", "4")
     async with queue.resources.postgres.across_tenants() as connection:
-        assert len(await sent_tasks.choose_jobs(connection, ATTEMPTS)) == 2
+        assert len(await sent_tasks.choose_jobs(connection, DREAM_PASS, ATTEMPTS)) == 2
         other = asyncio.create_task(choose(queue))
         await wait_until_blocked(queue, other)
     assert await other == []

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from services.local import ports, process_record
+from services.local import data_dir, ports, process_record
 from services.local.process import StartFailed
 from services.local.stack import Stack
 from shared.foundation import config, errors
@@ -274,6 +274,18 @@ def test_the_programs_get_the_settings_and_find_the_addresses(
     assert note_content["environment"]["LOCI_LLM_API_KEY"] == "s"
     assert note_content["environment"]["LOCI_QDRANT_URL"] == EXTERNAL_QDRANT
     assert note_content["addresses"].keys() == {"postgres_url", "redis_url", "flower_password"}
+
+
+def test_the_local_index_alone_is_not_asked_again_for_what_was_written_a_moment_ago(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    settings = config.load(data_dir=tmp_path)
+    monkeypatch.setenv("LOCI_QDRANT_URL", "http://qdrant:6333")
+    assert "LOCI_SEARCH_RECENT_SECONDS" not in data_dir.environment(settings, tmp_path)
+    monkeypatch.delenv("LOCI_QDRANT_URL")
+    assert data_dir.environment(settings, tmp_path)["LOCI_SEARCH_RECENT_SECONDS"] == "0"
+    monkeypatch.setenv("LOCI_SEARCH_RECENT_SECONDS", "7")
+    assert data_dir.environment(settings, tmp_path)["LOCI_SEARCH_RECENT_SECONDS"] == "7"
 
 
 def test_addresses_of_an_earlier_run_do_not_make_a_database_external(settings: config.Settings) -> None:

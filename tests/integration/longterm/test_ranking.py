@@ -99,6 +99,20 @@ async def test_a_vector_counts_as_a_hit_from_the_minimum_similarity_on(embedding
     assert rrf_results[0]["scores"]["dense"] > 0
 
 
+async def test_cx8_a_context_takes_the_minimum_similarity_of_its_request(embedding_gateway: Gateway) -> None:
+    agent = agent_of(embedding_gateway)
+    ferry = (await agent.search("ferry"))["results"][0]["id"]
+    session = await agent.session()
+
+    async def similarity(minimum: float) -> float:
+        options: dict[str, Any] = {"min_similarity": minimum, "explain": True, "record_turn": False}
+        context = await agent.context(session, "ferry on an unheard of day somewhere", **options)
+        return float(context["explain"]["scores"][ferry].get("dense", 0))
+
+    assert await similarity(-1) > 0
+    assert await similarity(1) == 0
+
+
 async def test_a_vector_finds_a_memory_that_shares_no_word_with_the_query(
     embedding_gateway: Gateway, models: ModelServer
 ) -> None:

@@ -1,8 +1,12 @@
 """LT9: what a memory gains when the same is saved again, directly or through what it became."""
 
+import json
 from typing import Any
 
+import pytest
+
 from shared.memory.longterm import queries
+from shared.memory.longterm.memory import MAX_REINFORCEMENT_COUNT, Archiver
 from tests.conftest import Gateway
 from tests.journey.agent import Agent
 
@@ -10,7 +14,9 @@ from tests.journey.agent import Agent
 async def archive(gateway: Gateway, memory_id: str, *successor_ids: str) -> None:
     """Archive a memory as an enrichment or a dream does."""
     async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        await queries.archive(connection, gateway.tenant, [memory_id], "merged", successor_ids)
+        await queries.archive(
+            connection, gateway.tenant, [memory_id], Archiver.DREAM, "merged", successor_ids
+        )
 
 
 async def save(agent: Agent, content: str, **fields: Any) -> str:
@@ -91,3 +97,23 @@ async def test_the_history_of_a_reinforcement_has_the_tags_after_it(gateway: Gat
     await agent.save("Tagged.", enrich=False, tags=["b"])
     history = (await gateway.client.get(f"/v1/memories/{memory_id}/history")).json()["results"]
     assert [item["after"]["tags"] for item in history] == [["a"], ["a", "b"]]
+
+
+@pytest.mark.parametrize("is_archived", [False, True])
+async def test_a_memory_that_was_observed_as_often_as_can_be_counted_can_be_saved_again(
+    gateway: Gateway, *, is_archived: bool
+) -> None:
+    """Nobody observes a memory so often, but a line of an import may say so."""
+    agent = Agent(gateway.client, gateway.tenant)
+    memory_id = "0123456789ab"
+    line = {"id": memory_id, "content": "Often said.", "reinforcement_count": MAX_REINFORCEMENT_COUNT}
+    await agent.request("POST", "/v1/memories/import", content=json.dumps(line))
+    if is_archived:
+        raw = await save(agent, "It was said otherwise.")
+        await archive(gateway, raw, memory_id)
+    text = "It was said otherwise." if is_archived else "Often said."
+
+    saved = await agent.save(text, enrich=False, tags=["new"])
+
+    assert (saved["id"], saved["reinforcement_count"]) == (memory_id, MAX_REINFORCEMENT_COUNT)
+    assert (await agent.memory(memory_id))["tags"] == ["new"]

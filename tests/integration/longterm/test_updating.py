@@ -51,6 +51,7 @@ async def test_an_update_is_returned_found_and_recorded_in_the_history(agent: Ag
         "importance": 0.9,
         "effective_importance": 0.9,
         "updated_at": updated_memory["updated_at"],
+        "version": 2,
     }
     assert updated_memory["updated_at"] > memory["created_at"]
     assert await agent.search_contents("ferries") == ["Ada likes ferries."]

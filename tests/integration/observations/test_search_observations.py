@@ -35,6 +35,15 @@ async def test_a_result_has_the_observation_its_score_and_with_explain_the_parts
     assert "scores" not in unexplained["results"][0]
 
 
+async def test_the_newer_of_two_observations_that_contradict_each_other_stands_first(agent: Agent) -> None:
+    session = await agent.session()
+    older = await add_observation(agent, session, "The kettle of the kitchen works.")
+    newer = await add_observation(agent, session, "The kettle of the kitchen does not work any more.")
+    response = await agent.request("POST", SEARCH, json={"query": "kettle of the kitchen", "explain": True})
+    assert [result["id"] for result in response["results"]] == [newer["id"], older["id"]]
+    assert response["results"][0]["scores"]["latest_above"] == older["id"]
+
+
 async def test_an_embedding_is_added_later_and_used_by_the_dense_channel(embedding: Gateway) -> None:
     agent = Agent(embedding.client, embedding.tenant)
     await add_observation(agent, await agent.session(), "The kettle is broken.")

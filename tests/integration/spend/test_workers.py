@@ -130,7 +130,7 @@ async def test_sd3_a_model_without_a_price_is_called_under_a_budget_in_money_onl
     assert [(row["cost_usd"], row["unpriced"]) for row in rows] == [(None, 1)] * calls
 
 
-@pytest.mark.parametrize("refusal", [Status(429), Status(500), Status(400)])
+@pytest.mark.parametrize("refusal", [Status(429), Status(500), Status(400), Garbage()])
 async def test_sd3_a_call_that_was_refused_costs_nothing(
     gateway_with_model: Gateway, models: ModelServer, refusal: Behaviour
 ) -> None:
@@ -154,7 +154,10 @@ async def test_sd3_a_call_to_an_unreachable_endpoint_costs_nothing(
     assert (await _balance(gateway_with_model))["reserved_tokens"] == 0
 
 
-@pytest.mark.parametrize("behaviour", [Drop(), Garbage(), Reply(ITEMS, usage=None), Reply(ITEMS, usage={})])
+@pytest.mark.parametrize(
+    "behaviour",
+    [Drop(), Garbage(""), Garbage('{"choices": ['), Reply(ITEMS, usage=None), Reply(ITEMS, usage={})],
+)
 async def test_sd3_a_call_without_reported_usage_is_charged_at_its_upper_bound(
     gateway_with_model: Gateway, models: ModelServer, behaviour: Behaviour
 ) -> None:

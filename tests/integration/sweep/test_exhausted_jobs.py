@@ -9,7 +9,7 @@ from structlog.testing import LogCapture
 
 from shared.foundation import config, stages
 from shared.foundation.stages import RecordKind
-from shared.jobs import backlog, dead_jobs, index_jobs
+from shared.jobs import backlog, dead_jobs, index_jobs, summary_jobs
 from tests.conftest import Gateway, running_gateway
 from tests.integration.spend.conftest import metric
 from tests.integration.sweep.stack import TestStack
@@ -41,6 +41,27 @@ async def claim(stack: TestStack, record_id: str, stage: str, attempts: int, *, 
         attempts=attempts,
         lease=lease,
     )
+
+
+async def test_a_summary_whose_worker_died_at_every_attempt_is_left_to_the_next_step_of_the_window(
+    stack: TestStack,
+) -> None:
+    session = await stack.open_session()
+    for pipeline, stage in (("summary", "summarize"), ("idle", "expire_window")):
+        await stack.sql(
+            "INSERT INTO job (tenant, kind, record_id, pipeline, stage, version)"
+            " VALUES (:tenant, 'session', :session, :pipeline, :stage, 1)",
+            tenant=stack.tenant,
+            session=session,
+            pipeline=pipeline,
+            stage=stage,
+        )
+        await claim(stack, session, stage, 2, lease=-1)
+    assert (await stack.sweep()).exhausted_jobs == 2
+    assert await stack.sql("SELECT stage FROM job WHERE record_id = :session", session=session) == []
+    async with stack.resources.postgres.for_tenant(stack.tenant) as connection:
+        await summary_jobs.schedule_summary(connection, stack.tenant, session)
+    assert (await stack.client.get("/v1/status")).json()["pending"]["summary"] == 1
 
 
 async def test_an_enrichment_whose_worker_died_at_every_attempt_ends_as_failed(stack: TestStack) -> None:
@@ -144,3 +165,11 @@ async def test_a_job_that_its_worker_completes_meanwhile_is_not_ended(stack: Tes
     assert len(jobs) == 1
     assert (await stack.sweep()).exhausted_jobs == 0
     assert [row.state for row in await stack.sql("SELECT state FROM memory")] == ["pending"]
+
+
+async def test_a_sweep_makes_an_oversized_memory_due_once(stack: TestStack) -> None:
+    """LT16: not while it waits for a worker."""
+    memory_id = await stack.save("A long story. " * 300, enrich=False)
+    assert [(await stack.sweep()).oversized_memories for _ in range(2)] == [1, 0]
+    jobs = await stack.sql("SELECT record_id FROM job WHERE stage = 'enrich'")
+    assert jobs == [(memory_id,)]

@@ -9,6 +9,7 @@ from shared.foundation.stages import RecordKind
 from shared.lifecycle import kinds
 from shared.search.index import collections, points
 from tests.conftest import running_gateway
+from tests.integration.playbooks.conftest import PLAYBOOK
 from tests.integration.sweep.stack import TestStack
 from tests.standins.models import ModelServer
 
@@ -50,6 +51,17 @@ async def test_every_kind_pages_counts_and_loads_the_same_records(
         body = {"kind": "fact", "content": f"observation {n}"}
         response = await stack.client.post(f"/v1/sessions/{session}/observations", json=body)
         assert response.status_code == 201, response.text
+        rule = {"condition": {"description": f"situation {n}"}, "effect": {"template": "t"}}
+        response = await stack.client.put(f"/v1/preferences/{n}", json=rule)
+        assert response.status_code == 200, response.text
+        playbook = PLAYBOOK | {"user_query": f"query {n}", "satisfied": True}
+        response = await stack.client.post("/v1/playbooks", json=playbook)
+        assert response.status_code == 201, response.text
+        response = await stack.client.post("/v1/documents", files={"file": (f"{n}.txt", f"text {n}")})
+        assert response.status_code == 202, response.text
+    # Without a description it is no record of the index.
+    await stack.client.put("/v1/preferences/flow", json={**rule, "condition": {"flow": "f"}})
+    await stack.process_all()
     for kind in kinds.KINDS.values():
         pages = [page async for page in kind.pages(stack.resources, stack.tenant)]
         versions = {record_id: version for page in pages for record_id, version in page.items()}

@@ -138,6 +138,21 @@ async def test_turns_are_kept_as_long_as_the_setting_says_by_when_they_were_rece
     assert (await stack.repairs())["expired_turns"] == 1
 
 
+async def test_a_summary_is_kept_as_long_as_turns_are_from_when_it_was_written(stack: TestStack) -> None:
+    """CV3: what it has is past the retention of turns by then."""
+    sessions = [await stack.open_session(), await stack.open_session()]
+    for session, days in zip(sessions, (11, 9), strict=True):
+        await stack.sql(
+            "INSERT INTO session_summary (tenant, session_id, content, first_seq, last_seq, model)"
+            " VALUES (:tenant, :session, 'They met.', 1, 2, 'm')",
+            tenant=stack.tenant,
+            session=session,
+        )
+        await stack.backdate("session_summary", "updated_at", days, session_id=session)
+    assert (await stack.sweep()).expired_summaries == 1
+    assert await stack.sql("SELECT session_id FROM session_summary") == [(sessions[1],)]
+
+
 async def test_turns_and_history_are_kept_by_default(
     make_settings: Callable[..., config.Settings], tenant: str
 ) -> None:

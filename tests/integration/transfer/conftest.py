@@ -1,11 +1,8 @@
-"""Databases that are started once, and fixtures for an empty tenant in them."""
+"""A database that is prepared once, and fixtures for an empty tenant in it."""
 
 import asyncio
-import os
-import subprocess
-import sys
 import uuid
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,43 +12,20 @@ import orjson
 import pytest
 import pytest_asyncio
 
-from services.local.postgres import Postgres
-from services.local.qdrant import Qdrant
-from services.local.redis import Redis
 from shared.foundation import config
 from shared.foundation.scope import Caller, Scope
 from shared.lifecycle.reindex import rebuild as rebuild_index
-from shared.lifecycle.transfer import transfer
+from shared.lifecycle.transfer import import_path, memory_lines
 from shared.platform.auth import queries as auth_queries
 from shared.platform.resources import Resources, open_resources
 
-ROOT = Path(__file__).parents[3]
-
 
 @pytest.fixture(scope="session")
-def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[config.Settings]:
-    """Yield settings with the URLs of running databases that have their schema and index."""
-    folder = tmp_path_factory.mktemp("databases")
-    postgres = Postgres(folder / "postgres", durable=False)
-    redis, qdrant = Redis(folder / "redis"), Qdrant(folder / "qdrant")
-    try:
-        urls = {"postgres_url": postgres.start(), "redis_url": redis.start(), "qdrant_url": qdrant.start()}
-        _migrate(urls["postgres_url"])
-        loaded_settings = config.load(data_dir=folder, prefix="longterm", **urls)
-        asyncio.run(_prepare(loaded_settings))
-        yield loaded_settings
-    finally:
-        for database in (qdrant, redis, postgres):
-            database.stop()
-
-
-def _migrate(url: str) -> None:
-    command = [sys.executable, "-m", "alembic", "upgrade", "head"]
-    environment = os.environ | {"LOCI_POSTGRES_URL": url}
-    migration = subprocess.run(
-        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
-    )
-    assert migration.returncode == 0, migration.stderr
+def settings(make_settings: Callable[..., config.Settings]) -> config.Settings:
+    """Return settings with a database of its own that has its index."""
+    loaded_settings = make_settings(apart=True)
+    asyncio.run(_prepare(loaded_settings))
+    return loaded_settings
 
 
 async def _prepare(settings: config.Settings) -> None:
@@ -77,7 +51,7 @@ class TenantStack:
 
     async def export_lines(self, scope: Scope | None = None) -> list[bytes]:
         """Export a scope and return its lines."""
-        return [line async for line in transfer.export(self.resources, scope or self.scope())]
+        return [line async for line in memory_lines.export(self.resources, scope or self.scope())]
 
     async def export_memories(self, scope: Scope | None = None) -> list[dict[str, Any]]:
         """Export a scope and return its lines as parsed JSON."""
@@ -89,13 +63,13 @@ class TenantStack:
         """Import lines, which are bytes or objects; return the report."""
         chunks = [line if isinstance(line, bytes) else orjson.dumps(line) + b"\n" for line in lines]
         target_scope = scope or self.scope()
-        return await transfer.import_stream(
+        return await memory_lines.import_stream(
             self.resources, target_scope, "importer", _stream(chunks), restore=restore
         )
 
     async def import_path(self, path: Path) -> dict[str, Any]:
         """Import the file or folder at a path; return the report."""
-        return await transfer.import_path(self.resources, self.caller, self.scope(), path, restore=False)
+        return await import_path.import_path(self.resources, self.caller, self.scope(), path, restore=False)
 
 
 async def _stream(chunks: list[bytes]) -> AsyncIterator[bytes]:

@@ -38,6 +38,12 @@ FULL: dict[str, Any] = {
     "derived_from": [BOB],
     "archived_at": None,
     "archive_reason": None,
+    "archived_by": None,
+    "namespace": "",
+    "key": None,
+    "valid_from": None,
+    "valid_until": None,
+    "expires_at": None,
 }
 ARCHIVED = FULL | {
     "id": BOB,

@@ -9,9 +9,13 @@ import orjson
 import pytest
 from sqlalchemy import text
 
+from shared.conversation.sessions import read
+from shared.conversation.sessions.filters import SessionFilters
 from shared.conversation.sessions.open import open_session
 from shared.conversation.turns import queries as turn_queries
 from shared.foundation import errors
+from shared.lifecycle import erasure
+from shared.lifecycle.transfer import import_turns
 from shared.memory.working import entries
 from tests.integration.transfer.conftest import TenantStack
 from tests.integration.transfer.import_reports import ADA, BOB, search_memory_ids
@@ -66,7 +70,7 @@ class TestMemoryFolder:
     async def test_files_of_the_folder_become_memories(self, stack: TenantStack, tmp_path: Path) -> None:
         write_file(tmp_path, f"user-preferences/travel/{ADA}.json", TRAINS)
         report = await stack.import_path(tmp_path)
-        assert report["memories"]["created"] == 1
+        assert report["records"]["created"] == 1
         (memory,) = await stack.export_memories()
         expected = {
             "id": ADA,
@@ -88,10 +92,10 @@ class TestMemoryFolder:
         self, stack: TenantStack, tmp_path: Path
     ) -> None:
         write_file(tmp_path, f"a/{ADA}.json", TRAINS)
-        write_file(tmp_path, "note.json", {"content": "no dates, no id"})
+        write_file(tmp_path, "note.json", {"content": "no dates, no id", "kind": "turn"})
         await stack.import_path(tmp_path)
         lines_before = await stack.export_lines()
-        second_report = (await stack.import_path(tmp_path))["memories"]
+        second_report = (await stack.import_path(tmp_path))["records"]
         assert (second_report["created"], second_report["updated"], second_report["skipped"]) == (0, 0, 2)
         assert await stack.export_lines() == lines_before
 
@@ -124,7 +128,7 @@ class TestMemoryFolder:
         write_file(tmp_path, "a/list.json", [1])
         write_file(tmp_path, "a/long.json", {"content": "x" * 16_001})
         write_file(tmp_path, "a/huge.json", b" " * 2_000_000)
-        report = (await stack.import_path(tmp_path))["memories"]
+        report = (await stack.import_path(tmp_path))["records"]
         assert report["created"] == 1
         rules_by_file = {problem["file"]: problem["rule"] for problem in report["malformed"]}
         assert {name: rule.partition(":")[0] for name, rule in rules_by_file.items()} == {
@@ -142,7 +146,7 @@ class TestMemoryFolder:
         write_file(tmp_path, f".embeddings/{BOB}.json", TRAINS | {"id": BOB, "content": "a"})
         write_file(tmp_path, f"b/.{BOB}.json", TRAINS | {"id": BOB, "content": "b"})
         write_file(tmp_path, f"b/{BOB}.bin", b"\x00")
-        report = (await stack.import_path(tmp_path))["memories"]
+        report = (await stack.import_path(tmp_path))["records"]
         assert (report["created"], report["malformed"]) == (1, [])
 
     async def test_links_that_leave_the_folder_are_ignored(self, stack: TenantStack, tmp_path: Path) -> None:
@@ -153,7 +157,7 @@ class TestMemoryFolder:
         (memory_folder / "folder").symlink_to(outside_folder)
         (memory_folder / "loop.json").symlink_to("loop.json")
         os.mkfifo(memory_folder / "pipe.json")
-        report = (await stack.import_path(memory_folder))["memories"]
+        report = (await stack.import_path(memory_folder))["records"]
         assert report["created"] == 1
         assert {problem["file"] for problem in report["malformed"]} == {"file.json", "loop.json", "pipe.json"}
 
@@ -233,35 +237,30 @@ class TestTurnLog:
             session_id="s/1",
             holds_entries=entries.holds_entries,
         )
-        write_file(tmp_path, "turns.jsonl", LOG + log_line("with spaces", "user", "x", 1))
+        lines = log_line("with spaces", "user", "x", 1) + log_line("part/turns", "user", "x", 1)
+        write_file(tmp_path, "turns.jsonl", LOG + lines)
         first_report = (await stack.import_path(tmp_path / "turns.jsonl"))["turns"]
-        assert set(first_report["remapped"]) == {"s/1", "with spaces"}
+        assert set(first_report["remapped"]) == {"s/1", "with spaces", "part/turns"}
         assert await list_turns(stack, "s/1") == []
         assert len(await list_turns(stack, first_report["remapped"]["s/1"])) == 2
         second_report = (await stack.import_path(tmp_path / "turns.jsonl"))["turns"]
         assert (second_report["created"], second_report["remapped"]) == (0, first_report["remapped"])
 
-
-class TestPaths:
-    async def test_an_agents_folder_imports_its_memories_and_its_turn_log(
-        self, stack: TenantStack, tmp_path: Path
+    @pytest.mark.parametrize("step", ["_open_session", "_append_missing"])
+    async def test_a_user_who_is_erased_meanwhile_gets_nothing_more(
+        self, stack: TenantStack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
     ) -> None:
-        write_file(tmp_path, f"memory/{ADA}.json", TRAINS)
-        write_file(tmp_path, "conversation-log/turns.jsonl", LOG)
-        write_file(tmp_path, "skills/cook.json", {"id": BOB, "content": "no memory"})
-        report = await stack.import_path(tmp_path)
-        assert (report["memories"]["created"], report["turns"]["created"]) == (1, 3)
+        import_step = getattr(import_turns, step)
 
-    async def test_an_exported_file_is_imported_from_a_path(self, stack: TenantStack, tmp_path: Path) -> None:
-        await stack.import_lines(TRAINS)
-        write_file(
-            tmp_path, "export.ndjson", b"".join(await stack.export_lines()) + b"x" * 3_000_000 + b"\n{"
-        )
-        report = await stack.import_path(tmp_path / "export.ndjson")
-        assert report["turns"] is None
-        assert report["memories"]["skipped"] == 1
-        assert [problem["line"] for problem in report["memories"]["malformed"]] == [2, 3]
+        async def erase_beside(*arguments: Any) -> Any:
+            result = await import_step(*arguments) if step == "_open_session" else None
+            await erasure.erase_user(stack.resources, stack.caller, "ada")
+            return result or await import_step(*arguments)
 
-    async def test_a_path_that_does_not_exist_is_not_found(self, stack: TenantStack, tmp_path: Path) -> None:
-        with pytest.raises(errors.NotFound):
-            await stack.import_path(tmp_path / "nothing")
+        monkeypatch.setattr(import_turns, step, erase_beside)
+        write_file(tmp_path, "turns.jsonl", LOG)
+        ada = stack.scope(user="ada")
+        with pytest.raises(errors.Conflict, match="erased meanwhile"):
+            await import_turns.import_turns(stack.resources, stack.caller, ada, tmp_path / "turns.jsonl")
+        sessions = await read.list_sessions(stack.resources, stack.caller, SessionFilters(), 9, None)
+        assert sessions == []

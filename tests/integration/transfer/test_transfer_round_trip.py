@@ -1,6 +1,7 @@
 """Any memories can be exported, imported into another tenant and exported again unchanged."""
 
 import asyncio
+from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,7 +11,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from shared.foundation import config
-from shared.platform.resources import open_resources
+from shared.platform.resources import Resources, open_resources
 from tests.integration.transfer.conftest import new_stack
 
 _IDS = st.integers(0, 16**12 - 1).map(lambda number: f"{number:012x}")
@@ -57,20 +58,24 @@ _MEMORY = st.builds(
 )
 
 
-@given(memories=st.lists(_MEMORY, max_size=6, unique_by=lambda memory: memory["id"]))
-@hypothesis_settings(max_examples=60, deadline=None)
-def test_an_export_imported_into_an_empty_tenant_is_exported_unchanged(
-    settings: config.Settings, memories: list[dict[str, Any]]
-) -> None:
-    asyncio.run(_round_trip(settings, memories))
+def test_an_export_imported_into_an_empty_tenant_is_exported_unchanged(settings: config.Settings) -> None:
+    with asyncio.Runner() as runner:
+        clients = AsyncExitStack()
+        resources = runner.run(clients.enter_async_context(open_resources(settings)))
+
+        @given(memories=st.lists(_MEMORY, max_size=6, unique_by=lambda memory: memory["id"]))
+        @hypothesis_settings(max_examples=40)
+        def stays_unchanged(memories: list[dict[str, Any]]) -> None:
+            runner.run(_round_trip(resources, memories))
+
+        try:
+            stays_unchanged()
+        finally:
+            runner.run(clients.aclose())
 
 
-async def _round_trip(settings: config.Settings, memories: list[dict[str, Any]]) -> None:
-    async with (
-        open_resources(settings) as resources,
-        new_stack(resources) as source,
-        new_stack(resources) as target,
-    ):
+async def _round_trip(resources: Resources, memories: list[dict[str, Any]]) -> None:
+    async with new_stack(resources) as source, new_stack(resources) as target:
         first_report = await source.import_lines(*memories)
         assert first_report["malformed"] == []
         exported_lines = await source.export_lines()

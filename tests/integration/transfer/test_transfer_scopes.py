@@ -3,7 +3,8 @@
 import pytest
 
 from shared.lifecycle import delete_memory as delete_memory_everywhere
-from shared.lifecycle.transfer import transfer
+from shared.lifecycle.transfer import memory_lines
+from shared.memory.longterm import archive
 from tests.integration.transfer.conftest import TenantStack
 from tests.integration.transfer.import_reports import (
     ADA,
@@ -101,7 +102,7 @@ class TestDuplicates:
     async def test_a_text_whose_memory_a_later_line_archives_is_stored_by_the_first_import(
         self, stack: TenantStack, monkeypatch: pytest.MonkeyPatch, batch_size: int
     ) -> None:
-        monkeypatch.setattr(transfer, "_BATCH", batch_size)
+        monkeypatch.setattr(memory_lines, "_BATCH", batch_size)
         await stack.import_lines(minimal_line("0000000000cc", "x"))
         archiving_line = minimal_line(
             "0000000000cc", "x", state="archived", archived_at=LATER, superseded_by=[ADA]
@@ -127,15 +128,19 @@ class TestTombstones:
         assert report["tombstoned"] == [BOB]
         assert [memory["content"] for memory in await stack.export_memories()] == ["plain"]
 
-    async def test_a_memory_that_already_has_the_deleted_text_can_be_updated(
+    async def test_only_an_import_with_restore_makes_live_what_a_caller_archived(
         self, stack: TenantStack
     ) -> None:
-        await stack.import_lines(minimal_line(ADA, "x", archived_at=LATER), minimal_line(BOB, "x"))
-        await delete_memory_everywhere.delete_memory(stack.resources, stack.caller, ADA)
-        report = await stack.import_lines(
-            minimal_line(ADA, "x", archived_at=LATER), minimal_line(BOB, "x", importance=0.9)
-        )
+        """A live memory that says the same can be updated, and the archived one while it stays archived."""
+        await stack.import_lines(minimal_line(ADA, "x", key="a"), minimal_line(BOB, "x", key="b"))
+        exported_lines = await stack.export_lines()
+        await archive.archive(stack.resources, stack.caller, ADA)
+        report = await stack.import_lines(exported_lines[0], minimal_line(BOB, "x", importance=0.9))
         assert (report["updated"], report["tombstoned"]) == (1, [ADA])
+        assert (await stack.import_lines(minimal_line(ADA, "x", importance=0.9)))["updated"] == 1
+        assert await search_memory_ids(stack, "x") == [BOB]
+        assert (await stack.import_lines(exported_lines[0], restore=True))["updated"] == 1
+        assert set(await search_memory_ids(stack, "x")) == {ADA, BOB}
 
     async def test_an_import_with_restore_brings_a_memory_back_and_removes_its_tombstone(
         self, stack: TenantStack

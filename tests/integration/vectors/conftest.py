@@ -12,6 +12,7 @@ import pytest_asyncio
 from qdrant_client import AsyncQdrantClient, models
 
 from services.local.qdrant import Qdrant
+from tests.memory_folder import memory_folder
 from tests.stores.qdrant_binary import QdrantBinary, Unobtainable
 
 LOCAL, BINARY = "local process", "server binary"
@@ -63,11 +64,12 @@ class Servers:
 
 
 @pytest.fixture(scope="session")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
+def servers() -> Iterator[Servers]:
     """Return the shared servers."""
-    servers = Servers(tmp_path_factory.mktemp("vectors"))
-    yield servers
-    servers.kill()
+    with memory_folder() as folder:
+        servers = Servers(folder)
+        yield servers
+        servers.kill()
 
 
 @pytest.fixture(scope="session", params=[LOCAL, BINARY])
@@ -129,15 +131,24 @@ async def collection(client: AsyncQdrantClient, common: str) -> AsyncIterator[st
 
 
 @pytest.fixture(scope="session")
-def common(qdrant_url: str) -> str:
-    """Return a collection that all tests of a server share; creating one takes the real server a second."""
+def common(qdrant_url: str) -> Iterator[str]:
+    """Return a collection that all tests of a server share; creating one takes the real server a second.
+
+    It is deleted when tests of the other kind of server follow: these tests may come again.
+    """
+    name = "common"
 
     async def create_common() -> None:
         async with connected(qdrant_url) as client:
-            await create(client, "common")
+            await create(client, name)
+
+    async def delete_common() -> None:
+        async with connected(qdrant_url) as client:
+            await client.delete_collection(name)
 
     asyncio.run(create_common())
-    return "common"
+    yield name
+    asyncio.run(delete_common())
 
 
 @pytest_asyncio.fixture

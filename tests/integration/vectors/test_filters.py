@@ -31,6 +31,8 @@ TENANT_A = FieldCondition(key="tenant", match=MatchValue(value="a"))
 TAG_Y = FieldCondition(key="tags", match=MatchValue(value="y"))
 NO_USER = models.IsEmptyCondition(is_empty=models.PayloadField(key="user"))
 NULL_USER = models.IsNullCondition(is_null=models.PayloadField(key="user"))
+NO_TAGS = models.IsEmptyCondition(is_empty=models.PayloadField(key="tags"))
+FIRST_TIME, LAST_TIME = datetime(2, 1, 1, tzinfo=UTC), datetime(9998, 12, 31, 23, 59, 59, 999999, UTC)
 FEBRUARY = datetime(2026, 2, 1, 8, tzinfo=UTC)
 
 CASES = {
@@ -110,6 +112,35 @@ CASES = {
             ]
         ),
         {4},
+    ),
+    # How Loci asks whether a memory is valid: a record without the field meets what must not be.
+    "neither ended nor not yet begun": (
+        Filter(
+            must=[
+                Filter(
+                    must_not=[
+                        FieldCondition(key="at", range=models.DatetimeRange(lte=FEBRUARY)),
+                        FieldCondition(key="at", range=models.DatetimeRange(gt=LAST_TIME)),
+                    ]
+                )
+            ]
+        ),
+        {3, 4},
+    ),
+    "times of the last and the first year": (
+        Filter(
+            must=[FieldCondition(key="at", range=models.DatetimeRange(lt=LAST_TIME))],
+            must_not=[FieldCondition(key="at", range=models.DatetimeRange(lt=FIRST_TIME))],
+        ),
+        {1, 2, 3},
+    ),
+    "one of some, or without the field": (
+        Filter(should=[FieldCondition(key="tags", match=MatchAny(any=["x"])), NO_TAGS]),
+        {1, 3, 4},
+    ),
+    "without any of some": (
+        Filter(must_not=[FieldCondition(key="tags", match=MatchAny(any=["x", "z"]))]),
+        {2, 3, 4},
     ),
     "no condition": (Filter(), {1, 2, 3, 4}),
 }

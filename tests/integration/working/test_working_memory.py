@@ -9,7 +9,7 @@ import pytest
 from shared.foundation import errors
 from shared.memory.working import queries as working_queries
 from shared.memory.working import render
-from shared.memory.working.queries import WorkingMemory
+from shared.memory.working.working_memory import WorkingMemory
 
 pytestmark = pytest.mark.asyncio
 

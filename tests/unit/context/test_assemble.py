@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.context import assemble, blocks, tokens
-from shared.context.types import Block, BlockKind, ContextInputs, Request
+from shared.context.request import Request
+from shared.context.types import Block, BlockKind, ContextInputs
 from shared.conversation.turns.turn import Turn
 from shared.foundation.roles import Role
 from tests.unit.context import builders

@@ -10,7 +10,7 @@ import pytest
 from shared.conversation.feedback import judge
 from shared.dreams.passes import anti_patterns, episodes, preferences, session_evaluation
 from shared.dreams.passes.preferences import Level
-from shared.dreams.verification import anti_pattern_form
+from shared.dreams.verification import anti_pattern_form, fact_plan
 from shared.dreams.verification import plan as dream_plan
 from shared.foundation import config, errors
 from shared.platform.directives import files
@@ -22,8 +22,11 @@ NAMES = [
     "dream",
     "episodes",
     "memory-rules",
+    "mine-facts",
     "pref-dream",
+    "promotion",
     "session-evaluation",
+    "summary",
 ]
 
 
@@ -77,6 +80,8 @@ def test_the_example_replies_of_the_directives_can_be_parsed() -> None:
     assert session_evaluation.parse(_example_replies("session-evaluation")[0]).overall_quality == "good"
     [occurrence] = preferences.parse(_example_replies("pref-dream")[0])
     assert (occurrence.evidence.level, occurrence.evidence.seqs) == (Level.CASUAL, frozenset({7}))
+    [fact] = fact_plan.parse(_example_replies("mine-facts")[0])
+    assert (fact.relation, fact.sources) == (fact_plan.Relation.NEW, (("session-id", 3),))
     episode_plan = episodes.parse(_example_replies("episodes")[0])
     assert (episode_plan.new[0].category, episode_plan.new[0].importance) == ("episodic/decision", 0.7)
     assert json.loads(_example_replies("episodes")[0])["toUpdate"][0].keys() == {
@@ -87,12 +92,13 @@ def test_the_example_replies_of_the_directives_can_be_parsed() -> None:
     }
 
 
-@pytest.mark.parametrize("name", ["dream", "anti-patterns", "pref-dream", "episodes"])
+@pytest.mark.parametrize("name", ["dream", "anti-patterns", "mine-facts", "pref-dream", "episodes"])
 def test_the_example_reply_for_nothing_is_parsed_as_nothing(name: str) -> None:
     reply = re.findall(r"answer\s+(\{.*?\})\.", _text(name))[-1]
     parsers: dict[str, Callable[[str], object]] = {
         "dream": dream_plan.parse,
         "anti-patterns": anti_patterns.parse,
+        "mine-facts": fact_plan.parse,
         "pref-dream": preferences.parse,
         "episodes": episodes.parse,
     }

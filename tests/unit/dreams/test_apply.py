@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 
 from shared.dreams.runs import apply
+from shared.dreams.runs.applied_changes import AppliedChanges
 from shared.dreams.runs.outcome import ArchiveRequest, NewMemory, Outcome
+from shared.dreams.runs.present import Present
 from shared.dreams.runs.undone_change_queries import UndoneChanges
 from shared.dreams.verification.rejection import RejectionCode
 from shared.memory.longterm.memory import Memory
@@ -14,9 +16,9 @@ from tests.unit.dreams.builders import START, memory, memory_id
 FINGERPRINT = "\\x0a0b"
 
 
-def present(*memories: Memory, **fields: Any) -> apply._Present:
+def present(*memories: Memory, **fields: Any) -> Present:
     values: dict[str, Any] = {"deleted_texts": set(), "undone": UndoneChanges(), "ids_by_fingerprint": {}}
-    return apply._Present(memories={item.id: item for item in memories}, **(values | fields))
+    return Present(memories={item.id: item for item in memories}, **(values | fields))
 
 
 def creation(*sources: Memory, content: str = "text") -> NewMemory:
@@ -36,7 +38,7 @@ def creation(*sources: Memory, content: str = "text") -> NewMemory:
 def test_a_memory_is_unchanged_if_it_is_live_and_of_the_version_that_was_read(
     now: Memory, *, is_unchanged: bool
 ) -> None:
-    assert apply._is_unchanged(memory(1), present(now)) == is_unchanged
+    assert present(now).is_unchanged(memory(1)) == is_unchanged
 
 
 def test_a_creation_is_applied_if_its_sources_are_unchanged() -> None:
@@ -100,7 +102,7 @@ def test_an_archiving_is_skipped_of_what_changed_or_was_undone(
 
 
 def test_the_versions_that_were_written_count_as_reviewed_only_in_a_consolidation() -> None:
-    applied = apply.AppliedChanges(changed_memories={memory_id(2): memory(2, version=3)})
+    applied = AppliedChanges(changed_memories={memory_id(2): memory(2, version=3)})
     assert apply._reviewed_versions(Outcome(), applied) == {}
     outcome = Outcome(reviewed={memory_id(1): 1, memory_id(2): 1})
     assert apply._reviewed_versions(outcome, applied) == {memory_id(1): 1, memory_id(2): 3}

@@ -112,7 +112,7 @@ def marks_of(content: str) -> set[str]:
     }
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(dreams())
 def test_no_plan_loses_a_fact(dream: tuple[Plan, Snapshot]) -> None:
     proposed, offered = dream
@@ -132,7 +132,7 @@ def test_no_plan_loses_a_fact(dream: tuple[Plan, Snapshot]) -> None:
             assert not (original.category or "").startswith("anti-patterns")
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(dreams())
 def test_every_item_of_a_plan_is_accepted_or_rejected_and_never_both(dream: tuple[Plan, Snapshot]) -> None:
     proposed, offered = dream
@@ -154,7 +154,7 @@ def test_every_item_of_a_plan_is_accepted_or_rejected_and_never_both(dream: tupl
     assert len({deletion.id for deletion in proposed.deletions} - merged) == len(pruned) + refused
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(dreams())
 def test_only_offered_and_proposed_memories_are_archived_and_each_once(dream: tuple[Plan, Snapshot]) -> None:
     proposed, offered = dream
@@ -170,7 +170,7 @@ def test_only_offered_and_proposed_memories_are_archived_and_each_once(dream: tu
     assert len(checked.prunes) <= max(0, offered.scope_size // 5 - offered.pruned_count)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(dreams())
 def test_the_sources_of_a_rejected_replacement_stay_unless_another_one_merges_them(
     dream: tuple[Plan, Snapshot],
@@ -184,7 +184,7 @@ def test_the_sources_of_a_rejected_replacement_stay_unless_another_one_merges_th
             assert (sources - merged).isdisjoint(checked.archived_ids)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(dreams())
 def test_rejections_are_json_and_carry_no_text_of_model_or_memory_but_lost_words(
     dream: tuple[Plan, Snapshot],
@@ -196,14 +196,14 @@ def test_rejections_are_json_and_carry_no_text_of_model_or_memory_but_lost_words
         assert "IGNORE" not in rejection.detail
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(dreams())
 def test_repeated_checks_of_a_plan_have_the_same_result(dream: tuple[Plan, Snapshot]) -> None:
     proposed, offered = dream
     assert check(proposed, offered) == check(proposed, offered)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(dreams())
 def test_the_text_of_an_accepted_merge_is_accepted_again(dream: tuple[Plan, Snapshot]) -> None:
     """The next run reads the merged memories: replacing one by itself with another tag must be valid."""
@@ -215,7 +215,7 @@ def test_the_text_of_an_accepted_merge_is_accepted_again(dream: tuple[Plan, Snap
         assert [merge_.source_ids for merge_ in checked.merges] == [(merged.id,)]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     strategies.recursive(
         strategies.none()

@@ -7,7 +7,7 @@ import pytest
 
 from shared.dreams.verification.merge import merge_fields
 from shared.foundation import validation
-from shared.memory.longterm.memory import Source
+from shared.memory.longterm.memory import MAX_REINFORCEMENT_COUNT, Source
 from tests.unit.dreams.builders import START, memory, memory_id, replacement
 
 HOUR = timedelta(hours=1)
@@ -28,6 +28,11 @@ def test_times_and_counts_add_up() -> None:
     assert merged.last_seen_at == START + 3 * HOUR
     assert merged.reinforcement_count == 6
     assert merged.derived_from == (memory_id(1), memory_id(2), memory_id(3))
+
+
+def test_a_count_for_which_there_is_no_room_is_the_greatest() -> None:
+    greatest = {"reinforcement_count": MAX_REINFORCEMENT_COUNT}
+    assert fields(greatest, {}).reinforcement_count == MAX_REINFORCEMENT_COUNT
 
 
 def test_occurred_at_is_the_earliest_of_the_sources() -> None:

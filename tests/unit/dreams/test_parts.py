@@ -8,9 +8,9 @@ import pytest
 from shared.dreams.runs.outcome import PassSkipped
 from shared.dreams.verification.rejection import RejectionCode
 from shared.foundation import errors
-from workers.dream import parts
-from workers.dream.parts import Answers, ask_in_parts
-from workers.dream.pass_context import PassContext
+from workers.passes import parts
+from workers.passes.parts import Answers, ask_in_parts
+from workers.passes.pass_context import PassContext
 
 CUT_OFF, USELESS = errors.CutOffReply("cut off"), errors.InvalidModelReply("no plan")
 AWAY = errors.Unavailable("the model", "away")
@@ -67,15 +67,16 @@ async def test_what_is_always_cut_off_is_set_aside_and_does_not_count_as_given()
 async def test_only_a_cut_off_part_left_leaves_nothing_given() -> None:
     context = Context()
     answers = await ask_about([[1]], lambda _: CUT_OFF, context)
-    assert context.inputs == {"items": []}
+    assert (context.asked, context.inputs) == ([[1]], {"items": []})
     with pytest.raises(errors.CutOffReply):
         answers.require_usable()
 
 
-async def test_a_part_is_halved_five_times() -> None:
+@pytest.mark.parametrize("poison", [0, 63])
+async def test_a_part_is_halved_five_times(poison: int) -> None:
     context = Context()
-    await ask_about([list(range(64))], lambda _: CUT_OFF, context)
-    assert min(len(part) for part in context.asked) == 64 / 2**parts.MAX_HALVINGS == 2
+    answers = await ask_about([list(range(64))], lambda part: CUT_OFF if poison in part else None, context)
+    assert [len(part) for part, _ in answers.refused] == [64 / 2**parts.MAX_HALVINGS] == [2]
 
 
 async def test_a_useless_answer_sets_its_part_aside_and_counts_as_given() -> None:
@@ -89,9 +90,14 @@ async def test_a_useless_answer_sets_its_part_aside_and_counts_as_given() -> Non
 
 async def test_a_model_that_never_answers_usefully_is_asked_three_times() -> None:
     context = Context()
-    answers = await ask_about([[number] for number in range(9)], lambda _: USELESS, context)
+    errors_by_part = {0: errors.InvalidModelReply("the first")}
+    answers = await ask_about(
+        [[number] for number in range(9)], lambda part: errors_by_part.get(part[0], USELESS), context
+    )
     assert len(context.asked) == 3
-    assert answers.has_more
+    assert (answers.is_complete, answers.has_more) == (False, True)
+    with pytest.raises(errors.InvalidModelReply, match="the first"):
+        answers.require_usable()
 
 
 @pytest.mark.parametrize("error", [AWAY, PassSkipped("over budget")])

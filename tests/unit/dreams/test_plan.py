@@ -96,7 +96,7 @@ def test_replacements_are_parsed_in_every_form_and_none_is_dropped(
 
 
 @pytest.mark.parametrize(
-    "reply", ["{}", '{"toDelete": [], "toSave": []}', '{"toSave": null}', "<think>a</think>{}"]
+    "reply", ['{"toDelete": [], "toSave": []}', '{"toSave": null}', '{} {"toSave": []} {}']
 )
 def test_nothing_to_do_is_an_empty_plan(reply: str) -> None:
     assert parse(reply) == Plan((), ())
@@ -108,6 +108,8 @@ def test_nothing_to_do_is_an_empty_plan(reply: str) -> None:
         "",
         "I can't help with that.",
         "[]",
+        "{}",
+        "<think>a</think>{}",
         '{"answer": 5}',
         "{",
         "{" * 5000,
@@ -170,8 +172,10 @@ def test_an_object_is_chosen_by_the_required_fields() -> None:
 def test_a_list_is_parsed_from_its_object_or_by_itself() -> None:
     assert model_output.parse_listed_objects('{"found": [{"a": 1}, 5]}', "found") == [{"a": 1}]
     assert model_output.parse_listed_objects('[{"a": 1}]', "found") == [{"a": 1}]
-    assert model_output.parse_listed_objects('{"found": []}', "found") == []
+    for reply in ('{"found": []}', "[]"):
+        assert model_output.parse_listed_objects(reply, "found") == []
     with pytest.raises(errors.CutOffReply):
         model_output.parse_listed_objects('{"found": [{"a": 1}, {"a": ', "found")
-    with pytest.raises(errors.InvalidModelReply):
-        model_output.parse_listed_objects("nothing", "found")
+    for reply in ("nothing", "{}", '{"error": "I cannot"}'):
+        with pytest.raises(errors.InvalidModelReply):
+            model_output.parse_listed_objects(reply, "found")

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from shared.dreams.runs import run_diff
 from shared.dreams.runs.run_diff import RunDiff
 from shared.foundation.stages import MemoryState
 from shared.memory.longterm.memory import Memory
@@ -77,3 +78,42 @@ def test_a_memory_that_was_merged_into_a_reinforced_one_is_among_its_sources() -
     )
     assert diff.sources_of(memory_id(B)) == [memory_id(A), memory_id(C)]
     assert [item["entry_id"] for item in diff.reinforcements] == [memory_id(C)]
+
+
+CHANGED = RunDiff(
+    "run",
+    [
+        change("created", FIRST, 1),
+        change("created", SECOND, 1),
+        change("closed", A, 2, FIRST),
+        change("closed", FIRST, 2, SECOND),
+    ],
+)
+
+
+def test_what_the_run_closed_but_did_not_create_is_opened() -> None:
+    assert [item["entry_id"] for item in CHANGED.closings] == [memory_id(A)]
+    closed = memory(FIRST, version=2)
+    memories = {item.id: item for item in (memory(A, version=2), closed, memory(SECOND))}
+    assert CHANGED.created_to_keep(memories) == {}
+    assert CHANGED.is_untouched(closed)
+
+
+def test_what_replaced_a_memory_and_was_changed_since_keeps_it_closed() -> None:
+    memories = {item.id: item for item in (memory(FIRST, version=2), memory(SECOND, version=2))}
+    assert CHANGED.created_to_keep(memories) == {
+        memory_id(SECOND): "it was changed since",
+        memory_id(FIRST): "what replaced it was changed since and stays",
+    }
+
+
+def test_what_replaced_a_memory_and_was_deleted_since_replaces_it_no_longer() -> None:
+    memories = {item.id: item for item in (memory(A, version=2), memory(FIRST, version=2))}
+    kept = CHANGED.created_to_keep(memories)
+    assert kept == {memory_id(SECOND): "it was deleted since"}
+    assert not run_diff.successor_stays(CHANGED.closings[0], kept)
+
+
+def test_what_a_memory_was_merged_into_and_was_deleted_since_keeps_it_archived() -> None:
+    [of_a, *_] = CHAIN.archivings
+    assert run_diff.successor_stays(of_a, {memory_id(FIRST): "it was deleted since"})

@@ -185,5 +185,7 @@ WRONG: dict[str, tuple[str, list[str]]] = {
     "only the gist of the whole": ("Mo, Di and Fe meet in Ulm at 8:15 and in Aalen at 9:45.", ["Some people meet in the morning."]),
     "a weekday changed": ("The gym is closed on Monday.", ["The gym is closed on Sunday."]),
     "German name lost": ("Frau Petersen wohnt in Kiel und mag keinen Fisch.", ["Die Frau wohnt in Kiel und mag keinen Fisch."]),
+    "a weekday in lower case lost": ("Das Amt hat mittwochs zu.", ["Das Amt hat zu."]),
+    "a month in lower case lost": ("Da marzo Giulia vive a Bari.", ["Giulia vive a Bari."]),
     "Chinese city lost": ("我住在北京市，不喝咖啡。", ["用户不喝咖啡。"]),
 }  # fmt: skip

@@ -40,6 +40,13 @@ def test_the_fault_names_what_was_invented() -> None:
     assert (fault.code, fault.words) == (RejectionCode.ADDS_SPECIFICS, ("Clara",))
 
 
+def test_the_fault_names_what_was_swapped() -> None:
+    fault = fault_of(KIEL, ["The office in Kiel closes at 18:30.", "The office in Cologne closes at 18:00."])
+    assert fault is not None
+    assert fault.code is RejectionCode.SWAPS_SPECIFICS
+    assert {"kiel", "18:30"} <= set(fault.words)
+
+
 def test_what_the_labels_say_is_not_invented() -> None:
     contents = ["The user's dog Rex sleeps at 22:00 on 2026-02-28."]
     note = "Yesterday he slept at 22:00."

@@ -45,7 +45,7 @@ def test_further_turns_are_scored_with_high_precision_and_recall() -> None:
 
 
 def test_the_turn_before_is_only_left_unread_where_it_changes_nothing() -> None:
-    unread = [turn for turn in read() if not detect.needs_previous(turn.text)]
+    unread = [turn for turn in read() if not detect.needs_previous(turn.text, detect.score(turn.text))]
     assert unread
     previous_texts = sorted({turn.previous for turn in read() if turn.previous})[::30]
     for turn in unread:

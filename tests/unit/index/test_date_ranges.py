@@ -9,10 +9,6 @@ from shared.search.ranking.date_ranges import DateRange, find_date_ranges
 NOW = datetime(2024, 3, 15, 12, tzinfo=UTC)
 
 
-def _at(year: int, month: int, day: int) -> datetime:
-    return datetime(year, month, day, tzinfo=UTC)
-
-
 @pytest.mark.parametrize(
     ("query", "first", "last"),
     [
@@ -41,20 +37,20 @@ def test_other_words_and_relative_dates_without_now_are_ignored(query: str) -> N
 
 def test_closeness_is_one_within_the_range_and_halves_each_week() -> None:
     (date_range,) = find_date_ranges("in May 2023")
-    assert date_range.closeness(_at(2023, 5, 31)) == 1.0
-    assert date_range.closeness(_at(2023, 6, 7)) == pytest.approx(0.5)
-    assert date_range.closeness(_at(2022, 5, 10)) < 1e-6
+    assert date_range.closeness(date(2023, 5, 31)) == 1.0
+    assert date_range.closeness(date(2023, 6, 7)) == pytest.approx(0.5)
+    assert date_range.closeness(date(2022, 5, 10)) < 1e-6
 
 
 def test_a_month_without_a_year_means_any_year() -> None:
     (date_range,) = find_date_ranges("what happened in December")
     for year in (2, 1999, 2023, 2024, 9997):
-        assert date_range.closeness(_at(year, 12, 24)) == 1.0
-        assert date_range.closeness(_at(year, 1, 7)) == pytest.approx(0.5, abs=0.06)
-        assert date_range.closeness(_at(year, 7, 1)) < 1e-5
+        assert date_range.closeness(date(year, 12, 24)) == 1.0
+        assert date_range.closeness(date(year, 1, 7)) == pytest.approx(0.5, abs=0.06)
+        assert date_range.closeness(date(year, 7, 1)) < 1e-5
 
 
 def test_dates_at_the_ends_of_the_calendar_are_far_from_any_month() -> None:
     (date_range,) = find_date_ranges("on 29 February")
-    for edge in (_at(1, 1, 1), _at(9999, 12, 31)):
+    for edge in (date(1, 1, 1), date(9999, 12, 31)):
         assert date_range.closeness(edge) < 0.01

@@ -114,6 +114,7 @@ MISSHAPEN: dict[str, tuple[str, list[str] | None]] = {
     "objects among other things": ('[{"content": "Ada likes trains"}, null, "x", 3]', [ADA]),
     "strings instead of objects": ('["Ada likes trains", "Bob flies"]', None),
     "numbers instead of objects": ("[1, 2]", None),
+    "an empty object": ("{}", None),
     "null": ("null", None),
     "a string": ('"Ada likes trains"', None),
     "Python's quotes": ("[{'content': 'Ada likes trains'}]", None),

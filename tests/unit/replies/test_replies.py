@@ -17,7 +17,7 @@ _FRAGMENTS = [
 ]  # fmt: skip
 spoilt = st.one_of(st.text(), st.lists(st.sampled_from(_FRAGMENTS)).map("".join))
 json_values = st.recursive(
-    st.one_of(st.none(), st.booleans(), st.floats(), st.integers(), st.text(max_size=9)),
+    st.one_of(st.none(), st.booleans(), st.floats(), st.integers(-(2**63), 2**63 - 1), st.text(max_size=9)),
     lambda inner: st.one_of(
         st.lists(inner, max_size=4), st.dictionaries(st.text(max_size=9), inner, max_size=4)
     ),

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from shared.dreams.passes import reply_schemas
+from shared.dreams.passes import facts, reply_schemas
 from shared.foundation import config, errors
 from shared.foundation.reply_schema import TEXT, array_of, object_of
 from shared.infra.language_model import LanguageModel, open_language_model
@@ -98,7 +98,7 @@ def test_every_schema_is_one_that_strict_endpoints_take(schema: Any) -> None:
 
 
 def test_the_prompt_of_every_pass_has_a_schema() -> None:
-    passes = (anti_patterns, consolidate, episodes, preferences, session_evaluation)
+    passes = (anti_patterns, consolidate, episodes, facts, preferences, session_evaluation)
     assert {a_pass.DIRECTIVE for a_pass in passes} == set(reply_schemas.BY_DIRECTIVE)
 
 

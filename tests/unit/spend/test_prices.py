@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.foundation import config, errors
-from shared.platform.spend import money, prices
-from shared.platform.spend.prices import Rates
+from shared.platform.spend import money, price_lists
+from shared.platform.spend.price_lists import Rates
 from shared.platform.spend.usage import Usage
 
 _tokens = st.integers(0, 10**12)
@@ -53,14 +53,14 @@ def _settings(tmp_path: Path, text: str) -> config.Settings:
 
 def test_sd1_the_operators_prices_go_before_the_built_in_ones(tmp_path: Path) -> None:
     text = '[models."gpt-4o"]\ninput = 0.1\noutput = 0.2\n[models."own:8b"]\ninput = "0.000000000001"\n'
-    listed = prices.listed_prices(_settings(tmp_path, text))
+    listed = price_lists.listed_prices(_settings(tmp_path, text))
     assert listed["gpt-4o"] == Rates(Decimal("0.1"), Decimal("0.2"), Decimal("0.1"), "file")
     assert listed["own:8b"].input == Decimal("0.000000000001")
     assert listed["gpt-4o-mini"].source == "built-in"
 
 
 def test_sd1_the_built_in_list_says_when_it_was_renewed_and_prices_models_of_several_providers() -> None:
-    assert re.search(r"renewed on 20\d\d-\d\d-\d\d", prices.BUILT_IN.read_text())
+    assert re.search(r"renewed on 20\d\d-\d\d-\d\d", price_lists.BUILT_IN.read_text())
     models = [
         "gpt-5",
         "gpt-5-mini-2025-08-07",
@@ -69,15 +69,15 @@ def test_sd1_the_built_in_list_says_when_it_was_renewed_and_prices_models_of_sev
         "gpt-4.1-nano",
     ]
     models += ["gemini-2.5-flash", "mistral-embed", "voyage-3.5", "text-embedding-3-small"]
-    assert prices.models_without_price(config.load(), models) == []
-    assert len(prices.listed_prices(config.load())) > 60
+    assert price_lists.models_without_price(config.load(), models) == []
+    assert len(price_lists.listed_prices(config.load())) > 60
 
 
 @pytest.mark.parametrize(
     "model", ["gpt-5-vision", "gpt-4o-audio-preview", "claude-opus-9", "my-gpt-4o", "gpt-5*x"]
 )
 def test_sd1_a_model_that_resembles_a_listed_one_has_no_price(model: str) -> None:
-    assert prices.models_without_price(config.load(), [model]) == [model]
+    assert price_lists.models_without_price(config.load(), [model]) == [model]
 
 
 @pytest.mark.parametrize(
@@ -97,8 +97,8 @@ def test_sd1_a_pattern_prices_every_model_that_begins_like_it_after_exact_names_
     prices_by_name = {"gpt-5*": 1, "gpt-5-nano*": 2, "gpt-5": 3, "gpt-4*": 9}
     text = "\n".join(f'[models."{name}"]\ninput = {price}' for name, price in prices_by_name.items())
     settings = _settings(tmp_path, text)
-    assert prices.models_without_price(settings, [model]) == ([] if expected else [model])
-    rates = prices._find(model, prices._price_lists(settings))
+    assert price_lists.models_without_price(settings, [model]) == ([] if expected else [model])
+    rates = price_lists.find_rates(model, price_lists.read_lists(settings))
     assert (rates and rates.input) == expected, "the operator's pattern goes before a built-in exact name"
 
 
@@ -119,13 +119,13 @@ def test_sd1_a_pattern_prices_every_model_that_begins_like_it_after_exact_names_
 )
 def test_sd1_a_price_file_that_cannot_be_read_is_named_with_its_variable(tmp_path: Path, text: str) -> None:
     with pytest.raises(errors.Misconfigured, match="LOCI_PRICES_FILE"):
-        prices.listed_prices(_settings(tmp_path, text))
+        price_lists.listed_prices(_settings(tmp_path, text))
 
 
 def test_sd1_a_missing_price_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(errors.Misconfigured, match="LOCI_PRICES_FILE"):
-        prices.listed_prices(config.load(prices_file=tmp_path / "missing.toml"))
+        price_lists.listed_prices(config.load(prices_file=tmp_path / "missing.toml"))
 
 
 def test_sd1_without_a_price_the_cost_is_unknown_and_not_zero() -> None:
-    assert prices.cost_of(None, Usage(10, 10)) is None
+    assert price_lists.cost_of(None, Usage(10, 10)) is None

@@ -40,7 +40,7 @@ async def test_a_line_that_is_too_long_is_named_by_number_wherever_chunks_begin(
 
 async def test_too_many_lines_are_refused() -> None:
     assert await receive(b"\n" * upload.MAX_LINES)
-    with pytest.raises(errors.TooLarge, match="lines"):
+    with pytest.raises(errors.TooLarge, match=f"{upload.MAX_LINES} lines"):
         await receive(b"\n" * upload.MAX_LINES, b"\n")
 
 

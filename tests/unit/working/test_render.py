@@ -56,8 +56,9 @@ def test_an_inventory_line_leaves_out_missing_fields() -> None:
 
 
 def test_an_entry_is_serialised_with_its_published_fields_only() -> None:
-    entry = WorkingEntry(value="v", large=True, **_entry_info().model_dump(), remaining=1.0, version=1)
-    assert set(entry.model_dump()) == {"key", "value", "stored_at", "expires_at", "category", "tags"}
+    entry = WorkingEntry(value="v", large=True, **_entry_info().model_dump(), remaining=1.0)
+    published = {"key", "value", "stored_at", "expires_at", "category", "tags", "version"}
+    assert set(entry.model_dump()) == published
 
 
 def test_a_preview_is_one_line_of_at_most_120_characters() -> None:

@@ -1,0 +1,69 @@
+"""Responses of the routes on dreams and directives."""
+
+from datetime import datetime
+
+from pydantic import ConfigDict, Field
+
+from services.gateway.api_model import ApiModel
+from shared.dreams.runs.dream_run import RunState
+from shared.memory.longterm.memory import Source
+
+
+class DirectiveSummary(ApiModel):
+    """A directive that applies, without its text."""
+
+    name: str
+    version: str
+    origin: str
+    digest: str
+
+
+class RunSummary(ApiModel):
+    """A dream run without its passes."""
+
+    id: str
+    agent_id: str
+    user_id: str | None
+    state: RunState
+    dry_run: bool
+    actor: str
+    created_at: datetime
+    finished_at: datetime | None
+    undone_at: datetime | None
+
+
+class RunChange(ApiModel):
+    """What a run changed of one memory."""
+
+    model_config = ConfigDict(populate_by_name=True)
+
+    pass_name: str = Field(alias="pass")
+    action: str
+    entry_id: str
+    version: int
+    reason: str | None
+    previous_state: str | None
+    previous_valid_until: datetime | None
+    successors: list[str]
+    reinforcement_count: int | None
+    added_count: int | None
+    # Those that a reinforcement has added to the memory; null if there are none, or the memory was deleted.
+    added_sources: list[Source] | None
+
+
+class KeptMemory(ApiModel):
+    """A memory that an undo left as it is, and why."""
+
+    entry_id: str
+    reason: str
+
+
+class UndoneRun(ApiModel):
+    """The memories that an undo restored, reopened, removed and counted down, and those that it kept."""
+
+    id: str
+    restored: list[str]
+    reopened: list[str]
+    removed: list[str]
+    unreinforced: list[str]
+    kept: list[KeptMemory]

@@ -1,0 +1,49 @@
+"""Refuse bodies that are sent as something other than what a route reads: JSON, or the lines of an import.
+
+The framework passes such a body on as bytes, of which the rules of the fields would say nothing helpful.
+"""
+
+from email.message import Message
+
+from fastapi import Request
+from fastapi.routing import APIRoute
+
+from shared.foundation import errors
+
+_TYPE, _ENCODING = "Content-Type", "Content-Encoding"
+_JSON = "application/json"
+
+
+async def require_json(request: Request) -> None:
+    """Raise errors.WrongMediaType for a body that is not sent as JSON, if the route reads JSON."""
+    route: APIRoute = request.scope["route"]
+    content_type = request.headers.get(_TYPE, "")
+    is_json = content_type == _JSON or _is_json(content_type)
+    if route.body_field is not None and not is_json and await request.body():
+        raise errors.WrongMediaType(_TYPE, "must be application/json")
+
+
+async def require_lines(request: Request) -> None:
+    """Raise errors.WrongMediaType for lines that are sent as a form or compressed.
+
+    Clients send lines under every other type, so none of them is refused.
+    """
+    if _parse(request.headers.get(_TYPE, "")).get_content_maintype() == "multipart":
+        raise errors.WrongMediaType(_TYPE, "must be application/x-ndjson: the body is the lines, and no form")
+    if request.headers.get(_ENCODING, "identity").lower() != "identity":
+        raise errors.WrongMediaType(_ENCODING, "must not be given: the lines are read as they are sent")
+
+
+def _is_json(content_type: str) -> bool:
+    """Return what the framework decides by: whether it reads a body of this type as JSON."""
+    message = _parse(content_type)
+    subtype = message.get_content_subtype()
+    return message.get_content_maintype() == "application" and (
+        subtype == "json" or subtype.endswith("+json")
+    )
+
+
+def _parse(content_type: str) -> Message:
+    message = Message()
+    message[_TYPE] = content_type
+    return message

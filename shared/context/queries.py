@@ -1,0 +1,78 @@
+"""What a context needs of its session besides turns and memories, in one statement.
+
+It reads tables of several packages, because each statement costs a context more than what it reads.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from shared.conversation.sessions.session import Session
+from shared.conversation.summary.summary import SessionSummary
+from shared.conversation.turns import window_start
+from shared.infra import prepared
+from shared.memory.pinned.pinned_text import CoreText
+
+# A memory is shown with an older turn only as it was recalled then: one that was edited since leaves its
+# line, and so does one that was archived without a successor.
+_READ = text(
+    """
+    SELECT (SELECT context_options FROM agent WHERE tenant = :tenant AND id = :agent_id) AS options,
+           (SELECT jsonb_agg(jsonb_build_array(p.id, p.name, p.content) ORDER BY p.user_id IS NOT NULL, p.id)
+            FROM pinned_text p
+            WHERE p.tenant = :tenant AND p.agent_id = :agent_id
+                AND (p.user_id IS NULL OR p.user_id = CAST(:user_id AS text))) AS pinned,
+           (SELECT jsonb_agg(jsonb_build_array(r.memory_id, r.content_version, r.seq))
+            FROM recalled_memory r
+            JOIN memory m ON m.tenant = r.tenant AND m.id = r.memory_id
+            WHERE r.tenant = :tenant AND r.session_id = :session_id AND r.seq >= :start
+                AND m.content_version = r.content_version
+                AND (m.archived_at IS NULL OR cardinality(m.superseded_by) > 0)) AS recalled,
+           s.session_id, s.content, s.first_seq, s.last_seq, s.model,
+           EXISTS (SELECT FROM turn t
+                   WHERE t.tenant = :tenant AND t.session_id = :session_id
+                       AND t.seq > coalesce(s.last_seq, 0) AND t.seq < :start) AS has_unsummarized,
+           (SELECT max(revision) FROM scratchpad_snippet
+            WHERE tenant = :tenant AND session_id = :session_id) AS scratchpad_revision
+    FROM (VALUES (1)) AS one
+    LEFT JOIN session_summary s ON s.tenant = :tenant AND s.session_id = :session_id
+    """
+)
+
+
+class SessionInputs(NamedTuple):
+    """The pinned texts in their order, the options of the agent, and what the session was shown before.
+
+    `recalled_before` maps a memory's id to (content version, seq of the turn) of its last recall within the
+    window. `has_unsummarized_turns` tells that turns before the window are not in `summary`.
+    `scratchpad_revision` tells which cached copy of the scratchpad is current; None: it is empty.
+    """
+
+    core_texts: list[CoreText]
+    options: Mapping[str, Any]
+    recalled_before: dict[str, tuple[int, int]]
+    summary: SessionSummary | None
+    has_unsummarized_turns: bool
+    scratchpad_revision: int | None
+
+
+async def read_session_inputs(connection: AsyncConnection, session: Session) -> SessionInputs:
+    """Read the pinned texts, the agent's options, the summary and the recalls that contexts still show."""
+    values = {
+        "tenant": session.tenant,
+        "agent_id": session.agent_id,
+        "user_id": session.user_id,
+        "session_id": session.id,
+        "start": window_start.replayed_from(session),
+    }
+    [row] = await prepared.fetch(connection, _READ, values)
+    return SessionInputs(
+        [CoreText(*texts) for texts in row["pinned"] or ()],
+        row["options"] or {},
+        {memory_id: (content_version, seq) for memory_id, content_version, seq in row["recalled"] or ()},
+        None if row["session_id"] is None else SessionSummary.from_row(row),
+        row["has_unsummarized"],
+        row["scratchpad_revision"],
+    )

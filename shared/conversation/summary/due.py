@@ -1,0 +1,52 @@
+"""Tell what of a session is to be summarised: all turns before the start that its window is to have."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from shared.conversation.scratchpad.read import read_insights
+from shared.conversation.scratchpad.snippet import MANY_SNIPPETS
+from shared.conversation.sessions.session import Session
+from shared.conversation.summary import queries
+from shared.conversation.summary.summary import SessionSummary
+from shared.conversation.turns import window_start
+from shared.foundation.config import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class DueSummary:
+    """A session, its summary so far, and the number `before` which all turns are to be in the next one.
+
+    `insights` are what the agent has noted since the summary was written.
+    """
+
+    session: Session
+    standing: SessionSummary | None
+    before: int
+    insights: Sequence[str]
+
+    @property
+    def after(self) -> int:
+        """The number of the last turn that the summary so far has; 0 without one."""
+        return 0 if self.standing is None else self.standing.last_seq
+
+    @property
+    def text_so_far(self) -> str | None:
+        """The text of the summary so far, or None without one."""
+        return None if self.standing is None else self.standing.content
+
+
+async def find_due(connection: AsyncConnection, settings: Settings, session: Session) -> DueSummary | None:
+    """Return what of a locked session is to be summarised, or None if nothing is.
+
+    These are the turns that stood before the window when it moved without a summary, too.
+    """
+    before = await window_start.due_start(connection, settings, session)
+    standing = await queries.find(connection, session.tenant, session.id)
+    written_at = await queries.find_written_at(connection, session)
+    insights = await read_insights(connection, session, written_at)
+    due = DueSummary(session, standing, before, tuple(insights))
+    if standing is not None and len(insights) >= MANY_SNIPPETS:
+        return due
+    return due if await queries.has_turns(connection, session, due.after, before) else None

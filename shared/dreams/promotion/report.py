@@ -1,0 +1,115 @@
+"""Save a report of a session, which promotes what its scratchpad has learnt.
+
+A report is an observation of the kind `report`: it belongs to its session, is found by search, exported and
+deleted with it, as all observations are. Its title is in the metadata.
+
+The transaction that stores it also writes down that the snippets are to be examined, so a report that was
+acknowledged is never without its promotion. Where a language model judges them, a worker does that. Without
+one, the request does it right after its commit; if it can't, a worker does it a few seconds later.
+"""
+
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from shared.conversation.observations import add, index_document
+from shared.conversation.observations import queries as observation_queries
+from shared.conversation.observations.observation import Observation, ObservationDraft, ObservationKind
+from shared.conversation.sessions.open import get_session
+from shared.conversation.sessions.session import Session
+from shared.dreams.promotion import due, queries
+from shared.dreams.promotion.promote import target_of
+from shared.dreams.promotion.promotion import Promotion, PromotionTrigger
+from shared.foundation import errors, stages, validation
+from shared.foundation.scope import Caller
+from shared.foundation.stages import RecordKind
+from shared.jobs import queries as job_queries
+from shared.jobs.job import Job
+from shared.platform.idempotency.idempotent import IdempotencyKey, idempotent
+from shared.platform.resources import Resources
+from shared.search.index.writer import WRITE_THROUGH_SECONDS
+
+MAX_TITLE = 256
+JsonObject = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ReportDraft:
+    """A report that is to be saved."""
+
+    title: str
+    content: str
+
+    def observation(self) -> ObservationDraft:
+        """Return the report as an observation. Raise errors.Invalid if it breaks a rule."""
+        title = validation.check_single_line(self.title, "title", MAX_TITLE)
+        draft = ObservationDraft(kind=ObservationKind.REPORT, content=self.content, metadata={"title": title})
+        return draft.validated()
+
+
+async def save_report(
+    resources: Resources,
+    caller: Caller,
+    session_id: str,
+    draft: ReportDraft,
+    key: IdempotencyKey | None = None,
+) -> JsonObject:
+    """Save a report, and return it as JSON with the id of the promotion that it began.
+
+    Raises errors.NotFound for a session that the caller may not see.
+    """
+    observation_draft = draft.observation()
+    async with (
+        resources.postgres.for_tenant(caller.tenant) as connection,
+        idempotent(connection, caller.tenant, key) as request,
+    ):
+        stored: JsonObject | None = request.stored
+        if stored is None:
+            session = await get_session(connection, resources.settings, caller, session_id, lock=True)
+            report, index_jobs = await add.insert(connection, session, observation_draft)
+            promotion = await queries.add(
+                connection,
+                session,
+                caller.key_id,
+                PromotionTrigger.REPORT,
+                target_of(caller, session, None),
+                report_id=report.id,
+            )
+            job = await _enqueue(connection, resources, promotion)
+            response = _to_json(session, report, promotion)
+            await request.store(response, record_ids=[session.id], user_id=session.user_id)
+    if stored is not None:
+        await resources.index_writer.write_through_unindexed(
+            caller.tenant, RecordKind.OBSERVATION, [stored["id"]], observation_queries.load_documents
+        )
+        return stored
+    await resources.index_writer.write_through([index_document.document(report)], index_jobs)
+    await _begin(resources, job)
+    return response
+
+
+def _to_json(session: Session, report: Observation, promotion: Promotion) -> JsonObject:
+    fields = report.model_dump(mode="json", include={"id", "content", "created_at"})
+    title = report.metadata["title"]
+    return {"title": title, "session_id": session.id, "promotion_id": promotion.id, **fields}
+
+
+async def _enqueue(connection: AsyncConnection, resources: Resources, promotion: Promotion) -> Job:
+    """Write down that the snippets are to be examined: by a worker now, or by the request at first."""
+    delay = WRITE_THROUGH_SECONDS if resources.language_model is None else 0
+    await job_queries.enqueue(
+        connection, promotion.tenant, RecordKind.PROMOTION, stages.PROMOTE, {promotion.id: 1}, delay=delay
+    )
+    return await job_queries.get_unclaimed(
+        connection, promotion.tenant, RecordKind.PROMOTION, promotion.id, stages.PROMOTE
+    )
+
+
+async def _begin(resources: Resources, job: Job) -> None:
+    if resources.language_model is not None:
+        resources.publisher.wake(stages.PROMOTE)
+        return
+    with suppress(errors.Unavailable):  # a worker does it, when Postgres is there again
+        await due.finish(resources, job)

@@ -1,0 +1,80 @@
+"""Mine the turns of a session now, when a caller asks for it."""
+
+from typing import Any
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from shared.conversation.sessions.open import get_session
+from shared.conversation.sessions.session import SessionKind
+from shared.dreams.runs import queries, start
+from shared.dreams.runs.dream_run import Run
+from shared.foundation import errors
+from shared.foundation.config import Settings
+from shared.foundation.scope import Caller, Scope
+from shared.foundation.stages import DreamPass
+from shared.jobs import dream_schedule, mining_schedule
+from shared.platform.agents import profile
+from shared.platform.auth import rights
+from shared.platform.auth.rights import Action, Area, Owner
+from shared.platform.idempotency.idempotent import IdempotencyKey, idempotent
+from shared.platform.resources import Resources
+
+_AT_ONCE = 0.0
+
+
+async def mine_session(
+    resources: Resources, caller: Caller, session_id: str, key: IdempotencyKey | None = None
+) -> dict[str, Any]:
+    """Start a run that mines all unmined turns of a session's scope, and return it as JSON.
+
+    While another run over the scope has not ended, that one is returned, and the turns that it leaves
+    unmined are mined right after it. Raises errors.NotFound for a session that the caller may not see,
+    errors.Forbidden for one whose scope it may not change, and errors.Conflict if its turns are not mined:
+    those of patrols and subagents, and where the agent's profile says so.
+    """
+    async with (
+        resources.postgres.for_tenant(caller.tenant) as connection,
+        idempotent(connection, caller.tenant, key) as request,
+    ):
+        if request.stored is not None:
+            return dict(request.stored)
+        scope = await _mineable_scope(connection, resources.settings, caller, session_id)
+        run = await _start_or_join(connection, resources.settings, scope)
+        response = run.model_dump(mode="json")
+        await request.store(response, user_id=scope.user_id)
+    start.wake_first_pass(resources, response)
+    return response
+
+
+async def _mineable_scope(
+    connection: AsyncConnection, settings: Settings, caller: Caller, session_id: str
+) -> Scope:
+    session = await get_session(connection, settings, caller, session_id)
+    owner, missing = Owner(session.agent_id, session.user_id), f"session not found: {session_id}"
+    rights.require(caller, Area.DREAMS, Action.WRITE, owner, missing)
+    if session.kind is not SessionKind.SESSION:
+        raise errors.Conflict(f"the turns of a {session.kind} are not mined")
+    reason = await profile.reason_not_to_mine(connection, session.scope)
+    if reason is not None:
+        raise errors.Conflict(f"the turns of session '{session_id}' are not mined: {reason}")
+    return session.scope
+
+
+async def _start_or_join(connection: AsyncConnection, settings: Settings, scope: Scope) -> Run:
+    """Start a run over the scope, or return the running one after which the scope is due."""
+    passes = (DreamPass.MINE_FACTS,)
+    run = await start.start_run(connection, settings, scope, dream_schedule.MINING, passes)
+    if run is not None:
+        await mining_schedule.unschedule(connection, scope)
+        return run
+    await mining_schedule.schedule(connection, scope, _AT_ONCE)
+    running = await queries.get_running(connection, scope)
+    if running is None:  # it ended between these statements
+        raise errors.Conflict("a dream run over this scope has ended just now: ask again")
+    return _without_content(running)
+
+
+def _without_content(run: Run) -> Run:
+    """Leave out what a run has read and proposed: the response is stored, and would outlive deletions."""
+    no_content: dict[str, Any] = {"inputs": {}, "proposed": None, "rejections": []}
+    return run.model_copy(update={"passes": [pass_.model_copy(update=no_content) for pass_ in run.passes]})

@@ -1,0 +1,29 @@
+"""Delete a playbook with every copy of its text: its point, and the snippets that repeat it."""
+
+from shared.foundation.scope import Caller
+from shared.lifecycle import deletion, removal
+from shared.lifecycle.deletion import Deletion
+from shared.memory.playbooks import queries
+from shared.platform.auth import rights
+from shared.platform.auth.rights import Action, Area, Owner
+from shared.platform.resources import Resources
+
+
+async def delete_playbook(resources: Resources, caller: Caller, playbook_id: str) -> bool:
+    """Delete a playbook, and return whether there was one that the caller sees.
+
+    Raises errors.Forbidden if the key may only read it.
+    """
+    async with resources.postgres.for_tenant(caller.tenant) as connection:
+        playbook = await queries.get(connection, caller.tenant, playbook_id, lock=True)
+        if playbook is None:
+            return False
+        owner = Owner(playbook.agent_id, playbook.user_id)
+        if not rights.allows(caller, Area.MEMORIES, Action.READ, owner):
+            return False
+        rights.require(caller, Area.MEMORIES, Action.WRITE, owner, "no such playbook")
+        rows = Deletion(caller.tenant)
+        await deletion.add_playbooks(connection, rows, [playbook.id])
+        _, rest = await deletion.carry_out(connection, rows)
+    await removal.work_off(resources, rest)
+    return True

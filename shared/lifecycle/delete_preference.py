@@ -1,0 +1,39 @@
+"""Delete a preference with every copy of its text."""
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from shared.foundation import versions
+from shared.foundation.scope import Scope
+from shared.foundation.versions import ABSENT, Expected
+from shared.lifecycle import deletion, removal
+from shared.lifecycle.deletion import Deletion
+from shared.lifecycle.removal import Removal
+from shared.memory.preferences import queries
+from shared.memory.preferences.preference import Preference, check_key
+from shared.platform.resources import Resources
+
+
+async def delete_preference(
+    resources: Resources, scope: Scope, key: str, expected: Expected | None = None
+) -> bool:
+    """Delete the preference that exactly this scope has under a key, and return whether there was one.
+
+    Raises errors.PreconditionFailed unless its version is `expected`.
+    """
+    check_key(key)
+    async with resources.postgres.for_tenant(scope.tenant) as connection:
+        preference = await queries.lock(connection, scope, key)
+        versions.check(f"preference '{key}'", preference.version if preference else ABSENT, expected)
+        if preference is None:
+            return False
+        rest = await _delete_row(connection, preference)
+    await removal.work_off(resources, rest)
+    return True
+
+
+async def _delete_row(connection: AsyncConnection, preference: Preference) -> Removal:
+    rows = Deletion(preference.tenant)
+    descriptions = {preference.id: preference.condition.description}
+    await deletion.add_preferences(connection, rows, descriptions)
+    _, rest = await deletion.carry_out(connection, rows)
+    return rest

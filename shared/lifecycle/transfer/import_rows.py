@@ -1,0 +1,203 @@
+"""Import a batch of lines of one kind of rows: one transaction, then the index, as with a save.
+
+An import goes by the key of a row. A row that is there already is skipped if it is the same. If it is
+not, what is written by replacing it (keys, collections, files, profiles, texts) is overwritten; what is a
+record of what happened (turns, observations, signals, transcripts) is kept and reported.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+import structlog
+import uuid_utils
+from sqlalchemy import RowMapping
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from shared.conversation.observations import queries as observation_queries
+from shared.conversation.state import types as state_types
+from shared.conversation.turns import queries as turn_queries
+from shared.conversation.turns import window
+from shared.conversation.turns.turn import record_id_of
+from shared.foundation import errors
+from shared.foundation.scope import Caller, Scope
+from shared.foundation.stages import RecordKind
+from shared.infra.postgres import transaction_time
+from shared.jobs import index_jobs
+from shared.jobs.job import Job
+from shared.lifecycle import erasure_queries
+from shared.lifecycle.erasure_queries import Erasures
+from shared.lifecycle.kinds import KINDS
+from shared.lifecycle.transfer import pinned_lines, row_owners, row_queries, summary_lines
+from shared.lifecycle.transfer.row_checks import Fields
+from shared.lifecycle.transfer.row_kind import LineKind, Owner, RowKind, compared_columns
+from shared.lifecycle.transfer.row_owners import RowLine, Versions
+from shared.lifecycle.transfer.scope_report import KindReport, ScopeReport
+from shared.memory.playbooks import queries as playbook_queries
+from shared.memory.preferences import queries as preference_queries
+from shared.platform.idempotency import queries as idempotency_queries
+from shared.platform.resources import Resources
+from shared.search.index.writer import WRITE_THROUGH_SECONDS
+
+_MAX_ATTEMPTS = 5
+_READ_VERSIONS = {
+    RecordKind.TURN: turn_queries.versions,
+    RecordKind.OBSERVATION: observation_queries.versions,
+    RecordKind.PREFERENCE: preference_queries.versions,
+    RecordKind.PLAYBOOK: playbook_queries.versions,
+}
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where an import writes, for whom, and when its owner was last erased before the lines were received."""
+
+    resources: Resources
+    caller: Caller
+    scope: Scope
+    erasures: Erasures
+
+
+@dataclass(slots=True)
+class _Batch:
+    """What one transaction did; `refused` are numbers of lines by the rule that they break."""
+
+    kind: RowKind
+    scope: Scope
+    now: datetime
+    versions: Versions = field(default_factory=dict)
+    created: list[Fields] = field(default_factory=list)
+    part: KindReport = field(default_factory=KindReport)
+    refused: dict[str, list[int]] = field(default_factory=dict)
+    jobs: list[Job] = field(default_factory=list)
+
+
+async def import_rows(target: Target, lines: Sequence[RowLine], report: ScopeReport) -> None:
+    """Import lines of one kind and one kind of owner, of which no two have the same key.
+
+    Raises errors.Busy if others keep writing the same rows, and errors.Conflict if the user or agent was
+    erased since the import began.
+    """
+    for _ in range(_MAX_ATTEMPTS):
+        try:
+            batch = await _commit(target, lines)
+        except IntegrityError:
+            continue
+        await _write_through(target.resources, batch)
+        report.of(batch.kind.name).add(batch.part)
+        for rule, numbers in batch.refused.items():
+            report.refuse(numbers, batch.kind.name, rule)
+        return
+    raise errors.Busy("others are writing these records; what was imported so far is stored: try again")
+
+
+async def _commit(target: Target, lines: Sequence[RowLine]) -> _Batch:
+    scope, kind = target.scope, lines[0].kind
+    async with target.resources.postgres.for_tenant(scope.tenant) as connection:
+        await erasure_queries.require_not_erased(connection, scope, target.erasures)
+        batch = _Batch(kind, scope, await transaction_time(connection))
+        owned_lines, without_session = await row_owners.lock_owners(connection, scope, lines)
+        batch.refused["its session is not there"] = without_session
+        if kind.name is LineKind.PINNED_TEXT:
+            max_chars = target.resources.settings.context_max_pinned_chars
+            owned_lines, without_room = await pinned_lines.select_fitting(
+                connection, scope, owned_lines, max_chars
+            )
+            batch.refused[pinned_lines.NO_ROOM] = without_room
+        if kind.name is LineKind.SESSION_SUMMARY:
+            owned_lines, ahead = await summary_lines.select_behind_windows(connection, scope, owned_lines)
+            batch.refused[summary_lines.AHEAD] = ahead
+        batch.part.remapped = await row_owners.map_row_ids(connection, scope, owned_lines)
+        batch.versions = await row_owners.lock_state_stores(connection, scope, owned_lines)
+        await _write_rows(connection, batch, [_with_new_id(batch, line) for line in owned_lines])
+        if kind.name is LineKind.TURN:
+            await row_owners.finish_sessions(connection, scope.tenant, batch.created)
+        await row_owners.finish_state_stores(
+            connection, target.resources.settings, kind, batch.created, batch.versions
+        )
+        batch.jobs = await _enqueue(connection, batch)
+        return batch
+
+
+def _with_new_id(batch: _Batch, line: RowLine) -> RowLine:
+    new_id = batch.part.remapped.get(line.fields.get("id", ""))
+    return line if new_id is None else line.with_fields(id=new_id)
+
+
+async def _write_rows(connection: AsyncConnection, batch: _Batch, lines: Sequence[RowLine]) -> None:
+    """Skip, keep, overwrite or insert the row of each line, and count it."""
+    scope, kind, part = batch.scope, batch.kind, batch.part
+    rows = await row_queries.lock_rows(connection, kind, scope, [line.key(scope) for line in lines])
+    for line in lines:
+        row = rows.get(line.key(scope))
+        if row is None:
+            batch.created.append(_new_row(batch, line))
+            continue
+        named = compared_columns(kind) & line.fields.keys()
+        changes = {name: line.fields[name] for name in named if line.fields[name] != row[name]}
+        if not changes:
+            part.skipped += 1
+        elif kind.is_kept:
+            part.kept.append("/".join(map(str, line.key(scope))))
+        else:
+            await row_queries.update_row(connection, kind, row, changes | _new_version(batch, line, row))
+            if kind.name is LineKind.PINNED_TEXT:
+                # Stored contexts repeat the text that was replaced.
+                await idempotency_queries.erase_responses(connection, scope.tenant, [row["id"]])
+            part.updated += 1
+    await row_queries.insert_rows(connection, kind, batch.created)
+    part.created = len(batch.created)
+
+
+def _new_row(batch: _Batch, line: RowLine) -> Fields:
+    drawn: Fields = {}
+    if batch.kind.draws_ids:
+        drawn = {"id": str(uuid_utils.uuid7()), "version": state_types.time_to_version(batch.now)}
+    return drawn | line.fields | row_queries.owner_columns(batch.kind, batch.scope)
+
+
+def _new_version(batch: _Batch, line: RowLine, row: RowMapping) -> Fields:
+    """Return the time and the version of an overwritten row: those of a write now."""
+    columns: Fields = {}
+    if "updated_at" in batch.kind.table.c:
+        columns["updated_at"] = line.fields.get("updated_at") or batch.now
+    if batch.kind.owner is Owner.STATE_STORE:
+        owner = row_owners.state_owner(batch.scope.tenant, line.fields)
+        columns["version"] = batch.versions[owner] = batch.versions[owner] + 1
+    elif "version" in batch.kind.table.c:
+        columns["version"] = max(row["version"] + 1, state_types.time_to_version(batch.now))
+    return columns
+
+
+async def _enqueue(connection: AsyncConnection, batch: _Batch) -> list[Job]:
+    """Enqueue the index jobs of the inserted rows, if search finds such rows."""
+    record_kind = batch.kind.record_kind
+    if record_kind is None or not batch.created:
+        return []
+    tenant, record_ids = batch.scope.tenant, [_record_id(record_kind, row) for row in batch.created]
+    versions = await _READ_VERSIONS[record_kind](connection, tenant, record_ids)
+    return await index_jobs.enqueue_index_jobs(
+        connection, tenant, record_kind, versions, delay=WRITE_THROUGH_SECONDS
+    )
+
+
+def _record_id(record_kind: RecordKind, row: Fields) -> str:
+    return record_id_of(row["session_id"], row["seq"]) if record_kind is RecordKind.TURN else str(row["id"])
+
+
+async def _write_through(resources: Resources, batch: _Batch) -> None:
+    """Index what was inserted, and drop the windows that lack it."""
+    if batch.kind.name is LineKind.TURN and batch.created:
+        try:
+            await window.delete(
+                resources, batch.scope.tenant, sorted({row["session_id"] for row in batch.created})
+            )
+        except errors.Unavailable as error:
+            log.warning("window_not_deleted", reason=str(error))
+    if batch.jobs and batch.kind.record_kind is not None:
+        documents = await KINDS[batch.kind.record_kind].load_documents(
+            resources, batch.scope.tenant, sorted({job.record_id for job in batch.jobs})
+        )
+        await resources.index_writer.write_through(documents, batch.jobs)

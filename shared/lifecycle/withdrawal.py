@@ -1,0 +1,151 @@
+"""What follows when a caller withdraws turns, by editing or deleting them: what was derived from them goes.
+
+`_CONSEQUENCES` lists what is collected for it, beside the rows that say by themselves that they name
+withdrawn turns (`Subject.WITHDRAWN_TURN` in the tables): the marks of passes and of recalled memories, the
+summary of the session, corrections and evaluations, evidence of preferences, what dream runs repeat, and
+stored responses. A summary is made anew from the turns that are left.
+
+A turn was withdrawn, and not a fact: nothing gets a tombstone, and what has other sources keeps those. What
+a model call has cost stays booked.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from shared.conversation.sessions import queries as session_queries
+from shared.conversation.sessions.session import Session
+from shared.conversation.summary.summary import summary_id_of
+from shared.conversation.turns import log_queries
+from shared.conversation.turns.turn import record_id_of
+from shared.foundation.content import Subject
+from shared.foundation.stages import RecordKind
+from shared.jobs import summary_jobs
+from shared.jobs.job import Job
+from shared.lifecycle import deletion, removal
+from shared.lifecycle.deletion import Deletion
+from shared.lifecycle.removal import Removal
+from shared.memory.longterm import index_document as memory_document
+from shared.memory.longterm import replaced, save, sources
+from shared.memory.longterm.memory import Memory
+from shared.platform.idempotency import queries as idempotency_queries
+from shared.platform.resources import Resources
+from shared.search.index import embedding_cache
+
+
+@dataclass(slots=True)
+class Withdrawal:
+    """Turns of a locked session that are withdrawn, what is deleted with them, and what is changed.
+
+    `actor` is the id of the caller's key.
+    """
+
+    session: Session
+    seqs: Sequence[int]
+    actor: str
+    rows: Deletion
+    changed_memories: list[Memory] = field(default_factory=list)
+
+    @property
+    def turn_keys(self) -> list[tuple[str, int]]:
+        """The turns as (session id, seq)."""
+        return [(self.session.id, seq) for seq in self.seqs]
+
+    @property
+    def record_ids(self) -> list[str]:
+        """The record ids of the turns."""
+        return [record_id_of(self.session.id, seq) for seq in self.seqs]
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """What is left to do after the commit: in Redis and Qdrant, and the memories to index again."""
+
+    removal: Removal
+    changed_memories: Sequence[Memory]
+    jobs: Sequence[Job]
+
+    async def work_off(self, resources: Resources) -> None:
+        """Do what can be done in a short time. What is left stays due."""
+        documents = [memory_document.document(memory) for memory in self.changed_memories]
+        await resources.index_writer.write_through(documents, self.jobs)
+        await removal.work_off(resources, self.removal)
+
+
+async def collect(
+    connection: AsyncConnection, session: Session, seqs: Sequence[int], actor: str
+) -> Withdrawal:
+    """Lock what was derived from turns of a locked session, and return what is to be deleted with them."""
+    withdrawal = Withdrawal(session, seqs, actor, Deletion(session.tenant))
+    for consequence in _CONSEQUENCES:
+        await consequence(connection, withdrawal)
+    return withdrawal
+
+
+async def carry_out(connection: AsyncConnection, withdrawal: Withdrawal) -> Rest:
+    """Delete what was collected, and note the change of the log."""
+    session, rows = withdrawal.session, withdrawal.rows
+    counts, rest = await deletion.carry_out(connection, rows)
+    await session_queries.note_log_change(
+        connection, session.tenant, session.id, more_turns=-counts["turn.seq"]
+    )
+    await session_queries.renew_expiry(connection, session)
+    if counts["session_summary.last_seq"]:
+        await _make_summary_anew(connection, session)
+    jobs = await save.enqueue_jobs(connection, session.tenant, withdrawal.changed_memories)
+    return Rest(rest, withdrawal.changed_memories, jobs)
+
+
+async def _make_summary_anew(connection: AsyncConnection, session: Session) -> None:
+    """Erase the stored responses that show a deleted summary, and make the next one due."""
+    summary_id = summary_id_of(session.id)
+    await idempotency_queries.erase_responses(connection, session.tenant, [summary_id])
+    await summary_jobs.schedule_summary(connection, session.tenant, session.id)
+
+
+def add_turns(withdrawal: Withdrawal) -> None:
+    """Add the turns themselves, if they are deleted and not edited."""
+    withdrawal.rows.subjects[Subject.TURN] = withdrawal.record_ids
+    withdrawal.rows.add_items(removal.points_of(RecordKind.TURN), withdrawal.record_ids)
+
+
+async def _forget_what_names_them(connection: AsyncConnection, withdrawal: Withdrawal) -> None:
+    """Delete or clear the rows that name the turns."""
+    del connection
+    withdrawal.rows.subjects[Subject.WITHDRAWN_TURN] = withdrawal.record_ids
+
+
+async def _forget_memories(connection: AsyncConnection, withdrawal: Withdrawal) -> None:
+    """Delete the memories that come from the turns alone; the others lose these sources.
+
+    What a deleted memory had replaced is valid again.
+    """
+    tenant, actor = withdrawal.session.tenant, withdrawal.actor
+    closed = await replaced.lock(connection, tenant, withdrawal.turn_keys)
+    withdrawn = await sources.withdraw(connection, tenant, actor, withdrawal.turn_keys)
+    await deletion.add_memories(connection, withdrawal.rows, [memory.id for memory in withdrawn.gone])
+    reopened = await replaced.reopen(connection, actor, closed, withdrawn.gone)
+    withdrawal.changed_memories += [*withdrawn.kept, *reopened]
+
+
+async def _forget_embeddings(connection: AsyncConnection, withdrawal: Withdrawal) -> None:
+    """Delete the cached embeddings of the texts."""
+    tenant = withdrawal.session.tenant
+    if await embedding_cache.has_any(connection, tenant):
+        texts = await log_queries.list_embedding_texts(connection, tenant, withdrawal.turn_keys)
+        withdrawal.rows.embedding_texts += texts
+
+
+async def _empty_window(connection: AsyncConnection, withdrawal: Withdrawal) -> None:
+    """Delete the cached window, whose turns are of an earlier revision of the log."""
+    del connection
+    withdrawal.rows.add_items(removal.WINDOW, [withdrawal.session.id])
+
+
+_CONSEQUENCES: tuple[Callable[[AsyncConnection, Withdrawal], Awaitable[None]], ...] = (
+    _forget_what_names_them,
+    _forget_memories,
+    _forget_embeddings,
+    _empty_window,
+)

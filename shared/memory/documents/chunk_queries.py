@@ -1,0 +1,154 @@
+"""Every statement on the chunks of documents. Functions take the caller's transaction and never commit."""
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import orjson
+from sqlalchemy import ColumnElement, Select, bindparam, delete, func, select, text
+from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy.types import Text
+
+from shared.foundation.stages import Stage
+from shared.infra.postgres import is_any_of, tenant_filter
+from shared.memory.documents import index_document
+from shared.memory.documents.document import Document, DocumentChunk
+from shared.memory.documents.table import document, document_chunk
+from shared.search.index.points import IndexDocument
+from shared.search.text import indexed_text, tsvector
+
+_INSERT = text(
+    """
+    INSERT INTO document_chunk (tenant, id, document_id, version, position, content, page, line_from, line_to,
+                                search_terms)
+    SELECT :tenant, r.id, :document_id, :version, r.position, r.content, r.page, r.line_from, r.line_to,
+           array_to_tsvector(ARRAY(SELECT jsonb_array_elements_text(r.terms)))
+    FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS r (id text, position integer, content text, page integer,
+                                                        line_from integer, line_to integer, terms jsonb)
+    ON CONFLICT DO NOTHING RETURNING id
+    """
+)
+_COUNT_UNINDEXED = text(
+    """
+    SELECT count(*) FROM document_chunk c
+    JOIN job w ON w.tenant = c.tenant AND w.kind = 'document_chunk' AND w.record_id = c.id
+    JOIN index_generation g ON g.id = w.generation AND g.state = 'live'
+    WHERE c.tenant = :tenant AND c.document_id = :document_id AND c.version = :version
+      AND w.pipeline = 'index' AND w.stage = ANY (:stages) AND w.dead_at IS NULL
+    """
+).bindparams(bindparam("stages", type_=ARRAY(Text)))
+_TITLE = func.coalesce(document.c.title, document.c.parsed_title, document.c.file_name).label("title")
+_COLUMNS = (
+    *(document_chunk.c[name] for name in ("tenant", "id", "document_id", "content", "page")),
+    *(document_chunk.c.line_from, document_chunk.c.line_to, document.c.created_at, _TITLE),
+)
+
+
+def row_of(chunk_id: str, position: int, content: str, **place: int | None) -> dict[str, Any]:
+    """Return a chunk as `insert_chunks` takes it. It takes as long as splitting the text into words."""
+    return {
+        "id": chunk_id,
+        "position": position,
+        "content": content,
+        "terms": tsvector.terms_of(indexed_text.keyword_text(content)),
+        **place,
+    }
+
+
+async def insert_chunks(
+    connection: AsyncConnection, existing: Document, rows: Sequence[dict[str, Any]]
+) -> list[str]:
+    """Insert chunks of a document's latest version; return the ids of those that were not there before."""
+    values = {"tenant": existing.tenant, "document_id": existing.id, "version": existing.version}
+    inserted = await connection.scalars(_INSERT, values | {"rows": orjson.dumps(list(rows)).decode()})
+    return list(inserted.all())
+
+
+async def count_unindexed(connection: AsyncConnection, existing: Document, stages: Sequence[Stage]) -> int:
+    """Return how many index jobs of a document's latest version are in one of these stages, and not dead."""
+    names = {"tenant": existing.tenant, "document_id": existing.id, "version": existing.version}
+    values = names | {"stages": [stage.name for stage in stages]}
+    return int(await connection.scalar(_COUNT_UNINDEXED, values) or 0)
+
+
+async def list_other_versions(
+    connection: AsyncConnection, existing: Document, kept_versions: Collection[int]
+) -> list[tuple[str, str]]:
+    """Return the chunks of a document of other versions than these, as (id, content)."""
+    where = (
+        tenant_filter(document_chunk, existing.tenant),
+        document_chunk.c.document_id == existing.id,
+        document_chunk.c.version.not_in(kept_versions),
+    )
+    rows = await connection.execute(
+        select(document_chunk.c.id, document_chunk.c.content).where(*where).order_by(document_chunk.c.id)
+    )
+    return [(row.id, row.content) for row in rows]
+
+
+async def delete_chunks(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> None:
+    """Delete chunks."""
+    where = (tenant_filter(document_chunk, tenant), is_any_of(document_chunk.c.id, ids))
+    await connection.execute(delete(document_chunk).where(*where))
+
+
+def _with_document() -> Select[Any]:
+    is_same = (document.c.tenant == document_chunk.c.tenant) & (document.c.id == document_chunk.c.document_id)
+    return select(*_COLUMNS).join(document, is_same)
+
+
+def _is_searchable(tenant: str) -> tuple[ColumnElement[bool], ...]:
+    is_switched_to = document.c.searchable_version == document_chunk.c.version
+    return tenant_filter(document_chunk, tenant), is_switched_to
+
+
+async def list_searchable(
+    connection: AsyncConnection, tenant: str, ids: Sequence[str]
+) -> list[DocumentChunk]:
+    """Return those of these chunks that are of the searchable version of their document."""
+    where = (*_is_searchable(tenant), is_any_of(document_chunk.c.id, ids))
+    rows = await connection.execute(_with_document().where(*where))
+    return [DocumentChunk(**row) for row in rows.mappings()]
+
+
+async def list_matching(
+    connection: AsyncConnection, tenant: str, terms: Sequence[str], limit: int
+) -> list[DocumentChunk]:
+    """Return searchable chunks that contain any of the terms, best match first."""
+    if not terms:
+        return []
+    matches, rank = tsvector.matches_any(document_chunk.c.search_terms, terms)
+    statement = _with_document().where(*_is_searchable(tenant), matches)
+    rows = await connection.execute(statement.order_by(rank.desc(), document_chunk.c.id).limit(limit))
+    return [DocumentChunk(**row) for row in rows.mappings()]
+
+
+async def load_documents(
+    connection: AsyncConnection, tenant: str, record_ids: Sequence[str]
+) -> list[IndexDocument]:
+    """Return the index documents of a tenant's chunks, by record id, whether searchable yet or not."""
+    where = (tenant_filter(document_chunk, tenant), is_any_of(document_chunk.c.id, record_ids))
+    rows = await connection.execute(_with_document().where(*where))
+    return [index_document.document(DocumentChunk(**row)) for row in rows.mappings()]
+
+
+async def versions(connection: AsyncConnection, tenant: str, record_ids: Sequence[str]) -> dict[str, int]:
+    """Return the index version of each of these chunks that exists, by id."""
+    where = (tenant_filter(document_chunk, tenant), is_any_of(document_chunk.c.id, record_ids))
+    rows = await connection.scalars(select(document_chunk.c.id).where(*where))
+    return dict.fromkeys(rows, index_document.VERSION)
+
+
+async def count(connection: AsyncConnection, tenant: str) -> int:
+    """Return the number of a tenant's chunks."""
+    where = tenant_filter(document_chunk, tenant)
+    return int(await connection.scalar(select(func.count()).select_from(document_chunk).where(where)) or 0)
+
+
+async def page_versions(connection: AsyncConnection, tenant: str, after: str, limit: int) -> dict[str, int]:
+    """Return one page of a tenant's chunks, ordered by id, as id → index version."""
+    where = (tenant_filter(document_chunk, tenant), document_chunk.c.id > after)
+    rows = await connection.scalars(
+        select(document_chunk.c.id).where(*where).order_by(document_chunk.c.id).limit(limit)
+    )
+    return dict.fromkeys(rows, index_document.VERSION)

@@ -1,0 +1,107 @@
+"""Documents as they are uploaded, stored and returned by the API, and the chunks of their text."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from pathlib import Path
+
+from pydantic import BaseModel, Field
+from sqlalchemy import RowMapping
+
+MAX_FILE_BYTES = 25 * 1024 * 1024
+MAX_NAME_CHARACTERS = 512
+"""Characters of a title, of a source and of the name of a file."""
+
+
+class DocumentState(StrEnum):
+    """The state of the latest version of a document."""
+
+    PENDING = "pending"  # its file is stored and waits for a worker
+    PROCESSING = "processing"  # a worker parses it, and stores and indexes its chunks
+    READY = "ready"  # search finds it
+    FAILED = "failed"  # its file has no text that could be searched; `reason` says why
+
+
+@dataclass(frozen=True, slots=True)
+class NewFile:
+    """An uploaded file, received completely. `sha256` is in hexadecimal digits."""
+
+    path: Path
+    sha256: str
+    size_bytes: int
+    file_name: str
+    declared_type: str | None = None
+    title: str | None = None
+    source: str | None = None
+
+
+class Document(BaseModel):
+    """A document. `searchable` says whether search finds its latest version, or an earlier one until then.
+
+    `progress` is in 0..1: how much of the latest version is stored. At 1 it is searchable.
+    """
+
+    id: str
+    title: str
+    source: str | None
+    file_name: str
+    media_type: str | None
+    size_bytes: int
+    sha256: str
+    version: int
+    state: DocumentState
+    progress: float
+    searchable: bool
+    chunk_count: int | None
+    reason_code: str | None
+    reason: str | None
+    created_at: datetime
+    updated_at: datetime
+    tenant: str = Field(exclude=True)
+    declared_type: str | None = Field(exclude=True)
+    file_id: str = Field(exclude=True)
+    searchable_version: int | None = Field(exclude=True)
+
+    @classmethod
+    def from_row(cls, row: RowMapping) -> "Document":
+        """Build a document from a row of `document`."""
+        shown = {
+            "title": row["title"] or row["parsed_title"] or row["file_name"],
+            "progress": _progress(row),
+            "searchable": row["searchable_version"] is not None,
+        }
+        return cls.model_validate({**row} | shown)
+
+
+_PARSED = 0.1
+_STORED = 0.9
+
+
+def _progress(row: RowMapping) -> float:
+    """Return the progress: a tenth for parsing, a tenth for the index, and the rest for storing chunks."""
+    if row["state"] == DocumentState.READY:
+        return 1.0
+    if not row["chunk_count"]:
+        return 0.0
+    stored: float = row["stored_chunks"] / row["chunk_count"]
+    return round(_PARSED + (_STORED - _PARSED) * stored, 2)
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentChunk:
+    """A stored chunk of one version of a document, with the title of the document."""
+
+    tenant: str
+    id: str
+    document_id: str
+    title: str
+    content: str
+    page: int | None
+    line_from: int | None
+    line_to: int | None
+    created_at: datetime
+
+
+def chunk_id_of(document_id: str, version: int, position: int) -> str:
+    """Return the id of a chunk: the same whenever the same version is stored, so that it is stored once."""
+    return f"{document_id}/{version}/{position}"

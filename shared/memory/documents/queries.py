@@ -1,0 +1,155 @@
+"""Every statement on documents. Functions take the caller's transaction and never commit.
+
+Uploads lock all documents of the tenant first (`lock_documents`), because what they store depends on what
+others have uploaded. A worker and a deletion lock the document, then its jobs.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from sqlalchemy import ColumnElement, func, insert, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from shared.infra.postgres import advisory_lock_key, keyset_after, tenant_filter
+from shared.memory.documents.document import Document, DocumentState, NewFile
+from shared.memory.documents.parsed import ParsedDocument
+from shared.memory.documents.table import document
+
+_NOW = func.clock_timestamp()
+_NOT_PARSED: Mapping[str, str | int | None] = {
+    "state": DocumentState.PENDING,
+    "reason_code": None,
+    "reason": None,
+    "chunk_count": None,
+    "stored_chunks": 0,
+}
+
+
+async def lock_documents(connection: AsyncConnection, tenant: str) -> None:
+    """Lock a tenant's documents against other uploads until the transaction ends."""
+    await connection.execute(select(func.pg_advisory_xact_lock(advisory_lock_key("documents", tenant))))
+
+
+async def get(
+    connection: AsyncConnection, tenant: str, document_id: str, *, lock: bool = False
+) -> Document | None:
+    """Return a document, or None; with `lock`, it stays as it is until the transaction ends."""
+    return await _find(connection, tenant, document.c.id == document_id, lock=lock)
+
+
+async def find_by_source(connection: AsyncConnection, tenant: str, source: str) -> Document | None:
+    """Return and lock the document that comes from this source."""
+    return await _find(connection, tenant, document.c.source == source, lock=True)
+
+
+async def find_by_sha256(connection: AsyncConnection, tenant: str, sha256: str) -> Document | None:
+    """Return and lock the oldest document whose latest version has these bytes."""
+    return await _find(connection, tenant, document.c.sha256 == sha256, lock=True)
+
+
+async def _find(
+    connection: AsyncConnection, tenant: str, condition: ColumnElement[bool], *, lock: bool
+) -> Document | None:
+    statement = select(document).where(tenant_filter(document, tenant), condition)
+    statement = statement.order_by(document.c.created_at, document.c.id).limit(1)
+    rows = await connection.execute(statement.with_for_update() if lock else statement)
+    row = rows.mappings().one_or_none()
+    return None if row is None else Document.from_row(row)
+
+
+async def list_page(
+    connection: AsyncConnection,
+    tenant: str,
+    limit: int,
+    after: tuple[datetime, str] | None,
+    state: DocumentState | None,
+) -> list[Document]:
+    """Return documents, newest first. `after` is the (created_at, id) of the last one of the page before."""
+    conditions = [tenant_filter(document, tenant)]
+    if state is not None:
+        conditions.append(document.c.state == state)
+    if after is not None:
+        created_at, document_id = after
+        keys = ((document.c.created_at, created_at, True), (document.c.id, document_id, False))
+        conditions.append(keyset_after(*keys))
+    newest_first = (document.c.created_at.desc(), document.c.id)
+    rows = await connection.execute(select(document).where(*conditions).order_by(*newest_first).limit(limit))
+    return [Document.from_row(row) for row in rows.mappings()]
+
+
+async def insert_document(
+    connection: AsyncConnection, tenant: str, document_id: str, new: NewFile, file_id: str
+) -> Document:
+    """Insert a document whose file is stored under `file_id`."""
+    values = {"tenant": tenant, "id": document_id, "file_id": file_id, **_NOT_PARSED, **_file_columns(new)}
+    statement = insert(document).values(title=new.title, source=new.source, **values).returning(document)
+    return Document.from_row((await connection.execute(statement)).mappings().one())
+
+
+async def replace_file(
+    connection: AsyncConnection, existing: Document, new: NewFile, file_id: str
+) -> Document:
+    """Give a locked document another file, as its next version. The searchable one stays so."""
+    version = existing.version + 1
+    values = {"file_id": file_id, "version": version, **_NOT_PARSED, **_file_columns(new)}
+    if new.title is not None:
+        values["title"] = new.title
+    return await _update(connection, existing, values)
+
+
+def _file_columns(new: NewFile) -> dict[str, str | int | None]:
+    return {
+        "file_name": new.file_name,
+        "declared_type": new.declared_type,
+        "size_bytes": new.size_bytes,
+        "sha256": new.sha256,
+    }
+
+
+async def name_source(connection: AsyncConnection, existing: Document, source: str) -> Document:
+    """Note where a locked document comes from."""
+    return await _update(connection, existing, {"source": source})
+
+
+async def begin_again(connection: AsyncConnection, existing: Document) -> Document:
+    """Set a locked document back to before it was parsed."""
+    return await _update(connection, existing, _NOT_PARSED)
+
+
+async def mark_processing(connection: AsyncConnection, existing: Document) -> Document:
+    """Note that a worker parses a locked document."""
+    return await _update(connection, existing, {"state": DocumentState.PROCESSING})
+
+
+async def note_stored(
+    connection: AsyncConnection, existing: Document, parsed: ParsedDocument, stored: int, total: int
+) -> Document:
+    """Note what a locked document is, and how many of its chunks are stored."""
+    values = {
+        "parsed_title": parsed.title,
+        "media_type": parsed.media_type,
+        "chunk_count": total,
+        "stored_chunks": stored,
+    }
+    return await _update(connection, existing, values)
+
+
+async def make_searchable(connection: AsyncConnection, existing: Document) -> Document:
+    """Let search find the latest version of a locked document, and no other."""
+    version = existing.version
+    return await _update(connection, existing, {"searchable_version": version, "state": DocumentState.READY})
+
+
+async def fail(connection: AsyncConnection, existing: Document, reason_code: str, reason: str) -> Document:
+    """Note why the latest version of a locked document can't be searched."""
+    values: dict[str, str | int | None] = {**_NOT_PARSED, "state": DocumentState.FAILED}
+    values |= {"reason_code": reason_code, "reason": reason}
+    return await _update(connection, existing, values)
+
+
+async def _update(
+    connection: AsyncConnection, existing: Document, values: Mapping[str, str | int | None]
+) -> Document:
+    where = (tenant_filter(document, existing.tenant), document.c.id == existing.id)
+    statement = update(document).where(*where).values(updated_at=_NOW, **values).returning(document)
+    return Document.from_row((await connection.execute(statement)).mappings().one())

@@ -1,0 +1,1 @@
+"""Texts that stand in every context of an agent or of a user."""

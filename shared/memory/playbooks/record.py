@@ -1,0 +1,119 @@
+"""Record playbooks. One is promoted if its flow was completed and the user was satisfied with it.
+
+A promoted playbook is durable and found by its flow and its words at once; its embedding follows later.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from shared.conversation.sessions.open import get_session
+from shared.conversation.sessions.session import Session
+from shared.foundation import errors
+from shared.foundation.scope import Caller, Scope
+from shared.foundation.stages import RecordKind
+from shared.jobs import index_jobs
+from shared.jobs.job import Job
+from shared.memory.playbooks import index_document, queries, satisfaction
+from shared.memory.playbooks.playbook import Playbook, PlaybookDraft, Reason
+from shared.platform.auth import rights
+from shared.platform.auth.rights import Action, Area
+from shared.platform.idempotency.idempotent import IdempotencyKey, idempotent
+from shared.platform.resources import Resources
+from shared.search.index.writer import WRITE_THROUGH_SECONDS
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a request stands: in a session, whose scope it has, or in the scope that it names."""
+
+    agent_id: str | None = None
+    user_id: str | None = None
+    session_id: str | None = None
+
+
+async def record(
+    resources: Resources,
+    caller: Caller,
+    place: Place,
+    draft: PlaybookDraft,
+    key: IdempotencyKey | None = None,
+) -> dict[str, Any]:
+    """Record a validated playbook and return it as JSON, with `promoted` and the reason.
+
+    Raises errors.NotFound for a session that the caller may not see, errors.Forbidden for a scope that it may
+    not write, and errors.Invalid for a session of another scope than the one that is named.
+    """
+    async with (
+        resources.postgres.for_tenant(caller.tenant) as connection,
+        idempotent(connection, caller.tenant, key) as request,
+    ):
+        if request.stored is None:
+            scope, session = await resolve(connection, resources, caller, place, Action.WRITE)
+            playbook = await _insert(connection, scope, session, draft)
+            jobs = await enqueue(connection, [playbook])
+            response = playbook.model_dump(mode="json")
+            record_ids = [playbook.id] if session is None else [playbook.id, session.id]
+            await request.store(response, record_ids=record_ids, user_id=scope.user_id)
+    if request.stored is not None:
+        await resources.index_writer.write_through_unindexed(
+            caller.tenant, RecordKind.PLAYBOOK, [request.stored["id"]], queries.load_documents
+        )
+        return dict(request.stored)
+    await write_through(resources, [playbook], jobs)
+    return response
+
+
+async def resolve(
+    connection: AsyncConnection, resources: Resources, caller: Caller, place: Place, action: Action
+) -> tuple[Scope, Session | None]:
+    """Return the scope of a request and its session, which is locked for a write. Raises as `record` does."""
+    if place.session_id is None:
+        return rights.scope(caller, Area.MEMORIES, action, place.agent_id, place.user_id), None
+    session = await get_session(
+        connection, resources.settings, caller, place.session_id, lock=action is Action.WRITE
+    )
+    named = (place.agent_id or session.agent_id, place.user_id or session.user_id)
+    if named != (session.agent_id, session.user_id):
+        raise errors.Invalid("session_id", "must be a session of this agent and user, if they are named")
+    return rights.scope(caller, Area.MEMORIES, action, session.agent_id, session.user_id), session
+
+
+async def _insert(
+    connection: AsyncConnection, scope: Scope, session: Session | None, draft: PlaybookDraft
+) -> Playbook:
+    if session is None:
+        return await queries.insert_playbook(connection, scope, draft, _reported(draft) or Reason.REPORTED)
+    last_seq = await satisfaction.last_turn_of_flow(connection, session, draft.user_query)
+    reason = _reported(draft) or await satisfaction.judge(connection, scope.tenant, session.id, last_seq)
+    return await queries.insert_playbook(
+        connection, scope, draft, reason, session_id=session.id, last_seq=last_seq
+    )
+
+
+def _reported(draft: PlaybookDraft) -> Reason | None:
+    """Return the reason that the report itself gives, if it gives one."""
+    if not draft.is_complete:
+        return Reason.NOT_COMPLETED
+    if draft.satisfied is None:
+        return None
+    return Reason.SATISFIED if draft.satisfied else Reason.DISSATISFIED
+
+
+async def enqueue(connection: AsyncConnection, playbooks: Sequence[Playbook]) -> list[Job]:
+    """Enqueue and return the index jobs of those of a tenant's playbooks that are promoted."""
+    promoted = [playbook for playbook in playbooks if playbook.promoted]
+    if not promoted:
+        return []
+    versions = {playbook.id: index_document.VERSION for playbook in promoted}
+    return await index_jobs.enqueue_index_jobs(
+        connection, promoted[0].tenant, RecordKind.PLAYBOOK, versions, delay=WRITE_THROUGH_SECONDS
+    )
+
+
+async def write_through(resources: Resources, playbooks: Sequence[Playbook], jobs: Sequence[Job]) -> None:
+    """Write the keyword points of promoted playbooks, whose index jobs are committed."""
+    documents = [index_document.document(playbook) for playbook in playbooks if playbook.promoted]
+    await resources.index_writer.write_through(documents, jobs)

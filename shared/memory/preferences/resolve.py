@@ -1,0 +1,148 @@
+"""Resolve which preferences apply in a flow or a situation, and why.
+
+A preference is found by its flow, or by a described situation that is like the given one. One that names both
+needs both, as far as both are given. From there it is up to two links of `related`. A preference
+that was found by a relation applies whatever its own condition says: the one that names it says so.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from shared.foundation import errors, validation
+from shared.foundation.scope import Scope
+from shared.memory.preferences import domain_file, queries
+from shared.memory.preferences.likeness import is_alike
+from shared.memory.preferences.preference import MAX_NAME, Preference
+from shared.memory.preferences.settle import Match, settle
+from shared.memory.preferences.situation import find_alike
+from shared.platform.resources import Resources
+from shared.search.search_results import SearchResults
+
+MAX_SITUATION = 16_000
+MAX_LINKS = 2
+"""How many relations are followed, one after the other."""
+MAX_OF_FLOW = 1000
+"""Preferences of one flow that are taken at most: the most specific and latest."""
+BY_FLOW, BY_RELATION = "flow", "related"
+"""Stages: preferences were looked up by their flow, and by relations."""
+JsonObject = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What preferences are asked for: the flow that an agent is in, the situation in words, or both."""
+
+    flow: str | None = None
+    situation: str | None = None
+
+    def validated(self) -> "Question":
+        """Return the question. Raise errors.Invalid for one that names neither, or breaks a rule."""
+        if self.flow is None and self.situation is None:
+            raise errors.Invalid("flow", "must be given, or a situation")
+        if self.flow is not None:
+            validation.check_single_line(self.flow, "flow", MAX_NAME)
+        if self.situation is not None:
+            validation.check_text(self.situation, "situation", MAX_SITUATION)
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """The preferences that were found for a question, by key, each for the first reason that was found.
+
+    `alike_ids` are those whose description the search found to be like the situation.
+    """
+
+    question: Question
+    alike_ids: frozenset[str]
+    matches: dict[str, Match] = field(default_factory=dict)
+
+    def add(self, preferences: Iterable[Preference]) -> None:
+        """Add those preferences whose condition is met."""
+        for preference in preferences:
+            reason = self._reason(preference)
+            if reason is not None:
+                self.matches.setdefault(preference.key, Match(preference, reason))
+
+    def add_related(self, preference: Preference, parent: Match) -> Match:
+        """Add a preference that another one names as related, and return its match."""
+        because = f"it is related to '{parent.preference.key}': {parent.because}"
+        match = Match(preference, because, parent.links + 1)
+        self.matches[preference.key] = match
+        return match
+
+    def _reason(self, preference: Preference) -> str | None:
+        """Return why a condition is met, or None: what it names and the question tells must agree."""
+        condition, question = preference.condition, self.question
+        reasons: list[str] = []
+        if condition.flow is not None and question.flow is not None:
+            if condition.flow != question.flow:
+                return None
+            reasons.append(f"its flow is '{condition.flow}'")
+        if condition.description is not None and question.situation is not None:
+            is_found = preference.id in self.alike_ids
+            if not is_found and not is_alike(question.situation, condition.description, None, None):
+                return None
+            reasons.append(f"the situation is like '{condition.description}'")
+        return ", and ".join(reasons) or None
+
+
+async def resolve(resources: Resources, scope: Scope, question: Question) -> JsonObject:
+    """Return {applies, conflicts, stages, degraded}: what applies to a scope, the most specific first.
+
+    Raises errors.Unavailable if Postgres is unavailable.
+    """
+    question.validated()
+    alike: SearchResults[Preference] = SearchResults()
+    if question.situation is not None:
+        alike = await find_alike(resources, scope, question.situation, question.flow)
+    stages, degraded = list(alike.stages), list(alike.degraded)
+    found = _Found(question, frozenset(preference.id for preference in alike.results))
+    async with resources.postgres.for_tenant(scope.tenant) as connection:
+        from_file = await _read_domain_file(connection, resources, scope)
+        if question.flow is not None:
+            stages.append(BY_FLOW)
+            of_flow = await queries.list_by_flow(connection, scope, question.flow, MAX_OF_FLOW + 1)
+            degraded += [BY_FLOW] if len(of_flow) > MAX_OF_FLOW else []
+            found.add(of_flow[:MAX_OF_FLOW])
+        found.add([*alike.results, *from_file.values()])
+        stages += await _follow_relations(connection, scope, from_file, found)
+    applied, conflicts = settle(list(found.matches.values()))
+    return {
+        "applies": [item.to_json() for item in applied],
+        "conflicts": [conflict.to_json() for conflict in conflicts],
+        "stages": stages,
+        "degraded": degraded,
+    }
+
+
+async def _read_domain_file(
+    connection: AsyncConnection, resources: Resources, scope: Scope
+) -> dict[str, Preference]:
+    """Return the preferences of the file under whose keys the scope has stored nothing."""
+    from_file = domain_file.preferences(resources.settings, scope)
+    stored = await queries.list_by_keys(connection, scope, list(from_file)) if from_file else {}
+    return {key: preference for key, preference in from_file.items() if key not in stored}
+
+
+async def _follow_relations(
+    connection: AsyncConnection, scope: Scope, from_file: Mapping[str, Preference], found: _Found
+) -> list[str]:
+    """Add what is related to what was found, and return the stage if there were relations to follow."""
+    stages: list[str] = []
+    reached = list(found.matches.values())
+    for _ in range(MAX_LINKS):
+        parents: dict[str, Match] = {}
+        for match in reached:
+            for key in match.preference.related:
+                if key not in found.matches:
+                    parents.setdefault(key, match)
+        if not parents:
+            break
+        stages = [BY_RELATION]
+        known = {**from_file, **await queries.list_by_keys(connection, scope, list(parents))}
+        reached = [found.add_related(known[key], parent) for key, parent in parents.items() if key in known]
+    return stages

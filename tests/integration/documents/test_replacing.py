@@ -1,0 +1,103 @@
+"""MM7: a changed document is found in one version at every moment, whatever happens to its worker."""
+
+import asyncio
+import base64
+import pickle
+import re
+import signal
+import sys
+
+import pytest
+
+from tests.integration.documents.conftest import Library, paragraphs
+from workers.documents import process as processing
+
+SOURCE = "wiki/harbour"
+CHUNKS = 3
+
+
+async def test_another_file_of_the_same_source_replaces_the_text_and_keeps_the_id(library: Library) -> None:
+    old = await library.add(paragraphs("old harbour", 4), "a.txt", title="Harbour", source=SOURCE)
+    new = await library.upload(paragraphs("new harbour", 2), "b.txt", source=SOURCE)
+    assert (new["id"], new["version"], new["title"]) == (old["id"], 2, "Harbour")
+    assert (new["state"], new["searchable"]) == ("pending", True)
+    assert ["old harbour" in text for text in await library.texts("harbour")] == [True] * 4
+    await library.process()
+    texts = await library.texts("harbour")
+    assert len(texts) == 2
+    assert all("new harbour" in text for text in texts)
+    assert await library.rows() == {"document_chunk": 2, "document_file": 1, "points": 2}
+
+
+async def test_the_same_bytes_under_another_source_that_had_others_replace_these(library: Library) -> None:
+    first = await library.add("The office opens at nine.", source="a")
+    other = await library.add("The office opens at ten.", source="b")
+    changed = await library.add("The office opens at nine.", source="b")
+    assert (changed["id"], changed["version"]) == (other["id"], 2)
+    assert (await library.get(first["id"]))["version"] == 1
+    assert await library.texts("office opens") == ["The office opens at nine."] * 2
+
+
+async def test_a_new_version_that_can_not_be_read_leaves_the_old_one(library: Library) -> None:
+    await library.add("The office opens at nine.", "a.txt", source=SOURCE)
+    failed = await library.add(b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 8, "a.png", source=SOURCE)
+    assert (failed["state"], failed["searchable"]) == ("failed", True)
+    assert await library.texts("office") == ["The office opens at nine."]
+    restored = await library.add("The office opens at ten.", "a.txt", source=SOURCE)
+    assert (restored["state"], restored["version"]) == ("ready", 3)
+    assert await library.texts("office") == ["The office opens at ten."]
+
+
+async def test_a_version_that_was_replaced_before_it_was_published_leaves_nothing(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its worker is at its second batch when the next version comes."""
+    monkeypatch.setattr(processing, "BATCH", 1)
+    store, calls = processing._Storing._store, 0
+
+    async def replace_meanwhile(self: processing._Storing, *arguments: object) -> bool | None:
+        nonlocal calls
+        calls += 1
+        if calls == 2:
+            await library.upload("The office opens at ten.", source=SOURCE)
+        return await store(self, *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(processing._Storing, "_store", replace_meanwhile)
+    added = await library.add(paragraphs("old harbour", 3), source=SOURCE)
+    assert (added["state"], added["version"]) == ("ready", 2)
+    assert await library.texts("office harbour") == ["The office opens at ten."]
+    assert await library.rows() == {"document_chunk": 1, "document_file": 1, "points": 1}
+
+
+async def found_versions(library: Library) -> list[str]:
+    """Return the version that each chunk is of which a search finds."""
+    return [version for text in await library.texts("harbour") for version in re.findall(r"version\d+", text)]
+
+
+async def kill_at(library: Library, point: int) -> int:
+    """Process what is due in a process that ends by SIGKILL before its n-th statement; return its code."""
+    settings = base64.b64encode(pickle.dumps(library.gateway.resources.settings)).decode()
+    module = "tests.integration.documents.killed_worker"
+    process = await asyncio.create_subprocess_exec(sys.executable, "-m", module, settings, str(point))
+    return await process.wait()
+
+
+async def test_a_worker_killed_at_any_point_leaves_one_whole_version_and_doubles_nothing(
+    library: Library,
+) -> None:
+    await library.add(paragraphs("version0 harbour", CHUNKS), source=SOURCE)
+    code, point, number, killed = -signal.SIGKILL, 1, 0, 0
+    while code == -signal.SIGKILL:
+        number += 1
+        await library.upload(paragraphs(f"version{number} harbour", CHUNKS), source=SOURCE)
+        code = await kill_at(library, point)
+        killed += code == -signal.SIGKILL
+        between = await found_versions(library)
+        assert between in ([f"version{number - 1}"] * CHUNKS, [f"version{number}"] * CHUNKS), point
+
+        await library.process()
+        assert await found_versions(library) == [f"version{number}"] * CHUNKS
+        assert await library.rows() == {"document_chunk": CHUNKS, "document_file": 1, "points": CHUNKS}
+        point += 11
+    assert code == 0
+    assert killed >= 4

@@ -1,0 +1,1 @@
+"""Tests of facts taken out of conversations, without databases or a model."""

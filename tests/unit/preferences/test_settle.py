@@ -1,0 +1,95 @@
+"""MM3, MM4: which preference prevails, and what is said about the others."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from shared.memory.preferences.preference import Condition, Effect, Preference, PreferenceOrigin
+from shared.memory.preferences.settle import Match, settle
+
+NOW = datetime(2026, 7, 1, tzinfo=UTC)
+FLOW, SITUATION = {"flow": "report"}, {"description": "a board meets"}
+
+
+def match(
+    key: str,
+    value: Any = None,
+    *,
+    template: str | None = None,
+    condition: dict[str, str] = FLOW,
+    links: int = 0,
+    age_days: int = 0,
+    user_id: str | None = "ada",
+    origin: PreferenceOrigin = PreferenceOrigin.EXPLICIT,
+) -> Match:
+    preference = Preference.model_construct(
+        key=key,
+        condition=Condition(**condition),
+        effect=Effect(slot=None if value is None else "depth", value=value, template=template),
+        related=[],
+        user_id=user_id,
+        origin=origin,
+        updated_at=None if origin is PreferenceOrigin.DOMAIN else NOW - timedelta(days=age_days),
+    )
+    return Match(preference, f"why {key}", links)
+
+
+def applied(*matches: Match) -> dict[str, Any]:
+    return {item.key: item.to_json()["effect"] for item in settle(matches)[0]}
+
+
+@pytest.mark.parametrize(
+    ("prevails", "gives_way", "because"),
+    [
+        (match("a", 1, condition=FLOW | SITUATION, age_days=9), match("b", 2), "a flow with a description"),
+        (match("a", 1, age_days=9), match("b", 2, condition=SITUATION), "a flow before a description"),
+        (
+            match("a", 1, condition=SITUATION, age_days=9),
+            match("b", 2, condition=FLOW | SITUATION, links=1),
+            "a condition that is met",
+        ),
+        (match("a", 1, links=1, age_days=9), match("b", 2, links=2), "a nearer relation"),
+        (match("a", 1, age_days=9), match("b", 2, user_id=None), "a user's own"),
+        (match("b", 1), match("a", 2, age_days=1), "the later one"),
+        (match("a", 1, links=2), match("b", 2, origin=PreferenceOrigin.DOMAIN), "what is stored"),
+        (match("a", 1), match("b", 2), "the first by key"),
+    ],
+)
+def test_the_more_specific_one_prevails_then_the_later_one_and_the_reason_is_said(
+    prevails: Match, gives_way: Match, because: str
+) -> None:
+    for matches in ([prevails, gives_way], [gives_way, prevails]):
+        found, [conflict] = settle(matches)
+        assert [item.key for item in found] == [prevails.preference.key]
+        assert (conflict.slot, conflict.prevails) == ("depth", prevails.preference.key)
+        [overruled] = conflict.overruled
+        assert (overruled.key, overruled.effect.value) == (gives_way.preference.key, 2)
+        assert because in overruled.because
+
+
+def test_preferences_that_agree_or_change_different_things_all_apply() -> None:
+    matches = [match("a", 1), match("b", 1), match("c", template="Be brief.")]
+    found, conflicts = settle(matches)
+    assert [item.key for item in found] == ["a", "b", "c"]
+    assert conflicts == []
+    assert found[0].because == "why a"
+
+
+def test_a_preference_applies_with_the_part_that_prevails() -> None:
+    """Two parts are two decisions: its slot gives way, its template does not."""
+    both = match("both", 1, template="Be brief.", age_days=1)
+    assert applied(match("later", 2), both) == {
+        "later": {"slot": "depth", "value": 2},
+        "both": {"template": "Be brief."},
+    }
+    assert applied(match("later", template="Be long."), both) == {
+        "later": {"template": "Be long."},
+        "both": {"slot": "depth", "value": 1},
+    }
+
+
+def test_all_that_give_way_are_reported_once() -> None:
+    found, [conflict] = settle([match(key, place) for place, key in enumerate("abc", 1)])
+    assert [item.key for item in found] == ["a"]
+    assert [item.key for item in conflict.overruled] == ["b", "c"]

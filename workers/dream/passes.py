@@ -1,0 +1,14 @@
+"""The passes of the queue `dream`, by name."""
+
+from shared.foundation.stages import DreamPass
+from workers.dream import anti_patterns, consolidate, deduplicate, episodes, preferences, session_evaluation
+from workers.passes.run_pass import Decide
+
+PASSES: dict[DreamPass, Decide] = {
+    DreamPass.DEDUPLICATE: deduplicate.run,
+    DreamPass.EVALUATE_SESSIONS: session_evaluation.run,
+    DreamPass.CONSOLIDATE: consolidate.run,
+    DreamPass.MINE_ANTI_PATTERNS: anti_patterns.run,
+    DreamPass.INFER_PREFERENCES: preferences.run,
+    DreamPass.EXTRACT_EPISODES: episodes.run,
+}

@@ -1,0 +1,93 @@
+"""Ask the model for the summary of a part of a conversation, of less if its answer is cut off."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from shared.conversation.summary.due import DueSummary
+from shared.conversation.summary.summary import SessionSummary
+from shared.conversation.turns.turn import Turn
+from shared.foundation import errors, prompt_size
+from shared.infra.language_model import LanguageModel
+from shared.platform.directives import resolve
+from shared.platform.resources import Resources
+from shared.platform.spend import metered_calls
+from shared.platform.spend.charge import Payer, Purpose
+from workers.summary import conversation_part, prompt
+
+DIRECTIVE = "summary"
+MAX_HALVINGS = 5
+_FORMAT_TOKENS = 100
+"""Of the JSON around the turns, and of the names of its fields."""
+
+
+async def write_summary(resources: Resources, model: LanguageModel, due: DueSummary) -> SessionSummary | None:
+    """Return a summary of the turns that are due, or of the first of them if not all fit into one prompt.
+
+    Return None if they were deleted meanwhile. Raises errors.OverBudget, errors.Unavailable and
+    errors.InvalidModelReply as the model's client does; the last one after a second useless answer, too.
+    """
+    writer = await _open(resources, model, due)
+    async with resources.postgres.for_tenant(due.session.tenant) as connection:
+        turns = await conversation_part.read_part(connection, due, writer.max_tokens)
+    return await writer.write(turns) if turns or (due.standing and due.insights) else None
+
+
+async def _open(resources: Resources, model: LanguageModel, due: DueSummary) -> "_SummaryWriter":
+    tenant = due.session.tenant
+    async with resources.postgres.for_tenant(tenant) as connection:
+        directive = await resolve.resolve(connection, resources.settings, tenant, DIRECTIVE)
+    system = prompt.system_prompt(directive.text)
+    so_far = prompt.user_prompt(due.text_so_far, [], due.insights, 0)
+    used_tokens = prompt_size.tokens_of(system) + prompt_size.tokens_of(so_far) + _FORMAT_TOKENS
+    max_tokens = max(1, model.max_prompt_tokens - used_tokens)
+    return _SummaryWriter(resources, model, due, system, max_tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class _SummaryWriter:
+    """What is summarised, the model that does it, its rules, and how many tokens the turns may have."""
+
+    resources: Resources
+    model: LanguageModel
+    due: DueSummary
+    system: str
+    max_tokens: int
+
+    async def write(self, turns: Sequence[Turn]) -> SessionSummary:
+        """Return a summary of these turns and of what stood before them.
+
+        While the answer is cut off, ask about the first half of them, and about less and less of one turn.
+        """
+        max_tokens = self.max_tokens
+        for _ in range(MAX_HALVINGS):
+            try:
+                return await self._ask_twice(turns, max_tokens)
+            except errors.CutOffReply:
+                if len(turns) <= 1:
+                    max_tokens //= 2
+                turns = turns[: (len(turns) + 1) // 2]
+        return await self._ask_twice(turns, max_tokens)
+
+    async def _ask_twice(self, turns: Sequence[Turn], max_tokens: int) -> SessionSummary:
+        """Ask, and once more after a useless answer. A third time rarely succeeds."""
+        try:
+            return await self._ask(turns, max_tokens)
+        except errors.CutOffReply:
+            raise
+        except errors.InvalidModelReply:
+            return await self._ask(turns, max_tokens)
+
+    async def _ask(self, turns: Sequence[Turn], max_tokens: int) -> SessionSummary:
+        session, standing = self.due.session, self.due.standing
+        payer = Payer(session.tenant, session.agent_id, session.user_id, Purpose.SUMMARY)
+        user = prompt.user_prompt(self.due.text_so_far, turns, self.due.insights, max_tokens)
+        reply = await metered_calls.complete(
+            self.resources, self.model, payer, self.system, user, prompt.REPLY_SCHEMA
+        )
+        return SessionSummary(
+            session_id=session.id,
+            content=prompt.parse_reply(reply.text),
+            first_seq=standing.first_seq if standing else turns[0].seq,
+            last_seq=turns[-1].seq if turns else self.due.after,
+            model=self.model.model,
+        )
