@@ -56,6 +56,7 @@ _TABLES_WITH_TEXT = {
 _AGENTS = {"agent", "agent_text", "agent_file"}
 _PINNED = {"pinned_text"}
 _PREFERENCES = {"preference"}
+_DOCUMENTS = {"document", "document_chunk"}  # they belong to the tenant: to no user, agent or session
 _MEMORIES = {"memory", "memory_history", "memory_tombstone", "dream_change"}
 
 
@@ -124,9 +125,9 @@ async def gateway(make_settings: Callable[..., config.Settings], tenant: str) ->
 @pytest.mark.parametrize(
     ("path", "stays"),
     [
-        (f"/v1/users/{USER}", _AGENTS),
-        (f"/v1/agents/{AGENT}", set()),
-        (f"/v1/sessions/{SESSION}", _AGENTS | _MEMORIES | _PINNED | _PREFERENCES),
+        (f"/v1/users/{USER}", _AGENTS | _DOCUMENTS),
+        (f"/v1/agents/{AGENT}", _DOCUMENTS),
+        (f"/v1/sessions/{SESSION}", _AGENTS | _DOCUMENTS | _MEMORIES | _PINNED | _PREFERENCES),
     ],
 )
 async def test_no_declared_column_keeps_the_text_of_what_was_deleted(
