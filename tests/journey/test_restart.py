@@ -111,7 +111,7 @@ async def test_ix4_a_model_configured_later_makes_old_records_due_and_search_goe
         ids = [memory["id"] for memory in response["results"]]
         return response["stages"] == ["bm25", "dense"] and ids == [first_run.memory["id"]]
 
-    await wait_until(is_found_by_vector)
+    await wait_until(is_found_by_vector, within=60)
     turns = await agent.request("POST", "/v1/turns/search", json={"query": "automobile"})
     assert turns["stages"] == ["bm25", "dense"]
     assert turns["degraded"] == []
