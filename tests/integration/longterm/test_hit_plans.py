@@ -1,12 +1,15 @@
 """How Postgres finds the rows of hits: by an index of their keys, whatever it knows about the table."""
 
+from collections.abc import AsyncIterator, Callable
+
 import pytest
 from sqlalchemy import Subquery, text
 
+from shared.foundation import config
 from shared.foundation.scope import Scope
 from shared.infra import prepared
 from shared.memory.longterm import hit_queries
-from tests.conftest import Gateway
+from tests.conftest import Gateway, running_gateway
 
 _MANY = text(
     """
@@ -16,6 +19,13 @@ _MANY = text(
     FROM generate_series(1, 2000) n
     """
 )
+
+
+@pytest.fixture
+async def gateway(make_settings: Callable[..., config.Settings], tenant: str) -> AsyncIterator[Gateway]:
+    """A gateway with a database of its own: nothing has been analysed in it."""
+    async with running_gateway(make_settings(apart=True), tenant) as served:
+        yield served
 
 
 @pytest.mark.parametrize(
