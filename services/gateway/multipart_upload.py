@@ -155,8 +155,16 @@ def _option(headers: Message, name: str) -> str | None:
     extended = [value for value in found if isinstance(value, tuple)]
     if extended:
         return collapse_rfc2231_value(extended[0])
-    # Browsers and most clients send UTF-8 as it is.
-    return found[0].encode("latin-1").decode("utf-8", "replace") if found else None
+    return _decode(found[0].encode("latin-1")) if found else None
+
+
+def _decode(raw: bytes) -> str:
+    """Return what a header says. Browsers and most clients send UTF-8 as it is, old ones Latin-1."""
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        # Windows-1252 has all letters of Latin-1, and more where that has control characters.
+        return raw.decode("cp1252", "ignore")
 
 
 def _file_name(headers: Message) -> str:
