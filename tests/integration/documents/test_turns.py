@@ -6,14 +6,15 @@ from typing import Any
 import pytest
 from sqlalchemy import select, update
 
-from shared.foundation.stages import PARSE_DOCUMENT
+from shared.foundation.stages import PARSE_DOCUMENT, PUBLISH_DOCUMENT
 from shared.jobs.table import job
 from shared.lifecycle import delete_document
 from shared.memory.documents import chunk_queries
 from shared.search.index.writer import IndexWriter
 from tests.integration.documents.conftest import Library, paragraphs
 from workers.documents import process as processing
-from workers.runtime.drain import drain
+from workers.documents import publish
+from workers.runtime.drain import claim, drain
 from workers.sweep import jobs as sweep_jobs
 
 CHUNKS = 5
@@ -139,6 +140,9 @@ async def test_a_document_stays_ready_if_the_deletion_of_its_earlier_version_end
     await library.add(paragraphs("old harbour", CHUNKS), source="a")
     new = await library.upload("The new harbour.", source="a")
     await drain(resources, PARSE_DOCUMENT, processing.process_batch)
+    await resources.index_writer.close()
+    await publish.publish_batch(resources, await claim(resources, PUBLISH_DOCUMENT, 1))
+    assert (await library.get(new["id"]))["state"] == "ready"
     async with resources.postgres.for_tenant(library.gateway.tenant) as connection:
         used_up = {"attempts": resources.settings.job_max_attempts}
         changed = await connection.execute(

@@ -157,6 +157,8 @@ async def test_the_name_of_a_file_is_no_path(library: Library) -> None:
         ("; filename*=UTF-8''..%2F%E6%BC%A2.md", "漢.md"),
         ("; filename*=ISO-8859-1'de'Gr%FC%DFe.md", "Grüße.md"),
         ("; filename*0*=UTF-8''%C3%9C; filename*1=ber; filename*2*=%20alles.md", "Über alles.md"),
+        ("; filename*=idna''plan.md", "plan.md"),
+        ("; filename*=nonsense''Gr%C3%BC%C3%9Fe.md", "Grüße.md"),
         ('; filename="a \\"quoted\\"; name.md"', 'a "quoted"; name.md'),
     ],
 )
