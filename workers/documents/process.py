@@ -78,7 +78,7 @@ async def _begin(resources: Resources, job: Job) -> Document | None:
             document = await _lock(connection, job)
             if document is None:
                 return None
-            if document.method not in {None, _method(resources)}:
+            if document.stored_chunks and document.method != _method(resources):
                 await _begin_next_version(connection, document)
                 return None
             document = await queries.mark_processing(connection, document)
