@@ -86,15 +86,25 @@ async def _memory_scope(caller: ReadCaller, agent_id: AgentId = None, user_id: U
 ReadScope = Annotated[Scope, Depends(_memory_scope)]
 
 
-async def _idempotency_key(
-    request: Request,
-    idempotency_key: Annotated[
-        str | None,
-        Header(description="Identifies this request: a repetition within 24 hours gets the same response."),
-    ] = None,
-) -> IdempotencyKey | None:
+_KeyHeader = Annotated[
+    str | None,
+    Header(description="Identifies this request: a repetition within 24 hours gets the same response."),
+]
+
+
+async def _idempotency_key(request: Request, idempotency_key: _KeyHeader = None) -> IdempotencyKey | None:
     if idempotency_key is None:
         return None
+    payload = await request.body() + b"\x00" + request.url.query.encode()
+    return await _key(request, idempotency_key, hashlib.sha256(payload).digest())
+
+
+async def _stream_key(request: Request, idempotency_key: _KeyHeader = None) -> IdempotencyKey | None:
+    """Return the key of a request whose body is not read as a whole: whoever reads it sets the digest."""
+    return None if idempotency_key is None else await _key(request, idempotency_key, b"")
+
+
+async def _key(request: Request, idempotency_key: str, digest: bytes) -> IdempotencyKey:
     if not 1 <= len(idempotency_key) <= MAX_IDEMPOTENCY_KEY_LENGTH or not idempotency_key.isprintable():
         raise errors.Invalid(
             "Idempotency-Key", f"must be 1 to {MAX_IDEMPOTENCY_KEY_LENGTH} printable characters"
@@ -104,10 +114,10 @@ async def _idempotency_key(
     # no id, whatever its characters, reads like two bindings.
     bindings = [json.dumps(caller.bindings, sort_keys=True)] if caller.bindings else []
     route = " ".join([request.method, request.url.path, *bindings])
-    payload = await request.body() + b"\x00" + request.url.query.encode()
-    return IdempotencyKey(route, idempotency_key, hashlib.sha256(payload).digest())
+    return IdempotencyKey(route, idempotency_key, digest)
 
 
 IdempotencyKeyDep = Annotated[IdempotencyKey | None, Depends(_idempotency_key)]
+StreamKeyDep = Annotated[IdempotencyKey | None, Depends(_stream_key)]
 Limit = Annotated[int, Query(ge=1, le=100)]
 Cursor = Annotated[str | None, Query(description="`next_cursor` of the page before.")]

@@ -6,9 +6,8 @@ and are counted and hashed on their way: one over the limit is refused while it 
 
 import hashlib
 from email.message import Message
-from email.utils import collapse_rfc2231_value
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 from fastapi import Request
 from python_multipart.exceptions import FormParserError
@@ -151,12 +150,29 @@ class _Form:
 def _option(headers: Message, name: str) -> str | None:
     """Return an option of the content disposition; `name*=` (RFC 5987), which some clients add, is first."""
     options = headers.get_params([], "content-disposition")
-    found = [value for key, value in options if key.lower() == name]
-    extended = [value for value in found if isinstance(value, tuple)]
-    if extended:
-        return collapse_rfc2231_value(extended[0])
-    # Browsers and most clients send UTF-8 as it is.
-    return found[0].encode("latin-1").decode("utf-8", "replace") if found else None
+    found: list[Any] = [value for key, value in options if key.lower() == name]
+    for value in found:
+        if isinstance(value, tuple):
+            charset, _, text = value
+            return _decode_extended(charset, text)
+    return _decode(found[0].encode("latin-1")) if found else None
+
+
+def _decode_extended(charset: str | None, text: str) -> str:
+    raw = text.encode("latin-1", "replace")
+    try:
+        return raw.decode(charset or "utf-8")
+    except (LookupError, ValueError):  # no charset, or not that of these bytes
+        return _decode(raw)
+
+
+def _decode(raw: bytes) -> str:
+    """Return what a header says. Browsers and most clients send UTF-8 as it is, old ones Latin-1."""
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        # Windows-1252 has all letters of Latin-1, and more where that has control characters.
+        return raw.decode("cp1252", "ignore")
 
 
 def _file_name(headers: Message) -> str:

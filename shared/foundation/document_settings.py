@@ -14,11 +14,13 @@ class DocumentSettings(BaseSettings):
     model_config: ClassVar[SettingsConfigDict] = SettingsConfigDict(use_attribute_docstrings=True)
 
     document_parse_seconds: float = Field(60, gt=0)
-    """The longest time that a file may be read. A file that takes longer is refused as unreadable."""
+    """The longest time that a file may be read, at most 0.8 of `LOCI_JOB_LEASE`. A file that takes longer is
+    refused as unreadable."""
     document_parse_memory_mb: int = Field(1024, ge=256)
-    """The memory in MiB of the process that reads a file. A worker starts one for each file that it reads."""
+    """The memory in MiB of the process that reads a file. A worker starts one for each file that it reads, so
+    its own limit has to be that for each of its tasks, and 640 MiB."""
     document_chunk_chars: int = Field(1000, ge=100, le=8000)
-    """The most characters of a chunk of a document."""
+    """The most characters of a chunk of a document. A document is cut anew when its file is sent again."""
     document_chunk_overlap: int = Field(150, ge=0, validate_default=True)
     """Characters that a chunk repeats of the one before it."""
     document_postgres_bytes: int = Field(1_048_576, ge=0)

@@ -4,12 +4,17 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
+import yaml
 
 from shared.foundation import config
+from shared.memory.documents.document import MAX_FILE_BYTES
 from tests.deploy.kustomize import Object, containers, pod_spec
+from tests.deploy.test_connections import DEPLOY
 from tests.deploy.variants import objects
 
 _PODS = {"Deployment", "StatefulSet", "Job"}
+_WORKER_BYTES = 640 * 2**20
+"""A worker with two of the largest texts in its memory."""
 _PROBES = ("startupProbe", "readinessProbe", "livenessProbe")
 
 
@@ -68,6 +73,28 @@ def test_every_container_says_what_it_needs_and_the_most_memory_it_gets(rendered
 
 def _bytes(quantity: str) -> int:
     return int(quantity[:-2]) * {"Mi": 2**20, "Gi": 2**30}[quantity[-2:]]
+
+
+def test_the_worker_of_documents_has_room_for_its_parsers_and_files_and_for_itself(
+    rendered: list[Object],
+) -> None:
+    settings = config.load()
+    spec = _of_kind(rendered, "Deployment")["loci-documents"]["spec"]["template"]["spec"]
+    [container] = spec["containers"]
+    parsers = int(container["command"][container["command"].index("--concurrency") + 1])
+    needed = parsers * settings.document_parse_memory_mb * 2**20 + _WORKER_BYTES
+    assert _bytes(container["resources"]["limits"]["memory"]) >= needed
+    service = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]["documents"]
+    assert service["command"] == container["command"][1:]
+    assert int(service["mem_limit"].removesuffix("m")) * 2**20 >= needed
+    [room] = [volume["emptyDir"]["sizeLimit"] for volume in spec["volumes"] if volume["name"] == "tmp"]
+    assert _bytes(room) >= parsers * MAX_FILE_BYTES
+
+
+def test_a_gateway_has_room_for_many_uploads_at_once(rendered: list[Object]) -> None:
+    spec = _of_kind(rendered, "Deployment")["loci-gateway"]["spec"]["template"]["spec"]
+    [room] = [volume["emptyDir"]["sizeLimit"] for volume in spec["volumes"] if volume["name"] == "tmp"]
+    assert _bytes(room) >= 32 * MAX_FILE_BYTES
 
 
 def test_every_deployment_has_probes_a_grace_period_and_a_disruption_budget(rendered: list[Object]) -> None:

@@ -1,31 +1,33 @@
 """How the work on a version of a document ends: search finds it, or it has failed with a reason.
 
 Each function records its outcome only if the claim on the job is still valid. It locks the document first,
-as a deletion does.
+as a deletion does. The chunks of earlier versions are deleted afterwards, some with the outcome and those
+that are left by the job `publish_document`: nobody finds them any more.
 """
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from shared.foundation.stages import PUBLISH_DOCUMENT, RecordKind
 from shared.jobs import counters
 from shared.jobs import queries as job_queries
 from shared.jobs.job import Job
 from shared.lifecycle import removal
 from shared.lifecycle.delete_document import drop_other_versions
 from shared.lifecycle.removal import Removal
-from shared.memory.documents import queries
-from shared.memory.documents.document import Document
+from shared.memory.documents import chunk_queries, queries
+from shared.memory.documents.document import Document, DocumentState
 from shared.platform.resources import Resources
 
 EXHAUSTED = "exhausted"
 
 
-async def make_searchable(connection: AsyncConnection, document: Document) -> Removal:
+async def make_searchable(connection: AsyncConnection, document: Document) -> Removal | None:
     """Let search find the latest version of a locked document in place of all earlier ones.
 
     Return what is to be removed from Qdrant after the commit.
     """
     document = await queries.make_searchable(connection, document)
-    rest = await drop_other_versions(connection, document, {document.version})
+    rest = await drop_unsearchable(connection, document)
     await counters.increment(connection, "documents", {"ready": 1})
     return rest
 
@@ -36,10 +38,30 @@ async def fail(resources: Resources, job: Job, reason_code: str, reason: str) ->
         document = await queries.get(connection, job.tenant, job.record_id, lock=True)
         if not await job_queries.complete(connection, [job]) or document is None:
             return
-        await queries.fail(connection, document, reason_code, reason)
-        rest = await drop_other_versions(connection, document, {document.searchable_version or 0})
-        await counters.increment(connection, "documents", {reason_code: 1})
-    await removal.work_off(resources, rest)
+        # The work has ended already if the job was only to delete what is left of earlier versions.
+        has_ended = document.state in {DocumentState.READY, DocumentState.FAILED}
+        if not has_ended:
+            document = await queries.fail(connection, document, reason_code, reason)
+        rest = await drop_unsearchable(connection, document)
+        if not has_ended:
+            await counters.increment(connection, "documents", {reason_code: 1})
+    if rest is not None:
+        await removal.work_off(resources, rest)
+
+
+async def drop_unsearchable(connection: AsyncConnection, document: Document) -> Removal | None:
+    """Delete chunks of a locked document, on which no work is left, that are not of its searchable version.
+
+    If there are more, a job is due to delete them. Return what is to be removed from Qdrant after the commit.
+    """
+    kept_versions = {document.searchable_version or 0}
+    rest = await drop_other_versions(connection, document, kept_versions)
+    if await chunk_queries.has_other_versions(connection, document, kept_versions):
+        versions = {document.id: document.version}
+        await job_queries.enqueue(
+            connection, document.tenant, RecordKind.DOCUMENT, PUBLISH_DOCUMENT, versions
+        )
+    return rest
 
 
 async def give_up(resources: Resources, job: Job, reason: str) -> None:

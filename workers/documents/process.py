@@ -3,9 +3,14 @@
 The chunks are stored in batches, each with its index jobs in one transaction. Search passes them over until
 the version is published. Their ids follow from the version and their positions: whoever begins again, after
 the death of a worker, stores the same ones, and only those that are missing.
+
+A long text is stored in turns: after half a lease the job is given back and is due again at once, so that no
+other worker claims it meanwhile, and documents of other tenants have their turns, too. Each turn reads the
+file again and goes on behind the chunks that are stored.
 """
 
 import asyncio
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +27,7 @@ from shared.jobs.job import Job
 from shared.lifecycle import removal
 from shared.lifecycle.delete_document import drop_other_versions
 from shared.memory.documents import chunk_queries, index_document, queries
-from shared.memory.documents.chunk import Chunk, chunk
+from shared.memory.documents.chunk import Chunk, chunk, method_of
 from shared.memory.documents.document import Document, chunk_id_of
 from shared.memory.documents.files.store import file_store
 from shared.memory.documents.parsed import ParsedDocument, Unreadable
@@ -35,6 +40,8 @@ from workers.runtime import drain as job_drain
 
 BATCH = 200
 """Chunks that are stored in one transaction, and written to the index in one request."""
+PART_OF_LEASE = 0.5
+"""The part of a lease after which a turn ends. At least one batch is stored in each."""
 
 
 async def process_batch(resources: Resources, jobs: Sequence[Job]) -> None:
@@ -45,6 +52,7 @@ async def process_batch(resources: Resources, jobs: Sequence[Job]) -> None:
 
 async def process(resources: Resources, job: Job) -> None:
     """Make the text of one file searchable, or record why it can't be."""
+    turn_end = time.monotonic() + PART_OF_LEASE * resources.settings.job_lease
     document = await _begin(resources, job)
     if document is None:
         return
@@ -57,7 +65,7 @@ async def process(resources: Resources, job: Job) -> None:
     except errors.Unavailable as error:
         await job_drain.reschedule(resources, PARSE_DOCUMENT, [job], error)
     else:
-        await _Storing(resources, job, parsed, chunks).run()
+        await _Storing(resources, job, parsed, chunks, turn_end).run(document.stored_chunks)
 
 
 async def _begin(resources: Resources, job: Job) -> Document | None:
@@ -65,15 +73,35 @@ async def _begin(resources: Resources, job: Job) -> Document | None:
 
     Return None if the claim is no longer valid.
     """
-    async with resources.postgres.for_tenant(job.tenant) as connection:
-        document = await _lock(connection, job)
-        if document is None:
-            return None
-        document = await queries.mark_processing(connection, document)
-        kept_versions = {document.version, document.searchable_version or document.version}
-        rest = await drop_other_versions(connection, document, kept_versions)
-    await removal.work_off(resources, rest)
-    return document
+    while True:
+        async with resources.postgres.for_tenant(job.tenant) as connection:
+            document = await _lock(connection, job)
+            if document is None:
+                return None
+            if document.stored_chunks and document.method != _method(resources):
+                await _begin_next_version(connection, document)
+                return None
+            document = await queries.mark_processing(connection, document)
+            kept_versions = {document.version, document.searchable_version or document.version}
+            rest = await drop_other_versions(connection, document, kept_versions)
+        if rest is None:
+            return document
+        await removal.work_off(resources, rest)
+
+
+def _method(resources: Resources) -> str:
+    settings = resources.settings
+    return method_of(settings.document_chunk_chars, settings.document_chunk_overlap)
+
+
+async def _begin_next_version(connection: AsyncConnection, document: Document) -> None:
+    """Store a locked document anew: the chunks that are stored were cut in another way than others would be.
+
+    They are not replaced one by one, because a version is never used again.
+    """
+    document = await queries.begin_again(connection, document)
+    versions = {document.id: document.version}
+    await job_queries.enqueue(connection, document.tenant, RecordKind.DOCUMENT, PARSE_DOCUMENT, versions)
 
 
 async def _lock(connection: AsyncConnection, job: Job) -> Document | None:
@@ -112,17 +140,29 @@ class _Storing:
     job: Job
     parsed: ParsedDocument
     chunks: Sequence[Chunk]
+    turn_end: float
 
-    async def run(self) -> None:
-        """Store all chunks, and publish the version or leave that to the next stage."""
-        is_all_indexed = True
-        for first in range(0, len(self.chunks), BATCH):
-            rows = await asyncio.to_thread(self._rows, self.chunks[first : first + BATCH])
-            is_indexed = await self._store(rows, first + len(rows))
+    async def run(self, stored: int) -> None:
+        """Store the chunks behind those that are stored until the turn ends.
+
+        Publish the version with the last one, or leave that to the next stage.
+        """
+        is_all_indexed = not stored  # what was stored in another turn has index jobs, which may be due
+        while stored < len(self.chunks):
+            rows = await asyncio.to_thread(self._rows, self.chunks[stored : stored + BATCH])
+            stored += len(rows)
+            is_indexed = await self._store(rows, stored)
             if is_indexed is None:
                 return
             is_all_indexed = is_all_indexed and is_indexed
+            if stored < len(self.chunks) and time.monotonic() >= self.turn_end:
+                await self._end_turn()
+                return
         await self._finish(is_indexed=is_all_indexed)
+
+    async def _end_turn(self) -> None:
+        async with self.resources.postgres.across_tenants() as connection:
+            await job_queries.release(connection, [self.job])
 
     def _rows(self, chunks: Sequence[Chunk]) -> list[dict[str, Any]]:
         return [
@@ -144,8 +184,8 @@ class _Storing:
             if document is None:
                 return None
             new_ids = await chunk_queries.insert_chunks(connection, document, rows)
-            total = len(self.chunks)
-            await queries.note_stored(connection, document, self.parsed, stored, total)
+            total, method = len(self.chunks), _method(self.resources)
+            await queries.note_stored(connection, document, self.parsed, method, stored=stored, total=total)
             documents, jobs = await self._enqueue(connection, new_ids)
         # Those that were stored before have index jobs, which others may not have finished.
         is_written = await self.resources.index_writer.write_through(documents, jobs)
@@ -174,4 +214,5 @@ class _Storing:
                 )
                 return
             rest = await outcome.make_searchable(connection, document)
-        await removal.work_off(self.resources, rest)
+        if rest is not None:
+            await removal.work_off(self.resources, rest)

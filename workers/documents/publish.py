@@ -3,6 +3,8 @@
 Until then search finds the old version. One that replaces another also waits for its embeddings, because a
 question in other words finds the old one by its own; but not for longer than MAX_VECTOR_WAIT, as the model
 may be away for long.
+
+Of a version with many chunks that was replaced or has failed, the same stage deletes what is left.
 """
 
 from collections.abc import Sequence
@@ -16,7 +18,7 @@ from shared.jobs.job import Job
 from shared.lifecycle import removal
 from shared.lifecycle.removal import Removal
 from shared.memory.documents import chunk_queries, queries
-from shared.memory.documents.document import Document
+from shared.memory.documents.document import Document, DocumentState
 from shared.platform.resources import Resources
 from workers.documents import outcome
 
@@ -38,6 +40,9 @@ async def _publish(connection: AsyncConnection, job: Job) -> Removal | None:
     if document is None or document.version != job.version:  # it was deleted, or has another file
         await job_queries.complete(connection, [job])
         return None
+    if document.state in {DocumentState.READY, DocumentState.FAILED}:
+        is_valid = await job_queries.complete(connection, [job])
+        return await outcome.drop_unsearchable(connection, document) if is_valid else None
     count = await chunk_queries.count_unindexed(connection, document, stages_before(document))
     if count:
         await job_queries.reschedule(

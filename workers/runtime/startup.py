@@ -18,6 +18,7 @@ def require_usable(settings: Settings) -> None:
     """Raise errors.Misconfigured, naming the setting, if a worker can't work with these settings."""
     price_lists.listed_prices(settings)
     _require_readable(settings.directives_dir)
+    _require_shorter(settings, "document_parse_seconds", "job_lease")
     if settings.llm_base_url is not None:
         _require_shorter(settings, "llm_timeout", "job_lease")
         _require_shorter(settings, "llm_timeout", "dream_lease")
@@ -42,5 +43,5 @@ def _require_shorter(settings: Settings, timeout: str, lease: str) -> None:
     if timeout in settings.model_fields_set and seconds > limit:
         rule = f"must be at most {limit:g}, which is {MAX_PART_OF_LEASE} of LOCI_{lease.upper()}"
         raise errors.Misconfigured(
-            f"LOCI_{timeout.upper()} is {seconds:g} and {rule}: slower calls would be paid and thrown away"
+            f"LOCI_{timeout.upper()} is {seconds:g} and {rule}: what takes longer would be done in vain"
         )

@@ -5,18 +5,25 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from pydantic import Field
 
 from services.gateway import responses
 from services.gateway.api_model import ApiModel, Count, example
-from services.gateway.dependencies import Cursor, Limit, ReadCaller, ResourcesDep, WriteCaller
+from services.gateway.dependencies import (
+    Cursor,
+    Limit,
+    ReadCaller,
+    ResourcesDep,
+    StreamKeyDep,
+    WriteCaller,
+)
 from services.gateway.multipart_upload import receive_file
 from services.gateway.response_models import DeletedRecord, Page
 from services.gateway.responses import JsonResponse
 from shared.lifecycle import delete_document as document_deletion
 from shared.memory.documents import read, search, upload
-from shared.memory.documents.document import Document, DocumentState
+from shared.memory.documents.document import MAX_NAME_CHARACTERS, Document, DocumentState
 
 router = APIRouter(prefix="/v1/documents", tags=["documents"])
 _FORM: dict[str, Any] = {
@@ -41,6 +48,9 @@ _FORM: dict[str, Any] = {
         },
     }
 }
+
+
+Source = Annotated[str | None, Query(max_length=MAX_NAME_CHARACTERS, description="One of its sources.")]
 
 
 class DocumentSearchBody(ApiModel):
@@ -74,17 +84,20 @@ class FoundPassages(ApiModel):
 
 
 @router.post("", status_code=HTTPStatus.ACCEPTED, response_model=Document, openapi_extra=_FORM)
-async def upload_document(resources: ResourcesDep, caller: WriteCaller, request: Request) -> JsonResponse:
+async def upload_document(
+    resources: ResourcesDep, caller: WriteCaller, request: Request, idempotency_key: StreamKeyDep
+) -> JsonResponse:
     """Upload a file of at most 25 MiB. A worker parses it; `state` and `progress` tell how far it is.
 
-    Only an unbound key may. The same bytes give the same document; another file with the same `source`
-    replaces its text, of which the earlier one is found until then.
+    Only an unbound key may. The same bytes give the same document, also from another `source`, which is then
+    one of its `other_sources`; another file with the same `source` replaces its text, of which the earlier
+    one is found until then. A document that has failed is tried again.
     """
     upload.require_right(caller)
     with NamedTemporaryFile(prefix="loci-upload-") as file:
         new = await receive_file(request, file, Path(file.name))
-        document = await upload.upload(resources, caller, new)
-    return JsonResponse(document.model_dump(mode="json"), HTTPStatus.ACCEPTED)
+        document = await upload.upload(resources, caller, new, idempotency_key)
+    return JsonResponse(document, HTTPStatus.ACCEPTED)
 
 
 @router.get("", response_model=Page[Document])
@@ -111,9 +124,14 @@ async def get_document(resources: ResourcesDep, caller: ReadCaller, document_id:
 
 
 @router.delete("/{document_id}", response_model=DeletedRecord)
-async def delete_document(resources: ResourcesDep, caller: WriteCaller, document_id: str) -> JsonResponse:
-    """Delete a document for good, with its file and all its text. Only an unbound key may."""
-    deleted = await document_deletion.delete_document(resources, caller, document_id)
+async def delete_document(
+    resources: ResourcesDep, caller: WriteCaller, document_id: str, source: Source = None
+) -> JsonResponse:
+    """Delete a document for good, with its file and all its text. Only an unbound key may.
+
+    With `source`, only what comes from there: a document that has other sources stays with these.
+    """
+    deleted = await document_deletion.delete_document(resources, caller, document_id, source)
     return JsonResponse({"id": document_id, "deleted": deleted})
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
 
-from shared.memory.documents.parsed import Block
+from shared.memory.documents.parsed import PARSER_VERSION, Block
 
 _SENTENCE_END = re.compile("[.!?\u2026][\"')\\]\u00bb\u201d\u2019]*\\s+|[\u3002\uff01\uff1f]\\s*")
 _LINE_END = re.compile(r"\n")
@@ -48,6 +48,11 @@ def chunk(blocks: Sequence[Block], size: int = 1000, overlap: int = 150) -> list
             lines = text.line_of(begin), text.last_line_of(end)
             chunks.append(Chunk(text.text[begin:end], len(chunks), page, *lines))
     return chunks
+
+
+def method_of(size: int, overlap: int) -> str:
+    """Return what decides about the chunks of a file, so that a change of it is noticed."""
+    return f"parser {PARSER_VERSION}, {size}/{overlap}"
 
 
 class _PageText:

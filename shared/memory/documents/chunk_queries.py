@@ -72,18 +72,27 @@ async def count_unindexed(connection: AsyncConnection, existing: Document, stage
 
 
 async def list_other_versions(
-    connection: AsyncConnection, existing: Document, kept_versions: Collection[int]
+    connection: AsyncConnection,
+    existing: Document,
+    kept_versions: Collection[int],
+    limit: int | None = None,
 ) -> list[tuple[str, str]]:
-    """Return the chunks of a document of other versions than these, as (id, content)."""
+    """Return up to `limit` chunks of a document of other versions than these, as (id, content)."""
     where = (
         tenant_filter(document_chunk, existing.tenant),
         document_chunk.c.document_id == existing.id,
         document_chunk.c.version.not_in(kept_versions),
     )
-    rows = await connection.execute(
-        select(document_chunk.c.id, document_chunk.c.content).where(*where).order_by(document_chunk.c.id)
-    )
+    statement = select(document_chunk.c.id, document_chunk.c.content).where(*where)
+    rows = await connection.execute(statement.order_by(document_chunk.c.id).limit(limit))
     return [(row.id, row.content) for row in rows]
+
+
+async def has_other_versions(
+    connection: AsyncConnection, existing: Document, kept_versions: Collection[int]
+) -> bool:
+    """Tell whether a document has chunks of other versions than these."""
+    return bool(await list_other_versions(connection, existing, kept_versions, limit=1))
 
 
 async def delete_chunks(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> None:

@@ -36,14 +36,16 @@ class NewFile:
 
 
 class Document(BaseModel):
-    """A document. `searchable` says whether search finds its latest version, or an earlier one until then.
+    """A document. The same bytes were also uploaded from `other_sources`.
 
-    `progress` is in 0..1: how much of the latest version is stored. At 1 it is searchable.
+    `searchable` says whether search finds its latest version, or an earlier one until then. `progress` is in
+    0..1: how much of the latest version is stored. At 1 it is searchable.
     """
 
     id: str
     title: str
     source: str | None
+    other_sources: list[str] = Field(default=[])
     file_name: str
     media_type: str | None
     size_bytes: int
@@ -61,6 +63,13 @@ class Document(BaseModel):
     declared_type: str | None = Field(exclude=True)
     file_id: str = Field(exclude=True)
     searchable_version: int | None = Field(exclude=True)
+    method: str | None = Field(exclude=True)
+    stored_chunks: int = Field(exclude=True)
+
+    @property
+    def sources(self) -> list[str]:
+        """All sources, that of the document first."""
+        return [*([] if self.source is None else [self.source]), *self.other_sources]
 
     @classmethod
     def from_row(cls, row: RowMapping) -> "Document":

@@ -4,10 +4,10 @@ Uploads lock all documents of the tenant first (`lock_documents`), because what 
 others have uploaded. A worker and a deletion lock the document, then its jobs.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, func, insert, select, update
+from sqlalchemy import ColumnElement, func, insert, select, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.infra.postgres import advisory_lock_key, keyset_after, tenant_filter
@@ -16,10 +16,12 @@ from shared.memory.documents.parsed import ParsedDocument
 from shared.memory.documents.table import document
 
 _NOW = func.clock_timestamp()
-_NOT_PARSED: Mapping[str, str | int | None] = {
+_Values = Mapping[str, str | int | Sequence[str] | None]
+_NOT_PARSED: _Values = {
     "state": DocumentState.PENDING,
     "reason_code": None,
     "reason": None,
+    "method": None,
     "chunk_count": None,
     "stored_chunks": 0,
 }
@@ -38,8 +40,12 @@ async def get(
 
 
 async def find_by_source(connection: AsyncConnection, tenant: str, source: str) -> Document | None:
-    """Return and lock the document that comes from this source."""
-    return await _find(connection, tenant, document.c.source == source, lock=True)
+    """Return and lock the document that comes from this source, if only besides others."""
+    found = await _find(connection, tenant, document.c.source == source, lock=True)
+    if found is not None:
+        return found
+    is_other = document.c.other_sources.contains([source])
+    return await _find(connection, tenant, (document.c.other_sources != text("'{}'")) & is_other, lock=True)
 
 
 async def find_by_sha256(connection: AsyncConnection, tenant: str, sha256: str) -> Document | None:
@@ -106,14 +112,27 @@ def _file_columns(new: NewFile) -> dict[str, str | int | None]:
     }
 
 
-async def name_source(connection: AsyncConnection, existing: Document, source: str) -> Document:
-    """Note where a locked document comes from."""
-    return await _update(connection, existing, {"source": source})
+async def add_source(connection: AsyncConnection, existing: Document, source: str) -> Document:
+    """Note that a locked document also comes from this source, which has none yet."""
+    return await _set_sources(connection, existing, [*existing.sources, source])
+
+
+async def remove_source(connection: AsyncConnection, existing: Document, source: str) -> Document:
+    """Note that a locked document no longer comes from one of its sources."""
+    return await _set_sources(connection, existing, [name for name in existing.sources if name != source])
+
+
+async def _set_sources(connection: AsyncConnection, existing: Document, sources: list[str]) -> Document:
+    first, others = (sources[0] if sources else None), sources[1:]
+    return await _update(connection, existing, {"source": first, "other_sources": others})
 
 
 async def begin_again(connection: AsyncConnection, existing: Document) -> Document:
-    """Set a locked document back to before it was parsed."""
-    return await _update(connection, existing, _NOT_PARSED)
+    """Have the file of a locked document read anew, as its next version. The searchable one stays so.
+
+    A version is never used again: what was left of it in the index may be removed much later.
+    """
+    return await _update(connection, existing, {**_NOT_PARSED, "version": existing.version + 1})
 
 
 async def mark_processing(connection: AsyncConnection, existing: Document) -> Document:
@@ -122,10 +141,17 @@ async def mark_processing(connection: AsyncConnection, existing: Document) -> Do
 
 
 async def note_stored(
-    connection: AsyncConnection, existing: Document, parsed: ParsedDocument, stored: int, total: int
+    connection: AsyncConnection,
+    existing: Document,
+    parsed: ParsedDocument,
+    method: str,
+    *,
+    stored: int,
+    total: int,
 ) -> Document:
-    """Note what a locked document is, and how many of its chunks are stored."""
+    """Note what a locked document is, how its text was taken, and how many of its chunks are stored."""
     values = {
+        "method": method,
         "parsed_title": parsed.title,
         "media_type": parsed.media_type,
         "chunk_count": total,
@@ -142,14 +168,11 @@ async def make_searchable(connection: AsyncConnection, existing: Document) -> Do
 
 async def fail(connection: AsyncConnection, existing: Document, reason_code: str, reason: str) -> Document:
     """Note why the latest version of a locked document can't be searched."""
-    values: dict[str, str | int | None] = {**_NOT_PARSED, "state": DocumentState.FAILED}
-    values |= {"reason_code": reason_code, "reason": reason}
-    return await _update(connection, existing, values)
+    failed = {"state": DocumentState.FAILED, "reason_code": reason_code, "reason": reason}
+    return await _update(connection, existing, {**_NOT_PARSED, **failed})
 
 
-async def _update(
-    connection: AsyncConnection, existing: Document, values: Mapping[str, str | int | None]
-) -> Document:
+async def _update(connection: AsyncConnection, existing: Document, values: _Values) -> Document:
     where = (tenant_filter(document, existing.tenant), document.c.id == existing.id)
     statement = update(document).where(*where).values(updated_at=_NOW, **values).returning(document)
     return Document.from_row((await connection.execute(statement)).mappings().one())

@@ -67,7 +67,8 @@ async def _find_chunks(resources: Resources, tenant: str, query: str) -> _Found:
         current = await _read_hits(resources, tenant, found.hits)
         return current, len(current)
 
-    index_query = IndexQuery(tenant, RecordKind.DOCUMENT_CHUNK, query, ())
+    version = index_document.VERSION
+    index_query = IndexQuery(tenant, RecordKind.DOCUMENT_CHUNK, query, (), version=version)
     source = RowSource("postgres", read_rows, index_document.keyword_text)
     found, chunks = await search_until_enough(
         resources.search_index, index_query, source, read_hits, CANDIDATES

@@ -18,7 +18,7 @@ from sqlalchemy import (
     func,
     text,
 )
-from sqlalchemy.dialects.postgresql import TSVECTOR
+from sqlalchemy.dialects.postgresql import ARRAY, TSVECTOR
 
 from shared.foundation.content import Subject, content, names, no_content
 from shared.infra.postgres import metadata
@@ -31,7 +31,9 @@ document = Table(
     # The title that the uploader gave, and the one that the parser found.
     Column("title", Text, info=content()),
     Column("parsed_title", Text, info=content()),
+    # Where it comes from, and from where the same bytes came besides.
     Column("source", Text, info=content()),
+    Column("other_sources", ARRAY(Text), nullable=False, server_default=text("'{}'"), info=content()),
     Column("file_name", Text, nullable=False, info=content()),
     # What the uploader said that the file is, and what the parser found it to be.
     Column("declared_type", Text, info=content()),
@@ -45,12 +47,15 @@ document = Table(
     Column("state", Text, nullable=False, info=no_content("one of a fixed list")),
     Column("reason_code", Text, info=no_content("one of a fixed list")),
     Column("reason", Text, info=content()),
+    # How the text of the latest version was taken and cut, once its first chunks are stored.
+    Column("method", Text, info=no_content("a version and two numbers")),
     # Of the latest version: how many chunks it has, once it is parsed, and how many are stored.
     Column("chunk_count", Integer),
     Column("stored_chunks", Integer, nullable=False, server_default=text("0")),
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),
     Column("updated_at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),
     PrimaryKeyConstraint("tenant", "id"),
+    CheckConstraint("source IS NOT NULL OR other_sources = '{}'", name="other_sources"),
     CheckConstraint("searchable_version <= version", name="searchable_version"),
     CheckConstraint("state <> 'ready' OR searchable_version = version", name="ready"),
     CheckConstraint("state <> 'failed' OR reason_code IS NOT NULL", name="failed"),
@@ -62,6 +67,13 @@ Index(
     document.c.source,
     unique=True,
     postgresql_where=document.c.source.is_not(None),
+)
+# Few have several sources, so those that have are looked through for one.
+Index(
+    "document_other_sources_idx",
+    document.c.tenant,
+    document.c.id,
+    postgresql_where=document.c.other_sources != text("'{}'"),
 )
 Index("document_sha256_idx", document.c.tenant, document.c.sha256)
 Index("document_newest_idx", document.c.tenant, document.c.created_at.desc(), document.c.id)

@@ -1,9 +1,18 @@
 """Upload a file: as a new document, as the next version of one, or as what is stored already.
 
 A document is known by its `source`, such as an address or a path: another file from there replaces its text.
-Without a source each file is a document of its own. The same bytes are stored once for the tenant. So an
-upload that is repeated, for whatever reason, changes nothing.
+Without a source each file is a document of its own. The same bytes are stored once for the tenant: from
+another source they give the same document, which then has both. When the bytes of one of these change, it
+leaves the document to the others and begins one of its own, so that theirs are found all the time.
+
+So an upload that is repeated changes nothing, with two exceptions: a document that has failed, and one whose
+text was taken in another way than it would be today, get their next version.
 """
+
+import hashlib
+import json
+from dataclasses import dataclass, replace
+from typing import Any
 
 import uuid_utils
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -12,11 +21,15 @@ from shared.foundation.scope import Caller
 from shared.foundation.stages import PARSE_DOCUMENT, RecordKind
 from shared.jobs import queries as job_queries
 from shared.memory.documents import queries, stored_files
+from shared.memory.documents.chunk import method_of
 from shared.memory.documents.document import Document, DocumentState, NewFile
 from shared.memory.documents.files.store import file_store
 from shared.platform.auth import rights
 from shared.platform.auth.rights import Action, Area
+from shared.platform.idempotency.idempotent import IdempotencyKey, IdempotentRequest, find_stored
 from shared.platform.resources import Resources
+
+Json = dict[str, Any]
 
 
 def require_right(caller: Caller) -> None:
@@ -24,53 +37,111 @@ def require_right(caller: Caller) -> None:
     rights.require_area(caller, Area.TENANT, Action.WRITE)
 
 
-async def upload(resources: Resources, caller: Caller, new: NewFile) -> Document:
+async def upload(
+    resources: Resources, caller: Caller, new: NewFile, key: IdempotencyKey | None = None
+) -> Json:
     """Store a file and make it due for a worker; return its document, which may have been there before.
 
-    Raises errors.Unavailable if the file store or Postgres is unavailable.
+    The digest of `key` is added here. Raises errors.Unavailable if the file store or Postgres is unavailable,
+    and errors.Conflict or errors.StillRunning for a key that was used with another file or is in use.
     """
     require_right(caller)
-    tenant, file_id = caller.tenant, str(uuid_utils.uuid7())
-    async with resources.postgres.for_tenant(tenant) as connection:
-        document = await _find_same(connection, tenant, new)
-        if document is None:
-            await stored_files.expect(connection, tenant, file_id)
-    if document is None:
-        await file_store(resources).put(tenant, file_id, new.path)
-        async with resources.postgres.for_tenant(tenant) as connection:
-            # Another request may have stored the same bytes meanwhile; then nobody keeps this file.
-            document = await _find_same(connection, tenant, new)
-            if document is None:
-                document = await _store(connection, tenant, new, file_id)
-    if document.state is DocumentState.PENDING:
+    key = None if key is None else replace(key, digest=_digest(new))
+    settings = resources.settings
+    method = method_of(settings.document_chunk_chars, settings.document_chunk_overlap)
+    one = _Upload(caller.tenant, str(uuid_utils.uuid7()), new, key, method)
+    async with resources.postgres.for_tenant(one.tenant) as connection:
+        response = await one.respond_without_file(connection)
+    if response is None:
+        await file_store(resources).put(one.tenant, one.file_id, new.path)
+        async with resources.postgres.for_tenant(one.tenant) as connection:
+            response = await one.respond_with_file(connection)
+    if response["state"] == DocumentState.PENDING:
         resources.publisher.wake(PARSE_DOCUMENT)
-    return document
+    return response
+
+
+def _digest(new: NewFile) -> bytes:
+    """Return what tells this upload from others: the file and what is said of it."""
+    return hashlib.sha256(json.dumps([new.sha256, new.file_name, new.title, new.source]).encode()).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class _Upload:
+    """One upload. Each method is a step of it in a transaction of its own."""
+
+    tenant: str
+    file_id: str
+    new: NewFile
+    key: IdempotencyKey | None
+    method: str
+
+    async def respond_without_file(self, connection: AsyncConnection) -> Json | None:
+        """Return the response if the file needs not be stored; otherwise expect it and return None."""
+        _, response = await self._repeat(connection)
+        if response is None:
+            await stored_files.expect(connection, self.tenant, self.file_id)
+        return response
+
+    async def respond_with_file(self, connection: AsyncConnection) -> Json:
+        """Keep the file as that of its document, and return the response.
+
+        Another request may have stored the same bytes meanwhile; then nobody keeps this file.
+        """
+        request, response = await self._repeat(connection)
+        if response is None:
+            document = await _store(connection, self.tenant, self.new, self.file_id)
+            response = await _respond(request, document)
+        return response
+
+    async def _repeat(self, connection: AsyncConnection) -> tuple[IdempotentRequest, Json | None]:
+        """Return the request, with its response if it was made before or if the bytes are there already."""
+        tenant, key = self.tenant, self.key
+        request = IdempotentRequest(connection, tenant, key, await find_stored(connection, tenant, key))
+        if request.stored is not None:
+            return request, request.stored
+        await queries.lock_documents(connection, tenant)
+        document = await _find_same(connection, tenant, self.new)
+        if document is None:
+            return request, None
+        if document.state is DocumentState.READY and document.method != self.method:
+            document = await queries.begin_again(connection, document)
+            await _enqueue(connection, document)
+        return request, await _respond(request, document)
+
+
+async def _respond(request: IdempotentRequest, document: Document) -> Json:
+    response = document.model_dump(mode="json")
+    await request.store(response, record_ids=[document.id])
+    return response
 
 
 async def _find_same(connection: AsyncConnection, tenant: str, new: NewFile) -> Document | None:
-    """Return the document that has these bytes already, unless those of its source have changed to them."""
-    await queries.lock_documents(connection, tenant)
+    """Return the document that has these bytes already, with their source, unless it has failed with them."""
     of_source = await queries.find_by_source(connection, tenant, new.source) if new.source else None
-    if of_source is not None:
-        return await _retry_if_failed(connection, of_source) if of_source.sha256 == new.sha256 else None
-    document = await queries.find_by_sha256(connection, tenant, new.sha256)
-    if document is None:
+    if of_source is not None and of_source.sha256 == new.sha256:
+        return None if of_source.state is DocumentState.FAILED else of_source
+    if of_source is not None and len(of_source.sources) == 1:
         return None
-    if document.source is None and new.source is not None:
-        document = await queries.name_source(connection, document, new.source)
-    return await _retry_if_failed(connection, document)
+    same = await queries.find_by_sha256(connection, tenant, new.sha256)
+    if same is None or same.state is DocumentState.FAILED:
+        return None
+    return await _move_source(connection, of_source, same, new)
 
 
-async def _retry_if_failed(connection: AsyncConnection, document: Document) -> Document:
-    if document.state is not DocumentState.FAILED:
+async def _move_source(
+    connection: AsyncConnection, old: Document | None, document: Document, new: NewFile
+) -> Document:
+    """Let the source of a file, if it has one, be one of a document and no longer of another."""
+    if new.source is None:
         return document
-    document = await queries.begin_again(connection, document)
-    await _enqueue(connection, document)
-    return document
+    if old is not None:
+        await queries.remove_source(connection, old, new.source)
+    return await queries.add_source(connection, document, new.source)
 
 
 async def _store(connection: AsyncConnection, tenant: str, new: NewFile, file_id: str) -> Document:
-    existing = await queries.find_by_source(connection, tenant, new.source) if new.source else None
+    existing = await _find_replaced(connection, tenant, new)
     if existing is None:
         document_id = str(uuid_utils.uuid7())
         document = await queries.insert_document(connection, tenant, document_id, new, file_id)
@@ -80,6 +151,20 @@ async def _store(connection: AsyncConnection, tenant: str, new: NewFile, file_id
     await stored_files.keep(connection, tenant, file_id)
     await _enqueue(connection, document)
     return document
+
+
+async def _find_replaced(connection: AsyncConnection, tenant: str, new: NewFile) -> Document | None:
+    """Return the document of which this file is the next version, with its source, or None for a new one."""
+    of_source = await queries.find_by_source(connection, tenant, new.source) if new.source else None
+    if of_source is not None and (of_source.sha256 == new.sha256 or len(of_source.sources) == 1):
+        return of_source
+    # One of the same bytes would have been found before, unless it has failed with them.
+    failed = await queries.find_by_sha256(connection, tenant, new.sha256)
+    if failed is not None:
+        return await _move_source(connection, of_source, failed, new)
+    if of_source is not None and new.source is not None:
+        await queries.remove_source(connection, of_source, new.source)
+    return None
 
 
 async def _enqueue(connection: AsyncConnection, document: Document) -> None:

@@ -7,7 +7,7 @@ deleted or foreign point is never returned. Qdrant computes the IDF over the rec
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -38,7 +38,8 @@ class IndexQuery:
 
     With `reserve`, the best RESERVED_HITS that also meet these conditions are among the hits. `embed_as_is`
     embeds only the text itself, not also its content words; `keywords_only` leaves the dense channel out.
-    A channel returns `more_hits` beyond the usual number.
+    A channel returns `more_hits` beyond the usual number. Records that never change have one `version`: a
+    point of another one is no hit, and hides none.
     """
 
     tenant: str
@@ -49,6 +50,7 @@ class IndexQuery:
     embed_as_is: bool = False
     keywords_only: bool = False
     more_hits: int = 0
+    version: int | None = None
 
 
 class Hit(NamedTuple):
@@ -182,7 +184,7 @@ class SearchIndex:
                 lowest = points[0][-1]["score"] if len(points[0]) >= result.limit else 0.0
                 missed = await self._missed_hits(generation, query, terms, points[-2:], hits, lowest)
                 hits = [*missed, *hits]
-            result.hits = _newest_versions(hits)
+            result.hits = _newest_versions(hit for hit in hits if query.version in {None, hit.version})
         result.stages = list(vectors)
         result.floor = _floor(generation)
 
@@ -289,7 +291,7 @@ def _key(point: Json) -> tuple[str, int]:
     return point["payload"]["record_id"], point["payload"]["version"]
 
 
-def _newest_versions(hits: Sequence[Hit]) -> list[Hit]:
+def _newest_versions(hits: Iterable[Hit]) -> list[Hit]:
     """Return one hit per record: a point of an older version may exist until it is removed."""
     newest: dict[str, Hit] = {}
     for hit in hits:

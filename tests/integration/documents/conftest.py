@@ -60,6 +60,14 @@ class Library:
                     return
             await make_due(self.gateway.resources)
 
+    async def process_once(self) -> None:
+        """Do what workers have to do now."""
+        await drain(self.gateway.resources)
+
+    async def make_due(self) -> None:
+        """Make due what is claimed or delayed."""
+        await make_due(self.gateway.resources)
+
     async def add(self, content: str | bytes, name: str = "notes.txt", **fields: str) -> Json:
         """Upload a file, let a worker process it, and return its document."""
         uploaded = await self.upload(content, name, **fields)

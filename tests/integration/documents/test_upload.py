@@ -155,6 +155,11 @@ async def test_the_name_of_a_file_is_no_path(library: Library) -> None:
         ('; filename="Über 漢字 😀.md"', "Über 漢字 😀.md"),
         ("; filename=\"=?utf-8?B?w5w=?=\"; filename*=utf-8''%C3%9Cber.md", "Über.md"),
         ("; filename*=UTF-8''..%2F%E6%BC%A2.md", "漢.md"),
+        ("; filename*=ISO-8859-1'de'Gr%FC%DFe.md", "Grüße.md"),
+        ("; filename*0*=UTF-8''%C3%9C; filename*1=ber; filename*2*=%20alles.md", "Über alles.md"),
+        ("; filename*=idna''plan.md", "plan.md"),
+        ("; filename*=nonsense''Gr%C3%BC%C3%9Fe.md", "Grüße.md"),
+        ('; filename="a \\"quoted\\"; name.md"', 'a "quoted"; name.md'),
     ],
 )
 async def test_the_name_of_a_file_has_the_letters_of_any_language(
@@ -166,10 +171,10 @@ async def test_the_name_of_a_file_has_the_letters_of_any_language(
     assert response.json()["file_name"] == name
 
 
-async def test_a_file_name_that_is_no_utf_8_is_taken(library: Library) -> None:
+async def test_a_file_name_that_is_no_utf_8_is_read_as_latin_1(library: Library) -> None:
     body = part("file", "x", '; filename="Gr\u00fc\u00dfe.md"').encode("latin-1") + b"--b--\r\n"
     response = await library.gateway.client.post(DOCUMENTS, content=body, headers={"content-type": FORM})
-    assert response.json()["file_name"] == "Gr\ufffd\ufffde.md"
+    assert response.json()["file_name"] == "Gr\u00fc\u00dfe.md"
 
 
 async def test_a_file_without_text_fails_with_its_reason_and_is_tried_again_when_it_is_sent_again(

@@ -7,6 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import docx
+from docx.opc.constants import RELATIONSHIP_TYPE
+from docx.opc.packuri import PackURI
+from docx.opc.part import Part
 from fpdf import FPDF
 
 
@@ -32,9 +35,12 @@ def picture_pdf() -> bytes:
     return bytes(document.output())
 
 
-def word(heading: str, paragraphs: Sequence[str], rows: Sequence[Sequence[str]] = ()) -> bytes:
+def word(
+    heading: str, paragraphs: Sequence[str], rows: Sequence[Sequence[str]] = (), *, title: str = ""
+) -> bytes:
     """Return a DOCX document with a heading, paragraphs and a table."""
     document = docx.Document()
+    document.core_properties.title = title
     document.add_heading(heading, level=1)
     for text in paragraphs:
         document.add_paragraph(text)
@@ -44,6 +50,33 @@ def word(heading: str, paragraphs: Sequence[str], rows: Sequence[Sequence[str]] 
             assert table is not None
             table.cell(row_index, column).text = text
     return _bytes(document.save)
+
+
+def word_with_margins(*, header: str, footer: str, footnote: str, endnote: str) -> bytes:
+    """Return a DOCX document of two sections with the same header and footer, and with notes."""
+    document = docx.Document()
+    document.add_heading("Our plan", level=1)
+    document.add_paragraph("It begins.")
+    document.add_section()
+    document.add_paragraph("The second section.")
+    for section in document.sections:
+        section.header.is_linked_to_previous = section.footer.is_linked_to_previous = False
+        section.header.paragraphs[0].text = header
+        section.footer.paragraphs[0].text = footer
+    for kind, text in (("footnote", footnote), ("endnote", endnote)):
+        _add_notes(document, kind, text)
+    return _bytes(document.save)
+
+
+def _add_notes(document: Any, kind: str, text: str) -> None:
+    space = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+    line = f'<w:{kind} w:id="-1" w:type="separator"><w:p><w:r><w:separator/></w:r></w:p></w:{kind}>'
+    note = f'<w:{kind} w:id="2"><w:p><w:r><w:{kind}Ref/></w:r><w:r><w:t>{text}</w:t></w:r></w:p></w:{kind}>'
+    xml = f'<w:{kind}s xmlns:w="{space}">{line}{note}</w:{kind}s>'
+    media_type = f"application/vnd.openxmlformats-officedocument.wordprocessingml.{kind}s+xml"
+    package = document.part.package
+    part = Part(PackURI(f"/word/{kind}s.xml"), media_type, xml.encode(), package)
+    document.part.relate_to(part, getattr(RELATIONSHIP_TYPE, f"{kind.upper()}S"))
 
 
 def change_word(content: bytes, old: str, new: str) -> bytes:

@@ -132,6 +132,27 @@ def test_word_has_paragraphs_rows_and_what_was_inserted_with_tracked_changes() -
     ]
 
 
+def test_word_has_notes_and_each_header_and_footer_once() -> None:
+    content = files.word_with_margins(
+        header="Inn GmbH", footer="Confidential", footnote="See the annex.", endnote="Written in May."
+    )
+    texts = [block.text for block in _read(content, "plan.docx").blocks]
+    assert texts == [
+        *("Our plan", "It begins.", "The second section."),
+        *("See the annex.", "Written in May.", "Inn GmbH", "Confidential"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("core_title", "heading", "title"), [("Named", "Headed", "Named"), ("", "Headed", "Headed")]
+)
+def test_a_word_document_is_called_by_its_properties_or_its_first_heading(
+    core_title: str, heading: str, title: str
+) -> None:
+    content = files.word(heading, ["It begins."], title=core_title)
+    assert _read(content, "plan.docx").title == title
+
+
 def _mail(**headers: str) -> EmailMessage:
     message = EmailMessage()
     for name, value in {"From": "a@example.org", "To": "b@example.org", **headers}.items():
@@ -217,6 +238,22 @@ begin?
 01:00:03,000 --> 01:00:04,000
 <i>Yes.</i>
 """
+
+
+@pytest.mark.parametrize(
+    ("caption", "words"),
+    [
+        ("<v Ada>Hello there.</v> <v Bob>Hi <b>Ada</b>.</v>", "Ada: Hello there. Bob: Hi Ada."),
+        ("<v.loud.first Ann Lee>One", "Ann Lee: One"),
+        ("- <v Ada>Shall we?\n- <v Bob>We shall.", "- Ada: Shall we? - Bob: We shall."),
+        ("Nine <c.red>or</c> <00:00:01.500>ten if x <y &lt; z", "Nine or ten if x <y < z"),
+        ("ANN: Yes.\n<v Bob>{\\an8}<font color=red>No.</font>", "ANN: Yes. Bob: No."),
+    ],
+)
+def test_all_who_speak_in_a_caption_are_named(caption: str, words: str) -> None:
+    for start in ("WEBVTT\n\n00:00:01.000 --> 00:00:02.000", "1\n00:00:01,000 --> 00:00:02,000"):
+        document = _read(f"{start}\n{caption}\n", "call.txt")
+        assert [block.text for block in document.blocks] == [f"[00:00:01] {words}"]
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ MODELS = {"llm_base_url": "http://127.0.0.1:9/v1", "embedding_base_url": "http:/
             ("LOCI_LLM_TIMEOUT is 90", "at most 80", "LOCI_DREAM_LEASE"),
         ),
         ({"embedding_timeout": 100}, ("LOCI_EMBEDDING_TIMEOUT is 100", "LOCI_JOB_LEASE")),
+        ({"document_parse_seconds": 97}, ("LOCI_DOCUMENT_PARSE_SECONDS is 97", "LOCI_JOB_LEASE")),
     ],
 )
 def test_a_time_limit_over_eight_tenths_of_the_lease_is_refused(

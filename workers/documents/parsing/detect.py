@@ -5,6 +5,7 @@ from enum import StrEnum
 from pathlib import PurePath
 
 from shared.memory.documents.parsed import Unreadable
+from workers.documents.parsing import signatures
 from workers.documents.parsing.archives import open_archive
 from workers.documents.parsing.text import decode
 
@@ -24,28 +25,12 @@ class Format(StrEnum):
 
 
 _READABLE = "Markdown, text, HTML, PDF, DOCX, EML, Slack exports, VTT and SRT can be read."
-# How other files begin.
-_OTHERS = (
-    (b"{\\rtf", "an RTF document"),
-    (b"\x89PNG", "a PNG picture"),
-    (b"\xff\xd8\xff", "a JPEG picture"),
-    (b"GIF8", "a GIF picture"),
-    (b"RIFF", "a picture, sound or video"),
-    (b"ID3", "a sound"),
-    (b"\x1f\x8b", "a GZIP archive"),
-    (b"7z\xbc\xaf\x27\x1c", "a 7z archive"),
-    (b"Rar!", "a RAR archive"),
-    (b"\x7fELF", "a program"),
-    (b"MZ\x90", "a program"),
-    (b"SQLite format 3", "a database"),
-)
 _PARTS_OF_OFFICE = {
     "word/": Format.WORD,
     "xl/": "a spreadsheet (XLSX)",
     "ppt/": "a presentation (PPTX)",
 }
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
-_PDF_WITHIN_BYTES = 1024
 _HTML_START = re.compile(r"<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE)
 _HTML_TAG = re.compile(
     r"</?(?:p|div|span|a|h[1-6]|ul|ol|li|table|tr|td|br|script|style|title|section)\b[^<>]*>", re.IGNORECASE
@@ -58,12 +43,18 @@ _BY_SUFFIX = {
     **dict.fromkeys((".html", ".htm", ".xhtml"), Format.HTML),
     **dict.fromkeys((".md", ".markdown", ".mdown"), Format.MARKDOWN),
     ".eml": Format.MAIL,
+    ".pdf": Format.PDF,
+    ".vtt": Format.WEBVTT,
 }
 _BY_TYPE = {
     **dict.fromkeys(("text/html", "application/xhtml+xml"), Format.HTML),
     **dict.fromkeys(("text/markdown", "text/x-markdown"), Format.MARKDOWN),
     "message/rfc822": Format.MAIL,
+    "application/pdf": Format.PDF,
+    "text/vtt": Format.WEBVTT,
 }
+_WEBVTT_START = re.compile(r"WEBVTT(?:[ \t\r\n]|$)")
+_TIMING = re.compile(r"^(?:\d+:)?\d{1,2}:\d{1,2}\.\d+[ \t]+-->", re.MULTILINE)
 _SUBRIP_START = re.compile(r"\s*\d+[ \t]*\n\s*\d+:\d{1,2}:\d{1,2}[,.]\d+\s*-->")
 _MAX_CONTROL_SHARE = 0.02
 _SAMPLE_CHARACTERS = 65_536
@@ -74,16 +65,22 @@ def detect(content: bytes, file_name: str, declared_type: str | None) -> Format:
     """Return the format of a file. Raises Unreadable for one that can't be read."""
     if not content.strip():
         raise Unreadable("no_text", "The file is empty.")
-    if b"%PDF-" in content[:_PDF_WITHIN_BYTES]:
+    named = _named_format(file_name, declared_type)
+    if signatures.is_pdf(content, is_named_so=named == Format.PDF):
         return Format.PDF
     if content.startswith((b"PK\x03\x04", b"PK\x05\x06")):
         return _detect_archive(content)
     if content.startswith(_OLE):
         raise _refuse_ole(content)
-    for start, name in _OTHERS:
-        if content.startswith(start):
-            raise _unsupported(name)
-    return _detect_text(content, file_name, declared_type)
+    if other := signatures.name_of_other(content):
+        raise _unsupported(other)
+    return _detect_text(content, named)
+
+
+def _named_format(file_name: str, declared_type: str | None) -> Format | None:
+    suffix = PurePath(file_name).suffix.lower()
+    media_type = (declared_type or "").partition(";")[0].strip().lower()
+    return _BY_SUFFIX.get(suffix) or _BY_TYPE.get(media_type)
 
 
 def _unsupported(name: str) -> Unreadable:
@@ -123,18 +120,15 @@ def is_slack_export(names: set[str]) -> bool:
     return "users.json" in names and bool(names & {"channels.json", "groups.json", "dms.json", "mpims.json"})
 
 
-def _detect_text(content: bytes, file_name: str, declared_type: str | None) -> Format:
+def _detect_text(content: bytes, named: Format | None) -> Format:
     text = decode(content)
     if text is None or _is_binary(text):
         raise _unsupported("no text, and of no known format")
-    suffix = PurePath(file_name).suffix.lower()
-    media_type = (declared_type or "").partition(";")[0].strip().lower()
     start = text.lstrip("\ufeff").lstrip()[:_SAMPLE_CHARACTERS]
-    if re.match(r"WEBVTT(?:[ \t\r\n]|$)", start):
+    if _WEBVTT_START.match(start) and (named == Format.WEBVTT or _TIMING.search(start)):
         return Format.WEBVTT
     if _SUBRIP_START.match(start.replace("\r\n", "\n")):
         return Format.SUBRIP
-    named = _BY_SUFFIX.get(suffix) or _BY_TYPE.get(media_type)
     if _HTML_START.match(_without_prolog(start)) or (named == Format.HTML and _HTML_TAG.search(start)):
         return Format.HTML
     if _count_mail_headers(start) >= (1 if named == Format.MAIL else _MIN_MAIL_HEADERS):

@@ -1,5 +1,7 @@
 """Read DOCX: a block is a paragraph or a row of a table.
 
+Footnotes and endnotes follow the body, and then what its pages have as header and footer, each text once.
+
 The text is collected from the elements of the body, because python-docx passes over text that was inserted
 with tracked changes, content controls and text boxes. Text that was deleted with tracked changes is left out.
 """
@@ -10,7 +12,9 @@ from typing import Any
 from zipfile import BadZipFile
 
 import docx
+from docx.opc.constants import RELATIONSHIP_TYPE
 from docx.opc.exceptions import OpcError
+from docx.oxml import parse_xml
 from docx.oxml.ns import qn
 from lxml import etree
 
@@ -21,6 +25,7 @@ from workers.documents.parsing.text import numbered, storable
 _PARAGRAPH, _TABLE, _ROW, _CELL = (qn(f"w:{name}") for name in ("p", "tbl", "tr", "tc"))
 _TEXT = qn("w:t")
 _SPACE = {qn("w:tab"): "\t", qn("w:br"): "\n", qn("w:cr"): "\n", _PARAGRAPH: "\n"}
+_AT_EDGES = (RELATIONSHIP_TYPE.HEADER, RELATIONSHIP_TYPE.FOOTER)
 # What older programs show instead of a text box: the same text once more.
 _FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
 
@@ -32,9 +37,23 @@ def read_word(content: bytes) -> tuple[str | None, tuple[Block, ...]]:
             document = docx.Document(io.BytesIO(content))
             body: Any = document.element.body
             etree.strip_elements(body, _FALLBACK, with_tail=False)
-            return _title(document), numbered(list(_texts(body)))
+            return _title(document), numbered([*_texts(body), *_texts_beside(document)])
         except (OpcError, etree.LxmlError, BadZipFile, KeyError, ValueError, AttributeError) as error:
             raise Unreadable("damaged", "The file is no complete DOCX document.") from error
+
+
+def _texts_beside(document: Any) -> Iterator[str]:
+    """Yield the texts of notes, and of headers and footers: those of several sections are often the same."""
+    seen = set[str]()
+    for kind in (RELATIONSHIP_TYPE.FOOTNOTES, RELATIONSHIP_TYPE.ENDNOTES, *_AT_EDGES):
+        for relation in document.part.rels.values():
+            if relation.reltype != kind or relation.is_external:
+                continue
+            root = parse_xml(relation.target_part.blob)
+            etree.strip_elements(root, _FALLBACK, with_tail=False)
+            texts = [text for text in _texts(root) if text.strip()]
+            yield from (text for text in texts if kind not in _AT_EDGES or text not in seen)
+            seen.update(texts)
 
 
 def _texts(container: Any) -> Iterator[str]:
