@@ -1,4 +1,4 @@
-"""MO3: counters that a worker gathers reach Postgres once a second, and at its end."""
+"""Counters that a worker gathers reach Postgres once a second, and at its end."""
 
 import asyncio
 

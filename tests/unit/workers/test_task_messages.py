@@ -1,4 +1,4 @@
-"""IX1: a process without Celery sends what Celery would send."""
+"""IX3: a process without Celery sends what Celery would send."""
 
 import base64
 import json
