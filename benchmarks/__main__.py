@@ -16,6 +16,7 @@ _LIST = """Loci's benchmarks; each has --help:
   python -m benchmarks.scale     enrichment's throughput while workers are started and stopped
   python -m benchmarks.erasure   how long it takes to erase a user, and until nothing of them is left
   python -m benchmarks.footprint memory of each process of `loci up`, its start, and the time of `loci --help`
+  python -m benchmarks.worker_cost  processor time of a worker per memory, beside that of another commit
   python -m benchmarks.prompt_cache  how much of a session's prompts a provider's prompt cache would serve
   python -m benchmarks.preferences how long it takes to find which of a user's preferences apply
   python -m benchmarks.relevance how often a search finds nothing, when it should and when it should not

@@ -128,7 +128,10 @@ def migrate(
     if dev_key:
         from services.commands.keys import ensure_dev
 
-        ensure_dev()
+        if ensure_dev():
+            from services.commands.reindex import prepare
+
+            prepare()
 
 
 @app.command(name="wait-for-schema")

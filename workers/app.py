@@ -14,6 +14,7 @@ from operator import attrgetter
 from typing import Any
 
 import structlog
+import uvloop
 from celery import Celery, current_task
 from celery.signals import setup_logging, worker_init, worker_shutdown, worker_shutting_down
 
@@ -22,6 +23,7 @@ from shared.foundation.config import Settings
 from shared.infra import telemetry
 from shared.infra.broker import celery_app
 from shared.infra.telemetry import traces
+from shared.jobs import counters as fleet_counters
 from shared.lifecycle.reindex import rebuild as rebuild_index
 from shared.platform.resources import Resources, open_resources
 from workers.runtime import drain as job_drain
@@ -37,7 +39,7 @@ class _Process:
 
     def __init__(self) -> None:
         self.settings = config.load()
-        self.loop = asyncio.new_event_loop()
+        self.loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
         self.exit_stack = AsyncExitStack()
         self.resources: Resources | None = None
         self.running_tasks: set[asyncio.Task[Any]] = set()
@@ -49,6 +51,7 @@ class _Process:
     async def _open(self) -> None:
         startup.require_usable(self.settings)
         self.resources = await self.exit_stack.enter_async_context(open_resources(self.settings))
+        await self.exit_stack.enter_async_context(fleet_counters.gather_detached(self.resources.postgres))
         await rebuild_index.prepare_index(self.resources)
 
     def begin_shutdown(self) -> None:

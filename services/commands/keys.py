@@ -71,13 +71,17 @@ def revoke(key: str) -> None:
     sys.stderr.write(f"revoked {key_id}\n")
 
 
-def ensure_dev() -> None:
-    """Write a development key with all rights, with mode 0600, unless the file holds a valid one."""
+def ensure_dev() -> bool:
+    """Write a development key with all rights, with mode 0600, unless the file holds a valid one.
+
+    Return whether it was written, which it is on the first start of a stack.
+    """
     path = config.load().data_dir / "dev-key"
     if path.exists() and _with_postgres(lambda postgres: _is_valid(postgres, path.read_text().strip())):
-        return
+        return False
     key = _with_postgres(lambda postgres: api_keys.issue(postgres, DEV_TENANT, rights=api_keys.RIGHTS))
     write_atomically(path, f"{key}\n".encode(), mode=0o600)
+    return True
 
 
 async def _is_valid(postgres: Postgres, key: str) -> bool:

@@ -25,6 +25,14 @@ def rebuild(kind: str | None, *, wait: bool) -> None:
     with_resources(lambda resources: _rebuild(resources, kinds, wait=wait))
 
 
+def prepare() -> None:
+    """Create the first generations and their collections, before the processes of a new stack start.
+
+    Whoever does it needs the official client of Qdrant and its 36 MiB from then on; this process ends.
+    """
+    with_resources(rebuild_index.prepare_index)
+
+
 def _parse_kind(name: str) -> RecordKind:
     if name not in SEARCHABLE_KINDS:
         raise errors.Invalid("kind", f"must be one of {', '.join(SEARCHABLE_KINDS)}")

@@ -4,6 +4,7 @@ import logging
 import os
 import sys
 
+from services.commands.lean_imports import leave_out_rich
 from shared.foundation import config
 
 _MAX_DEFAULT_PROCESSES = 4  # each has connections of its own to every database
@@ -14,6 +15,7 @@ def gateway(processes: int | None = None) -> None:
 
     `processes` goes before the setting; without both, there is one process for each two cores, at most four.
     """
+    leave_out_rich()
     settings = config.load()
     count = processes or settings.gateway_processes or _default_gateway_processes()
     if count > 1:
@@ -48,6 +50,7 @@ def stack() -> int:
 
 def worker(queues: str, concurrency: int) -> None:
     """Consume queues in threads. Gossip and mingle are off: Loci does not use them, and they can fail."""
+    leave_out_rich()
     from workers.app import app
     from workers.runtime import startup
 
@@ -69,6 +72,7 @@ def worker(queues: str, concurrency: int) -> None:
 
 def beat() -> None:
     """Run Celery beat, which publishes the periodic tasks."""
+    leave_out_rich()
     from workers.runtime import beat as beat_process
 
     beat_process.run(config.load())
@@ -78,6 +82,7 @@ def flower() -> None:
     """Serve Flower. Raise errors.Misconfigured if no password is set, because it must not be open to all."""
     settings = config.load()
     password = config.require_setting(settings.flower_password, "LOCI_FLOWER_PASSWORD")
+    leave_out_rich()
     from workers.runtime import flower as flower_process
 
     options = [

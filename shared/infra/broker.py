@@ -10,13 +10,13 @@ import threading
 from collections import Counter
 from collections.abc import Mapping
 
+import celery  # its classes are imported when they are first used, which a publisher never does
 import structlog
-from celery import Celery
 from kombu.entity import Queue
-from kombu.exceptions import OperationalError
 
 from shared.foundation import config, stages
 from shared.foundation.content import declare_store
+from shared.infra.broker_transport import BrokerTransport, MessageLost
 from shared.infra.telemetry import traces
 from shared.infra.telemetry.span import HEADER
 
@@ -29,9 +29,9 @@ FAMILY = declare_store(
 log = structlog.get_logger()
 
 
-def celery_app(settings: config.Settings) -> Celery:
-    """Return the Celery app with the settings that publishers and workers share."""
-    app = Celery("loci", broker=settings.broker_address)
+def celery_app(settings: config.Settings) -> "celery.Celery":
+    """Return the Celery app with the settings that workers, beat and Flower share."""
+    app = celery.Celery("loci", broker=settings.broker_address)
     app.conf.update(_settings(settings))
     return app
 
@@ -55,16 +55,20 @@ def _settings(settings: config.Settings) -> dict[str, object]:
         "worker_send_task_events": True,
         "task_send_sent_event": False,
         "worker_hijack_root_logger": False,
-        # Otherwise a half-open connection is never noticed, and the worker receives nothing any more.
-        "broker_transport_options": {
-            "visibility_timeout": 600,
-            "socket_timeout": 10,
-            "socket_connect_timeout": 3,
-            "socket_keepalive": True,
-            "health_check_interval": 10,
-            "retry_on_timeout": True,
-            "global_keyprefix": f"{settings.prefix}:{FAMILY}:",
-        },
+        "broker_transport_options": _transport_options(settings),
+    }
+
+
+def _transport_options(settings: config.Settings) -> dict[str, object]:
+    # Otherwise a half-open connection is never noticed, and the worker receives nothing any more.
+    return {
+        "visibility_timeout": 600,
+        "socket_timeout": 10,
+        "socket_connect_timeout": 3,
+        "socket_keepalive": True,
+        "health_check_interval": 10,
+        "retry_on_timeout": True,
+        "global_keyprefix": f"{settings.prefix}:{FAMILY}:",
     }
 
 
@@ -72,7 +76,7 @@ class TaskPublisher:
     """Sends wake-ups and tasks from a thread of its own, so that callers never wait for the broker."""
 
     def __init__(self, settings: config.Settings) -> None:
-        self._app = celery_app(settings)
+        self._transport = BrokerTransport(settings.broker_address, _transport_options(settings))
         self._due_jobs: Counter[str] = Counter()
         self._trace_of_stage: dict[str, str | None] = {}
         self._tasks: list[tuple[str, dict[str, str | None], str | None]] = []
@@ -132,9 +136,8 @@ class TaskPublisher:
     def _send(self, task: str, arguments: Mapping[str, str | int | None], trace: str | None) -> None:
         with traces.span(f"publish {task}", "producer", trace) as span:
             headers = {HEADER: current} if (current := traces.traceparent()) else {}
-            options = {"queue": stages.queue_of(task), "headers": headers, "expires": _EXPIRES_SECONDS}
             try:
-                self._app.send_task(task, kwargs=arguments, retry=False, **options)
-            except (OperationalError, OSError) as error:
-                log.warning("wake_up_lost", task=task, reason=type(error).__name__)
-                span.fail(type(error).__name__)
+                self._transport.send(stages.queue_of(task), task, arguments, headers, _EXPIRES_SECONDS)
+            except MessageLost as error:
+                log.warning("wake_up_lost", task=task, reason=str(error))
+                span.fail(str(error))

@@ -8,10 +8,11 @@ response is limited.
 import hashlib
 import json
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import httpx
+import aiohttp
 import orjson
 from pydantic import SecretStr
 
@@ -21,7 +22,16 @@ from shared.infra.telemetry import traces
 from shared.infra.telemetry.span import HEADER
 
 MAX_RESPONSE_BYTES = 64 * 1024 * 1024
-_NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol)
+_FAILURES = (aiohttp.ClientError, TimeoutError, OSError)
+_NEVER_SENT = (
+    aiohttp.ClientConnectorError,
+    aiohttp.ConnectionTimeoutError,
+    aiohttp.InvalidURL,
+    aiohttp.NonHttpUrlClientError,
+)
+_MAX_CONNECTIONS = 64
+# Idle connections are closed earlier than by most servers (after 5 s), or a call may hit one that is closing.
+_IDLE_SECONDS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,18 +55,12 @@ class ModelEndpoint:
     """
 
     def __init__(self, name: str, base_url: str, api_key: SecretStr | None, timeout: float) -> None:
-        headers = {"authorization": f"Bearer {api_key.get_secret_value()}"} if api_key else {}
         self.name = name
         self._base_url = base_url.rstrip("/")
         self._key = api_key.get_secret_value() if api_key else ""
+        self._timeout = timeout
         self._answered_at: float | None = None
-        self._client = httpx.AsyncClient(
-            base_url=base_url.rstrip("/") + "/",
-            headers=headers,
-            timeout=timeout,
-            trust_env=False,
-            limits=httpx.Limits(max_connections=64, max_keepalive_connections=16),
-        )
+        self._session: aiohttp.ClientSession | None = None
 
     def identity(self, model: str) -> ModelIdentity:
         """Return the identity of a model of this endpoint."""
@@ -72,9 +76,9 @@ class ModelEndpoint:
         """Post `body` and return the JSON object of the response; `timeout` is in seconds."""
         with traces.span(f"POST {path}", "client") as span:
             headers = {HEADER: trace} if (trace := traces.traceparent()) else {}
-            response, content = await self._send(path, body, headers, timeout)
-            span.set_attributes(**{"http.response.status_code": response.status_code})
-            if failure := model_failures.failure_of(self.name, response, content, body):
+            status, response_headers, content = await self._send(path, body, headers, timeout)
+            span.set_attributes(**{"http.response.status_code": status})
+            if failure := model_failures.failure_of(self.name, status, response_headers, content, body):
                 raise failure
             answer = self._parse(content)
         self._answered_at = time.monotonic()
@@ -94,20 +98,38 @@ class ModelEndpoint:
 
     async def _send(
         self, path: str, body: dict[str, Any], headers: dict[str, str], timeout: float | None
-    ) -> tuple[httpx.Response, bytes]:
-        limit = timeout or httpx.USE_CLIENT_DEFAULT
+    ) -> tuple[int, Mapping[str, str], bytes]:
+        """Return the status, the headers and the body of the response."""
+        # A long answer may come in many parts: each of them has this time, and the caller limits the whole.
+        seconds = timeout or self._timeout
+        limit = aiohttp.ClientTimeout(total=None, connect=seconds, sock_connect=seconds, sock_read=seconds)
         try:
-            async with self._client.stream(
-                "POST", path, json=body, headers=headers, timeout=limit
+            async with self._open_session().post(
+                f"{self._base_url}/{path}",
+                data=orjson.dumps(body),
+                headers=headers,
+                timeout=limit,
+                allow_redirects=False,
             ) as response:
-                return response, await _read_bounded(response)
-        except httpx.HTTPError as error:
+                return response.status, response.headers, await _read_bounded(response)
+        except _FAILURES as error:
             may_have_run = not isinstance(error, _NEVER_SENT)
             raise errors.Unavailable(self.name, type(error).__name__, may_have_run=may_have_run) from error
 
+    def _open_session(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            headers = {"content-type": "application/json"}
+            has_password = "@" in self._base_url.partition("//")[2].partition("/")[0]
+            if self._key and not has_password:  # one in the address is sent instead of the key
+                headers["authorization"] = f"Bearer {self._key}"
+            connector = aiohttp.TCPConnector(limit=_MAX_CONNECTIONS, keepalive_timeout=_IDLE_SECONDS)
+            self._session = aiohttp.ClientSession(connector=connector, headers=headers, trust_env=False)
+        return self._session
+
     async def close(self) -> None:
         """Close the connections."""
-        await self._client.aclose()
+        if self._session is not None:
+            await self._session.close()
 
 
 def _digest(text: str) -> str:
@@ -126,9 +148,9 @@ def _parse_json(content: bytes) -> Any:
         return None
 
 
-async def _read_bounded(response: httpx.Response) -> bytes:
+async def _read_bounded(response: aiohttp.ClientResponse) -> bytes:
     content = bytearray()
-    async for chunk in response.aiter_bytes():
+    async for chunk in response.content.iter_any():
         content += chunk
         if len(content) > MAX_RESPONSE_BYTES:
             raise errors.InvalidModelReply(f"the response is over {MAX_RESPONSE_BYTES} bytes")

@@ -15,12 +15,11 @@ import email.utils
 import math
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
-import httpx
 import orjson
 
 from shared.foundation import errors
@@ -75,16 +74,19 @@ class _ErrorWords:
 
 
 def failure_of(
-    name: str, response: httpx.Response, content: bytes, body: Any = None
+    name: str, response_status: int, headers: Mapping[str, str], content: bytes, body: Any = None
 ) -> errors.LociError | None:
-    """Return the error that a response to a request with this body means, or None for a success."""
-    status = _status_of(response, content)
+    """Return the error that a response to a request with this body means, or None for a success.
+
+    `headers` finds names in lower case.
+    """
+    status = _status_of(response_status, content)
     if status is None:
         return None
     words = _error_words(content, body)
-    is_transient = status in _TRANSIENT_STATUSES or status >= httpx.codes.INTERNAL_SERVER_ERROR
+    is_transient = status in _TRANSIENT_STATUSES or status >= HTTPStatus.INTERNAL_SERVER_ERROR
     if is_transient and not (status == HTTPStatus.TOO_MANY_REQUESTS and words.say(_QUOTA)):
-        return errors.Unavailable(name, f"status {status}", retry_after(response.headers))
+        return errors.Unavailable(name, f"status {status}", retry_after(headers))
     if reason_code := _reason_code(status, words):
         return errors.ModelRefused(name, f"status {status}", reason_code)
     message = f"{name} refused the request with status {status}: {_error_code(content)}"
@@ -93,14 +95,14 @@ def failure_of(
     return errors.InvalidModelReply(message, rejected_by_endpoint=True)
 
 
-def _status_of(response: httpx.Response, content: bytes) -> int | None:
+def _status_of(response_status: int, content: bytes) -> int | None:
     """Return the status of an error, or None for a success.
 
     Gateways before models send errors as a success, too, with the status in the error or with none: then it
     passes by itself.
     """
-    if response.status_code >= httpx.codes.MULTIPLE_CHOICES:
-        return response.status_code
+    if response_status >= HTTPStatus.MULTIPLE_CHOICES:
+        return response_status
     if b'"error"' not in content[:_MAX_WORDS]:
         return None
     try:
@@ -111,7 +113,7 @@ def _status_of(response: httpx.Response, content: bytes) -> int | None:
     if not error or answer.get("choices") or answer.get("data"):
         return None
     code = error.get("code") if isinstance(error, dict) else None
-    if type(code) is int and httpx.codes.BAD_REQUEST <= code <= _MAX_STATUS:
+    if type(code) is int and HTTPStatus.BAD_REQUEST <= code <= _MAX_STATUS:
         return code
     return HTTPStatus.BAD_GATEWAY
 
@@ -120,7 +122,7 @@ def _reason_code(status: int, words: _ErrorWords) -> ReasonCode | None:
     """Return why every request is refused, or None if it is only this one, or only for now."""
     if words.say(_QUOTA):
         return ReasonCode.QUOTA_USED_UP
-    if status < httpx.codes.BAD_REQUEST:  # a redirect: the address is wrong
+    if status < HTTPStatus.BAD_REQUEST:  # a redirect: the address is wrong
         return ReasonCode.MODEL_UNKNOWN
     if status in _CODE_BY_STATUS:
         return _CODE_BY_STATUS[HTTPStatus(status)]
@@ -164,7 +166,7 @@ def _error_code(content: bytes) -> str:
     return next((code for code in codes if _ERROR_CODE.fullmatch(code)), "no reason given")
 
 
-def retry_after(headers: httpx.Headers) -> float | None:
+def retry_after(headers: Mapping[str, str]) -> float | None:
     """Return the seconds until the time in Retry-After, which may be a number or a date (RFC 9110).
 
     They are from 0 to MAX_RETRY_AFTER; None if the header names no time.

@@ -17,7 +17,6 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
-import httpx
 import orjson
 import structlog
 
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from qdrant_client import AsyncQdrantClient
 
 _KEY_REFUSED = {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}
-_FAILURES = (httpx.HTTPError, aiohttp.ClientError, TimeoutError, OSError)
+_FAILURES = (aiohttp.ClientError, TimeoutError, OSError)
 _TRANSIENT_STATUSES = {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS}
 log = structlog.get_logger()
 _MAX_CONNECTIONS = 64
@@ -73,6 +72,7 @@ class Qdrant:
     def admin(self) -> "AsyncQdrantClient":
         """The official client, to create and drop collections, aliases and payload indexes."""
         if self._admin is None:
+            import httpx
             from qdrant_client import AsyncQdrantClient
 
             self._admin = AsyncQdrantClient(
@@ -199,5 +199,5 @@ def _without_official_type(error: BaseException) -> BaseException:
     if isinstance(error, exceptions.UnexpectedResponse):
         return ErrorStatus(error.status_code or HTTPStatus.BAD_GATEWAY, error.content)
     if isinstance(error, exceptions.ResponseHandlingException):
-        return error.source if isinstance(error.source, _FAILURES) else OSError(str(error))
+        return ConnectionError(type(error.source).__name__)
     return error

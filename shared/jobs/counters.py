@@ -2,14 +2,16 @@
 
 They are kept in Postgres, so that any gateway can report them for the whole fleet. Counters of an
 outcome are incremented in the transaction that records it. Figures that no outcome depends on are
-incremented in a transaction of their own, and may be lost.
+incremented in a transaction of their own, and may be lost. A worker gathers them for a second.
 """
 
+import asyncio
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from typing import Literal
+from weakref import WeakKeyDictionary
 
 from sqlalchemy import RowMapping, bindparam, delete, select, text
 from sqlalchemy.dialects.postgresql import ARRAY
@@ -42,6 +44,9 @@ _SET = text(
 
 
 _LIMIT_LOCKS = text("SELECT set_config('lock_timeout', '500ms', true)")
+_GATHER_SECONDS = 1.0
+_Sums = dict[str, dict[str, float]]  # by the counter's name and the label values
+_gathered: WeakKeyDictionary[Postgres, _Sums] = WeakKeyDictionary()
 
 
 async def increment(connection: AsyncConnection, name: str, amounts: Mapping[str, float]) -> None:
@@ -58,6 +63,44 @@ async def increment_detached(postgres: Postgres, counters: Mapping[str, Mapping[
     All processes update the same few rows. A process that froze while it held a lock on one of them
     would otherwise block the work of all others.
     """
+    sums = _gathered.get(postgres)
+    if sums is None:
+        await _write(postgres, counters)
+        return
+    for name, amounts in counters.items():
+        sums_of_name = sums.setdefault(name, {})
+        for labels, amount in amounts.items():
+            sums_of_name[labels] = sums_of_name.get(labels, 0) + amount
+
+
+@asynccontextmanager
+async def gather_detached(postgres: Postgres) -> AsyncIterator[None]:
+    """Gather detached increments during a block; write their sums once a second, and at its end.
+
+    A worker counts several times per job, and a transaction for each would cost as much as the job. A process
+    that is killed loses what it has gathered.
+    """
+    _gathered[postgres] = {}
+    end = asyncio.Event()
+    writer = asyncio.create_task(_write_until(end, postgres))
+    try:
+        yield
+    finally:
+        end.set()
+        await writer
+        del _gathered[postgres]
+
+
+async def _write_until(end: asyncio.Event, postgres: Postgres) -> None:
+    while not end.is_set():
+        with suppress(TimeoutError):
+            await asyncio.wait_for(end.wait(), _GATHER_SECONDS)
+        sums, _gathered[postgres] = _gathered[postgres], {}
+        if sums:
+            await _write(postgres, sums)
+
+
+async def _write(postgres: Postgres, counters: Mapping[str, Mapping[str, float]]) -> None:
     with suppress(errors.Unavailable):
         async with postgres.across_tenants() as connection:
             await prepared.fetch(connection, _LIMIT_LOCKS)

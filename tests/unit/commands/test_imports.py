@@ -11,6 +11,7 @@ from services.local import ports
 
 _DATABASE_CLIENTS = {"sqlalchemy", "asyncpg", "qdrant_client", "numpy", "grpc"}
 _PRODUCT = {"fastapi", "starlette", "alembic", "httpx"}
+_NOWHERE = "127.0.0.1:1"
 
 
 def imports_of(tmp_path: Path, *arguments: str, until: str) -> set[str]:
@@ -20,6 +21,10 @@ def imports_of(tmp_path: Path, *arguments: str, until: str) -> set[str]:
         "LOCI_DATA_DIR": str(tmp_path),
         "LOCI_FLOWER_PASSWORD": "secret",
         "LOCI_FLOWER_PORT": str(ports.pick_free_port()),
+        "LOCI_PORT": str(ports.pick_free_port()),
+        "LOCI_POSTGRES_URL": f"postgresql://nobody@{_NOWHERE}/nothing",
+        "LOCI_REDIS_URL": f"redis://{_NOWHERE}/0",
+        "LOCI_QDRANT_URL": f"http://{_NOWHERE}",
     }
     command = [sys.executable, "-X", "importtime", "-P", "-m", "services.cli", *arguments]
     lines = []
@@ -39,7 +44,9 @@ def imports_of(tmp_path: Path, *arguments: str, until: str) -> set[str]:
 def test_beat_imports_the_schedule_and_the_broker_and_none_of_the_product(tmp_path: Path) -> None:
     imports = imports_of(tmp_path, "beat", until="broker_unavailable")
     assert {"celery.beat", "workers.runtime", "redis"} <= imports
-    assert not imports & (_DATABASE_CLIENTS | _PRODUCT | {"workers.app", "flower", "shared.platform"})
+    assert not imports & (
+        _DATABASE_CLIENTS | _PRODUCT | {"workers.app", "flower", "shared.platform", "rich.console"}
+    )
 
 
 def test_flower_imports_the_broker_and_none_of_the_product(tmp_path: Path) -> None:
@@ -48,7 +55,7 @@ def test_flower_imports_the_broker_and_none_of_the_product(tmp_path: Path) -> No
     assert not imports & (
         _DATABASE_CLIENTS
         | _PRODUCT
-        | {"workers.app", "celery.bin.worker", "shared.platform", "shared.memory"}
+        | {"workers.app", "celery.bin.worker", "shared.platform", "shared.memory", "rich.console"}
     )
 
 
@@ -66,9 +73,23 @@ def test_the_help_imports_no_client_no_process_and_no_renderer(
     assert "pydantic" not in imports or arguments != ("--help",)
 
 
-def test_gateway_and_workers_import_no_official_client_of_qdrant_before_they_need_it() -> None:
+@pytest.mark.parametrize(
+    ("command", "own", "until"),
+    [("serve", "fastapi", "index_not_prepared"), ("work", "celery.worker", "Cannot connect to redis")],
+)
+def test_gateway_and_workers_import_no_client_that_they_do_not_use(
+    tmp_path: Path, command: str, own: str, until: str
+) -> None:
+    imports = imports_of(tmp_path, command, until=until)
+    assert {own, "sqlalchemy", "aiohttp", "shared.lifecycle"} <= imports
+    assert not imports & {"qdrant_client", "numpy", "grpc", "httpx", "rich.console", "alembic"}
+    # A gateway only publishes.
+    assert ("celery.app" in imports) == (command == "work")
+
+
+def test_workers_import_the_official_client_of_qdrant_only_when_they_need_it() -> None:
     program = (
-        "import sys, services.gateway.app, workers.sweep.tasks, workers.embedding.tasks\n"
+        "import sys, workers.sweep.tasks, workers.embedding.tasks\n"
         "import workers.enrichment.tasks, workers.dream.tasks\n"
         "print(sorted({'qdrant_client', 'numpy', 'grpc'} & set(sys.modules)))"
     )
