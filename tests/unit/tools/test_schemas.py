@@ -1,4 +1,4 @@
-"""What models are told of each tool, in every style."""
+"""What models read about each tool, in every style."""
 
 from typing import Any
 
