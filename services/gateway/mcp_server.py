@@ -24,7 +24,7 @@ from shared.platform.resources import Resources
 Context = ServerRequestContext[Any, Request]
 _LIST_FRESH_MS = 60_000
 # At INFO it logs every start and stop, and its warnings may quote what a client has sent.
-logging.getLogger("mcp").setLevel(logging.CRITICAL)
+logging.getLogger("mcp").setLevel(logging.ERROR)
 
 
 def new_session_manager() -> StreamableHTTPSessionManager:
@@ -41,9 +41,16 @@ def new_server() -> Server[Any]:
         title=TITLE,
         version="1",
         instructions=INSTRUCTIONS,
+        get_tool_input_schema=_arguments_schema,
         on_list_tools=_list_tools,
         on_call_tool=_call_tool,
     )
+
+
+def _arguments_schema(name: str) -> dict[str, Any] | None:
+    """Return the schema of a tool's arguments. Without this the SDK would list all tools at each call."""
+    tool = registry.BY_NAME.get(name)
+    return None if tool is None else schema.arguments_schema(tool.arguments)
 
 
 async def _list_tools(

@@ -1,14 +1,18 @@
-"""The official client of MCP against a gateway in this process."""
+"""The official client of MCP, and a gateway that listens on a port."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 import httpx2
 import pytest
+import uvicorn
 from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
+from services.local import ports
 from tests.conftest import Gateway
+from tests.journey.agent import wait_until
 
 Connect = Callable[..., AbstractAsyncContextManager[Client]]
 ERAS = ("2026-07-28", "legacy")
@@ -39,3 +43,21 @@ def connect(gateway: Gateway, era: str) -> Connect:
                 yield client
 
     return connected
+
+
+@pytest.fixture
+async def url(gateway: Gateway) -> AsyncIterator[str]:
+    """The address of a gateway that listens on a port."""
+    app = gateway.client._transport.app  # type: ignore[attr-defined]
+    port = ports.pick_free_port()
+    settings = uvicorn.Config(app, port=port, lifespan="off", log_config=None, access_log=False)
+    server = uvicorn.Server(settings)
+    task = asyncio.create_task(server.serve())
+
+    async def is_started() -> bool:
+        return server.started
+
+    await wait_until(is_started)
+    yield f"http://127.0.0.1:{port}"
+    server.should_exit = True
+    await task

@@ -1,6 +1,5 @@
 """`loci mcp`: the tools over standard input and output, by the official client and a gateway that runs."""
 
-import asyncio
 import os
 import sys
 from collections.abc import AsyncIterator
@@ -8,34 +7,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-import uvicorn
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.shared.exceptions import MCPError
 
-from services.local import ports
 from shared.platform.auth import api_keys
 from tests.conftest import Gateway
 from tests.integration.tools.test_mcp import WITHOUT_SESSION, names, text_of
-from tests.journey.agent import wait_until
-
-
-@pytest.fixture
-async def url(gateway: Gateway) -> AsyncIterator[str]:
-    """The address of a gateway that listens on a port."""
-    app = gateway.client._transport.app  # type: ignore[attr-defined]
-    port = ports.pick_free_port()
-    settings = uvicorn.Config(app, port=port, lifespan="off", log_config=None, access_log=False)
-    server = uvicorn.Server(settings)
-    task = asyncio.create_task(server.serve())
-
-    async def is_started() -> bool:
-        return server.started
-
-    await wait_until(is_started)
-    yield f"http://127.0.0.1:{port}"
-    server.should_exit = True
-    await task
 
 
 @pytest.fixture
