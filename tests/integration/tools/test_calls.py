@@ -258,6 +258,17 @@ async def test_an_idempotency_key_counts_once_for_each_session(gateway: Gateway,
     assert "Known already" not in answers[2]
 
 
+async def test_an_idempotency_key_counts_once_for_each_user(gateway: Gateway) -> None:
+    body = {"arguments": {"content": "kept"}}
+    for user in ("ada", "bob", "ada"):
+        headers = {"idempotency-key": "k", "loci-user": user}
+        response = await gateway.client.post("/v1/tools/memory_add", json=body, headers=headers)
+        assert response.json()["content"].startswith("Saved as ["), response.text
+    for user in ("ada", "bob"):
+        rows = (await gateway.client.get(f"/v1/memories?user_id={user}")).json()["results"]
+        assert [row["reinforcement_count"] for row in rows] == [1]
+
+
 async def test_a_store_that_is_away_and_an_unexpected_error_are_answers(
     make_settings: Callable[..., config.Settings], unused_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
