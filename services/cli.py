@@ -13,6 +13,7 @@ import typer
 from services.commands import run_as_command
 from services.commands.dreams_group import dreams
 from services.commands.keys_group import keys
+from services.commands.mcp_group import mcp
 from services.commands.mine_group import mining
 from services.commands.options import Agent, DemoModel, Tenant, User
 
@@ -27,6 +28,7 @@ app = typer.Typer(
 app.add_typer(keys, name="keys")
 app.add_typer(dreams, name="dreams")
 app.add_typer(mining, name="mine")
+app.add_typer(mcp, name="mcp")
 
 
 @app.command()

@@ -11,6 +11,7 @@ from services.gateway.batch import refuse_in_batch
 from services.gateway.dependencies import authenticate
 from services.gateway.drain import DrainMiddleware
 from services.gateway.limits import LimitMiddleware
+from services.gateway.mcp import McpEndpoint
 from services.gateway.metrics import MetricsMiddleware
 from services.gateway.routes import (
     agents,
@@ -22,6 +23,7 @@ from services.gateway.routes import (
     documents,
     dreams,
     feedback,
+    mcp,
     memories,
     memory_actions,
     memory_keys,
@@ -37,6 +39,7 @@ from services.gateway.routes import (
     sessions,
     spend,
     status,
+    tools,
     transfer,
     turns,
     users,
@@ -54,7 +57,7 @@ from shared.platform.spend import price_lists
 
 _SUMMARY = "The memory of a fleet of agents: conversation, working memory and long-term memory in one API."
 # `transfer` and `memory_keys` come first, or `/v1/memories/export` would match `/v1/memories/{memory_id}`.
-# The routes under /v1: they need a key, and refuse unknown query parameters.
+# The routes with a key: those under /v1, and /mcp. They and refuse unknown query parameters.
 _ROUTES = (
     transfer,
     memory_keys,
@@ -83,6 +86,8 @@ _ROUTES = (
     users,
     status,
     batch,
+    tools,
+    mcp,
 )
 
 
@@ -116,8 +121,11 @@ def create_app(settings: config.Settings | None = None) -> FastAPI:
             # A file of prices or preferences that can't be read must stop the start.
             price_lists.listed_prices(settings)
             domain_file.read(settings)
-            app.state.resources = resources
-            yield
+            app.state.resources, app.state.mcp = resources, McpEndpoint()
+            try:
+                yield
+            finally:
+                await app.state.mcp.close()
         await asyncio.to_thread(traces.flush)
 
     app = FastAPI(

@@ -116,6 +116,11 @@ async def _handle_http_exception(request: Request, error: Exception) -> JsonResp
     return problem_response(HTTPStatus(error.status_code), str(error.detail), headers=error.headers)
 
 
+def log_unexpected(error: Exception) -> None:
+    """Log the type and the location of an error that nobody foresaw. Its message may quote a memory."""
+    log.error("unexpected_error", error=type(error).__name__, where=error_location(error))
+
+
 class UnexpectedErrorMiddleware:
     """Answer an unexpected error with a 500, and log its type and location.
 
@@ -138,7 +143,7 @@ class UnexpectedErrorMiddleware:
         try:
             await self._app(scope, receive, note_start)
         except Exception as error:
-            log.error("unexpected_error", error=type(error).__name__, where=error_location(error))  # noqa: TRY400
+            log_unexpected(error)
             if has_started or scope["type"] != "http":
                 raise
             response = problem_response(

@@ -53,6 +53,14 @@ _degraded = Counter(
     ["missing"],
     registry=_registry,
 )
+_tool_calls = Counter(
+    "loci_tool_calls", "Calls of tools, by outcome.", ["tool", "outcome"], registry=_registry
+)
+
+
+def count_tool_call(tool: str, outcome: str) -> None:
+    """Count a call of a tool by its outcome: `ok`, or `error` if it was answered with an error."""
+    _tool_calls.labels(tool, outcome).inc()
 
 
 def count_degraded(missing_parts: Iterable[str]) -> None:

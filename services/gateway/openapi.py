@@ -48,6 +48,7 @@ _TAGS = {
     "users": "Erasure of whole users, and its receipts.",
     "transfer": "Export and import of a scope.",
     "batch": "Several requests in one.",
+    "tools": "What agents' models can call, with its schemas.",
     "operations": "Health, metrics and pending work.",
 }
 

@@ -8,6 +8,7 @@
     ├── Forbidden            the key may not do this
     ├── NotFound             no such object in the caller's scope
     ├── Conflict             the object is not in a state that allows this
+    │   ├── KeyUsed          … because its Idempotency-Key stands for another request
     │   ├── Busy             … but soon will be: try again
     │   ├── PreconditionFailed    … that the caller has named as its condition
     │   └── PreconditionRequired  … and the caller must name the state that it replaces
@@ -21,8 +22,7 @@
     │       └── PromptTooLong  … or because the prompt alone is too long for the model
     └── Misconfigured        a setting is missing or contradicts what is stored
 
-The message is the sentence that the caller reads. `services.gateway.errors` maps each
-class to an HTTP status; nothing in this module knows HTTP.
+The message is the sentence that the caller reads. `services.gateway.errors` maps the classes to statuses.
 """
 
 from collections.abc import Mapping
@@ -74,6 +74,10 @@ class NotFound(LociError):
 
 class Conflict(LociError):
     """The object is not in a state that allows this."""
+
+
+class KeyUsed(Conflict):
+    """The Idempotency-Key was used for another request, or for one whose response has been erased."""
 
 
 class Busy(Conflict):

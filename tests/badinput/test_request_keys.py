@@ -37,6 +37,7 @@ BODIES: dict[str, dict[str, Any]] = {
     f"/v1/sessions/{SESSION}/scratchpad/promote": {"to": "preference", "reason": "kept once"},
     f"/v1/sessions/{SESSION}/report": {"title": "Report", "content": "kept once as a report"},
     "/v1/playbooks": PLAYBOOK | {"user_query": "kept once as a playbook"},
+    "/v1/tools/memory_add": {"arguments": {"content": "kept once by a tool"}},
     ENTRY: {"append": " and more"},
     BY_KEY: {"content": "kept once under a key"},
     "/v1/batch": {
@@ -79,6 +80,7 @@ async def test_every_route_that_takes_an_idempotency_key_is_tested(gateway: Chec
         path.replace("{session_id}", SESSION)
         .replace("{agent_id}", "support")
         .replace("/{key}", f"/session/{SESSION}/k")
+        .replace("/v1/tools/{name}", "/v1/tools/memory_add")
         for path, verbs in document["paths"].items()
         for operation in verbs.values()
         if any(parameter["name"] == "idempotency-key" for parameter in operation.get("parameters", []))
@@ -125,6 +127,7 @@ async def test_the_same_key_with_another_body_is_a_409_and_does_nothing(
         f"/v1/sessions/{SESSION}/scratchpad/promote": {"to": "preference", "reason": "something else"},
         f"/v1/sessions/{SESSION}/report": {"title": "Report", "content": "something else"},
         "/v1/playbooks": PLAYBOOK | {"user_query": "something else"},
+        "/v1/tools/memory_add": {"arguments": {"content": "something else"}},
         ENTRY: {"append": "something else"},
         BY_KEY: {"content": "something else"},
         "/v1/batch": {"operations": BODIES["/v1/batch"]["operations"][:1]},

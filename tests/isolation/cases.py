@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.isolation import foreign_tool_calls
 from tests.isolation.ids import Ids
 
 
@@ -379,9 +380,27 @@ def _batch(ids: Ids) -> list[Call]:
     return [Call(200, body={"operations": operations}, headers=_key(ids))]
 
 
+def _call_tools(ids: Ids) -> list[Call]:
+    """Call every tool with these ids, with and without headers that name a scope and a session of them."""
+    return [
+        Call(200, {"name": name}, body={"arguments": arguments}, headers=_key(ids) | headers)
+        for name, of_ids in foreign_tool_calls.ARGUMENTS.items()
+        for arguments in of_ids(ids)
+        for headers in foreign_tool_calls.headers_of(ids)
+    ]
+
+
+def _list_tools(ids: Ids) -> list[Call]:
+    return [
+        Call(200, query={"set": "all", "style": "mcp"}, headers=headers)
+        for headers in foreign_tool_calls.headers_of(ids)
+    ]
+
+
 # These responses belong to the whole tenant or to the product. They are not empty for another tenant,
 # and a bound key of the same tenant may read them.
 SHARED_RESPONSES = {
+    "GET /v1/tools",
     "GET /v1/business-context",
     "GET /v1/prices",
     "GET /v1/directives",
@@ -396,6 +415,8 @@ SHARED_IN_TENANT = SHARED_RESPONSES | {
 }
 
 CASES: dict[str, Case] = {
+    "GET /v1/tools": _list_tools,
+    "POST /v1/tools/{name}": _call_tools,
     "GET /v1/pinned": _of_scope,
     "PUT /v1/pinned/{name}": lambda ids: [
         Call(200, {"name": ids.patrol}, body={"content": "mine", **_scope(ids)})

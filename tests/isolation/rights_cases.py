@@ -368,6 +368,8 @@ ERASURES = {
 }
 # An operation of a batch is refused what a request of its own is: a test sends all of RECORDS both ways.
 BATCHES = {"POST /v1/batch"}
+# Tools have cases of their own, in tool_cases.py.
+TOOLS = {"GET /v1/tools", "POST /v1/tools/{name}"}
 # These need no key.
 WITHOUT_KEY = {"GET /healthz", "GET /readyz", "GET /metrics"}
 

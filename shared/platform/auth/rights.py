@@ -7,7 +7,7 @@ that the table does not allow on a record that the key may read is errors.Forbid
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from shared.foundation import errors
@@ -151,6 +151,18 @@ def scope(
     require_area(caller, area, action)
     agent = _require_bound_value(caller, Binding.AGENT, agent_id) or DEFAULT_AGENT
     return Scope(caller.tenant, agent, _require_bound_value(caller, Binding.USER, user_id))
+
+
+def narrow(caller: Caller, agent_id: str | None = None, user_id: str | None = None) -> Caller:
+    """Return the caller as if its key were bound to this agent and this user too, where they are given.
+
+    Raise errors.Forbidden for another agent or user than the key is bound to, and errors.Invalid for what is
+    no id.
+    """
+    agent = _require_bound_value(caller, Binding.AGENT, agent_id)
+    user = _require_bound_value(caller, Binding.USER, user_id)
+    Scope(caller.tenant, agent or DEFAULT_AGENT, user)  # checks both ids
+    return replace(caller, agent_id=agent, user_id=user)
 
 
 def is_unbound(caller: Caller) -> bool:

@@ -91,7 +91,7 @@ async def idempotent(
 async def find_stored(connection: AsyncConnection, tenant: str, key: IdempotencyKey | None) -> Any | None:
     """Return the stored response to this request, or None if the request must be executed now.
 
-    Raise errors.StillRunning while another request with the key runs. Raise errors.Conflict when the key was
+    Raise errors.StillRunning while another request with the key runs. Raise errors.KeyUsed when the key was
     used with another body, or when the response has been erased.
     """
     if key is None:
@@ -102,7 +102,7 @@ async def find_stored(connection: AsyncConnection, tenant: str, key: Idempotency
     if row is None:
         return None
     if row["request_digest"] != key.digest:
-        raise errors.Conflict("this Idempotency-Key was used with another body")
+        raise errors.KeyUsed("this Idempotency-Key was used with another body")
     if row["body"] is None:
-        raise errors.Conflict("what this request stored has been erased since")
+        raise errors.KeyUsed("what this request stored has been erased since")
     return row["body"]

@@ -158,6 +158,21 @@ def test_a_second_binding_narrows_and_never_widens() -> None:
     assert not rights.allows(TO_AGENT_AND_NAMESPACE, area, Action.READ, Owner("b", None, "patrol/p"))
 
 
+def test_narrowing_a_key_is_binding_it_and_never_widens() -> None:
+    assert rights.narrow(UNBOUND, "a", "u") == TO_BOTH
+    assert rights.narrow(TO_AGENT, None, "u") == TO_BOTH
+    assert rights.narrow(TO_USER, "a", "u") == TO_BOTH
+    assert rights.narrow(TO_NAMESPACE, "a") == TO_AGENT_AND_NAMESPACE
+    for caller in (UNBOUND, *BOUND):
+        assert rights.narrow(caller) == caller
+    for caller, agent_id, user_id in ((TO_AGENT, "b", None), (TO_USER, None, "v"), (TO_BOTH, "a", "U")):
+        with pytest.raises(errors.Forbidden, match="bound to"):
+            rights.narrow(caller, agent_id, user_id)
+    for agent_id, user_id in ((" a", None), ("a/kv", None), (None, "..")):
+        with pytest.raises(errors.Invalid):
+            rights.narrow(UNBOUND, agent_id, user_id)
+
+
 def test_only_a_key_bound_to_a_namespace_is_kept_to_working_memory() -> None:
     for caller in (UNBOUND, TO_AGENT, TO_USER, TO_BOTH):
         rights.require_more_than_working_memory(caller)

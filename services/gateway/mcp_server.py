@@ -1,0 +1,82 @@
+"""The MCP server, by the official SDK. `services.gateway.mcp` imports it when the first request comes.
+
+It is the SDK's low-level server, because the list of tools depends on the key of each request. Both eras of
+the protocol are served: requests of 2026-07-28, and the ones after an `initialize` of before.
+"""
+
+import logging
+from typing import Any
+
+import mcp_types
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.shared.exceptions import MCPError
+from starlette.requests import Request
+
+from services.gateway.limits import MAX_BODY_BYTES
+from services.gateway.tools import registry, schema
+from services.gateway.tools.call import call_tool
+from services.gateway.tools.instructions import INSTRUCTIONS, NAME, TITLE
+from shared.foundation import errors
+from shared.platform.resources import Resources
+
+Context = ServerRequestContext[Any, Request]
+_LIST_FRESH_MS = 60_000
+# At INFO it logs every start and stop, and its warnings may quote what a client has sent.
+logging.getLogger("mcp").setLevel(logging.ERROR)
+
+
+def new_session_manager() -> StreamableHTTPSessionManager:
+    """Return what serves MCP over HTTP, without any state between requests."""
+    return StreamableHTTPSessionManager(
+        new_server(), json_response=True, stateless=True, max_request_body_size=MAX_BODY_BYTES
+    )
+
+
+def new_server() -> Server[Any]:
+    """Return the server with its two handlers."""
+    return Server(
+        NAME,
+        title=TITLE,
+        version="1",
+        instructions=INSTRUCTIONS,
+        get_tool_input_schema=_arguments_schema,
+        on_list_tools=_list_tools,
+        on_call_tool=_call_tool,
+    )
+
+
+def _arguments_schema(name: str) -> dict[str, Any] | None:
+    """Return the schema of a tool's arguments. Without this the SDK would list all tools at each call."""
+    tool = registry.BY_NAME.get(name)
+    return None if tool is None else schema.arguments_schema(tool.arguments)
+
+
+async def _list_tools(
+    context: Context, params: mcp_types.PaginatedRequestParams | None
+) -> mcp_types.ListToolsResult:
+    del params
+    state = _request_of(context).state
+    tools = [
+        mcp_types.Tool.model_validate(schema.in_style(tool, "mcp"))
+        for tool in registry.list_tools(state.identity, state.tool_set)
+    ]
+    return mcp_types.ListToolsResult(tools=tools, ttl_ms=_LIST_FRESH_MS, cache_scope="private")
+
+
+async def _call_tool(context: Context, params: mcp_types.CallToolRequestParams) -> mcp_types.CallToolResult:
+    request = _request_of(context)
+    resources: Resources = request.app.state.resources
+    try:
+        answer = await call_tool(resources, request.state.identity, params.name, params.arguments or {})
+    except (errors.NotFound, errors.Forbidden) as error:
+        raise MCPError(mcp_types.INVALID_PARAMS, str(error)) from None
+    content: list[mcp_types.ContentBlock] = [mcp_types.TextContent(type="text", text=answer.content)]
+    return mcp_types.CallToolResult(content=content, is_error=answer.is_error)
+
+
+def _request_of(context: Context) -> Request:
+    if context.request is None:
+        raise MCPError(mcp_types.INTERNAL_ERROR, "the request has no headers")
+    return context.request

@@ -1,0 +1,1 @@
+"""The tools that language models hold: names, schemas and short answers for what the routes offer."""

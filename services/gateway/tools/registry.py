@@ -1,0 +1,83 @@
+"""All tools, in the order in which they are listed, and which of them a request may call.
+
+A set of tools is a file of this package with its `TOOLS`, and a line here. Tools of the set `default` come
+first; `all` is every tool but those that are there for agents which know it by another name (RockBot).
+"""
+
+from services.gateway.tools import (
+    conversation_tools,
+    document_tools,
+    memory_tools,
+    preference_tools,
+    rockbot_tools,
+    scratchpad_tools,
+    working_tools,
+)
+from services.gateway.tools.invocation import SESSION_HEADER, Identity
+from services.gateway.tools.tool import DEFAULT_SET, Needs, Tool
+from shared.foundation import errors
+from shared.platform.auth import rights
+
+ALL_SET = "all"
+_REGISTERED = (
+    *memory_tools.TOOLS,
+    *conversation_tools.TOOLS,
+    *working_tools.TOOLS,
+    *document_tools.TOOLS,
+    *preference_tools.TOOLS,
+    *scratchpad_tools.TOOLS,
+    *rockbot_tools.TOOLS,
+)
+TOOLS = tuple(sorted(_REGISTERED, key=lambda tool: DEFAULT_SET not in tool.sets))
+BY_NAME = {tool.name: tool for tool in TOOLS}
+SETS = tuple(sorted({name for tool in TOOLS for name in tool.sets} | {ALL_SET}))
+
+
+def find(name: str) -> Tool:
+    """Return the tool with this name. Raise errors.NotFound if there is none."""
+    if name not in BY_NAME:
+        raise errors.NotFound(f"no tool '{name}'")
+    return BY_NAME[name]
+
+
+def list_tools(identity: Identity, tool_set: str) -> list[Tool]:
+    """Return the tools of a set that a request may call, always in the same order.
+
+    Raise errors.Invalid for an unknown set. Whether the session exists is not looked up: a list would
+    reveal it.
+    """
+    if tool_set not in SETS:
+        raise errors.Invalid("set", f"must be one of {', '.join(SETS)}")
+    tools = [tool for tool in TOOLS if tool_set in tool.sets or _is_in_all(tool, tool_set)]
+    return [tool for tool in tools if _is_listed(tool, identity)]
+
+
+def _is_in_all(tool: Tool, tool_set: str) -> bool:
+    return tool_set == ALL_SET and tool.sets != {rockbot_tools.SET}
+
+
+def _is_listed(tool: Tool, identity: Identity) -> bool:
+    try:
+        require_callable(tool, identity)
+        require_needs(tool, identity)
+    except (errors.Forbidden, errors.Invalid):
+        return False
+    return True
+
+
+def require_callable(tool: Tool, identity: Identity) -> None:
+    """Raise errors.Forbidden unless the key has the right of a tool, and its bindings allow it somewhere."""
+    identity.caller.require_right(tool.action.value)
+    rights.require_area(identity.caller, tool.area, tool.action)
+
+
+def require_needs(tool: Tool, identity: Identity) -> None:
+    """Raise errors.Invalid unless a request has what a tool needs besides the key."""
+    has_session = identity.session_id is not None
+    is_met = {
+        Needs.NOTHING: True,
+        Needs.SESSION: has_session,
+        Needs.NAMESPACE: has_session or identity.caller.namespace is not None,
+    }
+    if not is_met[tool.needs]:
+        raise errors.Invalid(SESSION_HEADER, "must name the session that this tool works in")

@@ -1,0 +1,88 @@
+"""Which tools a request is shown, in which order, and what the list costs a model."""
+
+from dataclasses import replace
+
+import mcp_types
+import pytest
+
+from services.gateway.tools import registry, schema
+from services.gateway.tools.invocation import Identity
+from services.gateway.tools.tool import DEFAULT_SET
+from shared.foundation import errors
+from shared.foundation.scope import Caller, Right
+
+ALL_RIGHTS: frozenset[Right] = frozenset({"read", "write", "admin"})
+KEY = Caller("k", "t", ALL_RIGHTS)
+READER = replace(KEY, rights=frozenset[Right]({"read"}))
+OF_NAMESPACE = replace(KEY, namespace="patrol/p")
+IN_SESSION = Identity(KEY, "s")
+READ_IN_DEFAULT = ["memory_search", "conversation_search", "working_get"]
+
+
+def names(identity: Identity, tool_set: str = DEFAULT_SET) -> list[str]:
+    """Return the names of the tools that are listed."""
+    return [tool.name for tool in registry.list_tools(identity, tool_set)]
+
+
+def tokens(tool_set: str) -> float:
+    """Return the tokens of a list at their longest: its bytes as MCP sends them, divided by four."""
+    tools = [
+        mcp_types.Tool.model_validate(schema.in_style(tool, "mcp"))
+        for tool in registry.list_tools(IN_SESSION, tool_set)
+    ]
+    result = mcp_types.ListToolsResult(tools=tools, ttl_ms=60_000, cache_scope="private")
+    return len(result.model_dump_json(by_alias=True, exclude_none=True).encode()) / 4
+
+
+def test_the_default_list_takes_at_most_1500_tokens_and_all_tools_2500() -> None:
+    assert tokens(DEFAULT_SET) <= 1500
+    assert tokens(registry.ALL_SET) <= 2500
+
+
+def test_the_default_list_has_at_most_ten_tools_and_every_other_one_is_in_all() -> None:
+    assert 6 <= len(names(IN_SESSION)) <= 10
+    everything = names(IN_SESSION, registry.ALL_SET)
+    assert everything[: len(names(IN_SESSION))] == names(IN_SESSION)
+    only_in_rockbot = set(names(IN_SESSION, "rockbot")) - set(everything)
+    assert set(registry.BY_NAME) == set(everything) | only_in_rockbot
+
+
+def test_a_key_that_may_only_read_is_listed_no_tool_that_writes() -> None:
+    assert names(Identity(READER)) == READ_IN_DEFAULT
+    listed = registry.list_tools(Identity(READER, "s"), registry.ALL_SET)
+    assert all(tool.effect.reads_only for tool in listed)
+
+
+def test_a_key_of_a_namespace_is_listed_working_memory_alone() -> None:
+    assert names(Identity(OF_NAMESPACE)) == ["working_get", "working_set"]
+    assert set(names(Identity(OF_NAMESPACE), registry.ALL_SET)) == set(
+        names(Identity(OF_NAMESPACE), "working")
+    )
+
+
+def test_what_works_in_a_session_is_listed_with_one_alone() -> None:
+    in_session = set(names(IN_SESSION)) - set(names(Identity(KEY)))
+    assert in_session == {"context_get", "working_set"}
+    assert names(Identity(KEY), "scratchpad") == []
+    assert names(IN_SESSION, "scratchpad") == ["scratchpad_write", "scratchpad_read"]
+
+
+@pytest.mark.parametrize("tool_set", registry.SETS)
+def test_fewer_rights_leave_tools_out_and_change_no_order(tool_set: str) -> None:
+    everything = names(IN_SESSION, tool_set)
+    for identity in (Identity(KEY), Identity(READER, "s"), Identity(OF_NAMESPACE)):
+        listed = names(identity, tool_set)
+        assert listed == [name for name in everything if name in listed]
+
+
+def test_an_unknown_set_is_refused_with_the_names_of_the_others() -> None:
+    with pytest.raises(errors.Invalid, match="all, default, documents"):
+        registry.list_tools(IN_SESSION, "everything")
+
+
+def test_the_tools_of_rockbot_agents_have_their_names() -> None:
+    assert {
+        *("save_memory", "search_memory", "delete_memory", "list_memory_categories", "list_categories"),
+        *("save_to_working_memory", "get_from_working_memory", "delete_from_working_memory"),
+        *("list_working_memory", "search_working_memory", "search_business_context"),
+    } <= set(names(IN_SESSION, "rockbot"))
