@@ -15,9 +15,10 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from shared.foundation import errors, setting_rules
 from shared.foundation.document_settings import DocumentSettings
 from shared.foundation.local_addresses import LocalAddresses, with_database
+from shared.foundation.skill_settings import SkillSettings
 
 
-class Settings(DocumentSettings):
+class Settings(DocumentSettings, SkillSettings):
     """All settings. Times are in seconds and sizes in characters, unless said otherwise."""
 
     model_config: ClassVar[SettingsConfigDict] = SettingsConfigDict(
