@@ -14,7 +14,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def skill(**fields: Any) -> Skill:
-    known = {
+    known: dict[str, Any] = {
         "id": "1",
         "tenant": "t",
         "agent_id": "a",
@@ -49,7 +49,7 @@ def parse(text: str, folder: str = "bake-bread") -> skill_markdown.ParsedSkill:
     [
         FrontMatter(),
         FrontMatter(
-            description="Use it: when somebody wants bread, and has an oven, flour, water and a whole afternoon.",
+            description="Use it: when somebody wants bread, and has an oven, flour, water and some time.",
             license="MIT",
             compatibility="needs an oven",
             allowed_tools="Bash(oven:*) Read",
