@@ -14,12 +14,14 @@ from services.gateway.middleware import HttpMiddleware
 from services.gateway.responses import JsonResponse
 from shared.foundation.errors import Violation
 from shared.memory.documents.document import MAX_FILE_BYTES
+from shared.memory.skills.skill_zip import MAX_ZIP_BYTES
 
 MAX_BODY_BYTES = 1024 * 1024
 MAX_BULK_BODY_BYTES = 32 * 1024 * 1024
 MAX_UPLOAD_BODY_BYTES = MAX_FILE_BYTES + 64 * 1024
 """A file, with its title, its source and what separates them."""
 _UPLOAD_PATH = "/v1/documents"
+_ZIP_PATH = "/v1/skills/import"
 _BULK_PATHS = ("/v1/memories/batch", "/v1/memories/import", "/v1/import", "/v1/batch")
 
 
@@ -89,6 +91,8 @@ def _is_utf8(quoted: bytes) -> bool:
 def _body_limit(method: str, path: str) -> int:
     if method == "POST" and path == _UPLOAD_PATH:
         return MAX_UPLOAD_BODY_BYTES
+    if method == "POST" and path == _ZIP_PATH:
+        return MAX_ZIP_BYTES
     # The method is checked too, because a key may be named `turns/batch`.
     is_bulk = method == "POST" and (path in _BULK_PATHS or path.endswith("/turns/batch"))
     return MAX_BULK_BODY_BYTES if is_bulk else MAX_BODY_BYTES

@@ -1,4 +1,4 @@
-"""Refuse bodies that are sent as something other than what a route reads: JSON, or the lines of an import.
+"""Refuse bodies that are sent as something other than what a route reads: JSON, lines or an archive.
 
 The framework passes such a body on as bytes, of which the rules of the fields would say nothing helpful.
 """
@@ -32,6 +32,15 @@ async def require_lines(request: Request) -> None:
         raise errors.WrongMediaType(_TYPE, "must be application/x-ndjson: the body is the lines, and no form")
     if request.headers.get(_ENCODING, "identity").lower() != "identity":
         raise errors.WrongMediaType(_ENCODING, "must not be given: the lines are read as they are sent")
+
+
+def require_zip(request: Request) -> None:
+    """Raise errors.WrongMediaType for an archive that is sent as a form, as JSON, or compressed once more."""
+    content_type = _parse(request.headers.get(_TYPE, ""))
+    if content_type.get_content_maintype() == "multipart" or _is_json(request.headers.get(_TYPE, "")):
+        raise errors.WrongMediaType(_TYPE, "must be application/zip: the body is the archive, and no form")
+    if request.headers.get(_ENCODING, "identity").lower() != "identity":
+        raise errors.WrongMediaType(_ENCODING, "must not be given: the archive is read as it is sent")
 
 
 def _is_json(content_type: str) -> bool:

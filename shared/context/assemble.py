@@ -14,7 +14,7 @@ of the older turn. All functions here are pure.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from shared.context import blocks, tokens
+from shared.context import blocks, skills, tokens
 from shared.context.request import Request
 from shared.context.types import (
     SHORTENING_ORDER,
@@ -65,6 +65,8 @@ def _shorten(inputs: ContextInputs, kind: str) -> ContextInputs:
         return replace(inputs, recalled=inputs.recalled[:-1])
     if kind == BlockKind.EPISODES:
         return replace(inputs, episodes=inputs.episodes[:-1])
+    if kind in {BlockKind.SKILLS, BlockKind.SKILL_CATALOGUE}:
+        return replace(inputs, skills=skills.shorten(inputs.skills, kind))
     return replace(inputs, other_blocks=_without_last_line(inputs.other_blocks, kind))
 
 
@@ -85,9 +87,10 @@ def _assemble(inputs: ContextInputs, shortened: list[str], request: Request) -> 
     episodes = _not_replayed(inputs.episodes, replayed_versions)
     new_memories = [*facts, *episodes]
     new_ids = {result.memory.id for result in new_memories}
-    new_blocks = [
-        block for block in (blocks.recalled(facts), blocks.episodes(episodes), *inputs.other_blocks) if block
-    ]
+    skill_lines = skills.new_lines(inputs)
+    memory_blocks = (blocks.recalled(facts), blocks.episodes(episodes))
+    all_blocks = (*memory_blocks, *blocks.skills(skill_lines), *inputs.other_blocks)
+    new_blocks = [block for block in all_blocks if block]
     first_blocks = [block for block in (inputs.core, inputs.summary) if block]
     messages = [
         *([_message("system", request.system)] if request.system else []),
@@ -101,7 +104,7 @@ def _assemble(inputs: ContextInputs, shortened: list[str], request: Request) -> 
         messages=messages,
         blocks=[*first_blocks, *new_blocks],
         new_memories=new_memories,
-        lines=tuple(_to_line(result.memory) for result in new_memories),
+        lines=(*(_to_line(result.memory) for result in new_memories), *skill_lines),
         withheld=[result.memory.id for result in inputs.results if result.memory.id not in new_ids],
         tokens=tokens.of_messages(messages),
         shortened=shortened,
@@ -151,7 +154,8 @@ def _replay(inputs: ContextInputs, new_ids: set[str]) -> Iterator[Message]:
         lines = [
             line
             for line in turn.recalled_lines
-            if _is_replayed(inputs, turn, line) and line.id not in new_ids
+            if skills.is_current(inputs.skills, line)
+            or (_is_replayed(inputs, turn, line) and line.id not in new_ids)
         ]
         yield from (_message("system", text) for text in blocks.replayed_texts(lines))
         yield _message(turn.role, turn.content)

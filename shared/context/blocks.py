@@ -5,11 +5,12 @@ from collections.abc import Sequence
 from shared.context.types import Block, BlockKind, Line
 from shared.conversation.scratchpad.snippet import Snippet
 from shared.conversation.summary.summary import SessionSummary, summary_id_of
-from shared.conversation.turns.turn import RecalledLine, Turn
+from shared.conversation.turns.turn import RecalledLine, SkillPart, Turn
 from shared.foundation import prompt_safety
 from shared.memory.longterm.memory import Memory
 from shared.memory.longterm.search import MemoryResult
 from shared.memory.pinned.pinned_text import CoreText
+from shared.memory.skills.skill import CatalogueEntry, Skill
 from shared.memory.working import render
 from shared.memory.working.working_entry import WorkingEntryInfo
 
@@ -17,6 +18,8 @@ CORE = "Pinned texts (always shown):"
 RECALLED = "Recalled from long-term memory (relevant to this message):"
 SUMMARY = "Summary of the conversation so far:"
 EPISODES = "Episodes from long-term memory (what happened before):"
+SKILL_CATALOGUE = "Skills (how to do something; read one by its name before you do it):"
+SKILLS = "Skills that match this message:"
 PAST_TURNS = "Related past conversation:"
 SCRATCHPAD = "Scratchpad (notes of this session so far):"
 WORKING_MEMORY = "Working memory (read a value by its key):"
@@ -65,10 +68,47 @@ def _memory_block(kind: BlockKind, header: str, results: Sequence[MemoryResult])
 
 def replayed_texts(lines: Sequence[RecalledLine]) -> list[str]:
     """Return the texts of the blocks that were shown with an earlier turn, with these lines."""
-    facts = [line.line for line in lines if not line.is_episode]
-    episode_lines = [line.line for line in lines if line.is_episode]
-    lines_by_header = ((RECALLED, facts), (EPISODES, episode_lines))
+    of_memories = [line for line in lines if line.skill_part is None]
+    of_skills = [line for line in lines if line.skill_part is not None]
+    lines_by_header = (
+        (RECALLED, [line.line for line in of_memories if not line.is_episode]),
+        (EPISODES, [line.line for line in of_memories if line.is_episode]),
+        (SKILL_CATALOGUE, [line.line for line in of_skills if line.skill_part is SkillPart.CATALOGUE]),
+        (SKILLS, [line.line for line in of_skills if line.skill_part is not SkillPart.CATALOGUE]),
+    )
     return [prompt_safety.fence(header, texts) for header, texts in lines_by_header if texts]
+
+
+def skill_entry(entry: CatalogueEntry) -> str:
+    """Return `- [name]: summary`, as the catalogue lists a skill."""
+    return f"- [{entry.name}]: {prompt_safety.single_line(entry.summary)}"
+
+
+def skill_content(skill: Skill, max_chars: int) -> str:
+    """Return a skill with its whole content, or with its summary if that is longer than `max_chars`."""
+    if len(skill.content) > max_chars:
+        return f"- [{skill.name}] (long: read it by its name): {prompt_safety.single_line(skill.summary)}"
+    return f"- [{skill.name}]:\n{prompt_safety.indented(skill.content)}"
+
+
+def skill_see_also(entry: CatalogueEntry) -> str:
+    """Return the line of a skill that another one names."""
+    return f"- see also [{entry.name}]: {prompt_safety.single_line(entry.summary)}"
+
+
+def skills(lines: Sequence[RecalledLine]) -> list[Block]:
+    """Return the blocks of the parts of skills that are new in this turn: the catalogue, and what matches."""
+    listed = [line for line in lines if line.skill_part is SkillPart.CATALOGUE]
+    matching = [line for line in lines if line.skill_part is not SkillPart.CATALOGUE]
+    parts = (
+        (BlockKind.SKILL_CATALOGUE, SKILL_CATALOGUE, listed),
+        (BlockKind.SKILLS, SKILLS, matching),
+    )
+    return [
+        Block(kind, header, tuple(Line(line.id, line.line) for line in of_kind))
+        for kind, header, of_kind in parts
+        if of_kind
+    ]
 
 
 def working_memory(infos: Sequence[WorkingEntryInfo]) -> Block | None:

@@ -29,12 +29,14 @@ from shared.conversation.sessions.open import get_session
 from shared.conversation.sessions.session import Session
 from shared.conversation.turns import append, window_start
 from shared.conversation.turns import queries as turn_queries
-from shared.conversation.turns.turn import Turn, TurnDraft, turn_key_of
+from shared.conversation.turns.turn import SkillPart, Turn, TurnDraft, turn_key_of
 from shared.foundation.roles import Role
 from shared.foundation.scope import Caller
 from shared.infra.postgres_failures import repeated_after_deadlock
 from shared.jobs.job import Job
 from shared.memory.pinned import queries as pinned_queries
+from shared.memory.skills import use_queries
+from shared.memory.skills.use_queries import UsedBy
 from shared.memory.working import keys
 from shared.platform.idempotency.idempotent import IdempotencyKey, find_stored, idempotent
 from shared.platform.resources import Resources
@@ -121,6 +123,7 @@ async def _record(
         if key is not None:
             await recheck.leave_out_deleted_entries(resources, connection, session, inputs)
         await recheck.leave_out_deleted(connection, session, inputs)
+        await recheck.leave_out_deleted_skills(connection, session, inputs, lock_replayed=key is not None)
         if key is not None:
             inputs.core = blocks.core(await pinned_queries.lock_core(connection, session.scope))
         context = assemble.assemble(inputs, request)
@@ -129,6 +132,8 @@ async def _record(
         )
         versions = {result.memory.id: result.memory.content_version for result in context.new_memories}
         await turn_queries.save_recalled(connection, session, turns[0].seq, versions)
+        shown_ids = [line.id for line in context.lines if line.skill_part is SkillPart.CONTENT]
+        await use_queries.note_use(connection, session.tenant, shown_ids, session.id, UsedBy.CONTEXT)
         await append.notify_dreams(connection, resources.settings, session, turns)
         response = _to_response(request, inputs, context, started) | {"seq": turns[0].seq}
         ids = [] if key is None else _ids_in_response(inputs, context)

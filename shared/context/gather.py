@@ -9,10 +9,10 @@ import time
 from collections.abc import Awaitable, Sequence
 from typing import TypeVar
 
-from shared.context import blocks, shared_entries
+from shared.context import blocks, shared_entries, skills
 from shared.context.queries import SessionInputs
 from shared.context.request import Request
-from shared.context.types import STORED_BLOCKS, Block, BlockKind, ContextInputs
+from shared.context.types import MEMORY_BLOCKS, Block, BlockKind, ContextInputs, SkillInputs
 from shared.conversation.scratchpad import cache as scratchpad_cache
 from shared.conversation.sessions import namespace_queries
 from shared.conversation.sessions.session import Session, SessionKind
@@ -46,13 +46,15 @@ async def gather(
     """Return recalled memories, the conversation, the session's notes and past turns for one message."""
     step = resources.settings.context_window_step
     inputs = ContextInputs(recalled_before=found.recalled_before, window_step=step)
-    results, turns, working_blocks, past_turns, scratchpad = await asyncio.gather(
+    results, turns, working_blocks, past_turns, scratchpad, found_skills = await asyncio.gather(
         _timed(inputs, "recall", _recall(resources, session, request, inputs)),
         _timed(inputs, "turns", _read_turns(resources, session, inputs)),
         _timed(inputs, "working", _read_working_memory(resources, session, request)),
         _timed(inputs, "past_turns", _search_past_turns(resources, session, request, inputs)),
         _timed(inputs, "scratchpad", _read_scratchpad(resources, session, found, request, inputs)),
+        _timed(inputs, "skills", skills.find(resources, session, found, request, inputs)),
     )
+    inputs.skills = found_skills or SkillInputs()
     is_reported = not request.record_turn and _is_last_turn(request.message, turns or [])
     inputs.turns = (turns or [])[:-1] if is_reported else turns or []
     inputs.first_turn = session.turn_count == int(is_reported)
@@ -84,7 +86,7 @@ async def _timed(inputs: ContextInputs, stage: str, reading: Awaitable[T]) -> T 
 async def _recall(
     resources: Resources, session: Session, request: Request, inputs: ContextInputs
 ) -> list[MemoryResult]:
-    if not any(map(request.options.shows, STORED_BLOCKS)):
+    if not any(map(request.options.shows, MEMORY_BLOCKS)):
         return []
     settings, chosen = resources.settings, request.options
     options = SearchOptions(

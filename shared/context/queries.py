@@ -30,6 +30,9 @@ _READ = text(
             WHERE r.tenant = :tenant AND r.session_id = :session_id AND r.seq >= :start
                 AND m.content_version = r.content_version
                 AND (m.archived_at IS NULL OR cardinality(m.superseded_by) > 0)) AS recalled,
+           EXISTS (SELECT FROM skill
+                   WHERE tenant = :tenant AND agent_id = :agent_id
+                       AND (user_id IS NULL OR user_id = CAST(:user_id AS text))) AS has_skills,
            s.session_id, s.content, s.first_seq, s.last_seq, s.model,
            EXISTS (SELECT FROM turn t
                    WHERE t.tenant = :tenant AND t.session_id = :session_id
@@ -46,8 +49,9 @@ class SessionInputs(NamedTuple):
     """The pinned texts in their order, the options of the agent, and what the session was shown before.
 
     `recalled_before` maps a memory's id to (content version, seq of the turn) of its last recall within the
-    window. `has_unsummarized_turns` tells that turns before the window are not in `summary`.
-    `scratchpad_revision` tells which cached copy of the scratchpad is current; None: it is empty.
+    window. `has_unsummarized_turns` tells that turns before the window are not in `summary`, `has_skills`
+    that the scope has any skill. `scratchpad_revision` tells which cached copy of the scratchpad is current;
+    None: it is empty.
     """
 
     core_texts: list[CoreText]
@@ -55,6 +59,7 @@ class SessionInputs(NamedTuple):
     recalled_before: dict[str, tuple[int, int]]
     summary: SessionSummary | None
     has_unsummarized_turns: bool
+    has_skills: bool
     scratchpad_revision: int | None
 
 
@@ -74,5 +79,6 @@ async def read_session_inputs(connection: AsyncConnection, session: Session) -> 
         {memory_id: (content_version, seq) for memory_id, content_version, seq in row["recalled"] or ()},
         None if row["session_id"] is None else SessionSummary.from_row(row),
         row["has_unsummarized"],
+        row["has_skills"],
         row["scratchpad_revision"],
     )

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from shared.context import skills
 from shared.context.types import WORKING_BLOCKS, Block, BlockKind, ContextInputs, Line
 from shared.conversation.sessions import namespace_queries
 from shared.conversation.sessions import queries as session_queries
@@ -20,6 +21,7 @@ from shared.conversation.turns.turn import Turn, turn_key_of
 from shared.foundation import errors
 from shared.infra import redis as redis_client
 from shared.memory.longterm import queries as memory_queries
+from shared.memory.skills import queries as skill_queries
 from shared.memory.working import keys
 from shared.memory.working import queries as working_queries
 from shared.memory.working.working_memory import WorkingMemory
@@ -39,7 +41,9 @@ async def leave_out_deleted(connection: AsyncConnection, session: Session, input
     The sessions must be locked already.
     """
     memory_ids = {result.memory.id for result in inputs.results}
-    memory_ids |= {line.id for turn in inputs.turns for line in turn.recalled_lines}
+    memory_ids |= {
+        line.id for turn in inputs.turns for line in turn.recalled_lines if line.skill_part is None
+    }
     existing_ids = await memory_queries.lock_existing(connection, session.tenant, sorted(memory_ids))
     inputs.recalled = [result for result in inputs.recalled if result.memory.id in existing_ids]
     inputs.episodes = [result for result in inputs.episodes if result.memory.id in existing_ids]
@@ -50,6 +54,24 @@ async def leave_out_deleted(connection: AsyncConnection, session: Session, input
         # An edited turn has another version: its old text may not be stored any more.
         deleted_ids = {line.record_id for line in lines if versions.get(line.record_id) != line.version}
         inputs.other_blocks = _without(inputs.other_blocks, {BlockKind.PAST_TURNS}, deleted_ids)
+
+
+async def leave_out_deleted_skills(
+    connection: AsyncConnection, session: Session, inputs: ContextInputs, *, lock_replayed: bool
+) -> None:
+    """Remove skills that were deleted or changed from the inputs, and lock those that are new in this turn.
+
+    With `lock_replayed`, those that older turns show are locked, too: the response is stored with them.
+    """
+    if not inputs.skills.entries:
+        return
+    new_ids = {line.id for line in skills.new_lines(inputs)}
+    replayed_ids = {line.id for turn in inputs.turns for line in turn.recalled_lines if line.skill_part}
+    locked_ids = new_ids | replayed_ids if lock_replayed else new_ids
+    versions = await skill_queries.lock_existing(connection, session.tenant, locked_ids)
+    if others := replayed_ids - locked_ids:
+        versions |= await skill_queries.versions(connection, session.tenant, sorted(others))
+    inputs.skills = skills.without_changed(inputs.skills, versions, new_ids | replayed_ids)
 
 
 async def leave_out_deleted_entries(
@@ -94,7 +116,7 @@ def _past_turns(inputs: ContextInputs) -> list[Block]:
 
 
 def _without_deleted_lines(turn: Turn, existing_ids: set[str]) -> Turn:
-    lines = [line for line in turn.recalled_lines if line.id in existing_ids]
+    lines = [line for line in turn.recalled_lines if line.skill_part or line.id in existing_ids]
     return (
         turn if len(lines) == len(turn.recalled_lines) else turn.model_copy(update={"recalled_lines": lines})
     )

@@ -1,10 +1,12 @@
 """The types of a context: the request, the inputs, the blocks, and the built context."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from shared.conversation.turns.turn import RecalledLine, Turn
 from shared.memory.longterm.search import MemoryResult
+from shared.memory.skills.skill import CatalogueEntry, Skill
 
 
 class BlockKind(StrEnum):
@@ -14,6 +16,8 @@ class BlockKind(StrEnum):
     SUMMARY = "summary"
     RECALLED = "recalled"
     EPISODES = "episodes"
+    SKILL_CATALOGUE = "skill_catalogue"
+    SKILLS = "skills"
     PAST_TURNS = "past_turns"
     SCRATCHPAD = "scratchpad"
     WORKING_MEMORY = "working_memory"
@@ -22,7 +26,10 @@ class BlockKind(StrEnum):
 
 
 # Those that are stored with a recorded turn, so that the next context repeats them in the same place.
-STORED_BLOCKS = frozenset({BlockKind.RECALLED, BlockKind.EPISODES})
+STORED_BLOCKS = frozenset(
+    {BlockKind.RECALLED, BlockKind.EPISODES, BlockKind.SKILL_CATALOGUE, BlockKind.SKILLS}
+)
+MEMORY_BLOCKS = frozenset({BlockKind.RECALLED, BlockKind.EPISODES})
 # Those that stand before the replayed turns. They are always shown, as the turns are.
 FIRST_BLOCKS = frozenset({BlockKind.CORE, BlockKind.SUMMARY})
 WORKING_BLOCKS = frozenset({BlockKind.WORKING_MEMORY, BlockKind.PATROL, BlockKind.SUBAGENTS})
@@ -32,6 +39,8 @@ TURNS = "turns"
 SHORTENING_ORDER = (
     BlockKind.PAST_TURNS,
     BlockKind.EPISODES,
+    BlockKind.SKILLS,
+    BlockKind.SKILL_CATALOGUE,
     BlockKind.SUBAGENTS,
     BlockKind.PATROL,
     BlockKind.WORKING_MEMORY,
@@ -60,6 +69,20 @@ class Block:
     note: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class SkillInputs:
+    """The skills of a session's scope: all that are in force, by name, and those that match the message.
+
+    `entries` are by id; the first `max_listed` are in the catalogue. A matching skill is shown whole if its
+    content has at most `max_chars` characters.
+    """
+
+    entries: Mapping[str, CatalogueEntry] = field(default_factory=dict)
+    matching: tuple[Skill, ...] = ()
+    max_listed: int = 0
+    max_chars: int = 0
+
+
 @dataclass(slots=True)
 class ContextInputs:
     """Everything that was read for a turn, before it is assembled.
@@ -76,6 +99,7 @@ class ContextInputs:
     recalled_before: dict[str, tuple[int, int]] = field(default_factory=dict)
     recalled: list[MemoryResult] = field(default_factory=list)
     episodes: list[MemoryResult] = field(default_factory=list)
+    skills: SkillInputs = field(default_factory=SkillInputs)
     other_blocks: list[Block] = field(default_factory=list)
     first_turn: bool = False
     stages: list[str] = field(default_factory=list)
@@ -94,8 +118,8 @@ class BuiltContext:
     """A built context.
 
     `new_memories` are shown for the first time, or again because they changed or left the window, as
-    `lines`. `withheld` are the ids of memories that were recalled but that an older turn still shows.
-    `shortened` are the kinds of blocks that were shortened.
+    `lines`, which also have the parts of skills that are new. `withheld` are the ids of memories that were
+    recalled but that an older turn still shows. `shortened` are the kinds of blocks that were shortened.
     """
 
     messages: list[dict[str, str]]

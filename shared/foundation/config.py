@@ -16,9 +16,10 @@ from shared.foundation import errors, setting_rules
 from shared.foundation.document_settings import DocumentSettings
 from shared.foundation.local_addresses import LocalAddresses, with_database
 from shared.foundation.mcp_settings import McpSettings
+from shared.foundation.skill_settings import SkillSettings
 
 
-class Settings(DocumentSettings, McpSettings):
+class Settings(DocumentSettings, McpSettings, SkillSettings):
     """All settings. Times are in seconds and sizes in characters, unless said otherwise."""
 
     model_config: ClassVar[SettingsConfigDict] = SettingsConfigDict(

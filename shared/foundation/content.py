@@ -34,6 +34,7 @@ class Subject(StrEnum):
     PREFERENCE = "preference"
     PLAYBOOK = "playbook"
     DOCUMENT = "document"
+    SKILL = "skill"
 
 
 class Effect(StrEnum):

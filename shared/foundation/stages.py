@@ -57,6 +57,7 @@ class RecordKind(StrEnum):
     OBSERVATION = "observation"
     PREFERENCE = "preference"  # with a described situation
     PLAYBOOK = "playbook"
+    SKILL = "skill"
     DREAM_SCOPE = "dream_scope"  # a scope that is due for a dream run
     DREAM_RUN = "dream_run"
     SESSION = "session"
@@ -69,6 +70,7 @@ class RecordKind(StrEnum):
 SEARCHABLE_KINDS = (
     *(RecordKind.MEMORY, RecordKind.TURN, RecordKind.WORKING, RecordKind.OBSERVATION),
     *(RecordKind.PREFERENCE, RecordKind.PLAYBOOK, RecordKind.DOCUMENT_CHUNK),
+    RecordKind.SKILL,
 )
 """The kinds that search can find. Each has a Qdrant collection of its own."""
 

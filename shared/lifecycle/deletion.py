@@ -25,6 +25,8 @@ from shared.lifecycle.removal import Removal
 from shared.memory.longterm import maintenance_queries
 from shared.memory.playbooks import queries as playbook_queries
 from shared.memory.preferences import queries as preference_queries
+from shared.memory.skills import index_document as skill_document
+from shared.memory.skills.skill import SearchableSkill
 from shared.platform.idempotency import queries as idempotency_queries
 from shared.search.index import embedding_cache
 from shared.search.text import indexed_text
@@ -116,6 +118,21 @@ async def add_preferences(
         deletion.embedding_texts += map(indexed_text.embedding_text, described.values())
     deletion.subjects.setdefault(Subject.PREFERENCE, []).extend(descriptions)
     deletion.add_items(removal.points_of(RecordKind.PREFERENCE), list(described))
+
+
+async def add_skills(
+    connection: AsyncConnection, deletion: Deletion, skills: Sequence[SearchableSkill]
+) -> None:
+    """Add locked skills. Turns repeat those that contexts have shown with them."""
+    if not skills:
+        return
+    ids = [skill.id for skill in skills]
+    if await embedding_cache.has_any(connection, deletion.tenant):
+        deletion.embedding_texts += map(skill_document.embedding_text, skills)
+    deletion.subjects.setdefault(Subject.SKILL, []).extend(ids)
+    deletion.add_items(removal.points_of(RecordKind.SKILL), ids)
+    shown_in = await turn_queries.list_sessions_showing(connection, deletion.tenant, ids)
+    deletion.add_items(removal.WINDOW, shown_in)
 
 
 async def carry_out(

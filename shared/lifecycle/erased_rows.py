@@ -22,6 +22,7 @@ from shared.memory.longterm import maintenance_queries
 from shared.memory.longterm.maintenance_queries import LockedMemory
 from shared.memory.playbooks import queries as playbook_queries
 from shared.memory.preferences import queries as preference_queries
+from shared.memory.skills import queries as skill_queries
 from shared.platform.agents import queries as agent_queries
 from shared.platform.idempotency import queries as idempotency_queries
 
@@ -44,6 +45,9 @@ _NAMES = {
     "agent_file.agent_id": "files",
     "preference.id": "preferences",
     "playbook.id": "playbooks",
+    "skill.id": "skills",
+    "skill_file.user_id": "skill_files",
+    "skill_file.agent_id": "skill_files",
     "pinned_text.user_id": "pinned_texts",
     "pinned_text.agent_id": "pinned_texts",
 }
@@ -165,6 +169,8 @@ async def _add_owner(connection: AsyncConnection, rows: Deletion, owner: Owner) 
     rows.subjects[owner.subject] = [owner.id]
     own = await preference_queries.lock_of(connection, rows.tenant, owner.subject, [owner.id])
     await deletion.add_preferences(connection, rows, own)
+    skills = await skill_queries.lock_of(connection, rows.tenant, owner.subject, [owner.id])
+    await deletion.add_skills(connection, rows, skills)
     owned = await namespace_queries.release_owned(connection, rows.tenant, **owner.column)
     rows.add_items(removal.WORKING, owned)
     if owner.subject is Subject.USER:

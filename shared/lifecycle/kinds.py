@@ -22,6 +22,8 @@ from shared.memory.longterm import maintenance_queries as memory_maintenance_que
 from shared.memory.playbooks import queries as playbook_queries
 from shared.memory.preferences import index_document as preference_document
 from shared.memory.preferences import queries as preference_queries
+from shared.memory.skills import index_document as skill_document
+from shared.memory.skills import queries as skill_queries
 from shared.memory.working import index_document as working_document
 from shared.memory.working import queries as working_queries
 from shared.memory.working.working_entry import WorkingEntryInfo
@@ -171,6 +173,12 @@ KINDS: dict[RecordKind, SearchableKind] = {
     RecordKind.DOCUMENT_CHUNK: PostgresKind(
         chunk_queries.load_documents, chunk_queries.versions, chunk_queries.page_versions, chunk_queries.count
     ),
+    RecordKind.SKILL: PostgresKind(
+        skill_document.load_documents,
+        skill_queries.versions,
+        skill_queries.page_versions,
+        skill_queries.count,
+    ),
 }
 
 _SUBJECTS = {
@@ -181,6 +189,7 @@ _SUBJECTS = {
     RecordKind.PREFERENCE: (Subject.PREFERENCE, Subject.MEMORY, Subject.USER, Subject.AGENT),
     RecordKind.PLAYBOOK: (Subject.PLAYBOOK, Subject.SESSION, Subject.USER, Subject.AGENT),
     RecordKind.DOCUMENT_CHUNK: (Subject.DOCUMENT,),
+    RecordKind.SKILL: (Subject.SKILL, Subject.USER, Subject.AGENT),
 }
 for _kind, _subjects in _SUBJECTS.items():
     declare_store("qdrant", _kind, *_subjects, reason="a point is deleted with its record, by its record id")

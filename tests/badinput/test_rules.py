@@ -194,9 +194,25 @@ PLAYBOOKS: list[RefusedRequest] = [
 ]
 
 
+_SKILL = "/v1/skills/bake-bread"
+SKILLS: list[RefusedRequest] = [
+    ("PUT", "/v1/skills/Bake", {"content": "c"}, "name", "lower-case letters"),
+    ("PUT", "/v1/skills/a--b", {"content": "c"}, "name", "single '-'"),
+    ("PUT", f"/v1/skills/{'a' * 65}", {"content": "c"}, "name", "at most 64"),
+    ("PUT", "/v1/skills/import", {"content": "c"}, "name", "must not be one of"),
+    ("PUT", _SKILL, {"content": " "}, "content", "blank"),
+    ("PUT", _SKILL, {"content": "c" * 64_001}, "content", "at most 64000"),
+    ("PUT", _SKILL, {"content": "c", "summary": "w " * 16}, "summary", "15 words"),
+    ("PUT", _SKILL, {"content": "c", "summary": "a\nb"}, "summary", "line breaks"),
+    ("PUT", _SKILL, {"content": "c", "see_also": ["a"] * 3 + ["No"]}, "see_also.1", "lower-case letters"),
+    ("PUT", _SKILL, {"content": "c", "see_also": [f"s{n}" for n in range(33)]}, "see_also", "at most 32"),
+    ("POST", "/v1/skills/search", {"query": ""}, "query", "at least 1"),
+]
+
+
 @pytest.mark.parametrize(
     ("method", "path", "body", "field", "rule"),
-    [*MEMORY, *SEARCH, *CONVERSATION, *WORKING, *FEEDBACK_AND_DREAMS, *PLAYBOOKS],
+    [*SKILLS, *MEMORY, *SEARCH, *CONVERSATION, *WORKING, *FEEDBACK_AND_DREAMS, *PLAYBOOKS],
     ids=lambda value: None if isinstance(value, dict) else str(value)[:40],
 )
 async def test_a_broken_rule_is_a_422_that_names_it_and_stores_nothing(

@@ -11,6 +11,7 @@ from typing import Any
 
 from tests.isolation import foreign_tool_calls
 from tests.isolation.ids import Ids
+from tests.skill_archives import zip_of_skill
 
 
 @dataclass(frozen=True)
@@ -294,6 +295,10 @@ def _of_playbook(status: int) -> Case:
     return lambda ids: [Call(status, {"playbook_id": ids.playbook})]
 
 
+def _of_skill(status: int, **path: str) -> Case:
+    return lambda ids: [Call(status, {"skill": ids.patrol, **path}, _scope(ids))]
+
+
 FORM = {"content-type": "multipart/form-data; boundary=b"}
 
 
@@ -432,6 +437,17 @@ CASES: dict[str, Case] = {
     "POST /v1/preferences/resolve": lambda ids: [
         Call(200, body={"flow": ids.patrol, "situation": "the gate", **_scope(ids)})
     ],
+    "GET /v1/skills": _of_scope,
+    "PUT /v1/skills/{skill}": lambda ids: [
+        Call(200, {"skill": ids.patrol}, body={"content": "mine", "summary": "mine", **_scope(ids)})
+    ],
+    "GET /v1/skills/{skill}": _of_skill(404),
+    "DELETE /v1/skills/{skill}": _of_skill(200),
+    "GET /v1/skills/{skill}/versions": _of_skill(404),
+    "GET /v1/skills/{skill}/export": _of_skill(404),
+    "GET /v1/skills/{skill}/files/{path}": _of_skill(404, path="note.txt"),
+    "POST /v1/skills/search": lambda ids: [Call(200, body={"query": "how it opens", **_scope(ids)})],
+    "POST /v1/skills/import": lambda ids: [Call(201, query=_scope(ids), content=zip_of_skill(ids.patrol))],
     "POST /v1/playbooks": _playbook,
     "GET /v1/playbooks": _list_playbooks,
     "POST /v1/playbooks/search": _search_playbooks,

@@ -20,7 +20,11 @@ _COLUMNS = """
     WHERE table_schema = 'public' AND table_name = $1 AND is_identity = 'NO' AND is_generated = 'NEVER'
 """
 # Values that a constraint of the table demands.
-_VALID = {"playbook": {"outcome": "success", "reason": "satisfied"}}
+_VALID = {
+    "playbook": {"outcome": "success", "reason": "satisfied"},
+    "skill": {"origin": "caller", "summary_origin": "caller"},
+    "skill_use": {"used_by": "caller"},
+}
 
 
 async def fill(inspector: StateInspector, tenant: str, ids: Ids, secret: str) -> None:

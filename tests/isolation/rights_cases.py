@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from tests.isolation.cases import FORM, Call, form
 from tests.isolation.rights_table import Owner
 from tests.isolation.rights_world import PLAYBOOK, World, new_name, preference_of, to_lines
+from tests.skill_archives import zip_of_skill
 
 Make = Callable[[World, Owner], Awaitable[Call]]
 
@@ -169,6 +170,15 @@ def _preference(*, writes: bool) -> RecordCase:
     return RecordCase("preference", writes, make)
 
 
+def _skill(*, writes: bool, **path: str) -> RecordCase:
+    """Ask for a skill. The request names its owner, as with a pinned text."""
+
+    async def make(world: World, owner: Owner) -> Call:
+        return Call(200, {"skill": await world.skill(owner), **path}, owner.scope())
+
+    return RecordCase("skill", writes, make)
+
+
 def _working(area: str, *, writes: bool, body: Any = None) -> RecordCase:
     async def make(world: World, owner: Owner) -> Call:
         return Call(200, {"key": await world.working_key(area, owner)}, body=body)
@@ -302,6 +312,11 @@ RECORDS: dict[str, list[RecordCase]] = {
     "DELETE /v1/working": [_clear(area) for area in WORKING_AREAS],
     "GET /v1/pinned/{name}": [_pinned(writes=False)],
     "DELETE /v1/pinned/{name}": [_pinned(writes=True)],
+    "GET /v1/skills/{skill}": [_skill(writes=False)],
+    "GET /v1/skills/{skill}/versions": [_skill(writes=False)],
+    "GET /v1/skills/{skill}/export": [_skill(writes=False)],
+    "GET /v1/skills/{skill}/files/{path}": [_skill(writes=False, path="note.txt")],
+    "DELETE /v1/skills/{skill}": [_skill(writes=True)],
     "GET /v1/preferences/{key}": [_preference(writes=False)],
     "DELETE /v1/preferences/{key}": [_preference(writes=True)],
     "GET /v1/directives": [_tenant(writes=False)],
@@ -330,6 +345,8 @@ SCOPES: dict[str, ScopeCase] = {
     "POST /v1/sessions": ScopeCase("session", True, lambda: {"id": new_name()}),
     "PUT /v1/pinned/{name}": ScopeCase("memory", True, lambda: {"content": new_name()}),
     "PUT /v1/preferences/{key}": ScopeCase("memory", True, lambda: preference_of(new_name())),
+    "PUT /v1/skills/{skill}": ScopeCase("memory", True, lambda: {"content": new_name()}),
+    "POST /v1/skills/import": ScopeCase("memory", False, lambda: {"name": new_name().lower()}),
     "POST /v1/playbooks": ScopeCase("memory", True, lambda: {**PLAYBOOK, "flow_dact": new_name()}),
     "POST /v1/dreams": ScopeCase("session", True, lambda: {"dry_run": True}),
 }
@@ -345,6 +362,8 @@ LISTS: dict[str, ListCase] = {
     "GET /v1/playbooks": ListCase("memory", query={"limit": "100"}),
     "POST /v1/playbooks/search": ListCase("memory", {"query": "the word", "limit": 100}),
     "GET /v1/pinned": ListCase("memory", query={"limit": "100"}),
+    "GET /v1/skills": ListCase("memory", query={"limit": "100"}),
+    "POST /v1/skills/search": ListCase("memory", {"query": "the word", "limit": 100}),
     "GET /v1/preferences": ListCase("memory", query={"limit": "100"}),
     "POST /v1/preferences/resolve": ListCase("memory", {"flow": "words", "situation": "the word"}),
     "GET /v1/sessions": ListCase("session", query={"limit": "100"}),
@@ -374,16 +393,23 @@ TOOLS = {"GET /v1/tools", "POST /v1/tools/{name}"}
 WITHOUT_KEY = {"GET /healthz", "GET /readyz", "GET /metrics"}
 
 
+_NAMED_BY_PATH = {
+    "PUT /v1/pinned/{name}": "name",
+    "PUT /v1/skills/{skill}": "skill",
+    "PUT /v1/preferences/{key}": "key",
+}
+
+
 def scope_call(route: str, case: ScopeCase, named: dict[str, str]) -> Call:
     """Return the request of a `ScopeCase` that names these of agent and user."""
     fields = case.fields()
+    if route == "POST /v1/skills/import":
+        return Call(201, query=named, content=zip_of_skill(fields["name"]))
     if route.endswith("/import"):
         return Call(200, query=named, content=to_lines(fields))
     body = fields | named
     if route == "PUT /v1/memories/by-key":
         return Call(200, query={"key": new_name()}, body=body)
-    if route == "PUT /v1/pinned/{name}":
-        return Call(200, {"name": new_name()}, body=body)
-    if route == "PUT /v1/preferences/{key}":
-        return Call(200, {"key": new_name()}, body=body)
+    if route in _NAMED_BY_PATH:
+        return Call(200, {_NAMED_BY_PATH[route]: new_name().lower()}, body=body)
     return Call(200, body={"memories": [body]} if route.endswith("/batch") else body)

@@ -10,6 +10,7 @@ import httpx
 
 from tests.isolation.cases import FORM, form
 from tests.isolation.rights_table import Owner
+from tests.skill_archives import skill_text, zip_of
 
 PLAYBOOK: dict[str, Any] = {
     "slots": {},
@@ -82,6 +83,17 @@ class World:
             return key
 
         return str(await self._make("preference", owner, build))
+
+    async def skill(self, owner: Owner) -> str:
+        """Import a skill with a file and return its name."""
+
+        async def build() -> str:
+            name = new_name().lower()
+            archive = zip_of({"SKILL.md": skill_text(name), "note.txt": "a word"})
+            await self.succeed("POST", "/v1/skills/import", params=owner.scope(), content=archive)
+            return name
+
+        return str(await self._make("skill", owner, build))
 
     async def playbook(self, owner: Owner) -> str:
         """Record a playbook and return its id."""
@@ -168,6 +180,8 @@ class World:
             await self.succeed("PUT", f"/v1/pinned/{word}", json=pinned)
             preference = {**preference_of(word), **owner.scope()}
             await self.succeed("PUT", f"/v1/preferences/{word}", json=preference)
+            skill = {"content": word, "summary": f"the word {word}", **owner.scope()}
+            await self.succeed("PUT", f"/v1/skills/{word.lower()}", json=skill)
             playbook = {**PLAYBOOK, "flow_dact": word, **owner.scope()}
             await self.succeed("POST", "/v1/playbooks", json=playbook)
             session_id = f"of-{word}"

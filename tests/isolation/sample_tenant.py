@@ -15,6 +15,7 @@ from tests.conftest import Gateway
 from tests.draining import drain
 from tests.isolation.cases import FORM, MESSAGE, form
 from tests.isolation.ids import Ids, unused_ids
+from tests.skill_archives import skill_text, zip_of
 from tests.standins.behaviours import Reply
 from tests.standins.models import ModelServer
 
@@ -41,6 +42,7 @@ async def fill(gateway: Gateway, models: ModelServer) -> Ids:
     rule = {"condition": {"flow": SECRET, "description": SECRET}, "related": [SECRET], **scope(ids)}
     effect = {"effect": {"slot": SECRET, "value": SECRET, "template": SECRET}}
     await _succeed(client.put(f"/v1/preferences/{ids.patrol}", json=rule | effect))
+    await _add_skill(client, ids)
     await _add_spend(client, ids)
     await _add_scratchpad(client, ids)
     ids = replace(ids, playbook=await _add_playbooks(client, ids))
@@ -56,6 +58,16 @@ async def fill(gateway: Gateway, models: ModelServer) -> Ids:
 def scope(ids: Ids) -> dict[str, str]:
     """Return the fields that name the scope of all these records."""
     return {"agent_id": ids.agent, "user_id": ids.user}
+
+
+async def _add_skill(client: httpx.AsyncClient, ids: Ids) -> None:
+    """Import a skill with a file, and write a second version of it."""
+    text = skill_text(ids.patrol, f"How {SECRET} opens.", SECRET)
+    archive = zip_of({"SKILL.md": text, f"{SECRET}/note.txt": SECRET})
+    await _succeed(client.post("/v1/skills/import", params=scope(ids), content=archive))
+    body = {"content": f"# {SECRET}", "see_also": [SECRET], **scope(ids)}
+    await _succeed(client.put(f"/v1/skills/{ids.patrol}", json=body))
+    await _succeed(client.get(f"/v1/skills/{ids.patrol}", params=scope(ids)))
 
 
 async def _save_memory(client: httpx.AsyncClient, ids: Ids, **fields: Any) -> dict[str, Any]:

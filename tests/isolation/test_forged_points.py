@@ -25,6 +25,7 @@ SEARCHES = {
     "working": ("/v1/working/search", {"query": f"{SECRET} letters"}),
     "observation": ("/v1/observations/search", {"query": f"{SECRET} was observed"}),
     "playbook": ("/v1/playbooks/search", {"query": f"send the letter of {SECRET}"}),
+    "skill": ("/v1/skills/search", {"query": f"How {SECRET} opens."}),
     "preference": ("/v1/preferences/resolve", {"situation": SECRET}),
 }
 

@@ -35,7 +35,7 @@ from tests.isolation.rights_table import AGENT, KEYS, OTHER_AGENT, OTHER_USER, O
 from tests.isolation.rights_world import World, new_name
 
 # A request names their owner, and a user's key reads the agent's, too.
-_OF_SCOPE = {"pinned text", "preference"}
+_OF_SCOPE = {"pinned text", "preference", "skill"}
 _SESSION_PARTS = ("", "/turns", "/kv", "/collections", "/scratchpad")
 each_key = pytest.mark.parametrize("key", KEYS)
 
@@ -167,6 +167,7 @@ async def _probe(world: World, case: RecordCase, call: Call) -> Any:
         "pinned text": ["/v1/pinned/{name}"],
         "preference": ["/v1/preferences/{key}"],
         "playbook": ["/v1/playbooks/{playbook_id}"],
+        "skill": ["/v1/skills/{skill}", "/v1/skills/{skill}/versions"],
         "agent": [f"/v1/agents/{{agent_id}}{part}" for part in ("", "/kv", "/texts", "/files")],
         "tenant": [
             "/v1/directives",

@@ -18,6 +18,7 @@ from shared.memory.longterm import history_queries, maintenance_queries
 from shared.memory.longterm import queries as memory_queries
 from shared.memory.playbooks import settle
 from shared.memory.preferences import queries as preference_queries
+from shared.memory.skills import use_queries
 from shared.memory.working import entries
 from shared.platform.idempotency import queries as idempotency_queries
 from shared.platform.resources import Resources
@@ -107,6 +108,7 @@ async def delete_old_rows(resources: Resources, tenant: str) -> dict[str, int]:
     signal_age = timedelta(days=settings.retention_feedback_days)
     erasure_age = timedelta(days=settings.retention_erasure_days)
     dream_age = timedelta(days=settings.retention_dream_days)
+    use_age = timedelta(days=settings.retention_skill_use_days)
     async with resources.postgres.for_tenant(tenant) as connection:
         deleted_counts = {
             "responses": await idempotency_queries.expire(connection, tenant, response_age),
@@ -114,6 +116,7 @@ async def delete_old_rows(resources: Resources, tenant: str) -> dict[str, int]:
             "signals": await feedback_queries.delete_expired(connection, tenant, signal_age),
             "dreams": await dream_queries.delete_old_runs(connection, tenant, dream_age),
             "erasures": await erasure_queries.expire(connection, tenant, erasure_age),
+            "skill_uses": await use_queries.expire(connection, tenant, use_age),
             "history": 0,
             "summaries": 0,
         }

@@ -40,6 +40,7 @@ class Counts:
     expired_embeddings: int = 0
     expired_signals: int = 0
     expired_dreams: int = 0
+    expired_skill_uses: int = 0
     expired_erasures: int = 0
     expired_reservations: int = 0
     rolled_over_budgets: int = 0
@@ -123,6 +124,7 @@ async def _apply_retention(resources: Resources, counts: Counts) -> None:
         counts.expired_embeddings += deleted_counts["embeddings"]
         counts.expired_signals += deleted_counts["signals"]
         counts.expired_dreams += deleted_counts["dreams"]
+        counts.expired_skill_uses += deleted_counts["skill_uses"]
         counts.expired_erasures += deleted_counts["erasures"]
 
 

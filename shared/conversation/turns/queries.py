@@ -81,8 +81,8 @@ def _row(seq: int, draft: TurnDraft) -> dict[str, Any]:
     searchable_text = searchable_text_of(draft.speaker, draft.content)
     return draft.model_dump(mode="json", include=_DRAFT_COLUMNS) | {
         "seq": seq,
-        "recalled_lines": [line.model_dump() for line in draft.recalled],
-        "recalled_ids": [line.id for line in draft.recalled],
+        "recalled_lines": [line.to_json() for line in draft.recalled],
+        "recalled_ids": list(dict.fromkeys(line.id for line in draft.recalled)),
         "search_terms": tsvector.terms_of(searchable_text),
     }
 
@@ -203,10 +203,10 @@ async def save_recalled(
 
 
 async def list_sessions_showing(
-    connection: AsyncConnection, tenant: str, memory_ids: Sequence[str]
+    connection: AsyncConnection, tenant: str, record_ids: Sequence[str]
 ) -> list[str]:
-    """Return the ids of the sessions with a turn that shows a line of one of these memories."""
-    shows = turn.c.recalled_ids.overlap(literal(list(memory_ids), ARRAY(Text)))
+    """Return the ids of the sessions with a turn that shows a line of one of these memories or skills."""
+    shows = turn.c.recalled_ids.overlap(literal(list(record_ids), ARRAY(Text)))
     statement = select(turn.c.session_id).where(tenant_filter(turn, tenant), shows).distinct()
     return list((await connection.scalars(statement)).all())
 

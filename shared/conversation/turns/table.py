@@ -36,14 +36,15 @@ turn = Table(
     # written.
     Column("item", Text, info=content()),
     Column("edited_at", DateTime(timezone=True)),
-    # The lines recalled with this turn, [{id, line, is_episode}]. Contexts show them together with the turn.
+    # The lines recalled with this turn, [{id, line, is_episode, skill_part?, version?}]. Contexts show them
+    # together with the turn.
     Column("recalled_lines", JSONB, nullable=False, server_default=text("'[]'"), info=content()),
     Column(
         "recalled_ids",
         ARRAY(Text),
         nullable=False,
         server_default=text("'{}'"),
-        info=names_items(Subject.MEMORY, lists=("recalled_lines",)),
+        info=names_items(Subject.MEMORY, Subject.SKILL, lists=("recalled_lines",)),
     ),
     Column("search_terms", TSVECTOR, nullable=False, info=content()),
     # The version of the point in the index. A session can be created anew under the id of a deleted one, and

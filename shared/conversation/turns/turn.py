@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime
+from enum import StrEnum
 from typing import Any
 
 import orjson
@@ -17,10 +18,19 @@ _NULLABLE = frozenset({"speaker", "item"})
 _READ_BY_MODELS = frozenset({"content", "speaker", "created_at"})
 
 
-class RecalledLine(BaseModel):
-    """A memory as it was injected with a turn.
+class SkillPart(StrEnum):
+    """What a line that is no memory's shows of a skill."""
 
-    The line is stored, so that the model sees the same line in the following contexts.
+    CATALOGUE = "catalogue"  # the name and the summary, in the list of skills
+    CONTENT = "content"  # because it matched the message
+    SEE_ALSO = "see_also"  # because a skill that matched names it
+
+
+class RecalledLine(BaseModel):
+    """A memory, or a part of a skill, as it was injected with a turn.
+
+    The line is stored, so that the model sees the same line in the following contexts. `version` is that of a
+    skill whose content it shows.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -28,6 +38,12 @@ class RecalledLine(BaseModel):
     id: str
     line: str
     is_episode: bool = False
+    skill_part: SkillPart | None = None
+    version: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the line as it is stored."""
+        return self.model_dump(mode="json", exclude_none=True)
 
 
 class TurnDraft(BaseModel):
@@ -101,7 +117,7 @@ class Turn(BaseModel):
     def pack(self) -> dict[str, Any]:
         """Return all fields as JSON, with the item as text, so that it is stored without loss."""
         edited_at = self.edited_at and self.edited_at.isoformat()
-        recalled_lines = [line.model_dump() for line in self.recalled_lines]
+        recalled_lines = [line.to_json() for line in self.recalled_lines]
         hidden = {"version": self.version, "edited_at": edited_at, "item": self.item}
         return self.model_dump(mode="json") | hidden | {"recalled_lines": recalled_lines}
 

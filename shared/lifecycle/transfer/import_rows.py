@@ -29,13 +29,14 @@ from shared.jobs.job import Job
 from shared.lifecycle import erasure_queries
 from shared.lifecycle.erasure_queries import Erasures
 from shared.lifecycle.kinds import KINDS
-from shared.lifecycle.transfer import pinned_lines, row_owners, row_queries, summary_lines
+from shared.lifecycle.transfer import pinned_lines, row_owners, row_queries, skill_lines, summary_lines
 from shared.lifecycle.transfer.row_checks import Fields
 from shared.lifecycle.transfer.row_kind import LineKind, Owner, RowKind, compared_columns
 from shared.lifecycle.transfer.row_owners import RowLine, Versions
 from shared.lifecycle.transfer.scope_report import KindReport, ScopeReport
 from shared.memory.playbooks import queries as playbook_queries
 from shared.memory.preferences import queries as preference_queries
+from shared.memory.skills import queries as skill_queries
 from shared.platform.idempotency import queries as idempotency_queries
 from shared.platform.resources import Resources
 from shared.search.index.writer import WRITE_THROUGH_SECONDS
@@ -46,6 +47,7 @@ _READ_VERSIONS = {
     RecordKind.OBSERVATION: observation_queries.versions,
     RecordKind.PREFERENCE: preference_queries.versions,
     RecordKind.PLAYBOOK: playbook_queries.versions,
+    RecordKind.SKILL: skill_queries.versions,
 }
 log = structlog.get_logger()
 
@@ -106,12 +108,19 @@ async def _commit(target: Target, lines: Sequence[RowLine]) -> _Batch:
                 connection, scope, owned_lines, max_chars
             )
             batch.refused[pinned_lines.NO_ROOM] = without_room
+        if kind.name in {LineKind.SKILL_FILE, LineKind.SKILL}:
+            owned_lines, refused = await skill_lines.select_complete(
+                connection, target.resources.settings, scope, owned_lines
+            )
+            batch.refused |= refused
         if kind.name is LineKind.SESSION_SUMMARY:
             owned_lines, ahead = await summary_lines.select_behind_windows(connection, scope, owned_lines)
             batch.refused[summary_lines.AHEAD] = ahead
         batch.part.remapped = await row_owners.map_row_ids(connection, scope, owned_lines)
         batch.versions = await row_owners.lock_state_stores(connection, scope, owned_lines)
         await _write_rows(connection, batch, [_with_new_id(batch, line) for line in owned_lines])
+        if kind.name is LineKind.SKILL:
+            await skill_queries.add_first_versions(connection, scope)
         if kind.name is LineKind.TURN:
             await row_owners.finish_sessions(connection, scope.tenant, batch.created)
         await row_owners.finish_state_stores(

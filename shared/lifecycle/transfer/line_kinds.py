@@ -7,8 +7,8 @@ reason. So a new column is carried as soon as its table has it.
 
 What belongs to the installation is no line at all: spend, budgets and prices, API keys, directives, the
 business context and the consent to patterns (the tenant's, and no scope's: they have routes of their own),
-history and tombstones, dream runs with their marks, promotions, and everything that expires by itself
-(working memory, `tmp` stores).
+history, earlier versions and tombstones, where skills were used, dream runs with their marks, promotions, and
+everything that expires by itself (working memory, `tmp` stores).
 """
 
 from shared.conversation.feedback.table import feedback_signal
@@ -25,6 +25,7 @@ from shared.lifecycle.transfer.row_kind import LineKind, Owner, RowKind
 from shared.memory.pinned.table import pinned_text
 from shared.memory.playbooks.table import playbook
 from shared.memory.preferences.table import preference
+from shared.memory.skills.table import skill, skill_file
 from shared.platform.agents.table import agent, agent_file, agent_text
 
 _SPEND = "the money was spent in the other installation"
@@ -79,6 +80,26 @@ ROW_KINDS: dict[LineKind, RowKind] = {
             },
             is_kept=True,
             record_kind=RecordKind.PLAYBOOK,
+        ),
+        RowKind(
+            LineKind.SKILL_FILE,
+            skill_file,
+            Owner.SCOPE,
+            ("sha256",),
+            row_checks.check_skill_file,
+            left_out={"id": "drawn anew: the digest tells which file is meant"},
+            is_kept=True,
+        ),
+        RowKind(
+            LineKind.SKILL,
+            skill,
+            Owner.SCOPE,
+            ("name",),
+            row_checks.check_skill,
+            left_out={"id": "drawn anew: the name tells which skill is meant", "version": "of this database"},
+            is_kept=True,
+            record_kind=RecordKind.SKILL,
+            search_text=row_checks.search_text_of_skill,
         ),
         RowKind(
             LineKind.SESSION,

@@ -4,7 +4,9 @@ Each function takes the columns that a line names, of the right types, and retur
 stored. It raises errors.Invalid, which names the field and the rule.
 """
 
+import hashlib
 from collections.abc import Mapping
+from enum import StrEnum
 from typing import Any, TypeVar
 
 import orjson
@@ -32,6 +34,8 @@ from shared.memory.preferences.preference import (
     PreferenceOrigin,
     check_key,
 )
+from shared.memory.skills import skill as skills
+from shared.memory.skills import skill_zip
 from shared.platform.agents import agent as agents
 from shared.platform.agents import profile
 from shared.platform.spend.charge import MAX_MODEL
@@ -198,6 +202,38 @@ def check_playbook(fields: Fields) -> Fields:
     }
 
 
+def check_skill_file(fields: Fields) -> Fields:
+    """Check a file of skills: its address is its digest."""
+    if len(fields["content"]) > skill_zip.MAX_FILE_BYTES:
+        raise errors.TooLarge("content", f"must be at most {skill_zip.MAX_FILE_BYTES} bytes")
+    if fields["sha256"] != hashlib.sha256(fields["content"]).hexdigest():
+        raise errors.Invalid("sha256", "must be the digest of the content")
+    return fields
+
+
+def check_skill(fields: Fields) -> Fields:
+    """Check a skill. That its files are there is checked when it is stored."""
+    skills.check_name(fields["name"])
+    _require_member(skills.SkillOrigin, fields, "origin")
+    _require_member(skills.SummaryOrigin, fields, "summary_origin")
+    draft = _draft(skills.SkillDraft, fields).validated()
+    if draft.summary is None or draft.see_also is None:
+        raise errors.Invalid("summary", "must be given, and see_also, too")
+    for position, file in enumerate(draft.files or ()):
+        skill_zip.check_path(file.path, f"files.{position}")
+    return fields | {
+        "see_also": list(draft.see_also),
+        "front_matter": (draft.front_matter or skills.FrontMatter()).to_json(),
+        "files": [file.model_dump() for file in draft.files or ()],
+    }
+
+
+def search_text_of_skill(fields: Fields) -> str:
+    """Return what keyword search without the index matches of a skill."""
+    description = fields["front_matter"].get("description")
+    return skills.SearchableSkill("", fields["name"], fields["summary"], description).text
+
+
 def search_text_of_turn(fields: Fields) -> str:
     """Return what keyword search without the index matches of a turn."""
     return searchable_text_of(fields.get("speaker"), fields["content"])
@@ -231,7 +267,7 @@ def _with_metadata(fields: Fields) -> Fields:
     return fields | {"metadata": validation.check_metadata(metadata)}
 
 
-def _require_member(names: type[SessionKind | Role | Reason], fields: Fields, field: str) -> None:
+def _require_member(names: type[StrEnum], fields: Fields, field: str) -> None:
     if fields[field] not in {*names}:
         raise errors.Invalid(field, f"must be one of {', '.join(names)}")
 

@@ -22,6 +22,8 @@ class LineKind(StrEnum):
     PINNED_TEXT = "pinned_text"
     PREFERENCE = "preference"
     PLAYBOOK = "playbook"
+    SKILL_FILE = "skill_file"
+    SKILL = "skill"  # after its files, which it names
     SESSION = "session"
     TURN = "turn"
     SESSION_SUMMARY = "session_summary"

@@ -64,6 +64,7 @@ async def writes(client: httpx.AsyncClient) -> list[tuple[str, str, dict[str, An
         ("POST", f"/v1/sessions/{session}/report", {"title": "Report", "content": "told"}, 201),
         ("PUT", "/v1/preferences/k", preference, 200),
         ("POST", "/v1/playbooks", playbook, 201),
+        ("PUT", "/v1/skills/bake-bread", {"content": "Knead the dough."}, 200),
         ("PUT", f"/v1/working/session/{session}/note", {"value": "noted"}, 200),
         ("PATCH", f"/v1/working/session/{session}/note", {"append": "more"}, 200),
     ]

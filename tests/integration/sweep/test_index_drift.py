@@ -54,6 +54,8 @@ async def test_every_kind_pages_counts_and_loads_the_same_records(
         rule = {"condition": {"description": f"situation {n}"}, "effect": {"template": "t"}}
         response = await stack.client.put(f"/v1/preferences/{n}", json=rule)
         assert response.status_code == 200, response.text
+        response = await stack.client.put(f"/v1/skills/s{n}", json={"content": f"how {n} is done"})
+        assert response.status_code == 200, response.text
         playbook = PLAYBOOK | {"user_query": f"query {n}", "satisfied": True}
         response = await stack.client.post("/v1/playbooks", json=playbook)
         assert response.status_code == 201, response.text

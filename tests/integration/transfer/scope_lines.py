@@ -1,6 +1,7 @@
 """One line of each kind, with a value in every field that a line can carry."""
 
 import base64
+import hashlib
 from typing import Any
 
 from shared.platform.agents.profile import identity_of
@@ -67,6 +68,27 @@ PLAYBOOK = {
     "user_query": "Find me a flight to Lisbon.",
     "reason": "continued",
     "created_at": T1,
+}
+_FILE = b"flour: 500 g\n"
+SKILL_FILE = {
+    "kind": "skill_file",
+    "sha256": hashlib.sha256(_FILE).hexdigest(),
+    "content": base64.b64encode(_FILE).decode(),
+    "created_at": T1,
+}
+SKILL = {
+    "kind": "skill",
+    "name": "bake-bread",
+    "summary": "How to bake bread. パン",
+    "summary_origin": "caller",
+    "content": "# Bread\n\nKnead the dough.",
+    "see_also": ["mill-flour"],
+    "front_matter": {"license": "MIT", "metadata": {"author": "Ada"}},
+    "files": [{"path": "assets/flour.txt", "sha256": SKILL_FILE["sha256"], "size_bytes": len(_FILE)}],
+    "origin": "import",
+    "created_at": T1,
+    "updated_at": T2,
+    "last_used_at": T2,
 }
 SESSION_LINE = {
     "kind": "session",
@@ -204,6 +226,8 @@ OF_SCOPE: list[dict[str, Any]] = [
     PINNED_TEXT,
     PREFERENCE,
     PLAYBOOK,
+    SKILL_FILE,
+    SKILL,
     SESSION_LINE,
     TURN,
     SESSION_SUMMARY,
@@ -215,4 +239,4 @@ OF_SCOPE: list[dict[str, Any]] = [
     TRANSCRIPT_ENTRY,
     MEMORY,
 ]
-ALL = [*OF_AGENT, *OF_SCOPE[:7], AGENT_KEY, *OF_SCOPE[7:]]
+ALL = [*OF_AGENT, *OF_SCOPE[:9], AGENT_KEY, *OF_SCOPE[9:]]

@@ -1,0 +1,142 @@
+"""The skills of a context: the catalogue, those that match the message, and those that they name.
+
+Each part of a skill is shown once, with the turn for which it was new, and replayed with that turn as long as
+it is in the window. A line is replayed only while it says what the skill says now. The catalogue therefore
+stands in a session once, and a skill that is added later, or changed, is listed with the turn that follows.
+"""
+
+import asyncio
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+from shared.context import blocks
+from shared.context.queries import SessionInputs
+from shared.context.request import Request
+from shared.context.types import BlockKind, ContextInputs, SkillInputs
+from shared.conversation.sessions.session import Session
+from shared.conversation.turns.turn import RecalledLine, SkillPart
+from shared.memory.skills import queries, search
+from shared.memory.skills.skill import CatalogueEntry, Skill
+from shared.platform.resources import Resources
+
+_CATALOGUE_STEP = 10
+"""Lines of the catalogue that give way at once under a token budget."""
+
+
+async def find(
+    resources: Resources, session: Session, found: SessionInputs, request: Request, inputs: ContextInputs
+) -> SkillInputs:
+    """Return the skills in force in the session's scope, and those that match the message, best first."""
+    if not found.has_skills:
+        return SkillInputs()
+    settings, shows = resources.settings, request.options.shows
+    entries, matching = await asyncio.gather(
+        _list_entries(resources, session), _search(resources, session, request, inputs)
+    )
+    return SkillInputs(
+        {entry.id: entry for entry in entries},
+        tuple(matching),
+        settings.context_max_skill_catalogue if shows(BlockKind.SKILL_CATALOGUE) else 0,
+        settings.context_max_skill_chars,
+    )
+
+
+async def _list_entries(resources: Resources, session: Session) -> list[CatalogueEntry]:
+    async with resources.postgres.for_tenant(session.tenant) as connection:
+        return await queries.list_catalogue(connection, session.scope)
+
+
+async def _search(
+    resources: Resources, session: Session, request: Request, inputs: ContextInputs
+) -> list[Skill]:
+    limit = resources.settings.context_max_skills
+    if limit == 0 or not request.options.shows(BlockKind.SKILLS):
+        return []
+    found = await search.search(resources, session.scope, request.message, limit)
+    inputs.degraded += found.degraded
+    return [hit.skill for hit in found.results]
+
+
+def is_current(skills: SkillInputs, line: RecalledLine) -> bool:
+    """Return whether a stored line shows a part of a skill as the skill is now."""
+    if line.skill_part is None:
+        return False
+    entry = skills.entries.get(line.id)
+    if entry is None:
+        return False
+    match line.skill_part:
+        case SkillPart.CATALOGUE:
+            return line.line == blocks.skill_entry(entry)
+        case SkillPart.SEE_ALSO:
+            return line.line == blocks.skill_see_also(entry)
+        case SkillPart.CONTENT:
+            return line.version == entry.version
+
+
+def new_lines(inputs: ContextInputs) -> list[RecalledLine]:
+    """Return the parts of skills that no replayed turn shows: the catalogue first, then what matches."""
+    skills = inputs.skills
+    if not skills.entries:
+        return []
+    shown = {
+        (line.skill_part, line.id)
+        for turn in inputs.turns
+        for line in turn.recalled_lines
+        if is_current(skills, line)
+    }
+    return [line for line in _all_lines(skills, shown) if (line.skill_part, line.id) not in shown]
+
+
+def _all_lines(skills: SkillInputs, shown: Collection[tuple[SkillPart | None, str]]) -> list[RecalledLine]:
+    entries = list(skills.entries.values())
+    listed = [
+        RecalledLine(id=entry.id, line=blocks.skill_entry(entry), skill_part=SkillPart.CATALOGUE)
+        for entry in entries[: skills.max_listed]
+    ]
+    current = [skill for skill in skills.matching if _is_current_version(skills, skill)]
+    contents = [
+        RecalledLine(
+            id=skill.id,
+            line=blocks.skill_content(skill, skills.max_chars),
+            skill_part=SkillPart.CONTENT,
+            version=skill.version,
+        )
+        for skill in current
+    ]
+    new = [skill for skill in current if (SkillPart.CONTENT, skill.id) not in shown]
+    whole = {id_ for part, id_ in shown if part is SkillPart.CONTENT} | {skill.id for skill in current}
+    named = {name for skill in new for name in skill.see_also}
+    related = [entry for entry in entries if entry.name in named and entry.id not in whole]
+    return [
+        *listed,
+        *contents,
+        *(
+            RecalledLine(id=entry.id, line=blocks.skill_see_also(entry), skill_part=SkillPart.SEE_ALSO)
+            for entry in related
+        ),
+    ]
+
+
+def _is_current_version(skills: SkillInputs, skill: Skill) -> bool:
+    entry = skills.entries.get(skill.id)
+    return entry is not None and entry.version == skill.version
+
+
+def shorten(skills: SkillInputs, kind: str) -> SkillInputs:
+    """Return skills of which a context shows less; the same if there is nothing to leave out."""
+    if kind == BlockKind.SKILLS:
+        return replace(skills, matching=skills.matching[:-1])
+    listed = min(skills.max_listed, len(skills.entries))
+    return replace(skills, max_listed=max(0, listed - _CATALOGUE_STEP)) if listed else skills
+
+
+def without_changed(
+    skills: SkillInputs, versions: Mapping[str, int], checked: Collection[str]
+) -> SkillInputs:
+    """Leave out the skills among `checked` that are not in the version in which they were read."""
+    entries = {
+        entry.id: entry
+        for entry in skills.entries.values()
+        if entry.id not in checked or versions.get(entry.id) == entry.version
+    }
+    return replace(skills, entries=entries)

@@ -1,0 +1,32 @@
+"""Delete a skill with every copy of its text, and the files that no other one has."""
+
+from shared.foundation import versions
+from shared.foundation.scope import Scope
+from shared.foundation.versions import ABSENT, Expected
+from shared.lifecycle import deletion, removal
+from shared.lifecycle.deletion import Deletion
+from shared.memory.skills import file_queries, queries
+from shared.memory.skills.skill import check_name
+from shared.platform.resources import Resources
+
+
+async def delete_skill(
+    resources: Resources, scope: Scope, name: str, expected: Expected | None = None
+) -> bool:
+    """Delete the skill that exactly this scope has under a name, and return whether there was one.
+
+    Raises errors.PreconditionFailed unless its version is `expected`.
+    """
+    check_name(name)
+    async with resources.postgres.for_tenant(scope.tenant) as connection:
+        await queries.lock_scope(connection, scope)
+        skill = await queries.lock(connection, scope, name)
+        versions.check(f"skill '{name}'", skill.version if skill else ABSENT, expected)
+        if skill is None:
+            return False
+        rows = Deletion(scope.tenant)
+        await deletion.add_skills(connection, rows, [skill.searchable])
+        _, rest = await deletion.carry_out(connection, rows)
+        await file_queries.delete_unused(connection, scope)
+    await removal.work_off(resources, rest)
+    return True

@@ -1,0 +1,74 @@
+"""Read skills, their versions and their files."""
+
+from datetime import datetime
+
+from shared.conversation.sessions.open import get_session
+from shared.foundation import errors
+from shared.foundation.scope import Caller, Scope
+from shared.memory.skills import file_queries, queries, use_queries
+from shared.memory.skills.skill import Skill, SkillVersion, check_name
+from shared.memory.skills.use_queries import UsedBy
+from shared.platform.resources import Resources
+
+
+async def get(
+    resources: Resources, caller: Caller, scope: Scope, name: str, session_id: str | None = None
+) -> Skill:
+    """Return what a scope has under a name, the user's own before the agent's, and note the use.
+
+    Raises errors.NotFound if there is none, or if the caller sees no such session.
+    """
+    check_name(name)
+    async with resources.postgres.for_tenant(scope.tenant) as connection:
+        if session_id is not None:
+            session = await get_session(connection, resources.settings, caller, session_id)
+            session_id = session.id
+        skill = await queries.find_visible(connection, scope, name)
+        if skill is None:
+            raise _missing(name)
+        await use_queries.note_use(connection, scope.tenant, [skill.id], session_id, UsedBy.CALLER)
+        return await queries.find_visible(connection, scope, name) or skill
+
+
+async def find(resources: Resources, scope: Scope, name: str) -> Skill:
+    """Return what a scope has under a name, and note no use. Raises errors.NotFound if there is none."""
+    check_name(name)
+    async with resources.postgres.for_tenant(scope.tenant) as connection:
+        skill = await queries.find_visible(connection, scope, name)
+    if skill is None:
+        raise _missing(name)
+    return skill
+
+
+async def list_skills(
+    resources: Resources, scope: Scope, limit: int, after: tuple[datetime, str] | None
+) -> list[Skill]:
+    """Return what a scope sees, oldest first, from the position (created_at, id) `after` on."""
+    async with resources.postgres.for_tenant(scope.tenant) as connection:
+        return await queries.list_page(connection, scope, limit, after)
+
+
+async def list_versions(
+    resources: Resources, scope: Scope, name: str, limit: int, after: tuple[datetime, str] | None
+) -> list[SkillVersion]:
+    """Return the versions of a skill, newest first. Raises errors.NotFound if there is no such skill."""
+    if after is not None and not after[1].isdecimal():
+        raise errors.Invalid("cursor", "is not one that a list has returned")
+    skill = await find(resources, scope, name)
+    async with resources.postgres.for_tenant(scope.tenant) as connection:
+        return await queries.list_versions(connection, skill, limit, after)
+
+
+async def read_file(resources: Resources, scope: Scope, name: str, path: str) -> bytes:
+    """Return the bytes of a file of a skill. Raises errors.NotFound if it has none of this path."""
+    skill = await find(resources, scope, name)
+    digests = [file.sha256 for file in skill.files if file.path == path]
+    async with resources.postgres.for_tenant(scope.tenant) as connection:
+        contents = await file_queries.read(connection, skill.scope, digests)
+    if not contents:
+        raise errors.NotFound(f"skill '{name}' has no such file")
+    return next(iter(contents.values()))
+
+
+def _missing(name: str) -> errors.NotFound:
+    return errors.NotFound(f"no skill '{name}'")

@@ -1,0 +1,60 @@
+"""Search the skills that a scope goes by: hybrid search over names, summaries and descriptions."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from shared.foundation.scope import Scope
+from shared.foundation.stages import RecordKind
+from shared.memory.skills import index_document, queries
+from shared.memory.skills.skill import Skill
+from shared.platform.resources import Resources
+from shared.search.index import filters
+from shared.search.index.client import IndexHits, IndexQuery
+from shared.search.index.fallback import RowHits, RowSource
+from shared.search.index.widening import search_until_enough
+from shared.search.ranking.rank import rank
+from shared.search.search_results import SearchResults
+
+_Scored = tuple[Skill, float | None, float | None]
+"""A skill with its keyword score and its cosine."""
+
+
+@dataclass(frozen=True, slots=True)
+class SkillHit:
+    """A skill that a search found, and its score."""
+
+    skill: Skill
+    score: float
+
+
+async def search(resources: Resources, scope: Scope, query: str, limit: int) -> SearchResults[SkillHit]:
+    """Return the skills in force in a scope that match a query, best first.
+
+    Without the index, the search terms in Postgres are used. Raises errors.Unavailable if Postgres is
+    unavailable.
+    """
+
+    async def read_rows(terms: Sequence[str], max_rows: int) -> list[Skill]:
+        async with resources.postgres.for_tenant(scope.tenant) as connection:
+            return await queries.list_matching(connection, scope, terms, max_rows)
+
+    async def read_hits(found: IndexHits) -> tuple[list[_Scored], int]:
+        ids = [hit.record_id for hit in found.hits]
+        async with resources.postgres.for_tenant(scope.tenant) as connection:
+            rows = await queries.list_by_ids(connection, scope.tenant, ids, queries.in_force(scope))
+        by_version = {(skill.id, skill.version): skill for skill in rows}
+        hits = [(by_version.get((hit.record_id, hit.version)), hit) for hit in found.hits]
+        scored = [(skill, hit.keyword, hit.cosine) for skill, hit in hits if skill is not None]
+        return scored, len(scored)
+
+    index_query = IndexQuery(scope.tenant, RecordKind.SKILL, query, filters.scope_conditions(scope))
+    source = RowSource("postgres", read_rows, index_document.keyword_text)
+    found, scored = await search_until_enough(resources.search_index, index_query, source, read_hits, limit)
+    if isinstance(found, RowHits):
+        scored = [(skill, score, None) for skill, score in found.rows]
+    candidates = [index_document.candidate(*item) for item in scored or []]
+    ranked = rank(query, candidates, now=datetime.now(UTC), floor=found.floor)[:limit]
+    by_id = {skill.id: skill for skill, _, _ in scored or []}
+    hits = [SkillHit(by_id[item.id], item.score) for item in ranked]
+    return SearchResults(hits, found.stages, found.degraded)

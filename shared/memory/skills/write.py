@@ -1,0 +1,142 @@
+"""Store skills under their names, each write as a new version."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from shared.foundation import errors, versions
+from shared.foundation.config import Settings
+from shared.foundation.scope import Scope
+from shared.foundation.stages import RecordKind
+from shared.foundation.versions import ABSENT, Expected
+from shared.jobs import index_jobs
+from shared.jobs.job import Job
+from shared.memory.skills import file_queries, index_document, queries
+from shared.memory.skills.skill import (
+    FrontMatter,
+    SearchableSkill,
+    Skill,
+    SkillDraft,
+    SkillOrigin,
+    SummaryOrigin,
+    beginning_of,
+    check_name,
+)
+from shared.platform.idempotency import queries as idempotency_queries
+from shared.platform.resources import Resources
+from shared.search.index.writer import WRITE_THROUGH_SECONDS
+
+_MAX_ATTEMPTS = 5
+
+
+async def put(
+    resources: Resources, scope: Scope, name: str, draft: SkillDraft, expected: Expected | None = None
+) -> Skill:
+    """Store a skill under a name of exactly this scope, and return it.
+
+    What the draft leaves open stays as it is. Raises errors.PreconditionFailed unless the version that stands
+    there is `expected`, and errors.LimitReached if there are as many skills as there may be.
+    """
+    check_name(name)
+    checked = draft.validated()
+    async with resources.postgres.for_tenant(scope.tenant) as connection:
+        await queries.lock_scope(connection, scope)
+        skill = await store(
+            connection, resources.settings, scope, name, checked, SkillOrigin.CALLER, expected
+        )
+        jobs = await enqueue(connection, [skill])
+    await write_through(resources, [skill], jobs)
+    return skill
+
+
+async def store(
+    connection: AsyncConnection,
+    settings: Settings,
+    scope: Scope,
+    name: str,
+    draft: SkillDraft,
+    origin: SkillOrigin,
+    expected: Expected | None = None,
+) -> Skill:
+    """Store a validated draft in a scope whose skills are locked, and return the skill. Raises as `put`."""
+    for _ in range(_MAX_ATTEMPTS):
+        before = await queries.lock(connection, scope, name)
+        versions.check(f"skill '{name}'", before.version if before else ABSENT, expected)
+        columns = _columns(draft, before, origin)
+        text = SearchableSkill("", name, columns["summary"], columns["front_matter"].get("description")).text
+        if before is not None:
+            return await _replace(connection, settings, before, columns, text)
+        await _require_room(connection, settings, scope)
+        if (created := await queries.insert_new(connection, scope, name, columns, text)) is not None:
+            return created
+    raise errors.Busy("others keep writing and deleting under this name")
+
+
+async def _replace(
+    connection: AsyncConnection, settings: Settings, before: Skill, columns: Mapping[str, Any], text: str
+) -> Skill:
+    skill = await queries.replace(connection, before, columns, text)
+    # Stored contexts repeat the text that was replaced.
+    await idempotency_queries.erase_responses(connection, skill.tenant, [skill.id])
+    if await queries.prune_versions(connection, skill, settings.skill_max_versions):
+        await file_queries.delete_unused(connection, skill.scope)
+    return skill
+
+
+async def _require_room(connection: AsyncConnection, settings: Settings, scope: Scope) -> None:
+    if await queries.count_in_scope(connection, scope) >= settings.skill_max_per_scope:
+        raise errors.LimitReached(
+            f"there are {settings.skill_max_per_scope} skills, and no more may be added"
+        )
+
+
+def _columns(draft: SkillDraft, before: Skill | None, origin: SkillOrigin) -> dict[str, Any]:
+    """Return the columns of a draft, completed by those of the skill that it replaces."""
+    front_matter = draft.front_matter or _kept_front_matter(draft, before)
+    kept_files = list(before.files) if before else []
+    files = kept_files if draft.files is None else list(draft.files)
+    kept_see_also = list(before.see_also) if before else []
+    summary, summary_origin = _summary(draft, before)
+    return {
+        "content": draft.content,
+        "summary": summary,
+        "summary_origin": summary_origin,
+        "see_also": kept_see_also if draft.see_also is None else list(draft.see_also),
+        "front_matter": front_matter.to_json(),
+        "files": [file.model_dump() for file in sorted(files, key=lambda file: file.path)],
+        "origin": origin,
+    }
+
+
+def _kept_front_matter(draft: SkillDraft, before: Skill | None) -> FrontMatter:
+    """Return what the skill's SKILL.md said; a new summary takes the place of its description."""
+    kept = before.front_matter if before else FrontMatter()
+    return kept.model_copy(update={"description": None}) if draft.summary is not None else kept
+
+
+def _summary(draft: SkillDraft, before: Skill | None) -> tuple[str, SummaryOrigin]:
+    if draft.summary is not None:
+        return draft.summary, draft.summary_origin
+    if before is not None and (
+        before.summary_origin is SummaryOrigin.CALLER or before.content == draft.content
+    ):
+        return before.summary, before.summary_origin
+    return beginning_of(draft.content), SummaryOrigin.CONTENT
+
+
+async def enqueue(
+    connection: AsyncConnection, skills: Sequence[Skill], *, delay: float = WRITE_THROUGH_SECONDS
+) -> list[Job]:
+    """Enqueue the index jobs of written skills of one tenant."""
+    if not skills:
+        return []
+    new_versions = {skill.id: skill.version for skill in skills}
+    return await index_jobs.enqueue_index_jobs(
+        connection, skills[0].tenant, RecordKind.SKILL, new_versions, delay=delay
+    )
+
+
+async def write_through(resources: Resources, skills: Sequence[Skill], jobs: Sequence[Job]) -> None:
+    """Write the keyword points of skills whose index jobs are committed."""
+    await resources.index_writer.write_through([index_document.document(skill) for skill in skills], jobs)
