@@ -14,6 +14,7 @@ class BlockKind(StrEnum):
     SUMMARY = "summary"
     RECALLED = "recalled"
     EPISODES = "episodes"
+    GRAPH = "graph"
     PAST_TURNS = "past_turns"
     SCRATCHPAD = "scratchpad"
     WORKING_MEMORY = "working_memory"
@@ -32,6 +33,7 @@ TURNS = "turns"
 SHORTENING_ORDER = (
     BlockKind.PAST_TURNS,
     BlockKind.EPISODES,
+    BlockKind.GRAPH,
     BlockKind.SUBAGENTS,
     BlockKind.PATROL,
     BlockKind.WORKING_MEMORY,

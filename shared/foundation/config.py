@@ -14,10 +14,11 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from shared.foundation import errors, setting_rules
 from shared.foundation.document_settings import DocumentSettings
+from shared.foundation.graph_settings import GraphSettings
 from shared.foundation.local_addresses import LocalAddresses, with_database
 
 
-class Settings(DocumentSettings):
+class Settings(DocumentSettings, GraphSettings):
     """All settings. Times are in seconds and sizes in characters, unless said otherwise."""
 
     model_config: ClassVar[SettingsConfigDict] = SettingsConfigDict(

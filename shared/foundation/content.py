@@ -34,6 +34,8 @@ class Subject(StrEnum):
     PREFERENCE = "preference"
     PLAYBOOK = "playbook"
     DOCUMENT = "document"
+    ENTITY = "entity"
+    TRIPLE = "triple"
 
 
 class Effect(StrEnum):

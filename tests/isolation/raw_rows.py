@@ -20,7 +20,12 @@ _COLUMNS = """
     WHERE table_schema = 'public' AND table_name = $1 AND is_identity = 'NO' AND is_generated = 'NEVER'
 """
 # Values that a constraint of the table demands.
-_VALID = {"playbook": {"outcome": "success", "reason": "satisfied"}}
+_VALID: dict[str, dict[str, Any]] = {
+    "playbook": {"outcome": "success", "reason": "satisfied"},
+    "graph_entity": {"type": "Topic"},
+    "graph_triple": {"literal": None},
+    "graph_source": {"entity_id": None},
+}
 
 
 async def fill(inspector: StateInspector, tenant: str, ids: Ids, secret: str) -> None:

@@ -26,6 +26,8 @@ idempotent_response = Table(
         info=names_and_clears(
             *(Subject.MEMORY, Subject.SESSION, Subject.TURN, Subject.WITHDRAWN_TURN, Subject.LOG),
             Subject.PLAYBOOK,
+            Subject.ENTITY,
+            Subject.TRIPLE,
             clears=("body",),
         ),
     ),

@@ -43,6 +43,9 @@ _VALID: dict[tuple[str, str], Any] = {
     ("memory", "archived_by"): None,
     ("playbook", "outcome"): "success",
     ("playbook", "reason"): "satisfied",
+    ("graph_entity", "type"): "Topic",
+    ("graph_triple", "object_id"): None,
+    ("graph_source", "entity_id"): None,
 }
 _PRIMARY_IDS = {"session": SESSION, "memory": MEMORY, "dream_run": RUN, "agent": AGENT}
 # Tables without text of callers, and those of the work that a deletion itself leaves.
@@ -52,10 +55,12 @@ _TABLES_WITH_TEXT = {
     *("agent_file", "state_key", "state_collection", "transcript_entry", "dream_pass", "charge"),
     *("preference_occurrence", "idempotent_response", "pinned_text", "scratchpad_snippet", "promotion"),
     *("business_context_part", "preference", "playbook"),
+    *("graph_entity", "graph_name", "graph_triple"),
 }
 _AGENTS = {"agent", "agent_text", "agent_file"}
 _PINNED = {"pinned_text"}
 _PREFERENCES = {"preference"}
+_GRAPH = {"graph_entity", "graph_name", "graph_triple"}
 _DOCUMENTS = {"document", "document_chunk"}  # they belong to the tenant: to no user, agent or session
 _MEMORIES = {"memory", "memory_history", "memory_tombstone", "dream_change"}
 
@@ -127,7 +132,7 @@ async def gateway(make_settings: Callable[..., config.Settings], tenant: str) ->
     [
         (f"/v1/users/{USER}", _AGENTS | _DOCUMENTS),
         (f"/v1/agents/{AGENT}", _DOCUMENTS),
-        (f"/v1/sessions/{SESSION}", _AGENTS | _DOCUMENTS | _MEMORIES | _PINNED | _PREFERENCES),
+        (f"/v1/sessions/{SESSION}", _AGENTS | _DOCUMENTS | _MEMORIES | _PINNED | _PREFERENCES | _GRAPH),
     ],
 )
 async def test_no_declared_column_keeps_the_text_of_what_was_deleted(
