@@ -19,6 +19,7 @@ _LIST = """Loci's benchmarks; each has --help:
   python -m benchmarks.worker_cost  processor time of a worker per memory, beside that of another commit
   python -m benchmarks.prompt_cache  how much of a session's prompts a provider's prompt cache would serve
   python -m benchmarks.preferences how long it takes to find which of a user's preferences apply
+  python -m benchmarks.graph     how long it takes to find a message's entities among 100 000
   python -m benchmarks.relevance how often a search finds nothing, when it should and when it should not
   python -m benchmarks.recall    evidence recall over HTTP on a data set (--data SET.json)
   python -m benchmarks.corrections    precision and recall of the detector of corrections, per language

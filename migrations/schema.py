@@ -14,6 +14,7 @@ import shared.lifecycle.table
 import shared.memory.business_context.table
 import shared.memory.documents.files.table
 import shared.memory.documents.table
+import shared.memory.graph.table
 import shared.memory.longterm.table
 import shared.memory.patterns.table
 import shared.memory.pinned.table

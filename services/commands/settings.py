@@ -10,7 +10,7 @@ from rich.table import Table
 
 from shared.foundation import config, unknown_settings
 from shared.foundation.config import Settings
-from shared.foundation.document_settings import DocumentSettings
+from shared.foundation.feature_settings import FeatureSettings
 from shared.foundation.unknown_settings import variable_of
 
 _HEAD = """# Configuration
@@ -62,8 +62,8 @@ def page() -> str:
 
 
 def _fields() -> list[tuple[str, FieldInfo]]:
-    """Return the settings in the order of the page: those of documents, which are inherited, come last."""
-    return sorted(Settings.model_fields.items(), key=lambda field: field[0] in DocumentSettings.model_fields)
+    """Return the settings in the order of the page: those of features, which are inherited, come last."""
+    return sorted(Settings.model_fields.items(), key=lambda field: field[0] in FeatureSettings.model_fields)
 
 
 def _sentence(info: FieldInfo) -> str:

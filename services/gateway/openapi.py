@@ -30,6 +30,7 @@ _TAGS = {
     "memories": "Long-term memories.",
     "business context": "What a tenant's agents should know about its business.",
     "playbooks": "How flows went before, by tool calls and user queries.",
+    "knowledge graph": "Entities, what connects them and when, and which of them a message is about.",
     "patterns": "What tenants that agree to share have in common.",
     "documents": "Files of the tenant, whose text is searched on request.",
     "pinned texts": "Texts that stand in every context.",

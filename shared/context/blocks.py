@@ -7,6 +7,7 @@ from shared.conversation.scratchpad.snippet import Snippet
 from shared.conversation.summary.summary import SessionSummary, summary_id_of
 from shared.conversation.turns.turn import RecalledLine, SkillPart, Turn
 from shared.foundation import prompt_safety
+from shared.memory.graph.traversal import Step
 from shared.memory.longterm.memory import Memory
 from shared.memory.longterm.search import MemoryResult
 from shared.memory.pinned.pinned_text import CoreText
@@ -18,6 +19,7 @@ CORE = "Pinned texts (always shown):"
 RECALLED = "Recalled from long-term memory (relevant to this message):"
 SUMMARY = "Summary of the conversation so far:"
 EPISODES = "Episodes from long-term memory (what happened before):"
+GRAPH = "Related knowledge graph connections:"
 SKILL_CATALOGUE = "Skills (how to do something; read one by its name before you do it):"
 SKILLS = "Skills that match this message:"
 PAST_TURNS = "Related past conversation:"
@@ -135,6 +137,12 @@ def _inventory(
 ) -> Block | None:
     lines = tuple(Line(info.key, prompt_safety.single_line(render.inventory_line(info))) for info in infos)
     return Block(kind, header, lines, note) if lines else None
+
+
+def graph(steps: Sequence[Step]) -> Block | None:
+    """Return the block of what is connected with the message's entities, or None if nothing is."""
+    lines = tuple(Line(step.id, step.line) for step in steps)
+    return Block(BlockKind.GRAPH, GRAPH, lines) if lines else None
 
 
 def past_turns(turns: Sequence[Turn]) -> Block | None:

@@ -126,6 +126,7 @@ async def _record(
         await recheck.leave_out_deleted_skills(connection, session, inputs, lock_replayed=key is not None)
         if key is not None:
             inputs.core = blocks.core(await pinned_queries.lock_core(connection, session.scope))
+            await recheck.leave_out_deleted_triples(connection, session, inputs)
         context = assemble.assemble(inputs, request)
         turns, jobs = await append.insert_turns(
             connection, resources.settings, session, [_to_draft(request, context)]

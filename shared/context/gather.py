@@ -26,6 +26,7 @@ from shared.foundation.categories import EPISODES, is_below
 from shared.foundation.roles import Role
 from shared.foundation.scope import Scope
 from shared.infra import redis as redis_client
+from shared.memory.graph import read as graph_read
 from shared.memory.longterm import search as memory_search
 from shared.memory.longterm.search import MemoryResult, SearchOptions
 from shared.memory.working import keys
@@ -46,13 +47,19 @@ async def gather(
     """Return recalled memories, the conversation, the session's notes and past turns for one message."""
     step = resources.settings.context_window_step
     inputs = ContextInputs(recalled_before=found.recalled_before, window_step=step)
-    results, turns, working_blocks, past_turns, scratchpad, found_skills = await asyncio.gather(
-        _timed(inputs, "recall", _recall(resources, session, request, inputs)),
-        _timed(inputs, "turns", _read_turns(resources, session, inputs)),
-        _timed(inputs, "working", _read_working_memory(resources, session, request)),
-        _timed(inputs, "past_turns", _search_past_turns(resources, session, request, inputs)),
-        _timed(inputs, "scratchpad", _read_scratchpad(resources, session, found, request, inputs)),
-        _timed(inputs, "skills", skills.find(resources, session, found, request, inputs)),
+    # In two groups, because the types of at most six results are known.
+    (results, turns, working_blocks, graph), (past_turns, scratchpad, found_skills) = await asyncio.gather(
+        asyncio.gather(
+            _timed(inputs, "recall", _recall(resources, session, request, inputs)),
+            _timed(inputs, "turns", _read_turns(resources, session, inputs)),
+            _timed(inputs, "working", _read_working_memory(resources, session, request)),
+            _timed(inputs, "graph", _read_graph(resources, session, request)),
+        ),
+        asyncio.gather(
+            _timed(inputs, "past_turns", _search_past_turns(resources, session, request, inputs)),
+            _timed(inputs, "scratchpad", _read_scratchpad(resources, session, found, request, inputs)),
+            _timed(inputs, "skills", skills.find(resources, session, found, request, inputs)),
+        ),
     )
     inputs.skills = found_skills or SkillInputs()
     is_reported = not request.record_turn and _is_last_turn(request.message, turns or [])
@@ -65,7 +72,7 @@ async def gather(
     episodes = [result for result in results or [] if is_episode[result.memory.id]]
     inputs.recalled = facts if request.options.shows(BlockKind.RECALLED) else []
     inputs.episodes = episodes if request.options.shows(BlockKind.EPISODES) else []
-    other_blocks = (past_turns, scratchpad, *(working_blocks or []))
+    other_blocks = (graph, past_turns, scratchpad, *(working_blocks or []))
     inputs.other_blocks = [block for block in other_blocks if block is not None]
     inputs.degraded = list(dict.fromkeys(inputs.degraded))
     return inputs
@@ -100,6 +107,21 @@ async def _recall(
     inputs.stages += results.stages
     inputs.degraded += results.degraded
     return results.results
+
+
+async def _read_graph(resources: Resources, session: Session, request: Request) -> Block | None:
+    """Return what is connected with the entities that the message names."""
+    settings = resources.settings
+    if not settings.context_graph_triples or not request.options.shows(BlockKind.GRAPH):
+        return None
+    steps = await graph_read.connected(
+        resources,
+        session.scope,
+        request.message,
+        hops=settings.context_graph_hops,
+        limit=settings.context_graph_triples,
+    )
+    return blocks.graph(steps)
 
 
 def _is_last_turn(message: str, turns: Sequence[Turn]) -> bool:

@@ -20,6 +20,7 @@ from shared.conversation.turns import queries as turn_queries
 from shared.conversation.turns.turn import Turn, turn_key_of
 from shared.foundation import errors
 from shared.infra import redis as redis_client
+from shared.memory.graph import triple_queries
 from shared.memory.longterm import queries as memory_queries
 from shared.memory.skills import queries as skill_queries
 from shared.memory.working import keys
@@ -90,6 +91,20 @@ async def leave_out_deleted_entries(
     present = await _present_entries(resources, session.tenant, namespaces)
     deleted_keys = {key for key, base in bases.items() if base not in present}
     inputs.other_blocks = _without(inputs.other_blocks, WORKING_BLOCKS, deleted_keys)
+
+
+async def leave_out_deleted_triples(
+    connection: AsyncConnection, session: Session, inputs: ContextInputs
+) -> None:
+    """Remove deleted triples from the inputs of a context whose response is stored, and lock the others."""
+    shown = {line.record_id for block in inputs.other_blocks for line in _graph_lines(block)}
+    if shown:
+        existing = await triple_queries.lock_existing(connection, session.tenant, sorted(shown))
+        inputs.other_blocks = _without(inputs.other_blocks, {BlockKind.GRAPH}, shown - existing)
+
+
+def _graph_lines(block: Block) -> Sequence[Line]:
+    return block.lines if block.kind is BlockKind.GRAPH else ()
 
 
 def _working_lines(block: Block) -> Sequence[Line]:

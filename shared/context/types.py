@@ -16,6 +16,7 @@ class BlockKind(StrEnum):
     SUMMARY = "summary"
     RECALLED = "recalled"
     EPISODES = "episodes"
+    GRAPH = "graph"
     SKILL_CATALOGUE = "skill_catalogue"
     SKILLS = "skills"
     PAST_TURNS = "past_turns"
@@ -41,6 +42,7 @@ SHORTENING_ORDER = (
     BlockKind.EPISODES,
     BlockKind.SKILLS,
     BlockKind.SKILL_CATALOGUE,
+    BlockKind.GRAPH,
     BlockKind.SUBAGENTS,
     BlockKind.PATROL,
     BlockKind.WORKING_MEMORY,

@@ -13,13 +13,11 @@ from pydantic import Field, SecretStr, ValidationError, ValidationInfo, computed
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from shared.foundation import errors, setting_rules
-from shared.foundation.document_settings import DocumentSettings
+from shared.foundation.feature_settings import FeatureSettings
 from shared.foundation.local_addresses import LocalAddresses, with_database
-from shared.foundation.mcp_settings import McpSettings
-from shared.foundation.skill_settings import SkillSettings
 
 
-class Settings(DocumentSettings, McpSettings, SkillSettings):
+class Settings(FeatureSettings):
     """All settings. Times are in seconds and sizes in characters, unless said otherwise."""
 
     model_config: ClassVar[SettingsConfigDict] = SettingsConfigDict(

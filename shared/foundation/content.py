@@ -35,6 +35,8 @@ class Subject(StrEnum):
     PLAYBOOK = "playbook"
     DOCUMENT = "document"
     SKILL = "skill"
+    ENTITY = "entity"
+    TRIPLE = "triple"
 
 
 class Effect(StrEnum):

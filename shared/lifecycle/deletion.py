@@ -22,6 +22,8 @@ from shared.jobs import queries as job_queries
 from shared.jobs.removals import Family
 from shared.lifecycle import register, removal
 from shared.lifecycle.removal import Removal
+from shared.memory.graph import source_queries as graph_source_queries
+from shared.memory.graph import triple_queries
 from shared.memory.longterm import maintenance_queries
 from shared.memory.playbooks import queries as playbook_queries
 from shared.memory.preferences import queries as preference_queries
@@ -103,6 +105,7 @@ async def add_memories(connection: AsyncConnection, deletion: Deletion, ids: Seq
     deletion.add_items(removal.points_of(RecordKind.MEMORY), ids)
     shown_in = await turn_queries.list_sessions_showing(connection, tenant, ids)
     deletion.add_items(removal.WINDOW, shown_in)
+    await add_derived(connection, deletion, memory_ids=ids)
     learnt = await preference_queries.lock_of(connection, tenant, Subject.MEMORY, ids)
     await add_preferences(connection, deletion, learnt)
 
@@ -133,6 +136,34 @@ async def add_skills(
     deletion.add_items(removal.points_of(RecordKind.SKILL), ids)
     shown_in = await turn_queries.list_sessions_showing(connection, deletion.tenant, ids)
     deletion.add_items(removal.WINDOW, shown_in)
+
+
+async def add_derived(
+    connection: AsyncConnection,
+    deletion: Deletion,
+    *,
+    turn_keys: Sequence[tuple[str, int]] = (),
+    memory_ids: Sequence[str] = (),
+) -> None:
+    """Add the entities and triples that dreams have extracted from these turns or memories alone."""
+    entity_ids, triple_ids = await graph_source_queries.lock_derived_from(
+        connection, deletion.tenant, turn_keys=turn_keys, memory_ids=memory_ids
+    )
+    await add_entities(connection, deletion, entity_ids)
+    add_triples(deletion, triple_ids)
+
+
+async def add_entities(connection: AsyncConnection, deletion: Deletion, ids: Sequence[str]) -> None:
+    """Add locked entities of the graph, and lock and add their triples."""
+    if ids:
+        deletion.subjects.setdefault(Subject.ENTITY, []).extend(ids)
+        add_triples(deletion, await triple_queries.lock_of_entities(connection, deletion.tenant, ids))
+
+
+def add_triples(deletion: Deletion, ids: Sequence[str]) -> None:
+    """Add locked triples of the graph."""
+    known = deletion.subjects.setdefault(Subject.TRIPLE, [])
+    known.extend(sorted(set(ids).difference(known)))
 
 
 async def carry_out(

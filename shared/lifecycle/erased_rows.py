@@ -18,6 +18,7 @@ from shared.jobs import dream_schedule
 from shared.lifecycle import deletion, register, removal
 from shared.lifecycle.deletion import Deletion
 from shared.lifecycle.removal import Removal
+from shared.memory.graph import entity_queries, triple_queries
 from shared.memory.longterm import maintenance_queries
 from shared.memory.longterm.maintenance_queries import LockedMemory
 from shared.memory.playbooks import queries as playbook_queries
@@ -48,6 +49,8 @@ _NAMES = {
     "skill.id": "skills",
     "skill_file.user_id": "skill_files",
     "skill_file.agent_id": "skill_files",
+    "graph_entity.id": "entities",
+    "graph_triple.id": "triples",
     "pinned_text.user_id": "pinned_texts",
     "pinned_text.agent_id": "pinned_texts",
 }
@@ -114,6 +117,10 @@ async def collect(
         await deletion.add_playbooks(connection, rows, playbook_ids)
     await deletion.add_sessions(connection, rows, sessions, shared_namespaces=True)
     await deletion.add_memories(connection, rows, [memory.id for memory in memories])
+    from_sessions = await triple_queries.lock_of(
+        connection, tenant, session_ids=[session.id for session in sessions]
+    )
+    deletion.add_triples(rows, from_sessions)
     if is_complete:
         await _add_owner(connection, rows, owner)
     counts = Counter(
@@ -171,6 +178,9 @@ async def _add_owner(connection: AsyncConnection, rows: Deletion, owner: Owner) 
     await deletion.add_preferences(connection, rows, own)
     skills = await skill_queries.lock_of(connection, rows.tenant, owner.subject, [owner.id])
     await deletion.add_skills(connection, rows, skills)
+    entity_ids = await entity_queries.lock_of(connection, rows.tenant, **owner.column)
+    await deletion.add_entities(connection, rows, entity_ids)
+    deletion.add_triples(rows, await triple_queries.lock_of(connection, rows.tenant, **owner.column))
     owned = await namespace_queries.release_owned(connection, rows.tenant, **owner.column)
     rows.add_items(removal.WORKING, owned)
     if owner.subject is Subject.USER:

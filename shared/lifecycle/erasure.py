@@ -39,7 +39,7 @@ _COUNTED = (
     *("memories", "archived", "history", "sessions", "feedback", "turns", "observations", "snippets"),
     *("dream_runs", "stored_responses", "anonymised_charges", "texts", "files", "pinned_texts"),
     *("business_context_lines", "preferences", "playbooks"),
-    *("skills", "skill_files"),
+    *("skills", "skill_files", "entities", "triples"),
     *("working_entries", "scratch_stores", "points"),
 )
 _STORES = ("postgres", removal.REDIS, removal.QDRANT)

@@ -129,6 +129,11 @@ async def _forget_memories(connection: AsyncConnection, withdrawal: Withdrawal) 
     withdrawal.changed_memories += [*withdrawn.kept, *reopened]
 
 
+async def _forget_graph(connection: AsyncConnection, withdrawal: Withdrawal) -> None:
+    """Delete what of the graph was extracted from the turns alone."""
+    await deletion.add_derived(connection, withdrawal.rows, turn_keys=withdrawal.turn_keys)
+
+
 async def _forget_embeddings(connection: AsyncConnection, withdrawal: Withdrawal) -> None:
     """Delete the cached embeddings of the texts."""
     tenant = withdrawal.session.tenant
@@ -146,6 +151,7 @@ async def _empty_window(connection: AsyncConnection, withdrawal: Withdrawal) -> 
 _CONSEQUENCES: tuple[Callable[[AsyncConnection, Withdrawal], Awaitable[None]], ...] = (
     _forget_what_names_them,
     _forget_memories,
+    _forget_graph,
     _forget_embeddings,
     _empty_window,
 )

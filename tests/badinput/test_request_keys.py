@@ -38,6 +38,8 @@ BODIES: dict[str, dict[str, Any]] = {
     f"/v1/sessions/{SESSION}/report": {"title": "Report", "content": "kept once as a report"},
     "/v1/playbooks": PLAYBOOK | {"user_query": "kept once as a playbook"},
     "/v1/tools/memory_add": {"arguments": {"content": "kept once by a tool"}},
+    "/v1/graph/entities": {"name": "kept once"},
+    "/v1/graph/triples": {"subject": "kept once", "predicate": "is", "literal": "a triple"},
     ENTRY: {"append": " and more"},
     BY_KEY: {"content": "kept once under a key"},
     "/v1/batch": {
@@ -128,6 +130,8 @@ async def test_the_same_key_with_another_body_is_a_409_and_does_nothing(
         f"/v1/sessions/{SESSION}/report": {"title": "Report", "content": "something else"},
         "/v1/playbooks": PLAYBOOK | {"user_query": "something else"},
         "/v1/tools/memory_add": {"arguments": {"content": "something else"}},
+        "/v1/graph/entities": {"name": "something else"},
+        "/v1/graph/triples": {"subject": "something else", "predicate": "is", "literal": "a triple"},
         ENTRY: {"append": "something else"},
         BY_KEY: {"content": "something else"},
         "/v1/batch": {"operations": BODIES["/v1/batch"]["operations"][:1]},

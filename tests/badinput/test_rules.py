@@ -210,9 +210,42 @@ SKILLS: list[RefusedRequest] = [
 ]
 
 
+def _triple(field: str, rule: str, **fields: Any) -> RefusedRequest:
+    body = {"subject": "Ada", "predicate": "knows", "object": "Bob"}
+    return "POST", "/v1/graph/triples", {**body, **fields}, field, rule
+
+
+GRAPH: list[RefusedRequest] = [
+    ("POST", "/v1/graph/entities", {"name": " "}, "name", "blank"),
+    ("POST", "/v1/graph/entities", {"name": "a\nb"}, "name", "line breaks"),
+    ("POST", "/v1/graph/entities", {"name": "n" * 201}, "name", "at most 200"),
+    ("POST", "/v1/graph/entities", {"name": "Ada", "type": "Alien"}, "type", "Person"),
+    ("POST", "/v1/graph/entities", {"name": "Ada", "aliases": ["A"] * 10_000}, "aliases", "at most 64"),
+    ("POST", "/v1/graph/entities", {"name": "Ada", "aliases": ["\u2028"]}, "aliases.0", "blank"),
+    _triple("subject", "blank", subject=""),
+    _triple("subject", "that is there", subject="01900000-0000-7000-8000-000000000000"),
+    _triple("predicate", "letter", predicate="->"),
+    _triple("object", "a literal", object=None),
+    _triple("object", "a literal", literal="both"),
+    _triple("literal", "at most 1000", object=None, literal="x" * 1001),
+    _triple("fact", "at most 2000", fact="x" * 2001),
+    _triple("confidence", "less than or equal to 1", confidence=1.5),
+    _triple(
+        "invalid_at", "before valid_at", valid_at="2026-02-01T00:00:00Z", invalid_at="2026-01-01T00:00:00Z"
+    ),
+    _triple("valid_at", "years", valid_at="0001-01-01T00:00:00+14:00"),
+    _triple("source", "must name", source={}),
+    _triple("source.seq", "number of a turn", source={"memory_id": "0123456789ab", "seq": 1}),
+    ("POST", "/v1/graph/traverse", {}, "entity", "must be given"),
+    ("POST", "/v1/graph/traverse", {"entity": "Ada", "hops": 3}, "hops", "less than or equal to 2"),
+    ("POST", "/v1/graph/traverse", {"names": ["Ada"] * 21}, "names", "at most 20"),
+    ("POST", "/v1/graph/match", {"text": " "}, "text", "blank"),
+]
+
+
 @pytest.mark.parametrize(
     ("method", "path", "body", "field", "rule"),
-    [*SKILLS, *MEMORY, *SEARCH, *CONVERSATION, *WORKING, *FEEDBACK_AND_DREAMS, *PLAYBOOKS],
+    [*SKILLS, *MEMORY, *SEARCH, *CONVERSATION, *WORKING, *FEEDBACK_AND_DREAMS, *PLAYBOOKS, *GRAPH],
     ids=lambda value: None if isinstance(value, dict) else str(value)[:40],
 )
 async def test_a_broken_rule_is_a_422_that_names_it_and_stores_nothing(

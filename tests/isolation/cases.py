@@ -299,6 +299,40 @@ def _of_skill(status: int, **path: str) -> Case:
     return lambda ids: [Call(status, {"skill": ids.patrol, **path}, _scope(ids))]
 
 
+def _save_entity(ids: Ids) -> list[Call]:
+    body = {"name": "slipped in", **_scope(ids)}
+    return [Call(201, body=body, headers=_key(ids)), Call(201, body=body)]
+
+
+def _save_triple(ids: Ids) -> list[Call]:
+    body = {"subject": "slipped in", "predicate": "is", **_scope(ids)}
+    source = {"source": {"session_id": ids.session, "seq": 1}}
+    return [
+        Call(201, body=body | source | {"literal": "mine"}, headers=_key(ids)),
+        # The id of an entity that is not there.
+        Call(422, body=body | {"object": ids.entity}),
+    ]
+
+
+def _traverse(ids: Ids) -> list[Call]:
+    return [Call(404, body={"entity": ids.entity, **_scope(ids)}), Call(404, body={"names": [ids.entity]})]
+
+
+def _of_entity(status: int) -> Case:
+    return lambda ids: [Call(status, {"entity_id": ids.entity})]
+
+
+def _of_triple(status: int, body: Any = None) -> Case:
+    return lambda ids: [Call(status, {"triple_id": ids.triple}, body=body)]
+
+
+def _import_graph(ids: Ids) -> list[Call]:
+    """Import an entity under the id of a foreign one."""
+    line = {"kind": "graph_entity", "id": ids.entity, "name": "slipped in", "type": "Topic"}
+    content = json.dumps(line | {"created_at": "2026-01-01T00:00:00Z"}).encode()
+    return [Call(200, query=_scope(ids), content=content)]
+
+
 FORM = {"content-type": "multipart/form-data; boundary=b"}
 
 
@@ -454,6 +488,23 @@ CASES: dict[str, Case] = {
     "GET /v1/playbooks/{playbook_id}": _of_playbook(404),
     # Deleting an unknown id is no error.
     "DELETE /v1/playbooks/{playbook_id}": _of_playbook(200),
+    "POST /v1/graph/entities": _save_entity,
+    "GET /v1/graph/entities": _of_scope,
+    "GET /v1/graph/entities/{entity_id}": _of_entity(404),
+    "DELETE /v1/graph/entities/{entity_id}": _of_entity(200),
+    "POST /v1/graph/triples": _save_triple,
+    "GET /v1/graph/triples": lambda ids: [
+        Call(200, query=_scope(ids)),
+        Call(200, query={"entity_id": ids.entity, "validity": "any"}),
+    ],
+    "GET /v1/graph/triples/{triple_id}": _of_triple(404),
+    "DELETE /v1/graph/triples/{triple_id}": _of_triple(200),
+    "POST /v1/graph/triples/{triple_id}/invalidate": _of_triple(404, {"reason": "over"}),
+    "POST /v1/graph/triples/{triple_id}/restore": _of_triple(404),
+    "POST /v1/graph/match": lambda ids: [Call(200, body={"text": ids.content, **_scope(ids)})],
+    "POST /v1/graph/traverse": _traverse,
+    "GET /v1/graph/export": _of_scope,
+    "POST /v1/graph/import": _import_graph,
     "GET /v1/patterns": lambda _: [Call(200), Call(200, query={"flow": "letters"})],
     "GET /v1/patterns/consent": _without_ids,
     "PUT /v1/patterns/consent": lambda _: [Call(200, body={"consent": True})],

@@ -31,6 +31,8 @@ class Ids:
     document: str
     text: str
     playbook: str
+    entity: str
+    triple: str
 
     def masked(self, text: str) -> str:
         """Return a text in which these ids are replaced by their field names."""
@@ -61,6 +63,8 @@ def unused_ids() -> Ids:
         document=str(uuid_utils.uuid7()),
         text=str(uuid_utils.uuid7()),
         playbook=str(uuid_utils.uuid7()),
+        entity=str(uuid_utils.uuid7()),
+        triple=str(uuid_utils.uuid7()),
     )
 
 

@@ -20,10 +20,13 @@ _COLUMNS = """
     WHERE table_schema = 'public' AND table_name = $1 AND is_identity = 'NO' AND is_generated = 'NEVER'
 """
 # Values that a constraint of the table demands.
-_VALID = {
+_VALID: dict[str, dict[str, Any]] = {
     "playbook": {"outcome": "success", "reason": "satisfied"},
     "skill": {"origin": "caller", "summary_origin": "caller"},
     "skill_use": {"used_by": "caller"},
+    "graph_entity": {"type": "Topic"},
+    "graph_triple": {"literal": None},
+    "graph_source": {"entity_id": None},
 }
 
 

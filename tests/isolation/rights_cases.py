@@ -9,7 +9,15 @@ from typing import Any, NamedTuple
 
 from tests.isolation.cases import FORM, Call, form
 from tests.isolation.rights_table import Owner
-from tests.isolation.rights_world import PLAYBOOK, World, new_name, preference_of, to_lines
+from tests.isolation.rights_world import (
+    PLAYBOOK,
+    World,
+    entity_line,
+    new_name,
+    preference_of,
+    to_lines,
+    triple_of,
+)
 from tests.skill_archives import zip_of_skill
 
 Make = Callable[[World, Owner], Awaitable[Call]]
@@ -85,6 +93,20 @@ def _playbook(*, writes: bool, absent: int = 404) -> RecordCase:
         return Call(200, {"playbook_id": await world.playbook(owner)})
 
     return RecordCase("playbook", writes, make, absent)
+
+
+def _entity(*, writes: bool, absent: int = 404) -> RecordCase:
+    async def make(world: World, owner: Owner) -> Call:
+        return Call(200, {"entity_id": await world.entity(owner)})
+
+    return RecordCase("entity", writes, make, absent)
+
+
+def _triple(*, writes: bool, body: Any = None, absent: int = 404, is_over: bool = False) -> RecordCase:
+    async def make(world: World, owner: Owner) -> Call:
+        return Call(200, {"triple_id": await world.triple(owner, is_over=is_over)}, body=body)
+
+    return RecordCase("triple", writes, make, absent)
 
 
 def _run(*, writes: bool) -> RecordCase:
@@ -265,6 +287,12 @@ RECORDS: dict[str, list[RecordCase]] = {
     f"POST {_S}/report": [_session(writes=True, body={"title": "t", "content": "found"})],
     "GET /v1/playbooks/{playbook_id}": [_playbook(writes=False)],
     "DELETE /v1/playbooks/{playbook_id}": [_playbook(writes=True, absent=200)],
+    "GET /v1/graph/entities/{entity_id}": [_entity(writes=False)],
+    "DELETE /v1/graph/entities/{entity_id}": [_entity(writes=True, absent=200)],
+    "GET /v1/graph/triples/{triple_id}": [_triple(writes=False)],
+    "DELETE /v1/graph/triples/{triple_id}": [_triple(writes=True, absent=200)],
+    "POST /v1/graph/triples/{triple_id}/invalidate": [_triple(writes=True, body={"reason": "over"})],
+    "POST /v1/graph/triples/{triple_id}/restore": [_triple(writes=True, is_over=True)],
     "GET /v1/patterns": [_tenant(writes=False)],
     "GET /v1/patterns/consent": [_tenant(writes=False)],
     "PUT /v1/patterns/consent": [_tenant(writes=True, body={"consent": True})],
@@ -348,6 +376,9 @@ SCOPES: dict[str, ScopeCase] = {
     "PUT /v1/skills/{skill}": ScopeCase("memory", True, lambda: {"content": new_name()}),
     "POST /v1/skills/import": ScopeCase("memory", False, lambda: {"name": new_name().lower()}),
     "POST /v1/playbooks": ScopeCase("memory", True, lambda: {**PLAYBOOK, "flow_dact": new_name()}),
+    "POST /v1/graph/entities": ScopeCase("memory", True, lambda: {"name": new_name()}),
+    "POST /v1/graph/triples": ScopeCase("memory", True, lambda: triple_of(new_name())),
+    "POST /v1/graph/import": ScopeCase("memory", False, entity_line),
     "POST /v1/dreams": ScopeCase("session", True, lambda: {"dry_run": True}),
 }
 
@@ -361,6 +392,11 @@ LISTS: dict[str, ListCase] = {
     "POST /v1/memories/search": ListCase("memory", {"query": "the word", "limit": 100}),
     "GET /v1/playbooks": ListCase("memory", query={"limit": "100"}),
     "POST /v1/playbooks/search": ListCase("memory", {"query": "the word", "limit": 100}),
+    "GET /v1/graph/entities": ListCase("memory", query={"limit": "100"}),
+    "GET /v1/graph/triples": ListCase("memory", query={"limit": "100"}),
+    "POST /v1/graph/match": ListCase("memory", {"text": "What of the common word?"}),
+    "POST /v1/graph/traverse": ListCase("memory", {"entity": "common word", "limit": 100}),
+    "GET /v1/graph/export": ListCase("memory"),
     "GET /v1/pinned": ListCase("memory", query={"limit": "100"}),
     "GET /v1/skills": ListCase("memory", query={"limit": "100"}),
     "POST /v1/skills/search": ListCase("memory", {"query": "the word", "limit": 100}),

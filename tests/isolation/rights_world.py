@@ -104,6 +104,28 @@ class World:
 
         return str(await self._make("playbook", owner, build))
 
+    async def entity(self, owner: Owner) -> str:
+        """Save an entity of the graph and return its id."""
+
+        async def build() -> str:
+            body = {"name": new_name(), **owner.scope()}
+            return str((await self.succeed("POST", "/v1/graph/entities", json=body))["id"])
+
+        return str(await self._make("entity", owner, build))
+
+    async def triple(self, owner: Owner, *, is_over: bool = False) -> str:
+        """Save a triple, which is invalidated if it `is_over`, and return its id."""
+
+        async def build() -> str:
+            body = {**triple_of(new_name()), **owner.scope()}
+            triple_id = str((await self.succeed("POST", "/v1/graph/triples", json=body))["id"])
+            if is_over:
+                path = f"/v1/graph/triples/{triple_id}/invalidate"
+                await self.succeed("POST", path, json={"reason": "over"})
+            return triple_id
+
+        return str(await self._make(f"triple, over: {is_over}", owner, build))
+
     async def document(self) -> str:
         """Upload a document and return its id. No worker takes it up."""
         content = form(file=f"a word: {new_name()}")
@@ -184,6 +206,9 @@ class World:
             await self.succeed("PUT", f"/v1/skills/{word.lower()}", json=skill)
             playbook = {**PLAYBOOK, "flow_dact": word, **owner.scope()}
             await self.succeed("POST", "/v1/playbooks", json=playbook)
+            entity = {"name": word, "aliases": ["common word"], **owner.scope()}
+            await self.succeed("POST", "/v1/graph/entities", json=entity)
+            await self.succeed("POST", "/v1/graph/triples", json={**triple_of(word), **owner.scope()})
             session_id = f"of-{word}"
             await self._open_session(owner, id=session_id)
             root = f"/v1/sessions/{session_id}"
@@ -210,6 +235,17 @@ def preference_of(word: str) -> dict[str, Any]:
         "condition": {"flow": "words", "description": "the word"},
         "effect": {"slot": word, "value": word},
     }
+
+
+def triple_of(word: str) -> dict[str, Any]:
+    """Return a triple that says a word."""
+    return {"subject": word, "predicate": "is", "literal": word}
+
+
+def entity_line() -> dict[str, Any]:
+    """Return the line of an entity that nothing has yet."""
+    line = {"kind": "graph_entity", "id": str(uuid4()), "name": new_name(), "type": "Topic"}
+    return line | {"created_at": "2026-01-01T00:00:00Z"}
 
 
 def to_lines(memory: dict[str, Any]) -> bytes:

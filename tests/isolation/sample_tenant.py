@@ -46,6 +46,8 @@ async def fill(gateway: Gateway, models: ModelServer) -> Ids:
     await _add_spend(client, ids)
     await _add_scratchpad(client, ids)
     ids = replace(ids, playbook=await _add_playbooks(client, ids))
+    entity, triple = await _add_graph(client, ids)
+    ids = replace(ids, entity=entity, triple=triple)
     for path, query in state_paths(ids):
         await _add_state(client, ids, path, query)
     ids = replace(ids, text=await _add_agent(client, ids))
@@ -183,6 +185,18 @@ async def _add_playbooks(client: httpx.AsyncClient, ids: Ids) -> str:
     search = {"flow": "letters", "session_id": ids.session}
     assert (await _succeed(client.post("/v1/playbooks/search", json=search)))["snippet_id"]
     return str(playbook["id"])
+
+
+async def _add_graph(client: httpx.AsyncClient, ids: Ids) -> tuple[str, str]:
+    """Save an entity and triples of the graph, and delete one; return the ids of an entity and a triple."""
+    entity = {"name": SECRET, "aliases": [f"{SECRET} too"], "metadata": {SECRET: SECRET}, **scope(ids)}
+    saved = await _succeed(client.post("/v1/graph/entities", json=entity))
+    body = {"subject": SECRET, "predicate": "owns", "fact": SECRET, **scope(ids)}
+    source = {"source": {"session_id": ids.session, "seq": 1}}
+    triple = await _succeed(client.post("/v1/graph/triples", json=body | source | {"object": "gate"}))
+    deleted = await _succeed(client.post("/v1/graph/triples", json=body | {"literal": SECRET}))
+    await _succeed(client.delete(f"/v1/graph/triples/{deleted['id']}"))
+    return str(saved["id"]), str(triple["id"])
 
 
 def state_paths(ids: Ids) -> list[tuple[str, dict[str, str]]]:

@@ -102,7 +102,7 @@ async def test_an_operation_of_a_batch_is_refused_what_a_request_of_its_own_is(
 
 
 def _table_area(area: str) -> str:
-    of_memories = dict.fromkeys({"key", "playbook", *_OF_SCOPE}, "memory")
+    of_memories = dict.fromkeys({"key", "playbook", "entity", "triple", *_OF_SCOPE}, "memory")
     return ({"store": "session"} | of_memories).get(area, area)
 
 
@@ -168,6 +168,8 @@ async def _probe(world: World, case: RecordCase, call: Call) -> Any:
         "preference": ["/v1/preferences/{key}"],
         "playbook": ["/v1/playbooks/{playbook_id}"],
         "skill": ["/v1/skills/{skill}", "/v1/skills/{skill}/versions"],
+        "entity": ["/v1/graph/entities/{entity_id}"],
+        "triple": ["/v1/graph/triples/{triple_id}"],
         "agent": [f"/v1/agents/{{agent_id}}{part}" for part in ("", "/kv", "/texts", "/files")],
         "tenant": [
             "/v1/directives",

@@ -1,7 +1,7 @@
 """Delete records that are past their retention period.
 
 These are expired sessions, archived memories, turns, summaries, history, stored responses, cached embeddings,
-feedback signals and dream records.
+feedback signals, dream records, and what of the graph was invalidated.
 """
 
 from datetime import timedelta
@@ -12,7 +12,14 @@ from shared.conversation.sessions import queries as session_queries
 from shared.conversation.summary import queries as summary_queries
 from shared.conversation.turns import queries as turn_queries
 from shared.dreams.runs import queries as dream_queries
-from shared.lifecycle import delete_memory, delete_session, delete_turns, erasure_queries, removal
+from shared.lifecycle import (
+    delete_graph,
+    delete_memory,
+    delete_session,
+    delete_turns,
+    erasure_queries,
+    removal,
+)
 from shared.memory.business_context import queries as business_queries
 from shared.memory.longterm import history_queries, maintenance_queries
 from shared.memory.longterm import queries as memory_queries
@@ -25,6 +32,7 @@ from shared.platform.resources import Resources
 from shared.search.index import embedding_cache
 
 _BATCH = 500
+_GRAPH_BATCH = 5000
 
 
 async def delete_expired_sessions(resources: Resources, tenant: str) -> int:
@@ -97,7 +105,7 @@ async def delete_old_turns(resources: Resources, tenant: str) -> int:
 
 
 async def delete_old_rows(resources: Resources, tenant: str) -> dict[str, int]:
-    """Delete history, stored responses, cached embeddings, signals and dream records past their retention.
+    """Delete history, responses, cached embeddings, signals, dream records and expired parts of graphs.
 
     A summary is kept as long as turns are, from when it was last written. Return the number of deleted rows
     of each.
@@ -107,6 +115,7 @@ async def delete_old_rows(resources: Resources, tenant: str) -> dict[str, int]:
     embedding_age = timedelta(days=settings.retention_embedding_cache_days)
     signal_age = timedelta(days=settings.retention_feedback_days)
     erasure_age = timedelta(days=settings.retention_erasure_days)
+    graph_age = timedelta(days=settings.retention_graph_days)
     dream_age = timedelta(days=settings.retention_dream_days)
     use_age = timedelta(days=settings.retention_skill_use_days)
     async with resources.postgres.for_tenant(tenant) as connection:
@@ -115,6 +124,7 @@ async def delete_old_rows(resources: Resources, tenant: str) -> dict[str, int]:
             "embeddings": await embedding_cache.expire(connection, tenant, embedding_age),
             "signals": await feedback_queries.delete_expired(connection, tenant, signal_age),
             "dreams": await dream_queries.delete_old_runs(connection, tenant, dream_age),
+            "graph": await delete_graph.purge_expired(connection, tenant, graph_age, _GRAPH_BATCH),
             "erasures": await erasure_queries.expire(connection, tenant, erasure_age),
             "skill_uses": await use_queries.expire(connection, tenant, use_age),
             "history": 0,

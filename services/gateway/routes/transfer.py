@@ -15,6 +15,7 @@ from services.gateway.responses import JsonResponse
 from shared.lifecycle.transfer import export_scope as scope_export
 from shared.lifecycle.transfer import import_scope as scope_import
 from shared.lifecycle.transfer import line_kinds, memory_lines
+from shared.lifecycle.transfer.row_kind import GRAPH_KINDS
 from shared.platform.auth import rights
 from shared.platform.auth.rights import Action, Area
 
@@ -116,6 +117,43 @@ async def import_memories(
     scope = rights.scope(caller, Area.MEMORIES, Action.WRITE, agent_id, user_id)
     report = await memory_lines.import_stream(
         resources, scope, caller.key_id, request.stream(), restore=restore
+    )
+    return JsonResponse(report)
+
+
+@router.get(
+    "/graph/export",
+    tags=["knowledge graph"],
+    response_class=StreamingResponse,
+    responses={HTTPStatus.OK: _LINES},
+)
+async def export_graph(
+    resources: ResourcesDep, caller: ReadCaller, agent_id: AgentId = None, user_id: UserId = None
+) -> StreamingResponse:
+    """Stream the entities and triples of a scope as NDJSON, also those that are over. Triples have names."""
+    scope = rights.scope(caller, Area.MEMORIES, Action.READ, agent_id, user_id)
+    return await _ndjson_response(scope_export.export_scope(resources, caller, scope, GRAPH_KINDS))
+
+
+@router.post(
+    "/graph/import",
+    tags=["knowledge graph"],
+    openapi_extra=_IMPORT,
+    response_model=ScopeImportReport,
+    dependencies=[Depends(require_lines)],
+)
+async def import_graph(
+    resources: ResourcesDep,
+    caller: WriteCaller,
+    request: Request,
+    agent_id: AgentId = None,
+    user_id: UserId = None,
+    restore: Restore = False,  # noqa: FBT002
+) -> JsonResponse:
+    """Import the lines of an export of a graph: entities by name, triples by what they say and when."""
+    scope = rights.scope(caller, Area.MEMORIES, Action.WRITE, agent_id, user_id)
+    report = await scope_import.import_scope(
+        resources, caller, scope, request.stream(), restore=restore, kinds=GRAPH_KINDS
     )
     return JsonResponse(report)
 

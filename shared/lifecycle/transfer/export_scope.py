@@ -12,9 +12,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.conversation.sessions import read
 from shared.foundation.scope import Caller, Scope
-from shared.lifecycle.transfer import memory_lines, row_lines, row_queries
+from shared.lifecycle.transfer import graph, memory_lines, row_lines, row_queries
 from shared.lifecycle.transfer.line_kinds import ROW_KINDS
-from shared.lifecycle.transfer.row_kind import LineKind, Owner, RowKind
+from shared.lifecycle.transfer.row_kind import GRAPH_KINDS, LineKind, Owner, RowKind
 from shared.platform.auth import rights
 from shared.platform.auth.rights import Action, Area
 from shared.platform.resources import Resources
@@ -32,6 +32,9 @@ async def export_scope(
         if name is LineKind.MEMORY:
             async for line in memory_lines.export(resources, scope):
                 yield b'{"kind":"memory",' + line.removeprefix(b"{")
+        elif name in GRAPH_KINDS:
+            async for line in graph.export(resources, scope, name):
+                yield line
         elif may_reach(caller, scope, Action.READ) or not is_of_agent(name):
             async for line in _export_rows(resources, scope, ROW_KINDS[name]):
                 yield line

@@ -6,7 +6,7 @@ and an export over the limit of an upload is sent in parts.
 """
 
 import tempfile
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
@@ -15,13 +15,13 @@ from typing import Any
 from shared.foundation import errors
 from shared.foundation.scope import Caller, Scope
 from shared.lifecycle import erasure_queries
-from shared.lifecycle.transfer import memory_lines, ndjson, row_lines, upload
+from shared.lifecycle.transfer import graph, memory_lines, ndjson, row_lines, upload
 from shared.lifecycle.transfer.export_scope import may_reach
 from shared.lifecycle.transfer.import_rows import Target, import_rows
 from shared.lifecycle.transfer.import_sessions import import_session
 from shared.lifecycle.transfer.line_kinds import ROW_KINDS
 from shared.lifecycle.transfer.ndjson import MemoryLine
-from shared.lifecycle.transfer.row_kind import LineKind, RowKind
+from shared.lifecycle.transfer.row_kind import GRAPH_KINDS, LineKind, RowKind
 from shared.lifecycle.transfer.row_owners import RowLine
 from shared.lifecycle.transfer.scope_report import ScopeReport
 from shared.platform.auth.rights import Action
@@ -44,9 +44,15 @@ class _Line:
 
 
 async def import_scope(
-    resources: Resources, caller: Caller, scope: Scope, chunks: AsyncIterator[bytes], *, restore: bool
+    resources: Resources,
+    caller: Caller,
+    scope: Scope,
+    chunks: AsyncIterator[bytes],
+    *,
+    restore: bool,
+    kinds: Collection[LineKind] = tuple(LineKind),
 ) -> dict[str, Any]:
-    """Import lines that arrive in chunks of any size, and return the report.
+    """Import lines of these kinds, which arrive in chunks of any size, and return the report.
 
     With `restore`, memories that were deleted on purpose are imported too. Raises errors.TooLarge, with
     nothing stored, for more than 32 MiB, 100 000 lines, or 4 MiB in one line; errors.Conflict if the user or
@@ -55,7 +61,7 @@ async def import_scope(
     target = await _target(resources, caller, scope)
     with tempfile.SpooledTemporaryFile(upload.MAX_IN_MEMORY_BYTES) as spool:
         await upload.receive_upload(chunks, spool, MAX_LINE_BYTES)
-        return await _import_lines(target, spool, restore=restore)
+        return await _import_lines(target, spool, restore=restore, kinds=kinds)
 
 
 async def import_lines(
@@ -70,31 +76,42 @@ async def _target(resources: Resources, caller: Caller, scope: Scope) -> Target:
         return Target(resources, caller, scope, await erasure_queries.list_last(connection, scope))
 
 
-async def _import_lines(target: Target, raw_lines: Iterable[bytes], *, restore: bool) -> dict[str, Any]:
+async def _import_lines(
+    target: Target,
+    raw_lines: Iterable[bytes],
+    *,
+    restore: bool,
+    kinds: Collection[LineKind] = tuple(LineKind),
+) -> dict[str, Any]:
     report = ScopeReport()
-    for kind, lines in groupby(_read_lines(raw_lines, report), attrgetter("kind")):
+    for kind, lines in groupby(_read_lines(raw_lines, report, kinds), attrgetter("kind")):
         if kind is LineKind.MEMORY:
             await _import_memories(target, lines, report, restore=restore)
+        elif kind in GRAPH_KINDS:
+            numbered = ((line.number, line.raw) for line in lines)
+            await graph.import_lines(target, kind, numbered, report, restore=restore)
         else:
             await _import_rows(target, ROW_KINDS[kind], lines, report)
     return report.as_json()
 
 
-def _read_lines(raw_lines: Iterable[bytes], report: ScopeReport) -> Iterator[_Line]:
-    """Read lines, and add those that are no objects of a known kind to the report."""
+def _read_lines(
+    raw_lines: Iterable[bytes], report: ScopeReport, kinds: Collection[LineKind]
+) -> Iterator[_Line]:
+    """Read lines, and add those that are no objects of one of the kinds to the report."""
     for number, raw in ndjson.numbered_lines(raw_lines):
         try:
-            yield _Line(number, _kind_of(raw), raw)
+            yield _Line(number, _kind_of(raw, kinds), raw)
         except errors.Invalid as error:
             report.malformed.append({"line": number, "rule": str(error)})
 
 
-def _kind_of(raw: bytes) -> LineKind:
+def _kind_of(raw: bytes, kinds: Collection[LineKind]) -> LineKind:
     if len(raw) > MAX_LINE_BYTES:
         raise errors.TooLarge("line", f"must be at most {MAX_LINE_BYTES} bytes")
     name = ndjson.load_object(raw).get("kind", LineKind.MEMORY)
-    if not isinstance(name, str) or name not in {*LineKind}:
-        raise errors.Invalid("kind", f"must be one of {', '.join(LineKind)}")
+    if not isinstance(name, str) or name not in {*kinds}:
+        raise errors.Invalid("kind", f"must be one of {', '.join(kinds)}")
     return LineKind(name)
 
 

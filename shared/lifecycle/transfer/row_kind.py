@@ -35,6 +35,13 @@ class LineKind(StrEnum):
     TRANSCRIPT_ENTRY = "transcript_entry"
     # After the sessions, which their sources name.
     MEMORY = "memory"
+    # After the memories, which their sources name; a triple after its entities.
+    GRAPH_ENTITY = "graph_entity"
+    GRAPH_TRIPLE = "graph_triple"
+
+
+GRAPH_KINDS = (LineKind.GRAPH_ENTITY, LineKind.GRAPH_TRIPLE)
+"""The kinds of lines that name each other, and not the ids of rows."""
 
 
 class Owner(StrEnum):

@@ -25,7 +25,7 @@ idempotent_response = Table(
         server_default=text("'{}'"),
         info=names_and_clears(
             *(Subject.MEMORY, Subject.SESSION, Subject.TURN, Subject.WITHDRAWN_TURN, Subject.LOG),
-            *(Subject.PLAYBOOK, Subject.DOCUMENT, Subject.SKILL),
+            *(Subject.PLAYBOOK, Subject.DOCUMENT, Subject.SKILL, Subject.ENTITY, Subject.TRIPLE),
             clears=("body",),
         ),
     ),

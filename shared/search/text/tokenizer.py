@@ -76,6 +76,7 @@ _UNSPACED_RANGES = (
 )
 _UNSPACED = re.compile(f"[{_UNSPACED_RANGES}]+")
 _CLUSTER = re.compile(rf".[{_MARKS}]*", re.DOTALL)
+_WORD = re.compile(rf"[{_UNSPACED_RANGES}][{_MARKS}]*|(?:(?![{_UNSPACED_RANGES}]){_CHAR})+")
 
 
 def tokenize(text: str) -> list[str]:
@@ -106,6 +107,16 @@ def query_phrases(text: str) -> list[str]:
 def normalize(text: str) -> str:
     """Return a text without case and accents, as phrases are compared."""
     return _remove_accents(text).casefold()
+
+
+def words(text: str) -> list[str]:
+    """Return the words of a text as phrases are compared; of scripts without spaces, the characters."""
+    return _WORD.findall(normalize(text))
+
+
+def is_unspaced(word: str) -> bool:
+    """Return whether a word that `words` has returned is a character of a script without spaces."""
+    return _UNSPACED.match(word) is not None
 
 
 def _pieces(text: str) -> list[str]:

@@ -46,6 +46,9 @@ _VALID: dict[tuple[str, str], Any] = {
     ("skill", "origin"): "caller",
     ("skill", "summary_origin"): "caller",
     ("skill_use", "used_by"): "caller",
+    ("graph_entity", "type"): "Topic",
+    ("graph_triple", "object_id"): None,
+    ("graph_source", "entity_id"): None,
 }
 _PRIMARY_IDS = {"session": SESSION, "memory": MEMORY, "dream_run": RUN, "agent": AGENT}
 # Tables without text of callers, and those of the work that a deletion itself leaves.
@@ -56,11 +59,13 @@ _TABLES_WITH_TEXT = {
     *("preference_occurrence", "idempotent_response", "pinned_text", "scratchpad_snippet", "promotion"),
     *("business_context_part", "preference", "playbook"),
     *("skill", "skill_version", "skill_file"),
+    *("graph_entity", "graph_name", "graph_triple"),
 }
 _AGENTS = {"agent", "agent_text", "agent_file"}
 _PINNED = {"pinned_text"}
 _PREFERENCES = {"preference"}
 _SKILLS = {"skill", "skill_version", "skill_file"}
+_GRAPH = {"graph_entity", "graph_name", "graph_triple"}
 _DOCUMENTS = {"document", "document_chunk"}  # they belong to the tenant: to no user, agent or session
 _MEMORIES = {"memory", "memory_history", "memory_tombstone", "dream_change"}
 
@@ -132,7 +137,10 @@ async def gateway(make_settings: Callable[..., config.Settings], tenant: str) ->
     [
         (f"/v1/users/{USER}", _AGENTS | _DOCUMENTS),
         (f"/v1/agents/{AGENT}", _DOCUMENTS),
-        (f"/v1/sessions/{SESSION}", _AGENTS | _DOCUMENTS | _MEMORIES | _PINNED | _PREFERENCES | _SKILLS),
+        (
+            f"/v1/sessions/{SESSION}",
+            _AGENTS | _DOCUMENTS | _MEMORIES | _PINNED | _PREFERENCES | _SKILLS | _GRAPH,
+        ),
     ],
 )
 async def test_no_declared_column_keeps_the_text_of_what_was_deleted(

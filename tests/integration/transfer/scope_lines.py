@@ -221,6 +221,43 @@ MEMORY = {
     "expires_at": T3,
     "saved_without_source": True,
 }
+GRAPH_ENTITY = {
+    "kind": "graph_entity",
+    "id": "01890000-0000-7000-8000-0000000000e1",
+    "name": "Ada Lovelace",
+    "type": "Person",
+    "aliases": ["Countess of Lovelace", "愛達"],
+    "metadata": {"born": "1815"},
+    "is_derived": True,
+    "created_at": T1,
+    "updated_at": T2,
+    "last_referenced_at": T2,
+    "expired_at": T2,
+    "reason": "not referenced",
+}
+GRAPH_TRIPLE = {
+    "kind": "graph_triple",
+    "id": "01890000-0000-7000-8000-0000000000e2",
+    "subject": "Ada Lovelace",
+    "subject_type": "Person",
+    "predicate": "wrote",
+    "object": None,
+    "object_type": None,
+    "literal": "Note G",
+    "fact": "Ada wrote Note G in 1843.",
+    "confidence": 0.75,
+    "valid_at": T1,
+    "invalid_at": T2,
+    "previous_invalid_at": T3,
+    "created_at": T1,
+    "expired_at": T2,
+    "reason": "said by nobody else",
+    "is_derived": True,
+    "sources": [
+        {"session_id": SESSION, "seq": 5, "memory_id": None},
+        {"session_id": None, "seq": None, "memory_id": "0123456789ab"},
+    ],
+}
 OF_AGENT: list[dict[str, Any]] = [AGENT, AGENT_TEXT, AGENT_FILE]
 OF_SCOPE: list[dict[str, Any]] = [
     PINNED_TEXT,
@@ -238,5 +275,7 @@ OF_SCOPE: list[dict[str, Any]] = [
     STATE_COLLECTION,
     TRANSCRIPT_ENTRY,
     MEMORY,
+    GRAPH_ENTITY,
+    GRAPH_TRIPLE,
 ]
 ALL = [*OF_AGENT, *OF_SCOPE[:9], AGENT_KEY, *OF_SCOPE[9:]]

@@ -6,9 +6,11 @@ from sqlalchemy.types import Text
 
 from migrations.schema import metadata
 from shared.foundation.content import INFO, NoContent
+from shared.lifecycle.transfer.graph_lines import EntityLine, TripleLine
 from shared.lifecycle.transfer.line_kinds import ROW_KINDS
 from shared.lifecycle.transfer.ndjson import MemoryLine
 from shared.lifecycle.transfer.row_kind import carried_columns
+from shared.memory.graph.table import graph_entity, graph_triple
 from shared.memory.longterm.memory import Memory
 from tests.integration.transfer import scope_lines
 
@@ -34,6 +36,9 @@ NOT_EXPORTED = {
     "business_context_part": "of the tenant, whose text a scope's export does not contain",
     "memory_history": "of this installation, as an export of memories says",
     "memory_tombstone": "digests with the secret of this installation",
+    "graph_name": "made with its entity",
+    "graph_source": "carried by the lines of triples",
+    "graph_tombstone": "digests with the secret of this installation",
     "state_store": "made with its first key, collection or entry",
     "working_namespace": "made with its session",
     "deleted_source_session": "of sessions that this installation has deleted",
@@ -62,7 +67,7 @@ def _has_content(table: Table) -> bool:
 
 
 def test_every_table_with_content_is_exported_or_is_named_with_the_reason() -> None:
-    exported = {kind.table.name for kind in ROW_KINDS.values()} | {"memory"}
+    exported = {kind.table.name for kind in ROW_KINDS.values()} | {"memory", "graph_entity", "graph_triple"}
     with_content = {name for name, table in metadata.tables.items() if _has_content(table)}
     assert with_content <= exported | NOT_EXPORTED.keys()
     assert not exported & NOT_EXPORTED.keys()
@@ -76,6 +81,17 @@ def test_a_line_of_each_kind_has_every_column_that_is_not_left_out_with_a_reason
         assert {kind.field_name(name) for name in carried_columns(kind)} | {"kind"} == line.keys()
         assert kind.left_out.keys() <= set(kind.table.columns.keys())
         assert all(kind.left_out.values())
+
+
+def test_a_line_of_the_graph_has_every_field() -> None:
+    for model, line in ((EntityLine, scope_lines.GRAPH_ENTITY), (TripleLine, scope_lines.GRAPH_TRIPLE)):
+        assert model.model_fields.keys() == line.keys()
+        assert model.line_kind == line["kind"]
+    of_table = {*graph_entity.c.keys()} - {"tenant", "agent_id", "user_id", "folded_name"}
+    assert of_table <= EntityLine.model_fields.keys()
+    # Names stand in place of the ids of entities.
+    of_table = {*graph_triple.c.keys()} - {"tenant", "agent_id", "user_id", "object_key"}
+    assert of_table - {"subject_id", "object_id"} <= TripleLine.model_fields.keys()
 
 
 def test_a_line_of_a_memory_has_every_field_that_is_not_left_out_with_a_reason() -> None:

@@ -1,0 +1,74 @@
+"""Delete entities and triples of the graph with every copy; tombstones prevent their return by a dream."""
+
+from datetime import timedelta
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from shared.foundation.scope import Caller
+from shared.infra.postgres import transaction_time
+from shared.infra.postgres_failures import repeated_after_deadlock
+from shared.lifecycle import deletion
+from shared.lifecycle.deletion import Deletion
+from shared.memory.graph import entity_queries, tombstones, triple_queries
+from shared.memory.graph.invalidate import NO_TRIPLE
+from shared.memory.graph.read import NO_ENTITY
+from shared.platform.auth import rights
+from shared.platform.auth.rights import Action, Area, Owner
+from shared.platform.resources import Resources
+
+
+@repeated_after_deadlock
+async def delete_entity(resources: Resources, caller: Caller, entity_id: str) -> bool:
+    """Delete an entity with its triples, and return whether there was one that the caller sees.
+
+    Raises errors.Forbidden if the key may only read it.
+    """
+    async with resources.postgres.for_tenant(caller.tenant) as connection:
+        entity = await entity_queries.get(connection, caller.tenant, entity_id, lock=True)
+        if entity is None:
+            return False
+        owner = Owner(entity.agent_id, entity.user_id)
+        if not _require_writable(caller, owner, NO_ENTITY):
+            return False
+        rows = Deletion(caller.tenant)
+        await deletion.add_entities(connection, rows, [entity.id])
+        await tombstones.add(connection, entity.scope, [(name,) for name in (entity.name, *entity.aliases)])
+        await deletion.carry_out(connection, rows)
+    return True
+
+
+@repeated_after_deadlock
+async def delete_triple(resources: Resources, caller: Caller, triple_id: str) -> bool:
+    """Delete a triple, and return whether there was one that the caller sees. Raises as `delete_entity`."""
+    async with resources.postgres.for_tenant(caller.tenant) as connection:
+        triple = (await triple_queries.lock(connection, caller.tenant, [triple_id])).get(triple_id)
+        if triple is None:
+            return False
+        if not _require_writable(caller, Owner(triple.agent_id, triple.user_id), NO_TRIPLE):
+            return False
+        rows = Deletion(caller.tenant)
+        deletion.add_triples(rows, [triple.id])
+        words = (triple.subject, triple.predicate, triple.object)
+        await tombstones.add(connection, triple.scope, [words])
+        await deletion.carry_out(connection, rows)
+    return True
+
+
+def _require_writable(caller: Caller, owner: Owner, missing: str) -> bool:
+    """Return whether the caller sees a record; raise errors.Forbidden if it may only read it."""
+    if not rights.allows(caller, Area.MEMORIES, Action.READ, owner):
+        return False
+    rights.require(caller, Area.MEMORIES, Action.WRITE, owner, missing)
+    return True
+
+
+async def purge_expired(connection: AsyncConnection, tenant: str, age: timedelta, limit: int) -> int:
+    """Delete what was invalidated longer ago than this, without tombstones, and return how many records."""
+    before = await transaction_time(connection) - age
+    rows = Deletion(tenant)
+    entity_ids = await entity_queries.lock_expired_before(connection, tenant, before, limit)
+    await deletion.add_entities(connection, rows, entity_ids)
+    triple_ids = await triple_queries.lock_expired_before(connection, tenant, before, limit)
+    deletion.add_triples(rows, triple_ids)
+    await deletion.carry_out(connection, rows)
+    return len(entity_ids) + len(triple_ids)

@@ -1,0 +1,1 @@
+"""The knowledge graph: entities with their names, and triples that say what connects them and when."""

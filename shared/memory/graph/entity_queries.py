@@ -1,0 +1,237 @@
+"""Every statement on entities and their names. Functions take the caller's transaction and never commit."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import uuid_utils
+from sqlalchemy import ARRAY, ColumnElement, DateTime, Text, bindparam, delete, func, select, text, update
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from shared.foundation.scope import Scope
+from shared.infra import prepared
+from shared.infra.postgres import exact_scope, is_any_of, tenant_filter, visible_scope
+from shared.memory.graph.entity import Entity
+from shared.memory.graph.names import fold, key_of
+from shared.memory.graph.table import graph_entity, graph_name
+
+_READ_COLUMNS = [column for column in graph_entity.c if column.name != "folded_name"]
+
+
+async def get(
+    connection: AsyncConnection, tenant: str, entity_id: str, *, lock: bool = False
+) -> Entity | None:
+    """Return an entity, or None; `lock` locks it until the transaction ends."""
+    where = (tenant_filter(graph_entity, tenant), graph_entity.c.id == entity_id)
+    statement = select(*_READ_COLUMNS).where(*where)
+    found = await _read(connection, statement.with_for_update() if lock else statement)
+    return found[0] if found else None
+
+
+async def lock_named(connection: AsyncConnection, scope: Scope, name: str) -> Entity | None:
+    """Lock and return the entity of exactly this scope that has this name, expired or not, or None."""
+    where = (exact_scope(graph_entity, scope), graph_entity.c.folded_name == fold(name))
+    found = await _read(connection, select(*_READ_COLUMNS).where(*where).with_for_update())
+    return found[0] if found else None
+
+
+async def list_page(
+    connection: AsyncConnection, scope: Scope, filters: Mapping[str, Any], limit: int, after: str
+) -> list[Entity]:
+    """Return entities that a scope sees, oldest first, from the id `after` on.
+
+    `filters` are `name` (or an alias), `type`, and `any`: whether those that have expired are meant too.
+    """
+    conditions = [visible_scope(graph_entity, scope), graph_entity.c.id > after]
+    if not filters.get("any"):
+        conditions.append(graph_entity.c.expired_at.is_(None))
+    if (name := filters.get("name")) is not None:
+        named = select(graph_name.c.entity_id).where(
+            tenant_filter(graph_name, scope.tenant),
+            graph_name.c.agent_id == scope.agent_id,
+            graph_name.c.folded == fold(name),
+        )
+        conditions.append(graph_entity.c.id.in_(named))
+    if (type_ := filters.get("type")) is not None:
+        conditions.append(graph_entity.c.type == type_)
+    return await _select(connection, *conditions, limit=limit)
+
+
+async def list_scope_page(
+    connection: AsyncConnection, scope: Scope, after: str, limit: int, *, live: bool = False
+) -> list[Entity]:
+    """Return the entities of exactly this scope by id, from the id `after` on; all, or the live ones."""
+    conditions = [exact_scope(graph_entity, scope), graph_entity.c.id > after]
+    if live:
+        conditions.append(graph_entity.c.expired_at.is_(None))
+    return await _select(connection, *conditions, limit=limit)
+
+
+async def list_by_ids(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> dict[str, Entity]:
+    """Return those of these entities that exist, by id."""
+    where = (tenant_filter(graph_entity, tenant), is_any_of(graph_entity.c.id, ids))
+    return {entity.id: entity for entity in await _select(connection, *where)}
+
+
+async def _select(
+    connection: AsyncConnection, *conditions: ColumnElement[bool], limit: int | None = None
+) -> list[Entity]:
+    statement = select(*_READ_COLUMNS).where(*conditions).order_by(graph_entity.c.id).limit(limit)
+    return await _read(connection, statement)
+
+
+async def _read(connection: AsyncConnection, statement: Any) -> list[Entity]:
+    return [Entity.from_row(row) for row in (await connection.execute(statement)).mappings()]
+
+
+_RESOLVE = text(
+    """
+    SELECT n.folded, e.id
+    FROM graph_name n JOIN graph_entity e ON e.tenant = n.tenant AND e.id = n.entity_id
+    WHERE n.tenant = :tenant AND n.agent_id = :agent_id AND n.folded = ANY (:folded)
+        AND (n.user_id IS NULL OR n.user_id = CAST(:user_id AS text))
+    ORDER BY n.user_id IS NULL, e.expired_at IS NOT NULL, n.folded <> e.folded_name, e.id
+    """
+).bindparams(bindparam("folded", type_=ARRAY(Text)), bindparam("user_id", type_=Text))
+
+
+async def resolve_names(connection: AsyncConnection, scope: Scope, names: Sequence[str]) -> dict[str, str]:
+    """Return the id of the entity that a scope sees under each of these names, by folded name.
+
+    The user's own entity comes before a common one, one of this name before one with such an alias, and the
+    older before the younger.
+    """
+    values = prepared.scope_values(scope) | {"folded": [fold(name) for name in names]}
+    rows = await prepared.fetch(connection, _RESOLVE, values)
+    return {row["folded"]: row["id"] for row in reversed(rows)}
+
+
+async def list_named(connection: AsyncConnection, scope: Scope, names: Sequence[str]) -> list[str]:
+    """Return the ids of all entities that a scope sees and that have one of these names or aliases."""
+    values = prepared.scope_values(scope) | {"folded": [fold(name) for name in names]}
+    return [row["id"] for row in await prepared.fetch(connection, _RESOLVE, values)]
+
+
+# An entity is found by the first words of its names. An expired one is found at a time before that.
+_MATCH = text(
+    """
+    SELECT n.folded, e.*
+    FROM graph_name n JOIN graph_entity e ON e.tenant = n.tenant AND e.id = n.entity_id
+    WHERE n.tenant = :tenant AND n.agent_id = :agent_id AND n.key = ANY (:keys)
+        AND (n.user_id IS NULL OR n.user_id = CAST(:user_id AS text))
+        AND (e.expired_at IS NULL OR e.expired_at > CAST(:as_of AS timestamptz))
+    ORDER BY e.last_referenced_at DESC NULLS LAST, e.id
+    LIMIT :limit
+    """
+).bindparams(
+    bindparam("keys", type_=ARRAY(Text)),
+    bindparam("user_id", type_=Text),
+    bindparam("as_of", type_=DateTime(timezone=True)),
+)
+
+
+async def list_with_keys(
+    connection: AsyncConnection, scope: Scope, keys: Sequence[str], as_of: datetime | None, limit: int
+) -> list[tuple[str, Entity]]:
+    """Return the entities that a scope sees and that have a name with one of these keys, with that name.
+
+    The one that was referenced last comes first. `as_of` of None is now.
+    """
+    values = prepared.scope_values(scope) | {"keys": list(keys), "as_of": as_of, "limit": limit}
+    rows = await prepared.fetch(connection, _MATCH, values)
+    return [(row["folded"], Entity.from_row(row)) for row in rows]
+
+
+_TOUCH = text(
+    """
+    UPDATE graph_entity SET last_referenced_at = now()
+    WHERE tenant = :tenant AND id IN (
+        SELECT id FROM graph_entity
+        WHERE tenant = :tenant AND id = ANY (:ids)
+            AND (last_referenced_at IS NULL OR last_referenced_at < now() - interval '1 minute')
+        ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
+    )
+    """
+).bindparams(bindparam("ids", type_=ARRAY(Text)))
+
+
+async def touch(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> None:
+    """Note that entities were referenced now, to the minute. One that somebody else writes is passed over."""
+    await prepared.fetch(connection, _TOUCH, {"tenant": tenant, "ids": list(ids)})
+
+
+async def insert_new(
+    connection: AsyncConnection, scope: Scope, name: str, columns: Mapping[str, Any]
+) -> Entity | None:
+    """Insert an entity with its names and return it, or None if the scope has one of this name."""
+    row = {
+        "tenant": scope.tenant,
+        "id": str(uuid_utils.uuid7()),
+        "agent_id": scope.agent_id,
+        "user_id": scope.user_id,
+        "name": name,
+        "folded_name": fold(name),
+        **columns,
+    }
+    statement = insert(graph_entity).values(row).on_conflict_do_nothing().returning(*_READ_COLUMNS)
+    entities = await _read(connection, statement)
+    for entity in entities:
+        await _write_names(connection, entity)
+    return entities[0] if entities else None
+
+
+async def replace(connection: AsyncConnection, entity: Entity, columns: Mapping[str, Any]) -> Entity:
+    """Change columns of a locked entity, and its names with them; return it as it is then."""
+    where = (tenant_filter(graph_entity, entity.tenant), graph_entity.c.id == entity.id)
+    statement = update(graph_entity).where(*where).values({"updated_at": func.now(), **columns})
+    (changed,) = await _read(connection, statement.returning(*_READ_COLUMNS))
+    if changed.aliases != entity.aliases:
+        names_entity = (tenant_filter(graph_name, entity.tenant), graph_name.c.entity_id == entity.id)
+        await connection.execute(delete(graph_name).where(*names_entity))
+        await _write_names(connection, changed)
+    return changed
+
+
+async def _write_names(connection: AsyncConnection, entity: Entity) -> None:
+    folded_names = dict.fromkeys(fold(name) for name in (entity.name, *entity.aliases))
+    owner = {"tenant": entity.tenant, "agent_id": entity.agent_id, "user_id": entity.user_id}
+    rows = [
+        {**owner, "entity_id": entity.id, "folded": folded, "key": key_of(folded)} for folded in folded_names
+    ]
+    await connection.execute(insert(graph_name).values(rows))
+
+
+async def lock_shared(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> dict[str, Entity]:
+    """Return those of these entities that exist, by id, and keep them from being deleted until the end."""
+    where = (tenant_filter(graph_entity, tenant), is_any_of(graph_entity.c.id, ids))
+    statement = select(*_READ_COLUMNS).where(*where).order_by(graph_entity.c.id)
+    locked = await _read(connection, statement.with_for_update(read=True, key_share=True))
+    return {entity.id: entity for entity in locked}
+
+
+async def adopt(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> None:
+    """Note that a caller has named entities: they stay when what they were extracted from goes."""
+    where = (tenant_filter(graph_entity, tenant), is_any_of(graph_entity.c.id, ids))
+    values = {"is_derived": False}
+    await connection.execute(update(graph_entity).where(*where, graph_entity.c.is_derived).values(values))
+
+
+async def lock_of(connection: AsyncConnection, tenant: str, **owner: str) -> list[str]:
+    """Lock the entities of an owner, by id, and return their ids.
+
+    An owner is `user_id`, of all agents, or `agent_id`, of all users.
+    """
+    conditions = [graph_entity.c[name] == value for name, value in owner.items()]
+    statement = select(graph_entity.c.id).where(tenant_filter(graph_entity, tenant), *conditions)
+    ordered = statement.order_by(graph_entity.c.id).with_for_update()
+    return list((await connection.scalars(ordered)).all())
+
+
+async def lock_expired_before(
+    connection: AsyncConnection, tenant: str, moment: datetime, limit: int
+) -> list[str]:
+    """Lock entities that expired before a time, and return their ids."""
+    where = (tenant_filter(graph_entity, tenant), graph_entity.c.expired_at < moment)
+    statement = select(graph_entity.c.id).where(*where).order_by(graph_entity.c.id).limit(limit)
+    return list((await connection.scalars(statement.with_for_update(skip_locked=True))).all())

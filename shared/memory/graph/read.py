@@ -1,0 +1,139 @@
+"""Read entities and triples, and find those that a message is about."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from shared.foundation import errors, validation
+from shared.foundation.scope import Caller, Scope
+from shared.memory.graph import entity_queries, names, traverse_queries, triple_queries
+from shared.memory.graph.entity import Entity
+from shared.memory.graph.invalidate import require as require_triple
+from shared.memory.graph.traversal import Step, join_same
+from shared.memory.graph.triple import Triple
+from shared.platform.auth import rights
+from shared.platform.auth.rights import Action, Area, Owner
+from shared.platform.resources import Resources
+
+MAX_MATCHES = 20
+"""Entities that a message is about at most: those that were referenced last."""
+MAX_SEEDS = 20
+_FOUND_BY_KEY = 200
+NO_ENTITY = "no such entity"
+
+
+async def get_entity(resources: Resources, caller: Caller, entity_id: str) -> Entity:
+    """Return an entity. Raises errors.NotFound if there is none that the caller may read."""
+    async with resources.postgres.for_tenant(caller.tenant) as connection:
+        entity = await entity_queries.get(connection, caller.tenant, entity_id)
+    if entity is None:
+        raise errors.NotFound(NO_ENTITY)
+    owner = Owner(entity.agent_id, entity.user_id)
+    rights.require(caller, Area.MEMORIES, Action.READ, owner, NO_ENTITY)
+    return entity
+
+
+async def get_triple(resources: Resources, caller: Caller, triple_id: str) -> Triple:
+    """Return a triple. Raises errors.NotFound if there is none that the caller may read."""
+    async with resources.postgres.for_tenant(caller.tenant) as connection:
+        triple = await triple_queries.get(connection, caller.tenant, triple_id)
+    return require_triple(caller, triple, Action.READ)
+
+
+async def list_entities(
+    resources: Resources, scope: Scope, filters: Mapping[str, Any], limit: int, after: str
+) -> list[Entity]:
+    """Return entities that a scope sees, oldest first, as `entity_queries.list_page` does."""
+    async with resources.postgres.for_tenant(scope.tenant) as connection:
+        return await entity_queries.list_page(connection, scope, filters, limit, after)
+
+
+async def list_triples(
+    resources: Resources, scope: Scope, filters: Mapping[str, Any], limit: int, after: str
+) -> list[Triple]:
+    """Return triples that a scope sees, oldest first, as `triple_queries.list_page` does."""
+    if filters.get("as_of") is not None:
+        filters = {**filters, "as_of": validation.check_time(filters["as_of"], "as_of")}
+    async with resources.postgres.for_tenant(scope.tenant) as connection:
+        return await triple_queries.list_page(connection, scope, filters, limit, after)
+
+
+async def match(
+    resources: Resources, scope: Scope, message: str, as_of: datetime | None = None
+) -> list[Entity]:
+    """Return the entities whose name or alias occurs in a message as whole words, and note the reference.
+
+    At a time in the past, those are meant that had not expired by then.
+    """
+    async with resources.postgres.for_tenant(scope.tenant) as connection:
+        return await match_in(connection, scope, message, as_of)
+
+
+async def match_in(
+    connection: AsyncConnection, scope: Scope, message: str, as_of: datetime | None = None
+) -> list[Entity]:
+    """Return the entities that a message is about, within the caller's transaction, as `match` does."""
+    as_of = None if as_of is None else validation.check_time(as_of, "as_of")
+    words = names.message_words(validation.check_text(message, "text"))
+    keys = names.possible_keys(words)
+    if not keys:
+        return []
+    found = await entity_queries.list_with_keys(connection, scope, keys, as_of, _FOUND_BY_KEY)
+    matched = {entity.id: entity for folded, entity in found if names.occurs(folded, words)}
+    entities = list(matched.values())[:MAX_MATCHES]
+    if entities:
+        await entity_queries.touch(connection, scope.tenant, [entity.id for entity in entities])
+    return entities
+
+
+async def connected(resources: Resources, scope: Scope, message: str, *, hops: int, limit: int) -> list[Step]:
+    """Return what is connected with the entities that a message is about, as `traverse` does."""
+    async with resources.postgres.for_tenant(scope.tenant) as connection:
+        entities = await match_in(connection, scope, message)
+        if not entities:
+            return []
+        seeds = [entity.id for entity in entities]
+        return await traverse_in(connection, scope, seeds, hops=hops, limit=limit)
+
+
+async def traverse(
+    resources: Resources, scope: Scope, named: Sequence[str], hops: int, limit: int, as_of: datetime | None
+) -> list[Step]:
+    """Return what is connected with entities, given by id or name: nearest first, then most certain.
+
+    Raises errors.NotFound if the scope sees none of them.
+    """
+    checked = [names.check_name(name, f"names.{position}") for position, name in enumerate(named)]
+    as_of = None if as_of is None else validation.check_time(as_of, "as_of")
+    async with resources.postgres.for_tenant(scope.tenant) as connection:
+        seeds = await _resolve_seeds(connection, scope, checked)
+        if not seeds:
+            raise errors.NotFound(NO_ENTITY)
+        return await traverse_in(connection, scope, seeds, hops=hops, limit=limit, as_of=as_of)
+
+
+async def _resolve_seeds(connection: AsyncConnection, scope: Scope, named: Sequence[str]) -> list[str]:
+    by_id = await entity_queries.list_by_ids(connection, scope.tenant, named)
+    seen = [
+        entity for entity in by_id.values() if entity.scope in (scope, Scope(scope.tenant, scope.agent_id))
+    ]
+    by_name = await entity_queries.list_named(connection, scope, named)
+    return list(dict.fromkeys([entity.id for entity in seen] + by_name))
+
+
+async def traverse_in(
+    connection: AsyncConnection,
+    scope: Scope,
+    entity_ids: Sequence[str],
+    *,
+    hops: int,
+    limit: int,
+    as_of: datetime | None = None,
+) -> list[Step]:
+    """Return what is connected with entities, within the caller's transaction, as `traverse` does."""
+    steps = await traverse_queries.list_connected(
+        connection, scope, entity_ids[:MAX_SEEDS], hops=hops, width=2 * limit, as_of=as_of
+    )
+    return join_same(steps)[:limit]

@@ -1,0 +1,208 @@
+"""Save entities and triples, for callers, imports and dreams.
+
+Saving is upserting: an entity goes by its name in exactly its scope, a triple by what it says as long as it
+is open. The names of a triple are resolved to ids. A name that nobody has becomes an entity of the triple's
+scope; one that a user shares with the agent's common entities is the user's own, if there is one.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from shared.foundation import errors
+from shared.foundation.scope import Scope
+from shared.memory.graph import entity_queries, tombstones, triple_queries
+from shared.memory.graph.entity import MAX_ALIASES, Entity, EntityDraft, EntityType, join_aliases
+from shared.memory.graph.names import fold
+from shared.memory.graph.triple import Triple, TripleDraft, TripleSource
+from shared.platform.idempotency.idempotent import IdempotencyKey, idempotent
+from shared.platform.resources import Resources
+
+_MAX_ATTEMPTS = 5
+_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_BUSY = "others keep writing and deleting this part of the graph"
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """The entities of a triple by id; `object_id` is None for a literal."""
+
+    subject_id: str
+    object_id: str | None
+
+    @property
+    def ids(self) -> list[str]:
+        """The ids of the entities."""
+        return [self.subject_id, *([self.object_id] if self.object_id else [])]
+
+
+async def save_entity(
+    resources: Resources, scope: Scope, draft: EntityDraft, key: IdempotencyKey | None = None
+) -> dict[str, Any]:
+    """Save a validated entity for a caller, and return it as JSON.
+
+    Raises errors.LimitReached if it would have more than 64 aliases.
+    """
+    async with (
+        resources.postgres.for_tenant(scope.tenant) as connection,
+        idempotent(connection, scope.tenant, key) as request,
+    ):
+        if request.stored is not None:
+            return dict(request.stored)
+        entity = await upsert_entity(connection, scope, draft)
+        await tombstones.remove(connection, scope, [(entity.name,)])
+        response = entity.to_json()
+        await request.store(response, record_ids=[entity.id], user_id=scope.user_id)
+    return response
+
+
+async def upsert_entity(
+    connection: AsyncConnection,
+    scope: Scope,
+    draft: EntityDraft,
+    *,
+    derived: bool = False,
+    revives: bool = True,
+) -> Entity:
+    """Insert an entity, or add what the draft has to the one of its name: aliases and metadata.
+
+    One that had expired is there as before if this `revives` it. What is `derived` stays so until a
+    caller names it.
+    """
+    for _ in range(_MAX_ATTEMPTS):
+        before = await entity_queries.lock_named(connection, scope, draft.name)
+        if before is not None:
+            return await _add_to(connection, before, draft, derived=derived, revives=revives)
+        columns: dict[str, Any] = {
+            "type": draft.type or EntityType.TOPIC,
+            "aliases": list(draft.aliases),
+            "metadata": draft.metadata,
+            "is_derived": derived,
+        }
+        if (created := await entity_queries.insert_new(connection, scope, draft.name, columns)) is not None:
+            return created
+    raise errors.Busy(_BUSY)
+
+
+async def _add_to(
+    connection: AsyncConnection, before: Entity, draft: EntityDraft, *, derived: bool, revives: bool
+) -> Entity:
+    aliases = list(join_aliases(before.name, [*before.aliases, *draft.aliases]))
+    if len(aliases) > MAX_ALIASES:
+        raise errors.LimitReached(f"an entity has at most {MAX_ALIASES} aliases; this one would have more")
+    columns: dict[str, Any] = {
+        "type": draft.type or before.type,
+        "aliases": aliases,
+        "metadata": before.metadata | draft.metadata,
+        "is_derived": before.is_derived and derived,
+    }
+    if revives:
+        columns |= {"expired_at": None, "reason": None}
+    has_changed = any(getattr(before, name) != value for name, value in columns.items())
+    return await entity_queries.replace(connection, before, columns) if has_changed else before
+
+
+async def save_triple(
+    resources: Resources, scope: Scope, draft: TripleDraft, key: IdempotencyKey | None = None
+) -> dict[str, Any]:
+    """Save a validated triple for a caller, and return it as JSON, with the names of its entities."""
+    for _ in range(_MAX_ATTEMPTS):
+        try:
+            return await _save_triple(resources, scope, draft, key)
+        except IntegrityError:  # an entity was deleted meanwhile
+            continue
+    raise errors.Busy(_BUSY)
+
+
+async def _save_triple(
+    resources: Resources, scope: Scope, draft: TripleDraft, key: IdempotencyKey | None
+) -> dict[str, Any]:
+    async with (
+        resources.postgres.for_tenant(scope.tenant) as connection,
+        idempotent(connection, scope.tenant, key) as request,
+    ):
+        if request.stored is not None:
+            return dict(request.stored)
+        ends = await resolve_ends(connection, scope, draft)
+        triple = await write_triple(connection, scope, draft, ends, [draft.source] if draft.source else [])
+        await entity_queries.adopt(connection, scope.tenant, ends.ids)
+        saved = [(triple.subject,), (triple.object,), (triple.subject, triple.predicate, triple.object)]
+        await tombstones.remove(connection, scope, saved)
+        response = triple.to_json()
+        await request.store(response, record_ids=[triple.id, *ends.ids], user_id=scope.user_id)
+    return response
+
+
+async def resolve_ends(
+    connection: AsyncConnection,
+    scope: Scope,
+    draft: TripleDraft,
+    *,
+    derived: bool = False,
+    revives: bool = True,
+) -> Ends:
+    """Return the entities that a triple names by id or by name, which are there until the transaction ends.
+
+    A name that the scope does not see, or that has expired if this `revives` it, becomes an entity of this
+    scope, which is extracted if it is `derived`. Raises errors.Invalid for the id of an entity that the scope
+    does not see.
+    """
+    named = {"subject": draft.subject} | ({} if draft.object is None else {"object": draft.object})
+    by_name = await entity_queries.resolve_names(connection, scope, list(named.values()))
+    candidates = sorted({*named.values(), *by_name.values()})
+    existing = await entity_queries.lock_shared(connection, scope.tenant, candidates)
+    visible = {id_: entity for id_, entity in existing.items() if _sees(scope, entity)}
+    ids: list[str] = []
+    for field, name in named.items():
+        entity = visible.get(name) or visible.get(by_name.get(fold(name), ""))
+        if entity is None or (revives and entity.expired_at is not None):
+            if entity is None and _ID.fullmatch(name):
+                raise errors.Invalid(field, "must be a name, or the id of an entity that is there")
+            type_ = draft.subject_type if field == "subject" else draft.object_type
+            new = EntityDraft(name=name if entity is None else entity.name, type=type_)
+            entity = await upsert_entity(connection, scope, new, derived=derived)
+        ids.append(entity.id)
+    return Ends(ids[0], ids[1] if len(ids) > 1 else None)
+
+
+def _sees(scope: Scope, entity: Entity) -> bool:
+    return entity.agent_id == scope.agent_id and entity.user_id in (None, scope.user_id)
+
+
+async def write_triple(
+    connection: AsyncConnection,
+    scope: Scope,
+    draft: TripleDraft,
+    ends: Ends,
+    sources: Sequence[TripleSource],
+    *,
+    derived: bool = False,
+) -> Triple:
+    """Insert a triple between resolved entities, or confirm the one that says the same, and return it.
+
+    One that is not open is the same if both of its times of the world are.
+    """
+    triple_id = await _find_closed(connection, scope, draft, ends)
+    if triple_id is None:
+        more = {"is_derived": derived}
+        triple_id, _ = await triple_queries.upsert(
+            connection, scope, draft, ends.subject_id, ends.object_id, more
+        )
+    await triple_queries.add_sources(connection, scope.tenant, {"triple_id": triple_id}, sources)
+    (triple,) = await triple_queries.list_by_ids(connection, scope.tenant, [triple_id])
+    return triple
+
+
+async def _find_closed(
+    connection: AsyncConnection, scope: Scope, draft: TripleDraft, ends: Ends
+) -> str | None:
+    if draft.invalid_at is None:
+        return None
+    key = triple_queries.object_key(ends.object_id, draft.literal)
+    same = await triple_queries.list_same(connection, scope, ends.subject_id, draft.predicate, key)
+    times = (draft.valid_at, draft.invalid_at)
+    return next((triple.id for triple in same if (triple.valid_at, triple.invalid_at) == times), None)

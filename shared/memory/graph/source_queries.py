@@ -1,0 +1,45 @@
+"""The statements that find what was extracted from turns and memories that are about to be deleted."""
+
+from collections.abc import Sequence
+
+from sqlalchemy import Column, ColumnElement, Table, and_, exists, or_, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from shared.infra.postgres import is_any_of, is_any_turn_of, tenant_filter
+from shared.memory.graph.table import graph_entity, graph_source, graph_triple
+
+
+async def lock_derived_from(
+    connection: AsyncConnection,
+    tenant: str,
+    *,
+    turn_keys: Sequence[tuple[str, int]] = (),
+    memory_ids: Sequence[str] = (),
+) -> tuple[list[str], list[str]]:
+    """Lock the entities and triples that were extracted from these sources alone; return their ids."""
+    columns = graph_source.c
+    named = [is_any_of(columns.memory_id, memory_ids)]
+    if turn_keys:
+        named.append(is_any_turn_of(columns.session_id, columns.seq, turn_keys))
+    is_named = and_(tenant_filter(graph_source, tenant), or_(*named))
+    return (
+        await _lock_without_others(connection, tenant, graph_entity, columns.entity_id, is_named),
+        await _lock_without_others(connection, tenant, graph_triple, columns.triple_id, is_named),
+    )
+
+
+async def _lock_without_others(
+    connection: AsyncConnection,
+    tenant: str,
+    table: Table,
+    record_id: Column[str],
+    is_named: ColumnElement[bool],
+) -> list[str]:
+    other = graph_source.alias("other_source")
+    is_same_record = and_(tenant_filter(other, tenant), other.c[record_id.name] == record_id)
+    named_too = select(graph_source.c.id).where(is_named)
+    has_other = exists(select(other.c.id).where(is_same_record, other.c.id.not_in(named_too)))
+    derived_alone = select(record_id).where(is_named, record_id.is_not(None), ~has_other)
+    where = (tenant_filter(table, tenant), table.c.is_derived, table.c.id.in_(derived_alone))
+    statement = select(table.c.id).where(*where).order_by(table.c.id).with_for_update()
+    return list((await connection.scalars(statement)).all())

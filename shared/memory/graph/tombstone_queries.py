@@ -1,0 +1,32 @@
+"""Every statement on tombstones of the graph. Functions take the caller's transaction and never commit."""
+
+from collections.abc import Sequence
+
+from sqlalchemy import delete, select
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from shared.foundation.scope import Scope
+from shared.infra.postgres import exact_scope
+from shared.memory.graph.table import graph_tombstone
+
+
+async def add(connection: AsyncConnection, scope: Scope, digests: Sequence[bytes]) -> None:
+    """Store those of these tombstones that exactly this scope does not have yet."""
+    owner = {"tenant": scope.tenant, "agent_id": scope.agent_id, "user_id": scope.user_id}
+    if digests:
+        rows = [{**owner, "digest": digest} for digest in digests]
+        await connection.execute(insert(graph_tombstone).values(rows).on_conflict_do_nothing())
+
+
+async def remove(connection: AsyncConnection, scope: Scope, digests: Sequence[bytes]) -> None:
+    """Delete the tombstones of exactly this scope with these digests."""
+    where = (exact_scope(graph_tombstone, scope), graph_tombstone.c.digest.in_(digests))
+    await connection.execute(delete(graph_tombstone).where(*where))
+
+
+async def find_existing(connection: AsyncConnection, scope: Scope, digests: Sequence[bytes]) -> set[bytes]:
+    """Return those of these digests that have a tombstone in exactly this scope."""
+    where = (exact_scope(graph_tombstone, scope), graph_tombstone.c.digest.in_(digests))
+    statement = select(graph_tombstone.c.digest).where(*where)
+    return {bytes(digest) for digest in (await connection.scalars(statement)).all()}

@@ -1,0 +1,240 @@
+"""Every statement on triples and what they come from. Functions take the caller's transaction."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import uuid_utils
+from sqlalchemy import ColumnElement, and_, case, false, func, literal_column, or_, select, update
+from sqlalchemy.dialects.postgresql import aggregate_order_by, insert
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from shared.foundation.scope import Scope
+from shared.infra.postgres import exact_scope, is_any_of, tenant_filter, visible_scope
+from shared.memory.graph.names import fold
+from shared.memory.graph.table import IS_OPEN, graph_entity, graph_source, graph_triple
+from shared.memory.graph.triple import Triple, TripleDraft, TripleSource
+
+_subject = graph_entity.alias("subject_entity")
+_object = graph_entity.alias("object_entity")
+_source_item = func.jsonb_build_object(
+    "session_id", graph_source.c.session_id, "seq", graph_source.c.seq, "memory_id", graph_source.c.memory_id
+)
+_sources = (
+    select(func.jsonb_agg(aggregate_order_by(_source_item, graph_source.c.id)))
+    .where(graph_source.c.tenant == graph_triple.c.tenant, graph_source.c.triple_id == graph_triple.c.id)
+    .scalar_subquery()
+)
+_READ_COLUMNS = [
+    *(graph_triple.c[name] for name in ("tenant", "id", "agent_id", "user_id", "subject_id", "predicate")),
+    *(graph_triple.c[name] for name in ("object_id", "fact", "confidence", "valid_at", "invalid_at")),
+    *(graph_triple.c[name] for name in ("created_at", "expired_at", "reason", "is_derived")),
+    graph_triple.c.previous_invalid_at,
+    _subject.c.type.label("subject_type"),
+    _object.c.type.label("object_type"),
+    _subject.c.name.label("subject"),
+    func.coalesce(_object.c.name, graph_triple.c.literal).label("object"),
+    func.coalesce(_sources, literal_column("'[]'::jsonb")).label("sources"),
+]
+_FROM = graph_triple.join(
+    _subject, and_(_subject.c.tenant == graph_triple.c.tenant, _subject.c.id == graph_triple.c.subject_id)
+).outerjoin(
+    _object, and_(_object.c.tenant == graph_triple.c.tenant, _object.c.id == graph_triple.c.object_id)
+)
+
+
+def object_key(object_id: str | None, literal: str | None) -> str:
+    """Return by what the object of a triple is compared: an id, or a digest of the literal's words."""
+    return object_id or "=" + hashlib.sha256(fold(literal or "").encode()).hexdigest()
+
+
+async def get(connection: AsyncConnection, tenant: str, triple_id: str) -> Triple | None:
+    """Return a triple, or None."""
+    where = (tenant_filter(graph_triple, tenant), graph_triple.c.id == triple_id)
+    found = await _select(connection, *where)
+    return found[0] if found else None
+
+
+async def lock(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> dict[str, Triple]:
+    """Lock those of these triples that exist, in the order of their ids, and return them by id."""
+    where = (tenant_filter(graph_triple, tenant), is_any_of(graph_triple.c.id, ids))
+    statement = select(graph_triple.c.id).where(*where).order_by(graph_triple.c.id).with_for_update()
+    locked = list((await connection.scalars(statement)).all())
+    return {triple.id: triple for triple in await list_by_ids(connection, tenant, locked)}
+
+
+async def lock_of_entities(connection: AsyncConnection, tenant: str, entity_ids: Sequence[str]) -> list[str]:
+    """Lock the triples of these entities, by id, and return their ids."""
+    columns = graph_triple.c
+    named = or_(is_any_of(columns.subject_id, entity_ids), is_any_of(columns.object_id, entity_ids))
+    return await _lock_ids(connection, tenant, named)
+
+
+async def lock_of(
+    connection: AsyncConnection, tenant: str, *, session_ids: Sequence[str] = (), **owner: str
+) -> list[str]:
+    """Lock the triples that come from these sessions, and those of an owner, by id; return their ids.
+
+    An owner is `user_id`, of all agents, or `agent_id`, of all users.
+    """
+    named = and_(*(graph_triple.c[name] == value for name, value in owner.items())) if owner else false()
+    in_sessions = (tenant_filter(graph_source, tenant), is_any_of(graph_source.c.session_id, session_ids))
+    from_sessions = select(graph_source.c.triple_id).where(*in_sessions)
+    return await _lock_ids(connection, tenant, or_(named, graph_triple.c.id.in_(from_sessions)))
+
+
+async def lock_expired_before(
+    connection: AsyncConnection, tenant: str, moment: datetime, limit: int
+) -> list[str]:
+    """Lock triples that were invalidated before a time, and return their ids."""
+    where = (tenant_filter(graph_triple, tenant), graph_triple.c.expired_at < moment)
+    statement = select(graph_triple.c.id).where(*where).order_by(graph_triple.c.id).limit(limit)
+    return list((await connection.scalars(statement.with_for_update(skip_locked=True))).all())
+
+
+async def _lock_ids(connection: AsyncConnection, tenant: str, condition: ColumnElement[bool]) -> list[str]:
+    statement = select(graph_triple.c.id).where(tenant_filter(graph_triple, tenant), condition)
+    ordered = statement.order_by(graph_triple.c.id).with_for_update()
+    return list((await connection.scalars(ordered)).all())
+
+
+async def lock_existing(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> set[str]:
+    """Return which of these triples exist, and keep those from being deleted until the transaction ends."""
+    where = (tenant_filter(graph_triple, tenant), is_any_of(graph_triple.c.id, ids))
+    statement = select(graph_triple.c.id).where(*where).order_by(graph_triple.c.id)
+    return set((await connection.scalars(statement.with_for_update(read=True))).all())
+
+
+async def list_by_ids(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> list[Triple]:
+    """Return those of these triples that exist, by id."""
+    return await _select(connection, tenant_filter(graph_triple, tenant), is_any_of(graph_triple.c.id, ids))
+
+
+async def list_page(
+    connection: AsyncConnection, scope: Scope, filters: Mapping[str, Any], limit: int, after: str
+) -> list[Triple]:
+    """Return triples that a scope sees, oldest first, from the id `after` on.
+
+    `filters` are `entity_id`, which is the subject or the object, `predicate`, `as_of` (a time at which they
+    hold; now without it), and `any`: whether they are meant whenever they hold.
+    """
+    conditions = [visible_scope(graph_triple, scope), graph_triple.c.id > after]
+    if not filters.get("any"):
+        conditions.append(_holds_at(filters.get("as_of")))
+    if (entity_id := filters.get("entity_id")) is not None:
+        conditions.append(or_(graph_triple.c.subject_id == entity_id, graph_triple.c.object_id == entity_id))
+    if (predicate := filters.get("predicate")) is not None:
+        conditions.append(graph_triple.c.predicate == predicate)
+    return await _select(connection, *conditions, limit=limit)
+
+
+def _holds_at(as_of: datetime | None) -> ColumnElement[bool]:
+    moment: Any = func.now() if as_of is None else as_of
+    columns = graph_triple.c
+    return and_(
+        or_(columns.valid_at.is_(None), columns.valid_at <= moment),
+        or_(columns.invalid_at.is_(None), columns.invalid_at > moment),
+        or_(columns.expired_at.is_(None), columns.expired_at > moment),
+    )
+
+
+async def list_scope_page(
+    connection: AsyncConnection, scope: Scope, after: str, limit: int, *, live: bool = False
+) -> list[Triple]:
+    """Return the triples of exactly this scope by id, from the id `after` on; all, or the live ones."""
+    conditions = [exact_scope(graph_triple, scope), graph_triple.c.id > after]
+    if live:
+        conditions.append(graph_triple.c.expired_at.is_(None))
+    return await _select(connection, *conditions, limit=limit)
+
+
+async def list_same(
+    connection: AsyncConnection, scope: Scope, subject_id: str, predicate: str, key: str
+) -> list[Triple]:
+    """Return the triples of exactly this scope that say the same, whenever it was so."""
+    columns = graph_triple.c
+    same = (columns.subject_id == subject_id, columns.predicate == predicate, columns.object_key == key)
+    return await _select(connection, exact_scope(graph_triple, scope), *same)
+
+
+async def _select(
+    connection: AsyncConnection, *conditions: ColumnElement[bool], limit: int | None = None
+) -> list[Triple]:
+    statement = select(*_READ_COLUMNS).select_from(_FROM).where(*conditions)
+    rows = await connection.execute(statement.order_by(graph_triple.c.id).limit(limit))
+    return [Triple.from_row(row) for row in rows.mappings()]
+
+
+async def upsert(
+    connection: AsyncConnection,
+    scope: Scope,
+    draft: TripleDraft,
+    subject_id: str,
+    object_id: str | None,
+    more: Mapping[str, Any],
+) -> tuple[str, bool]:
+    """Insert a triple, or confirm the open one that says the same; return its id and whether it is new.
+
+    The open one keeps the higher confidence, the earlier beginning, and its fact unless another is given.
+    """
+    row = {
+        "tenant": scope.tenant,
+        "id": str(uuid_utils.uuid7()),
+        "agent_id": scope.agent_id,
+        "user_id": scope.user_id,
+        "subject_id": subject_id,
+        "object_id": object_id,
+        "object_key": object_key(object_id, draft.literal),
+        **draft.model_dump(include={"predicate", "literal", "fact", "confidence", "valid_at", "invalid_at"}),
+        **more,
+    }
+    new = insert(graph_triple).values(row)
+    columns, proposed = graph_triple.c, new.excluded
+    earlier = func.least(columns.valid_at, proposed.valid_at)
+    confirmed = {
+        "confidence": func.greatest(columns.confidence, proposed.confidence),
+        "fact": func.coalesce(proposed.fact, columns.fact),
+        "valid_at": case((columns.valid_at.is_(None), proposed.valid_at), else_=earlier),
+        "is_derived": and_(columns.is_derived, proposed.is_derived),
+    }
+    target = [columns[name] for name in ("tenant", "subject_id", "predicate", "object_key")]
+    target += [columns.agent_id, columns.user_id]
+    statement = new.on_conflict_do_update(index_elements=target, index_where=IS_OPEN, set_=confirmed)
+    written = (await connection.execute(statement.returning(columns.id))).scalar_one()
+    return written, written == row["id"]
+
+
+async def add_sources(
+    connection: AsyncConnection, tenant: str, record: Mapping[str, str], sources: Sequence[TripleSource]
+) -> None:
+    """Note where a record comes from: `record` is its `triple_id` or its `entity_id`."""
+    rows = [{"tenant": tenant, **record, **source.model_dump()} for source in sources]
+    if rows:
+        await connection.execute(insert(graph_source).values(rows).on_conflict_do_nothing())
+
+
+async def update_columns(
+    connection: AsyncConnection, tenant: str, triple_id: str, columns: Mapping[str, Any]
+) -> None:
+    """Change columns of a locked triple. Raises IntegrityError if it would be open beside another one."""
+    where = (tenant_filter(graph_triple, tenant), graph_triple.c.id == triple_id)
+    await connection.execute(update(graph_triple).where(*where).values(dict(columns)))
+
+
+async def invalidate(
+    connection: AsyncConnection, tenant: str, triple_id: str, invalid_at: datetime | None, reason: str
+) -> None:
+    """Invalidate a locked triple, from a time of the world on; None is now, or when it had ended already."""
+    columns = graph_triple.c
+    ended: Any = func.least(columns.invalid_at, func.now()) if invalid_at is None else invalid_at
+    ended = func.greatest(ended, columns.valid_at)
+    times = {"expired_at": func.now(), "invalid_at": ended, "previous_invalid_at": columns.invalid_at}
+    await update_columns(connection, tenant, triple_id, {**times, "reason": reason})
+
+
+async def restore(connection: AsyncConnection, tenant: str, triple_id: str) -> None:
+    """Let an invalidated, locked triple hold as it did. Raises IntegrityError as `update_columns` does."""
+    times = {"expired_at": None, "invalid_at": graph_triple.c.previous_invalid_at}
+    more = {"previous_invalid_at": None, "reason": None}
+    await update_columns(connection, tenant, triple_id, times | more)
