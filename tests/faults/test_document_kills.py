@@ -43,7 +43,7 @@ async def test_a_worker_killed_twice_in_a_long_document_stores_each_chunk_once_a
         await Agent(client, tenant).wait_until_idle(within=30)
         assert ready["chunk_count"] == CHUNKS
         assert await _counts(fleet, tenant) == (CHUNKS, CHUNKS, CHUNKS)
-        assert all(text.startswith("Berth") for text in await _texts(client))
+        assert all("Berth" in text for text in await _texts(client))
 
 
 def _has_come_to(progress: float, document: Json) -> bool:
@@ -73,7 +73,7 @@ async def _until(client: httpx.AsyncClient, document_id: str, is_met: Callable[[
     while not is_met(found := await _get(client, document_id)):
         assert time.monotonic() < deadline, found
         assert found["state"] != "failed", found
-        assert len({text.startswith("Berth") for text in await _texts(client)}) <= 1
+        assert len({"Berth" in text for text in await _texts(client)}) <= 1
         await asyncio.sleep(0.05)
     return found
 
