@@ -1,9 +1,10 @@
 """Claim due jobs for the time of a lease, with equal shares for all tenants."""
 
-from sqlalchemy import func, select, text, update
+from sqlalchemy import func, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation.stages import RecordKind, Stage
+from shared.infra import prepared
 from shared.infra.postgres import seconds, tenant_filter
 from shared.jobs.job import JOB_COLUMNS, Job
 from shared.jobs.table import job
@@ -51,7 +52,16 @@ _CLAIM = text(
 # A due job with a lease token is one whose worker died. The worker had claimed many jobs, and nobody knows
 # which of them killed it. So the final attempts of such jobs are made one at a time; otherwise one job that
 # kills its workers would use up the attempts of the others.
+# The lock is taken by a statement of its own: what holds under it is only seen by the next one.
 _FINAL_ATTEMPT_LOCK = 0x10C1_0002
+_LOCK_FINAL_ATTEMPT = text(
+    f"""
+    SELECT pg_try_advisory_xact_lock({_FINAL_ATTEMPT_LOCK}) AS is_locked
+    WHERE EXISTS (SELECT FROM job w
+                  WHERE w.stage = :stage AND w.dead_at IS NULL AND w.run_at <= now()
+                    AND w.lease_token IS NOT NULL AND w.attempts = :attempts - 1)
+    """  # noqa: S608  (a constant)
+)
 _CLAIM_FINAL_ATTEMPT = text(
     """
     UPDATE job SET lease_token = gen_random_uuid(), attempts = attempts + 1,
@@ -77,16 +87,15 @@ async def claim_batch(
     At most one final attempt after a worker's death comes first, then other jobs, then backfills.
     """
     jobs: list[Job] = []
-    if await connection.scalar(select(func.pg_try_advisory_xact_lock(_FINAL_ATTEMPT_LOCK))):
-        values = {"stage": stage.name, "lease": lease, "attempts": attempts}
-        jobs += [
-            Job.from_row(row) for row in (await connection.execute(_CLAIM_FINAL_ATTEMPT, values)).mappings()
-        ]
+    of_stage = {"stage": stage.name, "attempts": attempts}
+    final_attempt = await prepared.fetch_one(connection, _LOCK_FINAL_ATTEMPT, of_stage)
+    if final_attempt is not None and final_attempt["is_locked"]:
+        rows = await prepared.fetch(connection, _CLAIM_FINAL_ATTEMPT, {**of_stage, "lease": lease})
+        jobs += map(Job.from_row, rows)
     for backfill in (False, True):
         if rest := limit - len(jobs):
-            values = {"stage": stage.name, "backfill": backfill, "lease": lease, "attempts": attempts}
-            rows = await connection.execute(_CLAIM, values | {"limit": rest})
-            jobs += [Job.from_row(row) for row in rows.mappings()]
+            values = {**of_stage, "backfill": backfill, "lease": lease, "limit": rest}
+            jobs += map(Job.from_row, await prepared.fetch(connection, _CLAIM, values))
     return jobs
 
 

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import structlog
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation import config, errors
 from shared.foundation.stages import ReasonCode
@@ -72,12 +73,13 @@ async def _end(postgres: Postgres, stage: str, identity: ModelIdentity) -> None:
         await model_pauses.end(connection, stage, identity)
 
 
-async def claim_limit(postgres: Postgres, stage: str, identity: ModelIdentity | None, limit: int) -> int:
+async def claim_limit(
+    connection: AsyncConnection, stage: str, identity: ModelIdentity | None, limit: int
+) -> int:
     """Return how many jobs of a stage may be claimed: `limit`, one to probe a paused model, or 0."""
     if identity is None:
         return limit
-    async with postgres.across_tenants() as connection:
-        pause = await model_pauses.find(connection, stage, identity)
+    pause = await model_pauses.find(connection, stage, identity)
     if pause is None:
         return limit
     return min(limit, 1) if pause.seconds_to_probe <= 0 else 0

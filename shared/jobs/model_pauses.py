@@ -6,15 +6,18 @@ interval is a probe, shared by all workers; a process with settings that were no
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any, cast
 
-from sqlalchemy import and_, any_, delete, exists, func, literal, or_, select, update
+from sqlalchemy import and_, any_, bindparam, delete, exists, func, literal, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.sql.elements import ColumnElement
+from sqlalchemy.types import Text
 
 from shared.foundation.stages import REFUSALS_OF_MODEL, ReasonCode
+from shared.infra import prepared
 from shared.infra.model_endpoint import ModelIdentity
-from shared.infra.postgres import seconds
+from shared.infra.postgres import is_any_of, seconds
 from shared.jobs.table import model_pause
 
 
@@ -30,18 +33,11 @@ class Pause:
 
 async def find(connection: AsyncConnection, stage: str, identity: ModelIdentity) -> Pause | None:
     """Return the pause of a stage with this model, or None. For new settings its probe is due."""
-    is_new = ~_was_refused(identity)
-    wait = func.extract("epoch", model_pause.c.next_probe_at - func.now())
-    rows = await connection.execute(
-        select(
-            model_pause.c.reason_code, model_pause.c.since, is_new.label("is_new"), wait.label("wait")
-        ).where(*_is_of(stage, identity))
-    )
-    row = rows.first()
+    row = await prepared.fetch_one(connection, _FIND, _values(stage, identity))
     if row is None:
         return None
-    wait_seconds = 0.0 if row.is_new else max(0.0, float(row.wait))
-    return Pause(stage, ReasonCode(row.reason_code), row.since, wait_seconds)
+    wait_seconds = 0.0 if row["is_new"] else max(0.0, float(row["wait"]))
+    return Pause(stage, ReasonCode(row["reason_code"]), row["since"], wait_seconds)
 
 
 async def claim_probe(
@@ -103,7 +99,8 @@ async def end(connection: AsyncConnection, stage: str, identity: ModelIdentity) 
 
 async def is_any_disproved(connection: AsyncConnection, stage: str, identity: ModelIdentity) -> bool:
     """Tell whether an answer in this stage would end a pause."""
-    return bool(await connection.scalar(select(exists().where(_is_disproved(stage, identity)))))
+    row = await prepared.fetch_one(connection, _IS_ANY_DISPROVED, _values(stage, identity))
+    return row is not None and row["is_disproved"]
 
 
 async def list_all(connection: AsyncConnection) -> list[Pause]:
@@ -130,8 +127,25 @@ def _is_of(stage: str, identity: ModelIdentity) -> tuple[ColumnElement[bool], ..
 def _is_disproved(stage: str, identity: ModelIdentity) -> ColumnElement[bool]:
     """Return the condition of `end`. What may be about the requests of one stage ends by its own answers."""
     is_of_stage, *is_of_model = _is_of(stage, identity)
-    return and_(*is_of_model, or_(is_of_stage, model_pause.c.reason_code.in_(REFUSALS_OF_MODEL)))
+    return and_(*is_of_model, or_(is_of_stage, is_any_of(model_pause.c.reason_code, REFUSALS_OF_MODEL)))
 
 
 def _was_refused(identity: ModelIdentity) -> ColumnElement[bool]:
     return literal(identity.settings) == any_(model_pause.c.refused_settings)
+
+
+# Every claim and every call asks these two, so they are constants, with parameters in place of a model.
+_NAMES = ("endpoint", "model", "settings")
+_ANY_STAGE: Any = bindparam("stage")
+_ANY_MODEL = ModelIdentity(*(cast("str", bindparam(name)) for name in _NAMES))
+_FIND = select(
+    model_pause.c.reason_code,
+    model_pause.c.since,
+    (~(bindparam("settings", type_=Text) == any_(model_pause.c.refused_settings))).label("is_new"),
+    func.extract("epoch", model_pause.c.next_probe_at - func.now()).label("wait"),
+).where(*_is_of(_ANY_STAGE, _ANY_MODEL))
+_IS_ANY_DISPROVED = select(exists().where(_is_disproved(_ANY_STAGE, _ANY_MODEL)).label("is_disproved"))
+
+
+def _values(stage: str, identity: ModelIdentity) -> dict[str, str]:
+    return {"stage": stage, **{name: getattr(identity, name) for name in _NAMES}}

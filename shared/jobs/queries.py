@@ -12,6 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.types import BigInteger, Text
 
 from shared.foundation.stages import REFUSALS, Pipeline, ReasonCode, RecordKind, Stage
+from shared.infra import prepared
 from shared.infra.postgres import is_any_of, seconds, tenant_filter
 from shared.infra.telemetry import traces
 from shared.jobs.claimed_jobs import claim_parameters, on_claimed_jobs
@@ -92,12 +93,14 @@ async def complete(connection: AsyncConnection, jobs: Sequence[Job]) -> set[int]
     id is not returned, its claim is no longer valid and its outcome must not be recorded. A transaction
     that also locks other rows must lock them before the jobs, here and everywhere, to avoid deadlocks.
     """
-    return set((await connection.scalars(_COMPLETE, claim_parameters(jobs))).all()) if jobs else set()
+    rows = await prepared.fetch(connection, _COMPLETE, claim_parameters(jobs)) if jobs else []
+    return {row["id"] for row in rows}
 
 
 async def lock_valid(connection: AsyncConnection, jobs: Sequence[Job]) -> list[Job]:
     """Return the jobs whose claims are still valid; they stay so until the transaction ends."""
-    ids = set((await connection.scalars(_LOCK_VALID, claim_parameters(jobs))).all()) if jobs else set()
+    rows = await prepared.fetch(connection, _LOCK_VALID, claim_parameters(jobs)) if jobs else []
+    ids = {row["id"] for row in rows}
     return [job for job in jobs if job.id in ids]
 
 

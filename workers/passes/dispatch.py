@@ -21,9 +21,9 @@ async def resume_refused_passes(resources: Resources) -> None:
     model = resources.language_model
     identity = None if model is None else model.identity
     for stage, pause in _PAUSES.items():
-        limit = await model_guard.claim_limit(resources.postgres, pause, identity, _MAX_RESUMED)
-        if limit:
-            async with resources.postgres.across_tenants() as connection:
+        async with resources.postgres.across_tenants() as connection:
+            limit = await model_guard.claim_limit(connection, pause, identity, _MAX_RESUMED)
+            if limit:
                 await job_queries.run_refused_now(connection, stage, limit)
 
 

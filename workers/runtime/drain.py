@@ -77,12 +77,11 @@ async def drain(resources: Resources, stage: Stage, process: ProcessBatch) -> Cl
 async def claim(resources: Resources, stage: Stage, limit: int) -> list[Job]:
     """Claim up to `limit` due jobs: none while the stage is paused, and one if its model is to be probed."""
     settings, identity = resources.settings, _model_of(resources, stage)
-    limit = await model_guard.claim_limit(
-        resources.postgres, status.NAMES.get(stage.name, stage.name), identity, limit
-    )
-    if limit == 0:
-        return []
+    name = status.NAMES.get(stage.name, stage.name)
     async with resources.postgres.across_tenants() as connection:
+        limit = await model_guard.claim_limit(connection, name, identity, limit)
+        if limit == 0:
+            return []
         return await job_claim.claim_batch(
             connection, stage, limit, settings.job_lease, settings.job_max_attempts
         )

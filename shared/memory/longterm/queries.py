@@ -150,16 +150,13 @@ async def read(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> 
     return [Memory.from_row(row) for row in rows]
 
 
+_LOCK = _READ.order_by(memory.c.id).with_for_update()
+
+
 async def lock(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> list[Memory]:
     """Return the memories with these ids, locked until the transaction ends."""
-    if not ids:
-        return []
-    statement = (
-        select(memory).where(tenant_filter(memory, tenant), memory.c.id.in_(ids)).order_by(memory.c.id)
-    )
-    return [
-        Memory.from_row(row) for row in (await connection.execute(statement.with_for_update())).mappings()
-    ]
+    rows = await prepared.fetch(connection, _LOCK, {"tenant": tenant, "ids": list(ids)}) if ids else []
+    return [Memory.from_row(row) for row in rows]
 
 
 _LOCK_EXISTING = text(
@@ -238,6 +235,25 @@ async def find_duplicate(
     return duplicate_id
 
 
+_ARCHIVE = (
+    update(memory)
+    .where(
+        memory.c.tenant == bindparam("of_tenant"),
+        memory.c.id == any_(bindparam("ids", type_=ARRAY(Text))),
+        memory.c.archived_at.is_(None),
+    )
+    .values(
+        state="archived",
+        archived_at=func.now(),
+        archive_reason=bindparam("reason"),
+        archived_by=bindparam("archiver"),
+        superseded_by=bindparam("successors"),
+        version=memory.c.version + 1,
+    )
+    .returning(*READ_COLUMNS)
+)
+
+
 async def archive(
     connection: AsyncConnection,
     tenant: str,
@@ -250,20 +266,9 @@ async def archive(
 
     Each gets a new version for the index.
     """
-    rows = await connection.execute(
-        update(memory)
-        .where(tenant_filter(memory, tenant), memory.c.id.in_(ids), memory.c.archived_at.is_(None))
-        .values(
-            state="archived",
-            archived_at=func.now(),
-            archive_reason=reason,
-            archived_by=archiver.value,
-            superseded_by=list(successors),
-            version=memory.c.version + 1,
-        )
-        .returning(memory)
-    )
-    return [Memory.from_row(row) for row in rows.mappings()]
+    names = {"of_tenant": tenant, "ids": list(ids), "successors": list(successors)}
+    values = names | {"reason": reason, "archiver": archiver.value}
+    return [Memory.from_row(row) for row in await prepared.fetch(connection, _ARCHIVE, values)]
 
 
 async def close(connection: AsyncConnection, memory: Memory, at: datetime, successor_id: str) -> Memory:

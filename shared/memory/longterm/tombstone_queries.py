@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ARRAY, LargeBinary, Text, bindparam, delete, select, text
+from sqlalchemy import ARRAY, LargeBinary, Text, any_, bindparam, delete, select, text
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -50,8 +50,13 @@ async def remove(connection: AsyncConnection, scope: Scope, digests: Sequence[by
     await connection.execute(delete(memory_tombstone).where(*where))
 
 
+_FIND_EXISTING = select(memory_tombstone.c.digest).where(
+    exact_scope(memory_tombstone, prepared.named_scope()),
+    memory_tombstone.c.digest == any_(bindparam("digests", type_=ARRAY(LargeBinary))),
+)
+
+
 async def find_existing(connection: AsyncConnection, scope: Scope, digests: Sequence[bytes]) -> set[bytes]:
     """Return those of these digests that have a tombstone in exactly this scope."""
-    where = (exact_scope(memory_tombstone, scope), memory_tombstone.c.digest.in_(digests))
-    statement = select(memory_tombstone.c.digest).where(*where)
-    return {bytes(digest) for digest in (await connection.scalars(statement)).all()}
+    values = prepared.scope_values(scope) | {"digests": list(digests)}
+    return {bytes(row["digest"]) for row in await prepared.fetch(connection, _FIND_EXISTING, values)}

@@ -25,12 +25,13 @@ async def list_tenants(connection: AsyncConnection) -> list[str]:
     return list((await connection.scalars(select(tenant.c.tenant).order_by(tenant.c.tenant))).all())
 
 
+_FIND_SECRET = text("SELECT secret FROM tenant_secret WHERE tenant = :tenant")
+
+
 async def get_tenant_secret(connection: AsyncConnection, name: str) -> bytes:
     """Return the secret that the tenant's digests are keyed with."""
-    secret: bytes = (
-        await connection.scalars(select(tenant_secret.c.secret).where(tenant_filter(tenant_secret, name)))
-    ).one()
-    return secret
+    [row] = await prepared.fetch(connection, _FIND_SECRET, {"tenant": name})
+    return bytes(row["secret"])
 
 
 async def add_key(connection: AsyncConnection, values: dict[str, Any]) -> None:

@@ -2,17 +2,26 @@
 
 from datetime import datetime
 
-from sqlalchemy import func, insert, select
+from sqlalchemy import bindparam, func, insert, literal_column, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from shared.infra import prepared
 from shared.infra.postgres import advisory_lock_key, tenant_filter
 from shared.platform.directives.directive import DirectiveVersion
 from shared.platform.directives.table import directive
 
+_NEWEST = (
+    select(directive)
+    .where(directive.c.tenant == bindparam("tenant"), directive.c.name == bindparam("name"))
+    .order_by(directive.c.version.desc())
+    .limit(literal_column("1"))
+)
+
 
 async def newest(connection: AsyncConnection, tenant: str, name: str) -> DirectiveVersion | None:
     """Return the version that a tenant set last, blank or not; None if it never set any."""
-    return next(iter(await page(connection, tenant, name, 1)), None)
+    row = await prepared.fetch_one(connection, _NEWEST, {"tenant": tenant, "name": name})
+    return None if row is None else DirectiveVersion.from_row(row)
 
 
 async def page(

@@ -7,11 +7,25 @@ transactions can't wait for each other.
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, case, delete, func, or_, select, update
+from sqlalchemy import (
+    ARRAY,
+    ColumnElement,
+    Text,
+    and_,
+    any_,
+    bindparam,
+    case,
+    delete,
+    func,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation.ids import new_record_id
+from shared.infra import prepared
 from shared.infra.postgres import is_any_of, tenant_filter
 from shared.jobs import counters as fleet_counters
 from shared.platform.spend.budget import ZERO, Amount, Budget, Period
@@ -46,9 +60,23 @@ async def lock_rolled_over(connection: AsyncConnection, tenant: str) -> list[Bud
     return [Budget.from_row(row) for row in rows.mappings()]
 
 
+_LOCK_OF_SCOPES = (
+    select(*budget_table.c, _WINDOW_NOW)
+    .where(
+        budget_table.c.tenant == bindparam("tenant"),
+        budget_table.c.scope == any_(bindparam("scopes", type_=ARRAY(Text))),
+    )
+    .order_by(budget_table.c.scope, budget_table.c.period)
+    .with_for_update()
+)
+
+
 async def _read(
     connection: AsyncConnection, tenant: str, scopes: Collection[str] | None, *, lock: bool
 ) -> list[Budget]:
+    if lock and scopes is not None:  # as each call of a model does
+        values = {"tenant": tenant, "scopes": sorted(set(scopes))}
+        return [Budget.from_row(row) for row in await prepared.fetch(connection, _LOCK_OF_SCOPES, values)]
     statement = select(*budget_table.c, _WINDOW_NOW).where(tenant_filter(budget_table, tenant))
     if scopes is not None:
         statement = statement.where(is_any_of(budget_table.c.scope, sorted(set(scopes))))

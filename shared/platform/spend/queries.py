@@ -4,15 +4,35 @@ from collections.abc import Collection, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from sqlalchemy import ColumnElement, RowMapping, delete, func, insert, select, update
+from sqlalchemy import (
+    ARRAY,
+    ColumnElement,
+    RowMapping,
+    Text,
+    any_,
+    bindparam,
+    delete,
+    func,
+    insert,
+    null,
+    select,
+    text,
+    update,
+)
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from shared.infra import prepared
 from shared.infra.postgres import advisory_lock_key, is_any_of, tenant_filter
 from shared.platform.spend.charge import Charge, ChargeState, columns_of
 from shared.platform.spend.table import charge as charge_table
 from shared.platform.spend.table import price
 from shared.platform.spend.usage import Usage
+
+_TOKENS = tuple(columns_of(Usage(0)))
+_IDS = bindparam("ids", type_=ARRAY(Text))
+_LOCK_LEDGER = text("SELECT pg_advisory_xact_lock_shared(:key)")
+_LOCK_LEDGER_ALONE = text("SELECT pg_advisory_xact_lock(:key)")
 
 
 async def lock_ledger(connection: AsyncConnection, tenant: str, *, exclusive: bool = False) -> None:
@@ -21,9 +41,8 @@ async def lock_ledger(connection: AsyncConnection, tenant: str, *, exclusive: bo
     A budget that is set sums up the existing charges. Without the exclusive lock, a charge that is
     booked meanwhile would be counted by nobody.
     """
-    key = advisory_lock_key("spend", tenant)
-    lock = func.pg_advisory_xact_lock if exclusive else func.pg_advisory_xact_lock_shared
-    await connection.execute(select(lock(key)))
+    statement = _LOCK_LEDGER_ALONE if exclusive else _LOCK_LEDGER
+    await prepared.fetch(connection, statement, {"key": advisory_lock_key("spend", tenant)})
 
 
 async def add(connection: AsyncConnection, rows: Sequence[Mapping[str, Any]]) -> list[Charge]:
@@ -45,13 +64,18 @@ async def list_of_session(
     return {charge.usage_id or "": charge for charge in charges}
 
 
+_LOCK = (
+    select(charge_table)
+    .where(charge_table.c.tenant == bindparam("tenant"), charge_table.c.id == any_(_IDS))
+    .order_by(charge_table.c.id)
+    .with_for_update()
+)
+
+
 async def lock(connection: AsyncConnection, tenant: str, ids: Collection[str]) -> list[Charge]:
     """Lock charges in the order of their ids, and return them."""
-    statement = select(charge_table).where(
-        tenant_filter(charge_table, tenant), is_any_of(charge_table.c.id, ids)
-    )
-    rows = await connection.execute(statement.order_by(charge_table.c.id).with_for_update())
-    return [Charge.from_row(row) for row in rows.mappings()]
+    rows = await prepared.fetch(connection, _LOCK, {"tenant": tenant, "ids": list(ids)})
+    return [Charge.from_row(row) for row in rows]
 
 
 async def lock_expired_reservations(connection: AsyncConnection, tenant: str, limit: int) -> list[Charge]:
@@ -66,12 +90,21 @@ async def lock_expired_reservations(connection: AsyncConnection, tenant: str, li
     return [Charge.from_row(row) for row in rows.mappings()]
 
 
+_SETTLE = (
+    update(charge_table)
+    .where(charge_table.c.tenant == bindparam("of_tenant"), charge_table.c.id == bindparam("of_id"))
+    .values({name: bindparam(f"new_{name}") for name in (*_TOKENS, "cost_usd", "state")})
+    .values(reserved_until=null())
+)
+
+
 async def settle(
     connection: AsyncConnection, charge: Charge, state: ChargeState, tokens: Usage, cost: Decimal | None
 ) -> None:
     """Replace a charge's numbers by the actual ones, or by the estimate that counts in their place."""
-    values = {**columns_of(tokens), "cost_usd": cost, "state": state, "reserved_until": None}
-    await connection.execute(update(charge_table).where(*_is_charge(charge)).values(values))
+    columns = {**columns_of(tokens), "cost_usd": cost, "state": state}
+    values = {f"new_{name}": value for name, value in columns.items()}
+    await prepared.fetch(connection, _SETTLE, {"of_tenant": charge.tenant, "of_id": charge.id, **values})
 
 
 async def remove(connection: AsyncConnection, charge: Charge) -> None:
@@ -83,13 +116,19 @@ def _is_charge(charge: Charge) -> tuple[ColumnElement[bool], ...]:
     return tenant_filter(charge_table, charge.tenant), charge_table.c.id == charge.id
 
 
+_PRICES = select(price).where(
+    price.c.tenant == bindparam("tenant"),
+    (price.c.model == any_(bindparam("models", type_=ARRAY(Text)))) | price.c.model.like("%*"),
+)
+
+
 async def prices(
     connection: AsyncConnection, tenant: str, models: Collection[str] | None = None
 ) -> list[RowMapping]:
     """Return a tenant's own prices: of all models, or of these and of every pattern, which ends in `*`."""
-    statement = select(price).where(tenant_filter(price, tenant))
     if models is not None:
-        statement = statement.where(is_any_of(price.c.model, models) | price.c.model.endswith("*"))
+        return await prepared.fetch(connection, _PRICES, {"tenant": tenant, "models": list(models)})
+    statement = select(price).where(tenant_filter(price, tenant))
     return list((await connection.execute(statement)).mappings())
 
 

@@ -205,7 +205,8 @@ async def test_an_answer_ends_the_pauses_of_this_model_in_all_stages_and_of_no_o
 
 
 async def limits(resources: Resources, identity: ModelIdentity | None, limit: int = 8) -> int:
-    return await claim_limit(resources.postgres, STAGE, identity, limit)
+    async with resources.postgres.across_tenants() as connection:
+        return await claim_limit(connection, STAGE, identity, limit)
 
 
 async def test_of_a_paused_stage_one_job_is_claimed_when_its_probe_is_due(resources: Resources) -> None:
