@@ -30,6 +30,7 @@ from tests.isolation.tool_cases import (
     RecordCase,
 )
 
+_PARTS = ("/scratchpad", "/turns")
 _HEADERS = {"agent_id": "loci-agent", "user_id": "loci-user"}
 
 
@@ -158,18 +159,28 @@ async def test_a_session_that_the_key_may_not_use_answers_as_an_unknown_one(
     case = SESSIONS[tool]
     for name, owner in OWNERS.items():
         session_id, cell = await world.session(owner), may("session", holder.row, name)
+        before = await _session_state(world, session_id)
         answer = await _call(client, tool, case.arguments(), **{"loci-session": session_id})
         text = f"{tool} in the session of {name}: {answer}"
         if cell == "rw":
             assert answer.is_good, text
-        elif cell == "x":
-            assert not answer.is_good, text
-        else:
+            assert (await _session_state(world, session_id) != before) is case.writes, text
+            continue
+        assert not answer.is_good, text
+        assert await _session_state(world, session_id) == before, text
+        if cell != "x":
             unknown = new_name()
             of_unknown = await _call(client, tool, case.arguments(), **{"loci-session": unknown})
-            assert answer.is_error, text
             assert answer.content.replace(session_id, "…") == of_unknown.content.replace(unknown, "…")
-            assert not (await world.client.get(f"/v1/working?prefix=session/{session_id}")).json()["results"]
+
+
+async def _session_state(world: World, session_id: str) -> Any:
+    """Return what an unbound key reads of a session's working memory, scratchpad and turns."""
+    paths = (
+        f"/v1/working?prefix=session/{session_id}",
+        *(f"/v1/sessions/{session_id}{part}" for part in _PARTS),
+    )
+    return [(await world.client.get(path)).json() for path in paths]
 
 
 @each_holder
@@ -216,10 +227,7 @@ async def test_working_memory_is_shown_as_the_table_says(
     client: httpx.AsyncClient, world: World, holder: Holder, tool: str
 ) -> None:
     places = [(area, name) for area in WORKING_AREAS for name in OWNERS]
-    lanterns = {
-        (area, name): await world.working_key(area, OWNERS[name], f"lantern {new_name()}")
-        for area, name in places
-    }
+    lanterns = {(area, name): await world.working_key(area, OWNERS[name], "lantern") for area, name in places}
     expected = {place for place in places if may(place[0], holder.row, place[1]) in {"r", "rw"}}
     for kind in ("session", "patrol", "subagent"):
         arguments: Arguments = {"namespace": kind}

@@ -15,12 +15,12 @@ from tests.conftest import Gateway
 from tests.journey.agent import wait_until
 
 Connect = Callable[..., AbstractAsyncContextManager[Client]]
-ERAS = ("2026-07-28", "legacy")
+ERAS = ("auto", "legacy")
 
 
 @pytest.fixture(params=ERAS)
 def era(request: pytest.FixtureRequest) -> str:
-    """A protocol version: of requests that stand alone, or of those after a handshake."""
+    """How a client connects: by requests that stand alone (2026-07-28), or with a handshake before them."""
     return str(request.param)
 
 

@@ -272,7 +272,7 @@ async def test_an_idempotency_key_counts_once_for_each_user(gateway: Gateway) ->
 async def test_a_store_that_is_away_and_an_unexpected_error_are_answers(
     make_settings: Callable[..., config.Settings], unused_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings = make_settings(qdrant_url=unused_url)
+    settings = make_settings().model_copy(update={"qdrant_url": unused_url})
     async with running_gateway(settings, f"t-{uuid4().hex[:12]}") as gateway:
         await good(gateway.client, "memory_add", content="The gate is iron.")
         found = await good(gateway.client, "memory_search", query="gate")

@@ -136,8 +136,9 @@ async def test_a_session_is_worked_in(connect: Connect, gateway: Gateway) -> Non
         assert f"session/{session}/plan" in text_of(context)
 
 
-async def test_the_server_says_who_it_is(connect: Connect) -> None:
+async def test_the_server_says_who_it_is_in_both_eras(connect: Connect, era: str) -> None:
     async with connect() as client:
+        assert (client.protocol_version == "2026-07-28") == (era == "auto")
         assert client.instructions == INSTRUCTIONS
         assert client.server_info is not None
         assert client.server_info.name == "loci"

@@ -47,7 +47,7 @@ async def test_the_options_choose_agent_and_user(
         missing = await client.call_tool("memory_forget", {"id": "none"})
         assert missing.is_error
         assert "memory_search" in text_of(missing)
-        assert "no tool" in text_of(await client.call_tool("../memories", {}))
+        assert "404" in text_of(await client.call_tool("../memories", {}))
     rows = (await gateway.client.get("/v1/memories", params={"agent_id": "inn", "user_id": "zoë"})).json()
     assert [row["content"] for row in rows["results"]] == ["Zoë likes ships."]
 
