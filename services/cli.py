@@ -15,6 +15,7 @@ from services.commands.dreams_group import dreams
 from services.commands.keys_group import keys
 from services.commands.mine_group import mining
 from services.commands.options import Agent, DemoModel, Tenant, User
+from services.commands.patterns_group import patterns
 
 # Help without colours: importing rich takes longer than all else that `loci --help` does.
 app = typer.Typer(
@@ -27,6 +28,7 @@ app = typer.Typer(
 app.add_typer(keys, name="keys")
 app.add_typer(dreams, name="dreams")
 app.add_typer(mining, name="mine")
+app.add_typer(patterns, name="patterns")
 
 
 @app.command()
