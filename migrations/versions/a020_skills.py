@@ -18,7 +18,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, JSONB, TSVECTOR
 from migrations import row_level_security
 
 revision = "a020"
-down_revision = "a018"
+down_revision = "a019"
 branch_labels = None
 depends_on = None
 

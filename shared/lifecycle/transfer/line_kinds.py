@@ -75,6 +75,7 @@ ROW_KINDS: dict[LineKind, RowKind] = {
             row_checks.check_playbook,
             left_out={
                 "session_id": "what was learnt is moved, and not where",
+                "first_seq": "of the session",
                 "last_seq": "of the session",
                 "words_digest": "follows from the query",
             },
