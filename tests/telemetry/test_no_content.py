@@ -77,7 +77,8 @@ async def _send_invalid_requests(agent: Agent, ids: Ids) -> None:
 def _order(route: str) -> tuple[bool, bool, bool, str]:
     """Return the sort key of a route: sessions, what creates something, what changes it, and deletions."""
     is_creation = route.startswith("POST")
-    return route.startswith("DELETE"), route != "POST /v1/sessions", not is_creation, route
+    deletes = route.startswith(("DELETE", "POST /v1/tools/"))  # some tools do
+    return deletes, route != "POST /v1/sessions", not is_creation, route
 
 
 def _may_contain_secret(route: str) -> bool:
