@@ -453,6 +453,8 @@ SHARED_IN_TENANT = SHARED_RESPONSES | {
     "POST /v1/documents/search",
 }
 
+SHARED_TOOLS = {"search_business_context"}
+
 CASES: dict[str, Case] = {
     "GET /v1/tools": _list_tools,
     "POST /v1/tools/{name}": _call_tools,
