@@ -20,7 +20,6 @@ class LineKind(StrEnum):
     AGENT_TEXT = "agent_text"
     AGENT_FILE = "agent_file"
     PINNED_TEXT = "pinned_text"
-    PREFERENCE = "preference"
     PLAYBOOK = "playbook"
     SESSION = "session"
     TURN = "turn"
@@ -33,6 +32,8 @@ class LineKind(StrEnum):
     TRANSCRIPT_ENTRY = "transcript_entry"
     # After the sessions, which their sources name.
     MEMORY = "memory"
+    # After the memories that they were learnt with.
+    PREFERENCE = "preference"
 
 
 class Owner(StrEnum):

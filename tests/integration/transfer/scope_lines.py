@@ -53,6 +53,7 @@ PREFERENCE = {
     "template": "In verse.",
     "related": ["tone"],
     "origin": "promotion",
+    "memory_id": "aaaaaaaaaaaa",
     "requires_user_permission": True,
     "created_at": T1,
     "updated_at": T2,
@@ -202,7 +203,6 @@ MEMORY = {
 OF_AGENT: list[dict[str, Any]] = [AGENT, AGENT_TEXT, AGENT_FILE]
 OF_SCOPE: list[dict[str, Any]] = [
     PINNED_TEXT,
-    PREFERENCE,
     PLAYBOOK,
     SESSION_LINE,
     TURN,
@@ -214,5 +214,6 @@ OF_SCOPE: list[dict[str, Any]] = [
     STATE_COLLECTION,
     TRANSCRIPT_ENTRY,
     MEMORY,
+    PREFERENCE,
 ]
 ALL = [*OF_AGENT, *OF_SCOPE[:7], AGENT_KEY, *OF_SCOPE[7:]]
