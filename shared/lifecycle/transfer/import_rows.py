@@ -31,6 +31,7 @@ from shared.lifecycle.erasure_queries import Erasures
 from shared.lifecycle.kinds import KINDS
 from shared.lifecycle.transfer import (
     deleted_rows,
+    learnt_lines,
     pinned_lines,
     row_owners,
     row_queries,
@@ -131,6 +132,8 @@ async def _commit(target: Target, lines: Sequence[RowLine]) -> _Batch:
         batch.part.remapped = await row_owners.map_row_ids(connection, scope, owned_lines)
         batch.versions = await row_owners.lock_state_stores(connection, scope, owned_lines)
         named_lines = [_with_new_id(batch, line) for line in owned_lines]
+        if kind.name is LineKind.PREFERENCE:
+            named_lines = await learnt_lines.link(connection, scope, named_lines)
         if not target.restore:
             batch.deleted_keys = await deleted_rows.find(connection, scope, named_lines)
         await _write_rows(connection, batch, named_lines)

@@ -188,6 +188,7 @@ def check_preference(fields: Fields) -> Fields:
     must_ask = permission.is_about_sensitive(fields["key"], condition, effect)
     return fields | {
         "related": list(draft.related),
+        "memory_id": None if fields["origin"] == PreferenceOrigin.EXPLICIT else fields.get("memory_id"),
         "requires_user_permission": must_ask or bool(fields.get("requires_user_permission")),
     }
 

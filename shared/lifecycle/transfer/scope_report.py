@@ -65,7 +65,8 @@ class ScopeReport:
             self.memories.remapped,
             self.memories.tombstoned,
         )
-        kinds = {LineKind.MEMORY: memories, **self.rows}
+        reported = {LineKind.MEMORY: memories, **self.rows}
+        kinds = {kind: reported[kind] for kind in LineKind if kind in reported}
         return {
             **{name: sum(getattr(part, name) for part in kinds.values()) for name in _COUNTS},
             "remapped": {old: new for part in kinds.values() for old, new in part.remapped.items()},
@@ -73,5 +74,5 @@ class ScopeReport:
             "duplicates": self.memories.duplicates,
             "malformed": sorted(self.malformed, key=lambda item: item["line"]),
             "refused": sorted(self.refused, key=lambda item: item["line"]),
-            "kinds": {kind.value: kinds[kind].as_json() for kind in LineKind if kind in kinds},
+            "kinds": {kind.value: part.as_json() for kind, part in kinds.items()},
         }

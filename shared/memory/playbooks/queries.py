@@ -176,6 +176,13 @@ async def decide(
     return None if row is None else Playbook.from_row(row)
 
 
+async def move_turns(connection: AsyncConnection, playbook: Playbook, turns: FlowTurns) -> None:
+    """Note that the flow of a waiting playbook had other turns than was known when it was recorded."""
+    is_one = (tenant_filter(playbook_table, playbook.tenant), playbook_table.c.id == playbook.id)
+    is_waiting = playbook_table.c.reason == Reason.WAITING
+    await connection.execute(update(playbook_table).where(*is_one, is_waiting).values(turns._asdict()))
+
+
 async def keep_without_sessions(connection: AsyncConnection, tenant: str, session_ids: Sequence[str]) -> None:
     """Let playbooks stay although these sessions, which have expired, are about to be deleted."""
     if session_ids:

@@ -52,6 +52,22 @@ async def _first_seq(connection: AsyncConnection, session: Session, user_query: 
     return max(asked or [turn.seq for turn in of_user] or [last_seq])
 
 
+async def with_repeated_query(
+    connection: AsyncConnection, tenant: str, session_id: str, turns: FlowTurns, user_query: str
+) -> FlowTurns:
+    """Return the turns of a flow up to the last time that the user asked this in a row: that is no going on.
+
+    A skill may report before the turns of its flow are appended, and a user may ask the same once more.
+    """
+    for _ in range(_MAX_TURNS):
+        next_seq = await log_queries.next_of_user(connection, tenant, session_id, turns.last_seq)
+        turn = None if next_seq is None else await log_queries.get(connection, tenant, session_id, next_seq)
+        if turn is None or not are_near_identical(turn.content, user_query):
+            break
+        turns = FlowTurns(turns.first_seq or turn.seq, turn.seq)
+    return turns
+
+
 def is_decidable(
     tenant: str,
     session_id: ColumnElement[str],

@@ -80,7 +80,12 @@ async def _settle(connection: AsyncConnection, tenant: str, waiting: Sequence[Pl
     for playbook in waiting:
         if playbook.session_id is None or playbook.turns is None:
             continue  # a constraint of the table rules that out
-        reason = await satisfaction.judge(connection, tenant, playbook.session_id, playbook.turns)
+        turns = await satisfaction.with_repeated_query(
+            connection, tenant, playbook.session_id, playbook.turns, playbook.user_query
+        )
+        if turns != playbook.turns:
+            await queries.move_turns(connection, playbook, turns)
+        reason = await satisfaction.judge(connection, tenant, playbook.session_id, turns)
         if reason is not Reason.WAITING:
             decided = await queries.decide(connection, tenant, playbook.id, reason)
             settled += [decided] if decided is not None else []

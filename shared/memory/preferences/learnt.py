@@ -43,10 +43,13 @@ async def hand_over(connection: AsyncConnection, tenant: str, purged: Sequence[M
     Those whose memory a caller archived, or whose memory has no successor any more, are left to go with it.
     """
     by_id = {memory.id: memory for memory in purged}
+    taught = await queries.list_known_memories(connection, tenant, list(by_id))
+    if not taught:
+        return
     named = {id_ for memory in purged for id_ in memory.superseded_by}
     others = await memory_queries.read(connection, tenant, sorted(named - by_id.keys()))
     existing = {memory.id for memory in others}
-    heirs = {memory.id: _heir(memory, by_id, existing) for memory in purged}
+    heirs = {memory_id: _heir(by_id[memory_id], by_id, existing) for memory_id in taught}
     found = {memory_id: heir for memory_id, heir in heirs.items() if heir is not None}
     await queries.hand_over(connection, tenant, found)
 

@@ -183,3 +183,17 @@ async def test_the_query_itself_is_no_satisfied_user(agent: Agent) -> None:
     await agent.append_turn(session, "It is booked.")
     await agent.append_turn(session, CORRECTION, "user")
     assert await reread(agent, playbook) == "corrected"
+
+
+async def test_a_flow_whose_turns_are_appended_after_its_report_has_them_all_the_same(agent: Agent) -> None:
+    session = await agent.session(user_id="ada")
+    playbook = await record(agent, session_id=session)
+    await agent.append_turn(session, QUERY, "user")
+    await agent.append_turn(session, "Your flight to Lisbon is booked.")
+    assert await reread(agent, playbook) == "waiting", "the user has only asked"
+    await agent.append_turn(session, QUERY.lower(), "user")
+    assert await reread(agent, playbook) == "waiting", "and has asked the same again"
+    await agent.append_turn(session, NEXT, "user")
+    assert await reread(agent, playbook) == "continued"
+    await agent.request("PATCH", f"/v1/sessions/{session}/turns/1", json={"content": "something else"})
+    await agent.request("GET", f"/v1/playbooks/{playbook['id']}", status=HTTPStatus.NOT_FOUND)

@@ -30,12 +30,12 @@ async def test_a_permission_is_for_the_rule_that_the_user_saw(
     agent: Agent, gateway: Gateway, scope: Json
 ) -> None:
     async with await gateway.new_client(user_id="ada") as client:
-        await put(Agent(client, gateway.tenant), "paying", PAYING, agent_id=scope["agent_id"])
-    repeated = await put(agent, "paying", PAYING, **scope)
+        await put(Agent(client, gateway.tenant), "habit", PAYING, agent_id=scope["agent_id"])
+    repeated = await put(agent, "habit", PAYING, **scope)
     assert repeated["state"] == "active", "nothing was changed"
     more = rule("auto_pay", "every invoice and every bill", flow="office")
-    assert (await put(agent, "paying", more, **scope))["state"] == "awaiting_permission"
-    plain = await put(agent, "paying", rule("tone", "kind", flow="office"), **scope)
+    assert (await put(agent, "habit", more, **scope))["state"] == "awaiting_permission"
+    plain = await put(agent, "habit", rule("tone", "kind", flow="office"), **scope)
     assert (plain["state"], plain["requires_user_permission"]) == ("awaiting_permission", True)
     assert (await resolve(agent, flow="office", **scope))["applies"] == []
 

@@ -4,11 +4,12 @@ from typing import Any
 
 import pytest
 
+from shared.foundation import errors
 from shared.lifecycle import delete_memory, delete_playbook, delete_preference
 from shared.memory.playbooks import record
 from shared.memory.playbooks.playbook import PlaybookDraft
 from shared.memory.playbooks.record import Place
-from shared.memory.preferences import write
+from shared.memory.preferences import read, write
 from shared.memory.preferences.preference import Condition, Effect, PreferenceDraft
 from tests.integration.transfer import scope_lines
 from tests.integration.transfer.conftest import TenantStack
@@ -37,7 +38,7 @@ async def delete(stack: TenantStack) -> None:
 async def test_what_was_deleted_is_reported_and_comes_back_only_with_restore(stack: TenantStack) -> None:
     assert await imported(stack, PREFERENCE, PLAYBOOK) == (2, [])
     await delete(stack)
-    assert await imported(stack, PREFERENCE, PLAYBOOK) == (0, [KEY, ID])
+    assert await imported(stack, PREFERENCE, PLAYBOOK) == (0, [ID, KEY])
     assert await export_lines(stack) == []
     in_other_scope = stack.scope(user="bob")
     assert await imported(stack, PREFERENCE, scope=in_other_scope) == (1, [])
@@ -98,7 +99,7 @@ async def test_what_says_the_text_of_a_deleted_memory_is_not_imported(stack: Ten
     await delete_memory.delete_memory(stack.resources, stack.caller, "aaaaaaaaaaaa")
     rule = PREFERENCE | {"key": "learnt", field: content}
     asked = PLAYBOOK | {"id": OTHER_ID, "user_query": content}
-    assert await imported(stack, rule, asked) == (0, ["learnt", OTHER_ID])
+    assert await imported(stack, rule, asked) == (0, [OTHER_ID, "learnt"])
 
 
 async def test_an_import_gives_no_permission_and_sees_which_rules_need_one(stack: TenantStack) -> None:
@@ -113,3 +114,26 @@ async def test_a_value_of_another_json_type_is_another_value(stack: TenantStack)
     for value in (True, 1.0):
         report = await import_lines(stack, PREFERENCE | {"value": value})
         assert report["kinds"]["preference"]["kept"] == [KEY]
+
+
+async def test_what_was_learnt_goes_on_with_its_memory_under_the_id_that_this_has_here(
+    stack: TenantStack,
+) -> None:
+    await imported(stack, scope_lines.MEMORY)  # so that the id is taken
+    bob = stack.scope(user="bob")
+    await imported(stack, scope_lines.MEMORY, PREFERENCE, scope=bob)
+    own = await read.get(stack.resources, bob, KEY)
+    assert own.memory_id not in {None, "aaaaaaaaaaaa"}
+    await delete_memory.delete_memory(stack.resources, stack.caller, str(own.memory_id))
+    with pytest.raises(errors.NotFound):
+        await read.get(stack.resources, bob, KEY)
+
+
+async def test_without_its_memory_a_rule_stands_by_itself(stack: TenantStack) -> None:
+    await imported(stack, PREFERENCE)
+    alone = await read.get(stack.resources, stack.scope(), KEY)
+    assert (alone.memory_id, alone.is_suspended) == (None, False)
+    own = PREFERENCE | {"key": "own", "origin": "explicit"}
+    await imported(stack, scope_lines.MEMORY, own)
+    assert (await read.get(stack.resources, stack.scope(), "own")).memory_id is None
+    assert (await import_lines(stack, PREFERENCE))["skipped"] == 1
