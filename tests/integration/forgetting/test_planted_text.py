@@ -55,12 +55,12 @@ _TABLES_WITH_TEXT = {
     *("agent_file", "state_key", "state_collection", "transcript_entry", "dream_pass", "charge"),
     *("preference_occurrence", "idempotent_response", "pinned_text", "scratchpad_snippet", "promotion"),
     *("business_context_part", "preference", "playbook"),
-    *("graph_entity", "graph_name", "graph_triple"),
+    *("graph_entity", "graph_name", "graph_triple", "dream_graph_change"),
 }
 _AGENTS = {"agent", "agent_text", "agent_file"}
 _PINNED = {"pinned_text"}
 _PREFERENCES = {"preference"}
-_GRAPH = {"graph_entity", "graph_name", "graph_triple"}
+_GRAPH = {"graph_entity", "graph_name", "graph_triple", "dream_graph_change"}
 _DOCUMENTS = {"document", "document_chunk"}  # they belong to the tenant: to no user, agent or session
 _MEMORIES = {"memory", "memory_history", "memory_tombstone", "dream_change"}
 
