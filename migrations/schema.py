@@ -7,6 +7,7 @@ import shared.conversation.sessions.table
 import shared.conversation.state.table
 import shared.conversation.summary.table
 import shared.conversation.turns.table
+import shared.dreams.graph.table
 import shared.dreams.promotion.table
 import shared.dreams.runs.table
 import shared.jobs.table

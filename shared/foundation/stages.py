@@ -170,6 +170,8 @@ class DreamPass(StrEnum):
     MINE_ANTI_PATTERNS = "mine_anti_patterns"
     INFER_PREFERENCES = "infer_preferences"
     EXTRACT_EPISODES = "extract_episodes"
+    EXTRACT_ENTITIES = "extract_entities"
+    CONSOLIDATE_GRAPH = "consolidate_graph"
 
 
 def stage_of_pass(name: DreamPass) -> Stage:

@@ -185,7 +185,10 @@ async def test_a_key_does_only_what_its_rights_allow(stack: IsolationStack, rout
         assert [result["status"] for result in results] == [200, 403, 403, 200, 403, 200]
         _assert_unchanged(stack, await stack.state())
         return
-    is_search, is_erasure = route.endswith(("/search", "/resolve")), "/v1/users/" in route
+    is_search, is_erasure = (
+        route.endswith(("/search", "/resolve", "/graph/match", "/graph/traverse")),
+        "/v1/users/" in route,
+    )
     assert await _send_with_rights(stack, route, ["read"]) == (200 if is_search else 403)
     assert not is_search or await _send_with_rights(stack, route, ["write"]) == 403
     assert not is_erasure or await _send_with_rights(stack, route, ["read", "write"]) == 403

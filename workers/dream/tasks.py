@@ -62,6 +62,18 @@ def extract_episodes(*, tenant: str, agent: str, user: str | None, run: str) -> 
     return _run_pass(tenant, run, DreamPass.EXTRACT_EPISODES)
 
 
+@app.task(name="dream.extract_entities")
+def extract_entities(*, tenant: str, agent: str, user: str | None, run: str) -> str:  # noqa: ARG001
+    """Draw the knowledge graph of what was said."""
+    return _run_pass(tenant, run, DreamPass.EXTRACT_ENTITIES)
+
+
+@app.task(name="dream.consolidate_graph")
+def consolidate_graph(*, tenant: str, agent: str, user: str | None, run: str) -> str:  # noqa: ARG001
+    """Invalidate what of the knowledge graph is stale, doubtful or orphaned."""
+    return _run_pass(tenant, run, DreamPass.CONSOLIDATE_GRAPH)
+
+
 def _run_pass(tenant: str, run_id: str, name: DreamPass) -> str:
     return str(
         run_on_loop(

@@ -192,7 +192,8 @@ async def _count_pass(
     """Add the pass to the fleet counters of dreams."""
     rejections = Counter(rejection["code"] for rejection in [*outcome.rejections, *applied_changes.skipped])
     changes = Counter(
-        ":".join(filter(None, (change["action"], change["reason"]))) for change in applied_changes.diff
+        ":".join(filter(None, (change["action"], change["reason"])))
+        for change in [*applied_changes.diff, *applied_changes.graph.diff]
     )
     await fleet_counters.increment(connection, "dream_passes", {f"{context.name}:{state}": 1})
     await fleet_counters.increment(connection, "dream_seconds", {context.name: context.seconds})

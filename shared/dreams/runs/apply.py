@@ -10,6 +10,7 @@ from typing import Any
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from shared.dreams.graph import apply as apply_graph
 from shared.dreams.runs import (
     inferred_preferences,
     progress_queries,
@@ -61,6 +62,9 @@ async def apply(connection: AsyncConnection, run: Run, name: DreamPass, outcome:
     for closing in outcome.closings:
         await renew_memories.close(connection, run, name, closing, present, applied_changes)
     await queries.insert_changes(connection, applied_changes.diff)
+    if outcome.graph is not None:
+        applied_changes.graph = await apply_graph.apply(connection, run.scope, run.id, name, outcome.graph)
+        applied_changes.skipped += applied_changes.graph.skipped
     return applied_changes
 
 

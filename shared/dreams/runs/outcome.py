@@ -6,6 +6,7 @@ from typing import Any
 
 from shared.conversation.feedback.feedback_signal import FeedbackSignal
 from shared.conversation.turns.turn import Turn, record_id_of
+from shared.dreams.verification.graph_changes import GraphChanges
 from shared.memory.longterm.memory import Memory, Source
 
 Row = dict[str, Any]
@@ -62,6 +63,8 @@ class Outcome:
     removals: list[ArchiveRequest] = field(default_factory=list)
     reinforcements: list[Reinforcement] = field(default_factory=list)
     closings: list[Closing] = field(default_factory=list)
+    # What is to be changed in the graph of the scope.
+    graph: GraphChanges | None = None
     # Turns as (session id, seq), and ids of signals, which are marked as read by this pass when it ends.
     turns: list[tuple[str, int]] = field(default_factory=list)
     read_signal_ids: list[str] = field(default_factory=list)

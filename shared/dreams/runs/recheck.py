@@ -41,7 +41,7 @@ async def without_deleted(connection: AsyncConnection, run: Run, outcome: Outcom
         shown_memories=existing_memories,
         has_more=True,
     )
-    kept = replace(kept, shown_turns=[], shown_signals=[])
+    kept = replace(kept, shown_turns=[], shown_signals=[], graph=None)
     return _without_what_turns_taught(kept) if outcome.turns else kept
 
 

@@ -12,6 +12,9 @@ from typing import Any
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from shared.dreams.graph import queries as graph_queries
+from shared.dreams.graph import undo as undo_graph
+from shared.dreams.graph.undo import UndoneGraph
 from shared.dreams.runs import queries, run_diff, undo_changes
 from shared.dreams.runs.dream_run import Run, RunState
 from shared.dreams.runs.run_diff import DELETED, SUCCESSOR_STAYS, Change, RunDiff
@@ -56,31 +59,35 @@ async def undo(resources: Resources, caller: Caller, run_id: str) -> dict[str, A
     Raises errors.NotFound if the caller may not see the run, and errors.Conflict if the run has not
     ended yet or was undone already.
     """
-    undone, rest, jobs = await _commit(resources, caller, run_id)
+    undone, graph, rest, jobs = await _commit(resources, caller, run_id)
     documents = [memory_document.document(memory) for memory in undone.changed_memories]
     await resources.index_writer.write_through(documents, jobs)
     await removal.work_off(resources, rest)
     return {
         "id": run_id,
-        "restored": [memory.id for memory in undone.restored],
+        "restored": [*(memory.id for memory in undone.restored), *graph.restored],
         "reopened": list(undone.reopened),
-        "removed": undone.removed_ids,
-        "unreinforced": list(undone.reinforced),
-        "kept": [{"entry_id": memory_id, "reason": reason} for memory_id, reason in undone.kept.items()],
+        "removed": [*undone.removed_ids, *graph.removed],
+        "unreinforced": [*undone.reinforced, *graph.narrowed],
+        "kept": [{"entry_id": id_, "reason": reason} for id_, reason in (undone.kept | graph.kept).items()],
     }
 
 
 @repeated_after_deadlock
-async def _commit(resources: Resources, caller: Caller, run_id: str) -> tuple[_Undone, Removal, list[Job]]:
+async def _commit(
+    resources: Resources, caller: Caller, run_id: str
+) -> tuple[_Undone, UndoneGraph, Removal, list[Job]]:
     async with resources.postgres.for_tenant(caller.tenant) as connection:
         run = _require_undoable(
             caller, await queries.get(connection, caller.tenant, run_id, lock=True), run_id
         )
         diff = RunDiff(run_id, await queries.list_changes(connection, caller.tenant, run_id))
         undone, rest = await _undo_all(connection, caller, diff)
+        graph_changes = await graph_queries.list_changes(connection, caller.tenant, run_id)
+        graph = await undo_graph.undo(connection, caller.tenant, graph_changes)
         jobs = await save.enqueue_jobs(connection, caller.tenant, undone.changed_memories)
         await queries.end_run(connection, run, RunState.UNDONE)
-    return undone, rest, jobs
+    return undone, graph, rest, jobs
 
 
 def _require_undoable(caller: Caller, run: Run | None, run_id: str) -> Run:

@@ -59,13 +59,13 @@ _TABLES_WITH_TEXT = {
     *("preference_occurrence", "idempotent_response", "pinned_text", "scratchpad_snippet", "promotion"),
     *("business_context_part", "preference", "playbook"),
     *("skill", "skill_version", "skill_file"),
-    *("graph_entity", "graph_name", "graph_triple"),
+    *("graph_entity", "graph_name", "graph_triple", "dream_graph_change"),
 }
 _AGENTS = {"agent", "agent_text", "agent_file"}
 _PINNED = {"pinned_text"}
 _PREFERENCES = {"preference"}
 _SKILLS = {"skill", "skill_version", "skill_file"}
-_GRAPH = {"graph_entity", "graph_name", "graph_triple"}
+_GRAPH = {"graph_entity", "graph_name", "graph_triple", "dream_graph_change"}
 _DOCUMENTS = {"document", "document_chunk"}  # they belong to the tenant: to no user, agent or session
 _MEMORIES = {"memory", "memory_history", "memory_tombstone", "dream_change"}
 

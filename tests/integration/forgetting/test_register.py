@@ -87,6 +87,7 @@ async def _row(connection: AsyncConnection, tenant: str, name: str) -> dict[str,
                 *("dream_undone_change.memory_id", "dream_reviewed_memory.memory_id"),
                 *("dream_refused_memory.memory_id", "dream_pass.record_ids", "dream_change.entry_id"),
                 *("idempotent_response.record_ids", "graph_source.memory_id"),
+                "dream_extracted_memory.memory_id",
             },
             {"dream_pass.record_ids"},  # its columns are cleared to a default, which may be the content
         ),
@@ -105,13 +106,16 @@ async def _row(connection: AsyncConnection, tenant: str, name: str) -> dict[str,
         (
             Subject.ENTITY,
             "x",
-            {"graph_name.entity_id", "graph_triple.subject_id", "graph_entity.id"},
+            {
+                *("graph_name.entity_id", "graph_triple.subject_id", "graph_entity.id"),
+                "dream_graph_change.record_id",
+            },
             set[str](),
         ),
         (
             Subject.TRIPLE,
             "x",
-            {"graph_source.triple_id", "graph_triple.id"},
+            {"graph_source.triple_id", "graph_triple.id", "dream_graph_change.record_id"},
             set[str](),
         ),
         (
