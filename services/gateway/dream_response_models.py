@@ -58,8 +58,18 @@ class KeptMemory(ApiModel):
     reason: str
 
 
+class KeptSkill(ApiModel):
+    """A skill that an undo left as it is, and why."""
+
+    name: str
+    reason: str
+
+
 class UndoneRun(ApiModel):
-    """The memories that an undo restored, reopened, removed and counted down, and those that it kept."""
+    """The memories that an undo restored, reopened, removed and counted down, and those that it kept.
+
+    `skills` are the names of those of which a proposal was taken back.
+    """
 
     id: str
     restored: list[str]
@@ -67,3 +77,5 @@ class UndoneRun(ApiModel):
     removed: list[str]
     unreinforced: list[str]
     kept: list[KeptMemory]
+    skills: list[str]
+    kept_skills: list[KeptSkill]

@@ -170,6 +170,9 @@ class DreamPass(StrEnum):
     MINE_ANTI_PATTERNS = "mine_anti_patterns"
     INFER_PREFERENCES = "infer_preferences"
     EXTRACT_EPISODES = "extract_episodes"
+    DETECT_SKILL_GAPS = "detect_skill_gaps"
+    CONSOLIDATE_SKILLS = "consolidate_skills"
+    OPTIMISE_SKILLS = "optimise_skills"
 
 
 def stage_of_pass(name: DreamPass) -> Stage:

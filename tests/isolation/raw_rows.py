@@ -24,6 +24,7 @@ _VALID = {
     "playbook": {"outcome": "success", "reason": "satisfied"},
     "skill": {"origin": "caller", "summary_origin": "caller"},
     "skill_use": {"used_by": "caller"},
+    "skill_proposal": {"state": "published"},
 }
 
 

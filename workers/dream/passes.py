@@ -1,7 +1,16 @@
 """The passes of the queue `dream`, by name."""
 
 from shared.foundation.stages import DreamPass
-from workers.dream import anti_patterns, consolidate, deduplicate, episodes, preferences, session_evaluation
+from workers.dream import (
+    anti_patterns,
+    consolidate,
+    deduplicate,
+    episodes,
+    preferences,
+    session_evaluation,
+    skill_gaps,
+    skill_revision,
+)
 from workers.passes.run_pass import Decide
 
 PASSES: dict[DreamPass, Decide] = {
@@ -11,4 +20,7 @@ PASSES: dict[DreamPass, Decide] = {
     DreamPass.MINE_ANTI_PATTERNS: anti_patterns.run,
     DreamPass.INFER_PREFERENCES: preferences.run,
     DreamPass.EXTRACT_EPISODES: episodes.run,
+    DreamPass.DETECT_SKILL_GAPS: skill_gaps.run,
+    DreamPass.CONSOLIDATE_SKILLS: skill_revision.consolidate,
+    DreamPass.OPTIMISE_SKILLS: skill_revision.optimise,
 }

@@ -22,11 +22,13 @@ class AppliedChanges:
     skipped: list[dict[str, Any]] = field(default_factory=list)
     # The memories that stand for the rows of creations by now, by the ids of the rows.
     created: dict[str, Memory] = field(default_factory=dict)
+    # The number of proposals about skills, by what became of them.
+    skill_counts: dict[str, int] = field(default_factory=dict)
 
     @property
     def counts(self) -> dict[str, int]:
-        """The number of changes by action: created, reinforced, closed and archived."""
-        return dict(Counter(change["action"] for change in self.diff))
+        """The number of changes by action: created, reinforced, closed, archived, skill_proposed, …."""
+        return dict(Counter(change["action"] for change in self.diff)) | self.skill_counts
 
 
 def reason_of(run_id: str, name: str) -> str:

@@ -46,6 +46,8 @@ _VALID: dict[tuple[str, str], Any] = {
     ("skill", "origin"): "caller",
     ("skill", "summary_origin"): "caller",
     ("skill_use", "used_by"): "caller",
+    ("skill_proposal", "state"): "published",
+    ("skill_proposal", "session_ids"): [SESSION],
 }
 _PRIMARY_IDS = {"session": SESSION, "memory": MEMORY, "dream_run": RUN, "agent": AGENT}
 # Tables without text of callers, and those of the work that a deletion itself leaves.
@@ -55,7 +57,7 @@ _TABLES_WITH_TEXT = {
     *("agent_file", "state_key", "state_collection", "transcript_entry", "dream_pass", "charge"),
     *("preference_occurrence", "idempotent_response", "pinned_text", "scratchpad_snippet", "promotion"),
     *("business_context_part", "preference", "playbook"),
-    *("skill", "skill_version", "skill_file"),
+    *("skill", "skill_version", "skill_file", "skill_proposal"),
 }
 _AGENTS = {"agent", "agent_text", "agent_file"}
 _PINNED = {"pinned_text"}
