@@ -101,7 +101,7 @@ async def _row(connection: AsyncConnection, tenant: str, name: str) -> dict[str,
         (
             Subject.SKILL,
             "x",
-            {"skill.id"},
+            {"skill.id", "skill_proposal.skill_ids"},
             set[str](),
         ),
         (
