@@ -60,10 +60,18 @@ class KeptMemory(ApiModel):
     reason: str
 
 
+class KeptSkill(ApiModel):
+    """A skill that an undo left as it is, and why."""
+
+    name: str
+    reason: str
+
+
 class UndoneRun(ApiModel):
     """What an undo restored, reopened, removed and counted down, and what it kept.
 
     The ids are those of memories, entities and triples. `unreinforced` lost only what the run had added.
+    `skills` are the names of those of which a proposal was taken back.
     """
 
     id: str
@@ -72,3 +80,5 @@ class UndoneRun(ApiModel):
     removed: list[str]
     unreinforced: list[str]
     kept: list[KeptMemory]
+    skills: list[str]
+    kept_skills: list[KeptSkill]

@@ -172,6 +172,9 @@ class DreamPass(StrEnum):
     EXTRACT_EPISODES = "extract_episodes"
     EXTRACT_ENTITIES = "extract_entities"
     CONSOLIDATE_GRAPH = "consolidate_graph"
+    DETECT_SKILL_GAPS = "detect_skill_gaps"
+    CONSOLIDATE_SKILLS = "consolidate_skills"
+    OPTIMISE_SKILLS = "optimise_skills"
 
 
 def stage_of_pass(name: DreamPass) -> Stage:

@@ -10,6 +10,8 @@ from workers.dream import (
     extract_entities,
     preferences,
     session_evaluation,
+    skill_gaps,
+    skill_revision,
 )
 from workers.passes.run_pass import Decide
 
@@ -22,4 +24,7 @@ PASSES: dict[DreamPass, Decide] = {
     DreamPass.EXTRACT_EPISODES: episodes.run,
     DreamPass.EXTRACT_ENTITIES: extract_entities.run,
     DreamPass.CONSOLIDATE_GRAPH: consolidate_graph.run,
+    DreamPass.DETECT_SKILL_GAPS: skill_gaps.run,
+    DreamPass.CONSOLIDATE_SKILLS: skill_revision.consolidate,
+    DreamPass.OPTIMISE_SKILLS: skill_revision.optimise,
 }

@@ -13,6 +13,9 @@ from shared.foundation.reply_schema import (
 
 _TEXTS = array_of(TEXT)
 _SOURCES = array_of(array_of({"type": ["string", "integer"]}))
+_SKILLS = object_of(
+    toSave=array_of(object_of(name=TEXT, summary=TEXT, content=TEXT, replaces=_TEXTS)), toDelete=_TEXTS
+)
 
 BY_DIRECTIVE: dict[str, JsonSchema] = {
     "dream": object_of(
@@ -71,6 +74,11 @@ BY_DIRECTIVE: dict[str, JsonSchema] = {
             )
         )
     ),
+    "skill-gaps": object_of(
+        toSave=array_of(object_of(name=TEXT, summary=TEXT, content=TEXT, sessionIds=_TEXTS))
+    ),
+    "skill-consolidation": _SKILLS,
+    "skill-optimisation": _SKILLS,
     "session-evaluation": object_of(
         summary=TEXT,
         tools_worked_well=_TEXTS,

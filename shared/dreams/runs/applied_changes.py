@@ -25,11 +25,13 @@ class AppliedChanges:
     created: dict[str, Memory] = field(default_factory=dict)
     # What was changed in the graph.
     graph: AppliedGraph = field(default_factory=AppliedGraph)
+    # The number of proposals about skills, by what became of them.
+    skill_counts: dict[str, int] = field(default_factory=dict)
 
     @property
     def counts(self) -> dict[str, int]:
-        """The number of changes by action; those of the graph by record, too."""
-        return dict(Counter(change["action"] for change in self.diff)) | self.graph.counts
+        """The number of changes by action: created, archived, skill_proposed, …; those of the graph by record."""
+        return dict(Counter(change["action"] for change in self.diff)) | self.graph.counts | self.skill_counts
 
 
 def reason_of(run_id: str, name: str) -> str:

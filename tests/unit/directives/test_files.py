@@ -27,6 +27,9 @@ NAMES = [
     "pref-dream",
     "promotion",
     "session-evaluation",
+    "skill-consolidation",
+    "skill-gaps",
+    "skill-optimisation",
     "summary",
 ]
 

@@ -33,6 +33,7 @@ NOT_EXPORTED = {
     "promotion": "how this installation has judged snippets; what was promoted is exported",
     "document": _TENANT,
     "skill_version": "earlier versions; the current one is exported as the skill",
+    "skill_proposal": _RUNS,
     "skill_use": "in which sessions of this installation a skill was used",
     "document_chunk": _TENANT,
     "business_context_part": "of the tenant, whose text a scope's export does not contain",
