@@ -30,7 +30,7 @@ class AppliedChanges:
 
     @property
     def counts(self) -> dict[str, int]:
-        """The number of changes by action: created, archived, skill_proposed, …; those of the graph by record."""
+        """The number of changes by action: created, archived, skill_proposed, …; of the graph by record."""
         return dict(Counter(change["action"] for change in self.diff)) | self.graph.counts | self.skill_counts
 
 
