@@ -24,5 +24,5 @@ async def link(connection: AsyncConnection, scope: Scope, lines: Sequence[RowLin
         return list(lines)
     ids = await id_mapping.map_ids(connection, scope, named)
     existing = await memory_queries.lock_existing(connection, scope.tenant, sorted(ids.values()))
-    here = {line_id: memory_id for line_id, memory_id in ids.items() if memory_id in existing}
-    return [line.with_fields(memory_id=here.get(line.fields["memory_id"])) for line in lines]
+    linked = {line_id: memory_id for line_id, memory_id in ids.items() if memory_id in existing}
+    return [line.with_fields(memory_id=linked.get(line.fields["memory_id"])) for line in lines]
