@@ -12,6 +12,7 @@ _FILLED = {
     *("Answers", "ContextInputs", "Counts", "IndexHits", "ParsedText", "PassContext"),
     *("KindReport", "ScopeReport", "WrittenRecords", "_Batch", "_UsedNames"),
     *("Withdrawal", "_Embedding", "SavedScope", "_TurnImport", "_Undone"),
+    *("AppliedGraph", "Checked", "GraphChanges", "UndoneGraph", "_Found"),
 }
 
 
