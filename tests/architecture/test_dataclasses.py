@@ -13,6 +13,7 @@ _FILLED = {
     *("KindReport", "ScopeReport", "WrittenRecords", "_Batch", "_UsedNames"),
     *("Withdrawal", "_Embedding", "SavedScope", "_TurnImport", "_Undone", "_Followers"),
     *("SkillChanges", "UndoneProposals"),
+    *("AppliedGraph", "Checked", "GraphChanges", "UndoneGraph", "_Found"),
 }
 
 
