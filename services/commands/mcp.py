@@ -21,7 +21,8 @@ from services.gateway.tools.instructions import INSTRUCTIONS, NAME, TITLE
 from shared.foundation import config, errors
 from shared.foundation.optional_fields import without_none
 
-_PATH, _SECONDS = "/v1/tools", 60.0
+_PATH, _MCP_PATH, _SECONDS = "/v1/tools", "/mcp", 60.0
+_ACCEPT = {"accept": "application/json, text/event-stream"}
 Context = ServerRequestContext[Any, Any]
 
 
@@ -43,7 +44,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Forwarder:
-    """Lists and calls tools by HTTP."""
+    """Lists and calls tools by HTTP. Resources have no route but that of MCP, so that is asked for them."""
 
     client: httpx.AsyncClient
     tool_set: str
@@ -76,6 +77,35 @@ class Forwarder:
         content: list[mcp_types.ContentBlock] = [mcp_types.TextContent(type="text", text=answer["content"])]
         return mcp_types.CallToolResult(content=content, is_error=answer["is_error"])
 
+    async def list_resources(
+        self, context: Context, params: mcp_types.PaginatedRequestParams | None
+    ) -> mcp_types.ListResourcesResult:
+        """Return the resources that the gateway lists for the key."""
+        del context
+        listed = await self._ask("resources/list", without_none(cursor=params.cursor if params else None))
+        return mcp_types.ListResourcesResult.model_validate(listed)
+
+    async def read_resource(
+        self, context: Context, params: mcp_types.ReadResourceRequestParams
+    ) -> mcp_types.ReadResourceResult:
+        """Return a resource as the gateway has it."""
+        del context
+        return mcp_types.ReadResourceResult.model_validate(
+            await self._ask("resources/read", {"uri": params.uri})
+        )
+
+    async def _ask(self, method: str, params: dict[str, str]) -> dict[str, Any]:
+        """Return the result of a request of MCP at the gateway. Raise its error as it is."""
+        request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        try:
+            answer = _content_of(await self.client.post(_MCP_PATH, json=request, headers=_ACCEPT))
+        except (httpx.TransportError, errors.Conflict) as error:
+            raise MCPError(mcp_types.INTERNAL_ERROR, self._explain(error)) from None
+        if "error" in answer:
+            raise MCPError(answer["error"]["code"], answer["error"]["message"])
+        result: dict[str, Any] = answer["result"]
+        return result
+
     def _explain(self, error: Exception) -> str:
         if isinstance(error, errors.Conflict):
             return str(error)
@@ -100,7 +130,7 @@ async def _serve(address: str, key: str, choice: Choice) -> None:
 
 
 def new_server(forwarder: Forwarder) -> Server[Any]:
-    """Return the server with its two handlers."""
+    """Return the server with its handlers."""
     return Server(
         NAME,
         title=TITLE,
@@ -108,6 +138,8 @@ def new_server(forwarder: Forwarder) -> Server[Any]:
         instructions=INSTRUCTIONS,
         on_list_tools=forwarder.list_tools,
         on_call_tool=forwarder.call_tool,
+        on_list_resources=forwarder.list_resources,
+        on_read_resource=forwarder.read_resource,
     )
 
 

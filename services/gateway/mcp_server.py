@@ -14,6 +14,7 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.exceptions import MCPError
 from starlette.requests import Request
 
+from services.gateway import mcp_resources
 from services.gateway.limits import MAX_BODY_BYTES
 from services.gateway.tools import registry, schema
 from services.gateway.tools.call import call_tool
@@ -35,7 +36,7 @@ def new_session_manager() -> StreamableHTTPSessionManager:
 
 
 def new_server() -> Server[Any]:
-    """Return the server with its two handlers."""
+    """Return the server with its handlers."""
     return Server(
         NAME,
         title=TITLE,
@@ -44,6 +45,8 @@ def new_server() -> Server[Any]:
         get_tool_input_schema=_arguments_schema,
         on_list_tools=_list_tools,
         on_call_tool=_call_tool,
+        on_list_resources=_list_resources,
+        on_read_resource=_read_resource,
     )
 
 
@@ -74,6 +77,23 @@ async def _call_tool(context: Context, params: mcp_types.CallToolRequestParams) 
         raise MCPError(mcp_types.INVALID_PARAMS, str(error)) from None
     content: list[mcp_types.ContentBlock] = [mcp_types.TextContent(type="text", text=answer.content)]
     return mcp_types.CallToolResult(content=content, is_error=answer.is_error)
+
+
+async def _list_resources(
+    context: Context, params: mcp_types.PaginatedRequestParams | None
+) -> mcp_types.ListResourcesResult:
+    request = _request_of(context)
+    cursor = None if params is None else params.cursor
+    with mcp_resources.errors_for_clients():
+        return await mcp_resources.list_skills(request.app.state.resources, request.state.identity, cursor)
+
+
+async def _read_resource(
+    context: Context, params: mcp_types.ReadResourceRequestParams
+) -> mcp_types.ReadResourceResult:
+    request = _request_of(context)
+    with mcp_resources.errors_for_clients():
+        return await mcp_resources.read_skill(request.app.state.resources, request.state.identity, params.uri)
 
 
 def _request_of(context: Context) -> Request:

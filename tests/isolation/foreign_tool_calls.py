@@ -55,6 +55,13 @@ ARGUMENTS: dict[str, Callable[[Ids], list[Arguments]]] = {
     "preference_resolve": lambda ids: [{"flow": ids.patrol, "situation": "the gate"}],
     "preference_set": lambda ids: [{"key": ids.patrol, "flow": "mine", "slot": "mine", "value": "mine"}],
     "preference_delete": lambda ids: [{"key": ids.patrol}],
+    "skill_load": lambda ids: [{"name": ids.patrol}],
+    "get_skill": lambda ids: [{"name": ids.patrol}],
+    "skill_search": _queries,
+    "list_skills": lambda _: [{}],
+    "save_skill": lambda ids: [{"name": ids.patrol, "content": "mine"}],
+    "delete_skill": lambda ids: [{"name": ids.patrol}],
+    "graph_facts": lambda ids: [{"about": f"the gate {ids.patrol} {ids.user}"}],
     "scratchpad_write": lambda _: [{"content": "mine"}],
     "scratchpad_read": lambda _: [{}],
 }

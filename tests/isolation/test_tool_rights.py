@@ -24,6 +24,7 @@ from tests.isolation.tool_cases import (
     RECORDS,
     SCOPES,
     SESSIONS,
+    SKILLS,
     WORKING_AREAS,
     WORKING_LISTS,
     Arguments,
@@ -93,7 +94,7 @@ async def _call(client: httpx.AsyncClient, tool: str, arguments: Arguments, **he
 
 
 def test_every_tool_has_a_case() -> None:
-    cases = (*RECORDS, *SESSIONS, *SCOPES, *LISTS, *WORKING_LISTS)
+    cases = (*RECORDS, *SESSIONS, *SCOPES, *LISTS, *SKILLS, *WORKING_LISTS)
     assert sorted(cases) == sorted(registry.BY_NAME), (
         "give a new tool a case in tests/isolation/tool_cases.py"
     )
@@ -198,6 +199,30 @@ async def test_a_tool_writes_for_whom_the_headers_name_within_the_rights_of_the_
             assert answer.is_good, text
         else:
             assert answer.status == 403, text
+
+
+@each_holder
+@pytest.mark.parametrize("tool", SKILLS)
+async def test_a_tool_reaches_the_skill_of_an_owner_as_the_table_says(
+    client: httpx.AsyncClient, world: World, holder: Holder, tool: str
+) -> None:
+    case = SKILLS[tool]
+    for name, owner in OWNERS.items():
+        cell = may("memory", holder.row, name)
+        world.fresh = case.writes and cell == "rw"
+        skill = await world.skill(owner)
+        headers = _headers(owner.scope()) | holder.headers
+        answer = await _call(client, tool, {"name": skill, **case.arguments}, **headers)
+        text = f"{tool} of {name}: {answer}"
+        is_allowed = cell == "rw" or (cell == "r" and not case.writes)
+        if is_allowed:
+            assert answer.is_good, text
+        else:
+            assert not answer.is_good or "nothing was deleted" in answer.content, text
+        assert (answer.status == 403) or cell != "x", text
+        left = await world.client.get(f"/v1/skills/{skill}", params=owner.scope())
+        assert left.is_success is not (case.writes and is_allowed), text
+    world.fresh = False
 
 
 @each_holder

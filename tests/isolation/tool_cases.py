@@ -1,8 +1,8 @@
 """The calls of tools: for each tool, one that names a record of an owner, or an owner by its headers.
 
 A tool without a case fails `test_tool_rights.py`. `RECORDS` name one record. `SESSIONS` work in the session
-that a header names. `SCOPES` write for the agent and the user of the headers, and `LISTS` show what these
-may read.
+that a header names. `SKILLS` name a skill of the agent and the user of the headers, `SCOPES` write for these,
+and `LISTS` show what they may read.
 """
 
 from collections.abc import Awaitable, Callable
@@ -39,6 +39,13 @@ class ListCase(NamedTuple):
 
     arguments: Arguments
     area: str = "memory"
+
+
+class NamedCase(NamedTuple):
+    """A call on a skill that the owner of the headers has: whether it writes, and its other arguments."""
+
+    writes: bool
+    arguments: Arguments
 
 
 def _memory(*, writes: bool, absent_is_error: bool = True, **arguments: Any) -> list[RecordCase]:
@@ -94,6 +101,7 @@ SCOPES: dict[str, Callable[[], Arguments]] = {
     "save_memory": lambda: {"content": new_name()},
     "preference_set": lambda: {"key": new_name(), "flow": "words", "slot": "s", "value": "v"},
     "preference_delete": lambda: {"key": new_name()},
+    "save_skill": lambda: {"name": new_name().lower(), "content": "a word"},
 }
 LISTS: dict[str, ListCase] = {
     "memory_search": ListCase({"query": "the word", "limit": 20}),
@@ -103,6 +111,14 @@ LISTS: dict[str, ListCase] = {
     # A recall shows what was said in sessions without a user, as it shows common memories.
     "conversation_search": ListCase({"query": "the word", "limit": 20}),
     "preference_resolve": ListCase({"flow": "words", "situation": "the word"}),
+    "skill_search": ListCase({"query": "the word", "limit": 20}),
+    "list_skills": ListCase({}),
+    "graph_facts": ListCase({"about": "What of the common word?"}),
+}
+SKILLS: dict[str, NamedCase] = {
+    "skill_load": NamedCase(False, {}),
+    "get_skill": NamedCase(False, {}),
+    "delete_skill": NamedCase(True, {}),
 }
 # Working memory is listed for the whole tenant; its test is one of its own.
 WORKING_LISTS = {"list_working_memory", "search_working_memory"}

@@ -36,9 +36,14 @@ def incomplete(degraded: Sequence[str]) -> list[str]:
 
 def record_line(label: str, details: str, text: str) -> str:
     """Return `- [label] (details): text` on one line."""
+    head = f"- [{prompt_safety.single_line(label)}] ({prompt_safety.single_line(details)})"
+    return f"{head}: {shortened_line(text)}"
+
+
+def shortened_line(text: str) -> str:
+    """Return a text on one line, cut if it is long."""
     line = prompt_safety.single_line(text)
-    shortened = line if len(line) <= MAX_LINE_CHARS else line[:MAX_LINE_CHARS].rstrip() + _CUT
-    return f"- [{prompt_safety.single_line(label)}] ({prompt_safety.single_line(details)}): {shortened}"
+    return line if len(line) <= MAX_LINE_CHARS else line[:MAX_LINE_CHARS].rstrip() + _CUT
 
 
 def shortened_block(text: str, max_chars: int) -> str:

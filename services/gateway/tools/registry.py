@@ -1,16 +1,19 @@
 """All tools, in the order in which they are listed, and which of them a request may call.
 
 A set of tools is a file of this package with its `TOOLS`, and a line here. Tools of the set `default` come
-first; `all` is every tool but those that are there for agents which know it by another name (RockBot).
+first; `all` is every tool but those that are there for agents which know it by another name (RockBot), and
+those whose tokens are too many for it.
 """
 
 from services.gateway.tools import (
     conversation_tools,
     document_tools,
+    graph_tools,
     memory_tools,
     preference_tools,
     rockbot_tools,
     scratchpad_tools,
+    skill_tools,
     working_tools,
 )
 from services.gateway.tools.invocation import SESSION_HEADER, Identity
@@ -26,6 +29,8 @@ _REGISTERED = (
     *document_tools.TOOLS,
     *preference_tools.TOOLS,
     *scratchpad_tools.TOOLS,
+    *skill_tools.TOOLS,
+    *graph_tools.TOOLS,
     *rockbot_tools.TOOLS,
 )
 TOOLS = tuple(sorted(_REGISTERED, key=lambda tool: DEFAULT_SET not in tool.sets))
@@ -53,7 +58,7 @@ def list_tools(identity: Identity, tool_set: str) -> list[Tool]:
 
 
 def _is_in_all(tool: Tool, tool_set: str) -> bool:
-    return tool_set == ALL_SET and tool.sets != {rockbot_tools.SET}
+    return tool_set == ALL_SET and tool.in_all and tool.sets != {rockbot_tools.SET}
 
 
 def _is_listed(tool: Tool, identity: Identity) -> bool:

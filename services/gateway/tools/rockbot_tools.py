@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
-from services.gateway.tools import memory_tools, working_tools
+from services.gateway.tools import memory_tools, skill_tools, working_tools
 from services.gateway.tools.invocation import Invocation
 from services.gateway.tools.memory_tools import NoArguments
 from services.gateway.tools.tool import ADDS, REPLACES, Needs, Tool, ToolArguments
@@ -152,5 +152,15 @@ TOOLS = (
         Action.READ,
         _SETS,
         if_missing=working_tools.IF_MISSING,
+    ),
+    Tool(
+        "get_skill",
+        "Read a skill.",
+        skill_tools.LoadArguments,
+        skill_tools.load,
+        Area.MEMORIES,
+        Action.READ,
+        _SETS,
+        if_missing=skill_tools.IF_MISSING,
     ),
 )

@@ -64,7 +64,8 @@ class Tool:
 
     `run` takes the call and the parsed arguments, and returns what the model reads. The key must have the
     right `action`, and its bindings must allow that on some record of the `area`. `if_missing` says what to
-    do next when a call names something that is not there.
+    do next when a call names something that is not there. A tool that is not `in_all` is left out of the set
+    `all`, whose tokens are limited.
     """
 
     name: str
@@ -77,3 +78,4 @@ class Tool:
     effect: Effect = READS
     needs: Needs = Needs.NOTHING
     if_missing: str = ""
+    in_all: bool = True

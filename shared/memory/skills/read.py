@@ -6,7 +6,7 @@ from shared.conversation.sessions.open import get_session
 from shared.foundation import errors
 from shared.foundation.scope import Caller, Scope
 from shared.memory.skills import file_queries, queries, use_queries
-from shared.memory.skills.skill import Skill, SkillVersion, check_name
+from shared.memory.skills.skill import CatalogueEntry, Skill, SkillVersion, check_name
 from shared.memory.skills.use_queries import UsedBy
 from shared.platform.resources import Resources
 
@@ -46,6 +46,12 @@ async def list_skills(
     """Return what a scope sees, oldest first, from the position (created_at, id) `after` on."""
     async with resources.postgres.for_tenant(scope.tenant) as connection:
         return await queries.list_page(connection, scope, limit, after)
+
+
+async def list_in_force(resources: Resources, scope: Scope) -> list[CatalogueEntry]:
+    """Return the skills that a scope goes by, in the order of their names. A user's own hides the agent's."""
+    async with resources.postgres.for_tenant(scope.tenant) as connection:
+        return await queries.list_catalogue(connection, scope)
 
 
 async def list_versions(

@@ -21,7 +21,7 @@ class Answer(NamedTuple):
 
 
 async def call(
-    client: httpx.AsyncClient, name: str, *, session: str | None = None, **arguments: Any
+    client: httpx.AsyncClient, name: str, /, *, session: str | None = None, **arguments: Any
 ) -> Answer:
     """Call a tool."""
     headers = {} if session is None else {"loci-session": session}
@@ -30,7 +30,9 @@ async def call(
     return Answer(**response.json())
 
 
-async def good(client: httpx.AsyncClient, name: str, *, session: str | None = None, **arguments: Any) -> str:
+async def good(
+    client: httpx.AsyncClient, name: str, /, *, session: str | None = None, **arguments: Any
+) -> str:
     """Call a tool that must succeed, and return what the model reads."""
     answer = await call(client, name, session=session, **arguments)
     assert not answer.is_error, answer
