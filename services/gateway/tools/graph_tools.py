@@ -28,7 +28,7 @@ async def list_facts(call: Invocation, arguments: FactsArguments) -> str:
     """Return what is connected with the entities that a text names: nearest first, then most certain."""
     scope = call.scope(Area.MEMORIES, Action.READ)
     about = validation.check_text(arguments.about, "about", MAX_QUERY)
-    entities = await read.match(call.resources, scope, about, arguments.as_of)
+    entities = await read.match(call.resources, call.caller, scope, about, arguments.as_of)
     if not entities:
         return "The graph has no such name. Try the full name, or search memories."
     seeds = [entity.id for entity in entities]
