@@ -140,9 +140,9 @@ async def test_without_a_session_the_conversation_of_the_scope_is_searched_and_w
     )
     assert "near" in everywhere.text
     assert "far" in everywhere.text
-    here = await good(gateway.client, "conversation_search", session=session, query="lantern")
-    assert f"- [{session} 1] (Ada, " in here
-    assert "far" not in here
+    in_session = await good(gateway.client, "conversation_search", session=session, query="lantern")
+    assert f"- [{session} 1] (Ada, " in in_session
+    assert "far" not in in_session
 
 
 async def test_the_context_of_a_session_is_shown_and_nothing_is_recorded(
