@@ -52,16 +52,8 @@ _CLAIM = text(
 # A due job with a lease token is one whose worker died. The worker had claimed many jobs, and nobody knows
 # which of them killed it. So the final attempts of such jobs are made one at a time; otherwise one job that
 # kills its workers would use up the attempts of the others.
-# The lock is taken by a statement of its own: what holds under it is only seen by the next one.
 _FINAL_ATTEMPT_LOCK = 0x10C1_0002
-_LOCK_FINAL_ATTEMPT = text(
-    f"""
-    SELECT pg_try_advisory_xact_lock({_FINAL_ATTEMPT_LOCK}) AS is_locked
-    WHERE EXISTS (SELECT FROM job w
-                  WHERE w.stage = :stage AND w.dead_at IS NULL AND w.run_at <= now()
-                    AND w.lease_token IS NOT NULL AND w.attempts = :attempts - 1)
-    """  # noqa: S608  (a constant)
-)
+_LOCK_FINAL_ATTEMPT = text(f"SELECT pg_try_advisory_xact_lock({_FINAL_ATTEMPT_LOCK}) AS is_locked")
 _CLAIM_FINAL_ATTEMPT = text(
     """
     UPDATE job SET lease_token = gen_random_uuid(), attempts = attempts + 1,
@@ -88,8 +80,8 @@ async def claim_batch(
     """
     jobs: list[Job] = []
     of_stage = {"stage": stage.name, "attempts": attempts}
-    final_attempt = await prepared.fetch_one(connection, _LOCK_FINAL_ATTEMPT, of_stage)
-    if final_attempt is not None and final_attempt["is_locked"]:
+    [lock] = await prepared.fetch(connection, _LOCK_FINAL_ATTEMPT)
+    if lock["is_locked"]:
         rows = await prepared.fetch(connection, _CLAIM_FINAL_ATTEMPT, {**of_stage, "lease": lease})
         jobs += map(Job.from_row, rows)
     for backfill in (False, True):
