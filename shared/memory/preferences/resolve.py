@@ -24,7 +24,7 @@ from shared.search.search_results import SearchResults
 MAX_SITUATION = 16_000
 MAX_LINKS = 2
 """How many relations are followed, one after the other."""
-MAX_RELATED_PER_LINK = 256
+MAX_RELATED_PER_LINK = 1000
 """Preferences that are looked up at most for each link: those that the most specific ones name first."""
 MAX_OF_FLOW = 1000
 """Preferences of one flow that are taken at most: the most specific and latest."""

@@ -3,9 +3,11 @@
 import asyncio
 from typing import Any
 
+import pytest
 from sqlalchemy import insert
 
-from shared.memory.preferences.resolve import MAX_OF_FLOW, MAX_RELATED_PER_LINK
+from shared.memory.preferences import resolve as preference_resolve
+from shared.memory.preferences.resolve import MAX_OF_FLOW
 from shared.memory.preferences.table import preference
 from tests.conftest import Gateway
 from tests.integration.preferences.conftest import put, resolve, rule, slots
@@ -21,8 +23,10 @@ async def fill(gateway: Gateway, scope: Json, rows: list[Json]) -> None:
 
 
 async def test_relations_reach_up_to_a_number_per_link_from_the_most_specific_on(
-    agent: Agent, gateway: Gateway, scope: Json
+    agent: Agent, gateway: Gateway, scope: Json, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(preference_resolve, "MAX_RELATED_PER_LINK", 256)
+
     def named(prefix: str, flow: str, related: list[str]) -> Json:
         return {"key": f"{scope['agent_id']}/{prefix}", "flow": flow, "related": related}
 
@@ -36,7 +40,7 @@ async def test_relations_reach_up_to_a_number_per_link_from_the_most_specific_on
     answer = await resolve(agent, flow="f", **scope)
     assert answer["degraded"] == ["related"]
     applied = [item["key"] for item in answer["applies"]]
-    assert len(applied) == 5 + MAX_RELATED_PER_LINK
+    assert len(applied) == 5 + 256
     # The last one that was written goes before the others, and so does what it names.
     assert {*keys[256:]} <= {*applied}
     assert not {*keys[:64]} & {*applied}
