@@ -14,7 +14,6 @@ from sqlalchemy import (
     LargeBinary,
     PrimaryKeyConstraint,
     Text,
-    TextClause,
     UniqueConstraint,
     text,
 )
@@ -151,7 +150,7 @@ def _create_triple() -> None:
 
 
 def _create_triple_indexes() -> None:
-    by_confidence: list[TextClause | str] = [text("confidence DESC"), "id"]
+    by_confidence = text("confidence DESC")
     op.create_index(
         "graph_triple_open_idx",
         "graph_triple",
@@ -160,11 +159,11 @@ def _create_triple_indexes() -> None:
         postgresql_where=text("invalid_at IS NULL AND expired_at IS NULL"),
         postgresql_nulls_not_distinct=True,
     )
-    op.create_index("graph_triple_subject_idx", "graph_triple", ["tenant", "subject_id", *by_confidence])
+    op.create_index("graph_triple_subject_idx", "graph_triple", ["tenant", "subject_id", by_confidence, "id"])
     op.create_index(
         "graph_triple_object_idx",
         "graph_triple",
-        ["tenant", "object_id", *by_confidence],
+        ["tenant", "object_id", by_confidence, "id"],
         postgresql_where=text("object_id IS NOT NULL"),
     )
     op.create_index("graph_triple_newest_idx", "graph_triple", ["tenant", "agent_id", "id"])

@@ -105,9 +105,8 @@ def test_every_schema_is_one_that_strict_endpoints_take(schema: Any) -> None:
 
 
 def test_the_prompt_of_every_pass_has_a_schema() -> None:
-    passes = [anti_patterns, consolidate, episodes, extract_entities, facts, preferences]
-    passes += [session_evaluation]
-    assert {a_pass.DIRECTIVE for a_pass in passes} == set(reply_schemas.BY_DIRECTIVE)
+    passes = (anti_patterns, consolidate, episodes, extract_entities, facts, preferences)
+    assert {a_pass.DIRECTIVE for a_pass in (*passes, session_evaluation)} == set(reply_schemas.BY_DIRECTIVE)
 
 
 def _parts(schema: Any) -> Any:
