@@ -49,13 +49,13 @@ async def upload(
     key = None if key is None else replace(key, digest=_digest(new))
     settings = resources.settings
     method = method_of(settings.document_chunk_chars, settings.document_chunk_overlap)
-    one = _Upload(caller.tenant, str(uuid_utils.uuid7()), new, key, method)
-    async with resources.postgres.for_tenant(one.tenant) as connection:
-        response = await one.respond_without_file(connection)
+    attempt = _Upload(caller.tenant, str(uuid_utils.uuid7()), new, key, method)
+    async with resources.postgres.for_tenant(attempt.tenant) as connection:
+        response = await attempt.respond_without_file(connection)
     if response is None:
-        await file_store(resources).put(one.tenant, one.file_id, new.path)
-        async with resources.postgres.for_tenant(one.tenant) as connection:
-            response = await one.respond_with_file(connection)
+        await file_store(resources).put(attempt.tenant, attempt.file_id, new.path)
+        async with resources.postgres.for_tenant(attempt.tenant) as connection:
+            response = await attempt.respond_with_file(connection)
     if response["state"] == DocumentState.PENDING:
         resources.publisher.wake(PARSE_DOCUMENT)
     return response

@@ -31,9 +31,9 @@ async def test_a_failed_document_is_tried_again_as_its_next_version_with_the_fil
     failed = await library.get(uploaded["id"])
     assert (failed["state"], failed["version"]) == ("failed", 1)
     assert "upload it again" in failed["reason"]
-    again = await library.upload("The office opens at nine.", "b.txt", source="b")
-    assert (again["id"], again["state"], again["version"]) == (uploaded["id"], "pending", 2)
-    assert (again["source"], again["other_sources"], again["file_name"]) == ("a", ["b"], "b.txt")
+    repeated = await library.upload("The office opens at nine.", "b.txt", source="b")
+    assert (repeated["id"], repeated["state"], repeated["version"]) == (uploaded["id"], "pending", 2)
+    assert (repeated["source"], repeated["other_sources"], repeated["file_name"]) == ("a", ["b"], "b.txt")
     await library.process()
     assert await library.texts("office") == ["The office opens at nine."]
     assert await library.rows() == {"document_chunk": 1, "document_file": 1, "points": 1}
@@ -58,9 +58,9 @@ async def test_the_same_bytes_are_cut_anew_when_the_size_of_chunks_has_changed(l
     first = await library.add(content, source="a")
     assert (await library.upload(content, source="a"))["version"] == 1
     async with with_settings(library, document_chunk_chars=300) as changed:
-        again = await changed.upload(content, source="a")
-        assert (again["id"], again["version"], again["state"]) == (first["id"], 2, "pending")
-        assert again["searchable"]
+        repeated = await changed.upload(content, source="a")
+        assert (repeated["id"], repeated["version"], repeated["state"]) == (first["id"], 2, "pending")
+        assert repeated["searchable"]
         await changed.process()
         assert await changed.upload(content, source="b") == await changed.get(first["id"])
         ready = await changed.get(first["id"])
@@ -112,8 +112,8 @@ async def test_a_repeated_upload_with_its_key_gets_the_same_answer_and_another_f
     first = await _send(library, "The office opens at nine.", "a.txt", "wiki")
     assert first.status_code == HTTPStatus.ACCEPTED, first.text
     await library.process()
-    again = await _send(library, "The office opens at nine.", "a.txt", "wiki")
-    assert (again.status_code, again.json()) == (HTTPStatus.ACCEPTED, first.json())
+    repeated = await _send(library, "The office opens at nine.", "a.txt", "wiki")
+    assert (repeated.status_code, repeated.json()) == (HTTPStatus.ACCEPTED, first.json())
     for other in (("The office opens at ten.", "a.txt", "wiki"), ("The office opens at nine.", "a.txt", "x")):
         assert (await _send(library, *other)).status_code == HTTPStatus.CONFLICT
     assert await library.texts("office") == ["The office opens at nine."]

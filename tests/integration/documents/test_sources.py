@@ -40,8 +40,8 @@ async def test_a_source_whose_file_changes_leaves_the_text_to_the_others(
     assert sorted(await library.texts("office")) == [NINE, TEN]
     left = await library.get(shared["id"])
     assert (left["source"], left["other_sources"], left["state"]) == (source, others, "ready")
-    again = await library.add("The office opens at eleven.", source=changed)
-    assert (again["id"], again["version"]) == (new["id"], 2)
+    repeated = await library.add("The office opens at eleven.", source=changed)
+    assert (repeated["id"], repeated["version"]) == (new["id"], 2)
 
 
 async def test_a_source_whose_file_becomes_that_of_another_document_moves_to_it(library: Library) -> None:
@@ -59,7 +59,7 @@ async def test_sources_that_change_and_come_at_once_are_each_in_one_document(lib
     await asyncio.gather(*[library.upload(text, source=source) for source, text in texts.items()])
     await library.process()
     listed = (await library.agent.request("GET", DOCUMENTS))["results"]
-    sources = [source for one in listed for source in (one["source"], *one["other_sources"])]
+    sources = [source for document in listed for source in (document["source"], *document["other_sources"])]
     assert sorted(sources) == ["a", "b", "c", "d"]
     assert sorted(await library.texts("office")) == [NINE, TEN]
 
