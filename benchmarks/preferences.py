@@ -1,7 +1,8 @@
 """The speed of resolving preferences: `python -m benchmarks.preferences [--preferences 10000]`.
 
 One user has this many preferences. Each names a flow, a described situation or both, and two related ones. It
-is asked over HTTP by flow, by situation, and by both. The goal is a p99 under a second.
+is asked over HTTP by flow, by situation, and by both. Another user has as many that all name one flow and are
+all related to one ("hub"). The goal is a p99 under a second.
 """
 
 import asyncio
@@ -20,13 +21,16 @@ from benchmarks.raw_http import Connection
 _SEED = 7
 _BATCH = 100
 _FLOWS = 250
-_USER = {"user_id": "ada"}
+_USER, _HUB_USER = {"user_id": "ada"}, {"user_id": "bea"}
 _HEAD = ("what", "preferences", "clients", "applied", "p50 ms", "p99 ms", "per second")
 Ask = Callable[[Corpus, int], dict[str, Any]]
 _ASKS: dict[str, Ask] = {
-    "by flow": lambda _, number: {"flow": f"flow-{number % _FLOWS}"},
-    "by situation": lambda corpus, _: {"situation": corpus.message()},
-    "by both": lambda corpus, number: {"flow": f"flow-{number % _FLOWS}", "situation": corpus.message()},
+    "by flow": lambda _, number: _USER | {"flow": f"flow-{number % _FLOWS}"},
+    "by situation": lambda corpus, _: _USER | {"situation": corpus.message()},
+    "by both": lambda corpus, number: (
+        _USER | {"flow": f"flow-{number % _FLOWS}", "situation": corpus.message()}
+    ),
+    "hub": lambda _, __: _HUB_USER | {"flow": "hub"},
 }
 
 
@@ -51,7 +55,8 @@ async def _measured(
 ) -> list[list[str]]:
     corpus, rows = Corpus(_SEED), []
     connections = [Connection(running.url, running.key) for _ in range(max(client_counts))]
-    await _fill(connections[0], corpus, count)
+    await _fill(connections[0], [_preference(corpus, number, count) for number in range(count)])
+    await _fill(connections[0], [_hub_preference(number) for number in range(count)])
     await connections[0].settled()
     for clients, (name, ask) in itertools.product(client_counts, _ASKS.items()):
         applied: list[int] = []
@@ -62,24 +67,21 @@ async def _measured(
     return rows
 
 
-async def _fill(connection: Connection, corpus: Corpus, count: int) -> None:
-    """Store preferences: a third names a flow, a third a situation, a third both."""
-    for start in range(0, count, _BATCH):
-        numbers = range(start, min(start + _BATCH, count))
-        operations = [
-            {
-                "method": "PUT",
-                "path": f"/v1/preferences/p{number}",
-                "body": _preference(corpus, number, count),
-            }
-            for number in numbers
-        ]
-        answer = await connection.send("POST", "/v1/batch", {"operations": operations})
+async def _fill(connection: Connection, preferences: list[dict[str, Any]]) -> None:
+    """Store preferences under keys with their numbers."""
+    operations = [
+        {"method": "PUT", "path": f"/v1/preferences/p{number}", "body": body}
+        for number, body in enumerate(preferences)
+    ]
+    for start in range(0, len(operations), _BATCH):
+        batch = {"operations": operations[start : start + _BATCH]}
+        answer = await connection.send("POST", "/v1/batch", batch)
         if any(result["status"] != 200 for result in answer["results"]):
             raise SystemExit("a preference was not stored")
 
 
 def _preference(corpus: Corpus, number: int, count: int) -> dict[str, Any]:
+    """Return a preference of the first user: a third names a flow, a third a situation, a third both."""
     flow, situation = {"flow": f"flow-{number % _FLOWS}"}, {"description": corpus.memory()["content"]}
     condition = (flow, situation, flow | situation)[number % 3]
     related = [f"p{(number * 7 + step) % count}" for step in (1, 2)]
@@ -87,13 +89,22 @@ def _preference(corpus: Corpus, number: int, count: int) -> dict[str, Any]:
     return {"condition": condition, "effect": effect, "related": related, **_USER}
 
 
+def _hub_preference(number: int) -> dict[str, Any]:
+    """Return a preference of the second user: all but the first name one flow, and the first."""
+    effect = {"slot": f"slot-{number}", "value": number % 4}
+    condition = {"flow": "hub" if number else "other"}
+    return {"condition": condition, "effect": effect, "related": ["p0"], **_HUB_USER}
+
+
 def _act(
     corpus: Corpus, connection: Connection, ask: Ask, applied: list[int]
 ) -> Callable[[], Awaitable[object]]:
     async def act() -> None:
         body = ask(corpus, len(applied))
-        answer = await connection.send("POST", "/v1/preferences/resolve", body | _USER)
-        if answer["degraded"]:
+        answer = await connection.send("POST", "/v1/preferences/resolve", body)
+        # Of one flow a thousand are taken, and the answer says so.
+        is_hub = body["user_id"] == _HUB_USER["user_id"]
+        if answer["degraded"] != (["flow"] if is_hub else []):
             raise SystemExit(f"degraded: {answer['degraded']}")
         applied.append(len(answer["applies"]))
 

@@ -7,8 +7,10 @@ import shared.conversation.sessions.table
 import shared.conversation.state.table
 import shared.conversation.summary.table
 import shared.conversation.turns.table
+import shared.dreams.graph.table
 import shared.dreams.promotion.table
 import shared.dreams.runs.table
+import shared.dreams.skill_proposals.table
 import shared.jobs.table
 import shared.lifecycle.table
 import shared.memory.business_context.table

@@ -1,4 +1,4 @@
-"""Create skills, with their versions, files and uses."""
+"""Create skills, with their versions, files and uses, and what dreams propose about them."""
 
 from alembic import op
 from sqlalchemy import (
@@ -18,11 +18,11 @@ from sqlalchemy.dialects.postgresql import ARRAY, JSONB, TSVECTOR
 from migrations import row_level_security
 
 revision = "a020"
-down_revision = "a018"
+down_revision = "a019"
 branch_labels = None
 depends_on = None
 
-_TABLES = ("skill", "skill_version", "skill_file", "skill_use")
+_TABLES = ("skill", "skill_version", "skill_file", "skill_use", "skill_proposal", "skill_review")
 
 
 def upgrade() -> None:
@@ -31,6 +31,8 @@ def upgrade() -> None:
     _create_version()
     _create_file()
     _create_use()
+    _create_proposal()
+    _create_review()
     for table in _TABLES:
         row_level_security.secure(table)
 
@@ -148,3 +150,54 @@ def _create_use() -> None:
         postgresql_where=text("session_id IS NOT NULL"),
     )
     op.create_index("skill_use_created_idx", "skill_use", ["created_at"])
+
+
+def _create_proposal() -> None:
+    op.create_table(
+        "skill_proposal",
+        Column("tenant", Text, nullable=False),
+        Column("id", Text, nullable=False),
+        Column("agent_id", Text, nullable=False),
+        Column("user_id", Text),
+        Column("run_id", Text, nullable=False),
+        Column("pass", Text, nullable=False),
+        Column("name", Text, nullable=False),
+        Column("summary", Text, nullable=False),
+        Column("content", Text, nullable=False),
+        Column("replaces", ARRAY(Text), nullable=False),
+        Column("based_on", JSONB, nullable=False),
+        Column("session_ids", ARRAY(Text), nullable=False),
+        Column("skill_ids", ARRAY(Text), nullable=False),
+        Column("state", Text, nullable=False),
+        Column("reason", Text),
+        Column("decided_by", Text),
+        Column("decided_at", DateTime(timezone=True)),
+        Column("published_version", BigInteger),
+        Column("before", JSONB, nullable=False, server_default=text("'[]'")),
+        _created_at(),
+        PrimaryKeyConstraint("tenant", "id"),
+        ForeignKeyConstraint(["tenant", "run_id"], ["dream_run.tenant", "dream_run.id"], ondelete="CASCADE"),
+        CheckConstraint("state IN ('open', 'published', 'refused', 'withdrawn')", name="state"),
+        CheckConstraint("(state = 'published') = (published_version IS NOT NULL)", name="published_version"),
+    )
+    op.create_index(
+        "skill_proposal_newest_idx",
+        "skill_proposal",
+        ["tenant", "agent_id", text("created_at DESC"), "id"],
+    )
+    op.create_index("skill_proposal_run_idx", "skill_proposal", ["tenant", "run_id"])
+    for column in ("session_ids", "skill_ids"):
+        op.create_index(f"skill_proposal_{column}_idx", "skill_proposal", [column], postgresql_using="gin")
+    _index_user("skill_proposal")
+
+
+def _create_review() -> None:
+    op.create_table(
+        "skill_review",
+        Column("tenant", Text, nullable=False),
+        Column("skill_id", Text, nullable=False),
+        Column("pass", Text, nullable=False),
+        Column("version", BigInteger, nullable=False),
+        PrimaryKeyConstraint("tenant", "skill_id", "pass"),
+        ForeignKeyConstraint(["tenant", "skill_id"], ["skill.tenant", "skill.id"], ondelete="CASCADE"),
+    )

@@ -1,4 +1,4 @@
-"""Create the knowledge graph: entities with their names, triples, sources, and tombstones of both."""
+"""Create the knowledge graph: entities with their names, triples, sources, tombstones, changes by dreams."""
 
 from alembic import op
 from sqlalchemy import (
@@ -28,6 +28,7 @@ branch_labels = None
 depends_on = None
 
 _TABLES = ("graph_entity", "graph_name", "graph_triple", "graph_source", "graph_tombstone")
+_DREAM_TABLES = ("dream_graph_change", "dream_extracted_memory")
 
 
 def upgrade() -> None:
@@ -37,13 +38,14 @@ def upgrade() -> None:
     _create_triple()
     _create_source()
     _create_tombstone()
-    for table in _TABLES:
+    _create_dream_tables()
+    for table in (*_TABLES, *_DREAM_TABLES):
         row_level_security.secure(table)
 
 
 def downgrade() -> None:
     """Revert this migration."""
-    for table in reversed(_TABLES):
+    for table in reversed((*_TABLES, *_DREAM_TABLES)):
         op.drop_table(table)
 
 
@@ -65,6 +67,7 @@ def _create_entity() -> None:
         Column("last_referenced_at", DateTime(timezone=True)),
         Column("expired_at", DateTime(timezone=True)),
         Column("reason", Text),
+        Column("is_kept", Boolean, nullable=False, server_default=text("false")),
         PrimaryKeyConstraint("tenant", "id"),
         UniqueConstraint("tenant", "agent_id", "user_id", "folded_name", postgresql_nulls_not_distinct=True),
         CheckConstraint("type IN ('Person', 'Project', 'Topic', 'Tool', 'Event', 'Document')", name="type"),
@@ -136,6 +139,7 @@ def _create_triple() -> None:
         Column("reason", Text),
         Column("previous_invalid_at", DateTime(timezone=True)),
         Column("is_derived", Boolean, nullable=False, server_default=text("false")),
+        Column("is_kept", Boolean, nullable=False, server_default=text("false")),
         PrimaryKeyConstraint("tenant", "id"),
         _names_entity("subject_id"),
         _names_entity("object_id"),
@@ -218,3 +222,30 @@ def _create_tombstone() -> None:
         UniqueConstraint("tenant", "agent_id", "user_id", "digest", postgresql_nulls_not_distinct=True),
     )
     _index_user("graph_tombstone")
+
+
+def _create_dream_tables() -> None:
+    op.create_table(
+        "dream_graph_change",
+        Column("id", BigInteger, Identity(always=True), primary_key=True),
+        Column("tenant", Text, nullable=False),
+        Column("run_id", Text, nullable=False),
+        Column("pass", Text, nullable=False),
+        Column("action", Text, nullable=False),
+        Column("record", Text, nullable=False),
+        Column("record_id", Text, nullable=False),
+        Column("reason", Text),
+        Column("before", JSONB),
+        Column("after", JSONB),
+        ForeignKeyConstraint(["tenant", "run_id"], ["dream_run.tenant", "dream_run.id"], ondelete="CASCADE"),
+    )
+    op.create_index("dream_graph_change_run_idx", "dream_graph_change", ["tenant", "run_id", "id"])
+    op.create_index("dream_graph_change_record_idx", "dream_graph_change", ["tenant", "record_id"])
+    op.create_table(
+        "dream_extracted_memory",
+        Column("tenant", Text, nullable=False),
+        Column("memory_id", Text, nullable=False),
+        Column("content_version", BigInteger, nullable=False),
+        PrimaryKeyConstraint("tenant", "memory_id"),
+        ForeignKeyConstraint(["tenant", "memory_id"], ["memory.tenant", "memory.id"], ondelete="CASCADE"),
+    )

@@ -1,6 +1,7 @@
 """Responses of the routes on dreams and directives."""
 
 from datetime import datetime
+from typing import Literal
 
 from pydantic import ConfigDict, Field
 
@@ -33,22 +34,23 @@ class RunSummary(ApiModel):
 
 
 class RunChange(ApiModel):
-    """What a run changed of one memory."""
+    """What a run changed of one memory, or of one entity or triple of the graph: these have no versions."""
 
     model_config = ConfigDict(populate_by_name=True)
 
+    record: Literal["memory", "entity", "triple"]
     pass_name: str = Field(alias="pass")
     action: str
     entry_id: str
-    version: int
+    version: int | None = None
     reason: str | None
-    previous_state: str | None
-    previous_valid_until: datetime | None
-    successors: list[str]
-    reinforcement_count: int | None
-    added_count: int | None
+    previous_state: str | None = None
+    previous_valid_until: datetime | None = None
+    successors: list[str] = []
+    reinforcement_count: int | None = None
+    added_count: int | None = None
     # Those that a reinforcement has added to the memory; null if there are none, or the memory was deleted.
-    added_sources: list[Source] | None
+    added_sources: list[Source] | None = None
 
 
 class KeptMemory(ApiModel):
@@ -58,8 +60,19 @@ class KeptMemory(ApiModel):
     reason: str
 
 
+class KeptSkill(ApiModel):
+    """A skill that an undo left as it is, and why."""
+
+    name: str
+    reason: str
+
+
 class UndoneRun(ApiModel):
-    """The memories that an undo restored, reopened, removed and counted down, and those that it kept."""
+    """What an undo restored, reopened, removed and counted down, and what it kept.
+
+    The ids are those of memories, entities and triples. `unreinforced` lost only what the run had added.
+    `skills` are the names of those of which a proposal was taken back.
+    """
 
     id: str
     restored: list[str]
@@ -67,3 +80,5 @@ class UndoneRun(ApiModel):
     removed: list[str]
     unreinforced: list[str]
     kept: list[KeptMemory]
+    skills: list[str]
+    kept_skills: list[KeptSkill]

@@ -32,19 +32,25 @@ class MemoryImportReport(ApiModel):
     updated: int
     skipped: int
     remapped: dict[str, str]
-    tombstoned: list[str] = Field(description="Ids of memories that were deleted on purpose.")
+    tombstoned: list[str] = Field(
+        description="Ids of memories, and keys or ids of other records, that were deleted on purpose."
+    )
     duplicates: list[DuplicateLine]
     malformed: list[MalformedLine]
 
 
 class KindImportReport(ApiModel):
-    """What became of the lines of one kind. `kept` names rows that exist with another content."""
+    """What became of the lines of one kind. `kept` names rows that exist with another content.
+
+    `tombstoned` names those that were deleted on purpose.
+    """
 
     created: int
     updated: int
     skipped: int
     kept: list[str]
     remapped: dict[str, str]
+    tombstoned: list[str]
 
 
 class ScopeImportReport(MemoryImportReport):

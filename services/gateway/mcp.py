@@ -39,31 +39,34 @@ class McpEndpoint:
     """The SDK's part of a gateway. It begins with its first request and ends with the gateway."""
 
     def __init__(self) -> None:
-        self._lock = asyncio.Lock()
-        self._manager: McpSessions | None = None
-        self._task: asyncio.Task[None] | None = None
+        self._start: asyncio.Task[McpSessions] | None = None
+        self._run: asyncio.Task[None] | None = None
         self._is_closing = asyncio.Event()
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        manager = self._manager or await self._begin()
-        await manager.handle_request(scope, receive, send)
+        if self._start is None:
+            self._start = asyncio.create_task(self._begin())
+        # A client that goes away takes the beginning from none of the others that wait for it.
+        sessions = await asyncio.shield(self._start)
+        await sessions.handle_request(scope, receive, send)
 
     async def _begin(self) -> McpSessions:
-        async with self._lock:
-            if self._manager is None:
-                module: Any = await asyncio.to_thread(importlib.import_module, _SERVER_MODULE)
-                manager: McpSessions = module.new_session_manager()
-                began: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-                # The context of the manager has to be left by the task that has entered it.
-                self._task = asyncio.create_task(self._run(manager, began))
-                await began
-                self._manager = manager
-            return self._manager
-
-    async def _run(self, manager: McpSessions, began: asyncio.Future[None]) -> None:
         try:
-            async with manager.run():
+            module: Any = await asyncio.to_thread(importlib.import_module, _SERVER_MODULE)
+            sessions: McpSessions = module.new_session_manager()
+            began: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            # The context of the sessions has to be left by the task that has entered it.
+            self._run = asyncio.create_task(self._serve(sessions, began))
+            await began
+        except BaseException:
+            self._start = None  # the next request tries again
+            raise
+        return sessions
+
+    async def _serve(self, sessions: McpSessions, began: asyncio.Future[None]) -> None:
+        try:
+            async with sessions.run():
                 began.set_result(None)
                 await self._is_closing.wait()
         except BaseException as error:
@@ -74,8 +77,10 @@ class McpEndpoint:
     async def close(self) -> None:
         """End what has begun."""
         self._is_closing.set()
-        if self._task is not None:
-            await self._task
+        if self._start is not None:
+            await self._start
+        if self._run is not None:
+            await self._run
 
 
 class McpResponse(Response):

@@ -15,5 +15,8 @@ class GraphSettings(BaseSettings):
     """Triples that a context shows of what is connected with the message's entities. 0 leaves them out."""
     context_graph_hops: int = Field(2, ge=1, le=2)
     """How far from the message's entities these triples may be."""
+    dream_graph_days: int = Field(14, ge=1)
+    """The age in days from which dreams invalidate triples of a confidence under 0.4, events that no message
+    was about, and entities that no message was about and no triple names."""
     retention_graph_days: int = Field(90, ge=1)
     """Days that invalidated triples and expired entities are kept, and can be restored."""

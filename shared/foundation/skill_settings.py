@@ -22,5 +22,8 @@ class SkillSettings(BaseSettings):
     the summary and says how to read it."""
     context_max_skill_catalogue: int = Field(100, ge=0)
     """The most skills whose names and summaries a context lists. 0 lists none."""
+    skill_publish_proposals: bool = False
+    """Whether what a dream proposes about skills is published at once. Otherwise it waits for somebody who
+    may write the skills of that scope."""
     retention_skill_use_days: float = Field(90, gt=0)
     """How long it is kept in which session a skill was used."""

@@ -170,6 +170,11 @@ class DreamPass(StrEnum):
     MINE_ANTI_PATTERNS = "mine_anti_patterns"
     INFER_PREFERENCES = "infer_preferences"
     EXTRACT_EPISODES = "extract_episodes"
+    EXTRACT_ENTITIES = "extract_entities"
+    CONSOLIDATE_GRAPH = "consolidate_graph"
+    DETECT_SKILL_GAPS = "detect_skill_gaps"
+    CONSOLIDATE_SKILLS = "consolidate_skills"
+    OPTIMISE_SKILLS = "optimise_skills"
 
 
 def stage_of_pass(name: DreamPass) -> Stage:

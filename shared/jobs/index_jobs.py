@@ -139,8 +139,8 @@ async def confirm_embedded(connection: AsyncConnection, jobs: Sequence[Job]) -> 
 
     Return the seconds since their records were saved; backfills are left out.
     """
-    ages = (await connection.scalars(_CONFIRM_EMBEDDED, claim_parameters(jobs))).all()
-    return [age for age in ages if age is not None]
+    rows = await prepared.fetch(connection, _CONFIRM_EMBEDDED, claim_parameters(jobs))
+    return [row["age"] for row in rows if row["age"] is not None]
 
 
 async def reset_to_index(connection: AsyncConnection, jobs: Sequence[Job]) -> None:

@@ -10,8 +10,10 @@ from shared.infra.postgres_failures import repeated_after_deadlock
 from shared.lifecycle import deletion
 from shared.lifecycle.deletion import Deletion
 from shared.memory.graph import entity_queries, tombstones, triple_queries
+from shared.memory.graph.entity import Entity
 from shared.memory.graph.invalidate import NO_TRIPLE
 from shared.memory.graph.read import NO_ENTITY
+from shared.memory.graph.triple import Triple
 from shared.platform.auth import rights
 from shared.platform.auth.rights import Action, Area, Owner
 from shared.platform.resources import Resources
@@ -30,11 +32,16 @@ async def delete_entity(resources: Resources, caller: Caller, entity_id: str) ->
         owner = Owner(entity.agent_id, entity.user_id)
         if not _require_writable(caller, owner, NO_ENTITY):
             return False
-        rows = Deletion(caller.tenant)
-        await deletion.add_entities(connection, rows, [entity.id])
-        await tombstones.add(connection, entity.scope, [(name,) for name in (entity.name, *entity.aliases)])
-        await deletion.carry_out(connection, rows)
+        await delete_entity_rows(connection, entity)
     return True
+
+
+async def delete_entity_rows(connection: AsyncConnection, entity: Entity) -> None:
+    """Delete a locked entity with its triples, and store tombstones of its names."""
+    rows = Deletion(entity.tenant)
+    await deletion.add_entities(connection, rows, [entity.id])
+    await tombstones.add(connection, entity.scope, [(name,) for name in (entity.name, *entity.aliases)])
+    await deletion.carry_out(connection, rows)
 
 
 @repeated_after_deadlock
@@ -46,12 +53,17 @@ async def delete_triple(resources: Resources, caller: Caller, triple_id: str) ->
             return False
         if not _require_writable(caller, Owner(triple.agent_id, triple.user_id), NO_TRIPLE):
             return False
-        rows = Deletion(caller.tenant)
-        deletion.add_triples(rows, [triple.id])
-        words = (triple.subject, triple.predicate, triple.object)
-        await tombstones.add(connection, triple.scope, [words])
-        await deletion.carry_out(connection, rows)
+        await delete_triple_rows(connection, triple)
     return True
+
+
+async def delete_triple_rows(connection: AsyncConnection, triple: Triple) -> None:
+    """Delete a locked triple, and store a tombstone of what it says."""
+    rows = Deletion(triple.tenant)
+    deletion.add_triples(rows, [triple.id])
+    words = (triple.subject, triple.predicate, triple.object)
+    await tombstones.add(connection, triple.scope, [words])
+    await deletion.carry_out(connection, rows)
 
 
 def _require_writable(caller: Caller, owner: Owner, missing: str) -> bool:

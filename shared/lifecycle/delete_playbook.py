@@ -1,9 +1,16 @@
-"""Delete a playbook with every copy of its text: its point, and the snippets that repeat it."""
+"""Delete a playbook with every copy of its text: its point, and the snippets that repeat it.
+
+Tombstones keep an import from bringing it back: of its id, and of its query unless another playbook has that.
+"""
+
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation.scope import Caller
 from shared.lifecycle import deletion, removal
 from shared.lifecycle.deletion import Deletion
+from shared.memory.longterm import tombstones
 from shared.memory.playbooks import queries
+from shared.memory.playbooks.playbook import Playbook, id_tombstone, query_tombstone
 from shared.platform.auth import rights
 from shared.platform.auth.rights import Action, Area, Owner
 from shared.platform.resources import Resources
@@ -22,8 +29,16 @@ async def delete_playbook(resources: Resources, caller: Caller, playbook_id: str
         if not rights.allows(caller, Area.MEMORIES, Action.READ, owner):
             return False
         rights.require(caller, Area.MEMORIES, Action.WRITE, owner, "no such playbook")
+        await _add_tombstones(connection, playbook)
         rows = Deletion(caller.tenant)
         await deletion.add_playbooks(connection, rows, [playbook.id])
         _, rest = await deletion.carry_out(connection, rows)
     await removal.work_off(resources, rest)
     return True
+
+
+async def _add_tombstones(connection: AsyncConnection, playbook: Playbook) -> None:
+    scope, query = playbook.scope, playbook.user_query
+    await tombstones.add_texts(connection, scope, {playbook.id: id_tombstone(playbook.id)})
+    if not await queries.has_query(connection, scope, query, except_id=playbook.id):
+        await tombstones.add_texts(connection, scope, {playbook.id: query_tombstone(query)})

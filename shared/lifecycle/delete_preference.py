@@ -1,4 +1,4 @@
-"""Delete a preference with every copy of its text."""
+"""Delete a preference with every copy of its text. A tombstone keeps others from bringing it back."""
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -8,8 +8,9 @@ from shared.foundation.versions import ABSENT, Expected
 from shared.lifecycle import deletion, removal
 from shared.lifecycle.deletion import Deletion
 from shared.lifecycle.removal import Removal
+from shared.memory.longterm import tombstones
 from shared.memory.preferences import queries
-from shared.memory.preferences.preference import Preference, check_key
+from shared.memory.preferences.preference import Preference, check_key, tombstone_text
 from shared.platform.resources import Resources
 
 
@@ -26,6 +27,8 @@ async def delete_preference(
         versions.check(f"preference '{key}'", preference.version if preference else ABSENT, expected)
         if preference is None:
             return False
+        text = tombstone_text(key, preference.draft)
+        await tombstones.add_texts(connection, scope, {preference.id: text})
         rest = await _delete_row(connection, preference)
     await removal.work_off(resources, rest)
     return True

@@ -19,6 +19,7 @@ from shared.conversation.sessions.session import Session
 from shared.conversation.summary.summary import summary_id_of
 from shared.conversation.turns import log_queries
 from shared.conversation.turns.turn import record_id_of
+from shared.conversation.turns.turn_range import ranges_of
 from shared.foundation.content import Subject
 from shared.foundation.stages import RecordKind
 from shared.jobs import summary_jobs
@@ -29,6 +30,7 @@ from shared.lifecycle.removal import Removal
 from shared.memory.longterm import index_document as memory_document
 from shared.memory.longterm import replaced, save, sources
 from shared.memory.longterm.memory import Memory
+from shared.memory.playbooks import queries as playbook_queries
 from shared.platform.idempotency import queries as idempotency_queries
 from shared.platform.resources import Resources
 from shared.search.index import embedding_cache
@@ -116,6 +118,19 @@ async def _forget_what_names_them(connection: AsyncConnection, withdrawal: Withd
     withdrawal.rows.subjects[Subject.WITHDRAWN_TURN] = withdrawal.record_ids
 
 
+async def _forget_playbooks(connection: AsyncConnection, withdrawal: Withdrawal) -> None:
+    """Delete the playbooks of flows that had the turns; those about which a turn decided wait again."""
+    tenant, rows = withdrawal.session.tenant, withdrawal.rows
+    ranges = ranges_of(withdrawal.turn_keys)
+    if ranges:
+        gone = await playbook_queries.lock_from_turns(connection, tenant, ranges)
+        await deletion.add_playbooks(connection, rows, gone)
+        waiting = await playbook_queries.reopen_decided_by(
+            connection, tenant, withdrawal.session.id, withdrawal.seqs
+        )
+        rows.add_items(removal.points_of(RecordKind.PLAYBOOK), waiting)
+
+
 async def _forget_memories(connection: AsyncConnection, withdrawal: Withdrawal) -> None:
     """Delete the memories that come from the turns alone; the others lose these sources.
 
@@ -150,6 +165,7 @@ async def _empty_window(connection: AsyncConnection, withdrawal: Withdrawal) -> 
 
 _CONSEQUENCES: tuple[Callable[[AsyncConnection, Withdrawal], Awaitable[None]], ...] = (
     _forget_what_names_them,
+    _forget_playbooks,
     _forget_memories,
     _forget_graph,
     _forget_embeddings,

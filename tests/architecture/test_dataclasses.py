@@ -11,7 +11,9 @@ _FILLED = {
     *("AppliedChanges", "Deletion", "ImportPlan", "MemoryFolder", "Outcome", "Report", "UndoneChanges"),
     *("Answers", "ContextInputs", "Counts", "IndexHits", "ParsedText", "PassContext"),
     *("KindReport", "ScopeReport", "WrittenRecords", "_Batch", "_UsedNames"),
-    *("Withdrawal", "_Embedding", "SavedScope", "_TurnImport", "_Undone"),
+    *("Withdrawal", "_Embedding", "SavedScope", "_TurnImport", "_Undone", "_Followers"),
+    *("SkillChanges", "UndoneProposals"),
+    *("AppliedGraph", "Checked", "GraphChanges", "UndoneGraph", "_Found"),
 }
 
 

@@ -206,6 +206,7 @@ SKILLS: list[RefusedRequest] = [
     ("PUT", _SKILL, {"content": "c", "summary": "a\nb"}, "summary", "line breaks"),
     ("PUT", _SKILL, {"content": "c", "see_also": ["a"] * 3 + ["No"]}, "see_also.1", "lower-case letters"),
     ("PUT", _SKILL, {"content": "c", "see_also": [f"s{n}" for n in range(33)]}, "see_also", "at most 32"),
+    ("POST", "/v1/skills/proposals/p", {"decision": "burn"}, "decision", "publish"),
     ("POST", "/v1/skills/search", {"query": ""}, "query", "at least 1"),
 ]
 

@@ -453,6 +453,8 @@ SHARED_IN_TENANT = SHARED_RESPONSES | {
     "POST /v1/documents/search",
 }
 
+SHARED_TOOLS = {"search_business_context"}
+
 CASES: dict[str, Case] = {
     "GET /v1/tools": _list_tools,
     "POST /v1/tools/{name}": _call_tools,
@@ -480,6 +482,10 @@ CASES: dict[str, Case] = {
     "GET /v1/skills/{skill}/versions": _of_skill(404),
     "GET /v1/skills/{skill}/export": _of_skill(404),
     "GET /v1/skills/{skill}/files/{path}": _of_skill(404, path="note.txt"),
+    "GET /v1/skills/proposals": _of_scope,
+    "POST /v1/skills/proposals/{proposal_id}": lambda ids: [
+        Call(404, {"proposal_id": ids.document}, body={"decision": "publish"})
+    ],
     "POST /v1/skills/search": lambda ids: [Call(200, body={"query": "how it opens", **_scope(ids)})],
     "POST /v1/skills/import": lambda ids: [Call(201, query=_scope(ids), content=zip_of_skill(ids.patrol))],
     "POST /v1/playbooks": _playbook,

@@ -27,6 +27,7 @@ _VALID: dict[str, dict[str, Any]] = {
     "graph_entity": {"type": "Topic"},
     "graph_triple": {"literal": None},
     "graph_source": {"entity_id": None},
+    "skill_proposal": {"state": "published"},
 }
 
 

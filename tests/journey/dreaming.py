@@ -10,7 +10,8 @@ from tests.standins.wire import Call
 
 UNKNOWN_ID = "0123456789ab"
 _LISTED_MEMORY = re.compile(r"^\d+\. \[ID:([0-9a-f]{12})\] category=(\S+) .*\n {3}(.*)$", re.MULTILINE)
-EMPTY_PLAN = json.dumps({"toDelete": [], "toSave": [], "toUpdate": [], "occurrences": []})
+_EMPTY = ("toDelete", "toSave", "toUpdate", "occurrences", "entities", "triples")
+EMPTY_PLAN = json.dumps({name: [] for name in _EMPTY})
 
 
 def reply_to_passes(otherwise: Callable[[Call], str]) -> Callable[[Call], str]:

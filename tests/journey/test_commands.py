@@ -110,3 +110,23 @@ async def test_every_kind_of_record_is_exported_and_imported_on_the_command_line
     unknown = await stack.loci("export", "--kinds", "spend", "-o", str(tmp_path / "none"))
     assert (unknown.code, (tmp_path / "none").exists()) == (1, False)
     assert "kinds" in unknown.stderr
+
+
+async def test_consent_to_patterns_is_shown_given_and_withdrawn(
+    stack: ProcessStack, new_agent: NewAgent
+) -> None:
+    agent = await new_agent()
+    named = ("--tenant", agent.tenant)
+    shown = await stack.loci("patterns", "show", *named)
+    assert (shown.code, shown.stdout) == (0, f"tenant '{agent.tenant}': shares nothing\n")
+    given = await stack.loci("patterns", "consent", *named)
+    assert given.stdout.startswith(f"tenant '{agent.tenant}': shares patterns since 2")
+    assert (await agent.request("GET", "/v1/patterns/consent"))["consent"] is True
+    shown = await stack.loci("patterns", "show", "--flow", "book_flight", *named)
+    assert shown.code == 0
+    assert "tenants" in shown.stdout
+    withdrawn = await stack.loci("patterns", "withdraw", *named)
+    assert withdrawn.stdout == f"tenant '{agent.tenant}': shares nothing\n"
+    assert (await agent.request("GET", "/v1/patterns/consent"))["consent"] is False
+    unknown = await stack.loci("patterns", "consent", "--tenant", "nobody-of-this-name")
+    assert (unknown.code, unknown.stderr.strip()) == (1, "loci: no tenant 'nobody-of-this-name'")

@@ -62,7 +62,27 @@ async def _write_everywhere(agent: Agent) -> set[str]:
             if response.is_success and _contains_secret(secret_call):
                 accepted.add(route)
     await _send_invalid_requests(agent, ids)
+    await _send_by_mcp(agent)
     return accepted
+
+
+async def _send_by_mcp(agent: Agent) -> None:
+    """Send the secret text as an argument, as a name, as a method, and outside of JSON-RPC."""
+    call = {"name": "memory_add", "arguments": {"content": SECRET}}
+    bodies: list[dict[str, Any]] = [
+        {"method": "tools/call", "params": call},
+        {"method": "tools/call", "params": call | {"arguments": SECRET}},
+        {"method": "tools/call", "params": call | {"name": SECRET}},
+        {"method": SECRET},
+    ]
+    headers = {"accept": "application/json, text/event-stream"}
+    for body in bodies:
+        message = {"jsonrpc": "2.0", "id": 1, **body}
+        for version in ("2025-06-18", "2026-07-28"):
+            sent = headers | {"mcp-protocol-version": version}
+            response = await agent.client.post("/mcp", json=message, headers=sent)
+            assert response.status_code < HTTPStatus.INTERNAL_SERVER_ERROR, response.text
+    await agent.client.post("/mcp", content=SECRET.encode(), headers=headers)
 
 
 async def _send_invalid_requests(agent: Agent, ids: Ids) -> None:
@@ -77,7 +97,8 @@ async def _send_invalid_requests(agent: Agent, ids: Ids) -> None:
 def _order(route: str) -> tuple[bool, bool, bool, str]:
     """Return the sort key of a route: sessions, what creates something, what changes it, and deletions."""
     is_creation = route.startswith("POST")
-    return route.startswith("DELETE"), route != "POST /v1/sessions", not is_creation, route
+    deletes = route.startswith(("DELETE", "POST /v1/tools/"))  # some tools do
+    return deletes, route != "POST /v1/sessions", not is_creation, route
 
 
 def _may_contain_secret(route: str) -> bool:

@@ -62,6 +62,36 @@ def extract_episodes(*, tenant: str, agent: str, user: str | None, run: str) -> 
     return _run_pass(tenant, run, DreamPass.EXTRACT_EPISODES)
 
 
+@app.task(name="dream.extract_entities")
+def extract_entities(*, tenant: str, agent: str, user: str | None, run: str) -> str:  # noqa: ARG001
+    """Draw the knowledge graph of what was said."""
+    return _run_pass(tenant, run, DreamPass.EXTRACT_ENTITIES)
+
+
+@app.task(name="dream.consolidate_graph")
+def consolidate_graph(*, tenant: str, agent: str, user: str | None, run: str) -> str:  # noqa: ARG001
+    """Invalidate what of the knowledge graph is stale, doubtful or orphaned."""
+    return _run_pass(tenant, run, DreamPass.CONSOLIDATE_GRAPH)
+
+
+@app.task(name="dream.detect_skill_gaps")
+def detect_skill_gaps(*, tenant: str, agent: str, user: str | None, run: str) -> str:  # noqa: ARG001
+    """Propose skills for what users ask for again and again."""
+    return _run_pass(tenant, run, DreamPass.DETECT_SKILL_GAPS)
+
+
+@app.task(name="dream.consolidate_skills")
+def consolidate_skills(*, tenant: str, agent: str, user: str | None, run: str) -> str:  # noqa: ARG001
+    """Propose to join skills that belong together."""
+    return _run_pass(tenant, run, DreamPass.CONSOLIDATE_SKILLS)
+
+
+@app.task(name="dream.optimise_skills")
+def optimise_skills(*, tenant: str, agent: str, user: str | None, run: str) -> str:  # noqa: ARG001
+    """Propose better wordings of skills that were used where something went wrong."""
+    return _run_pass(tenant, run, DreamPass.OPTIMISE_SKILLS)
+
+
 def _run_pass(tenant: str, run_id: str, name: DreamPass) -> str:
     return str(
         run_on_loop(

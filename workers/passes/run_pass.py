@@ -19,6 +19,7 @@ from shared.dreams.runs import queries as dream_queries
 from shared.dreams.runs.applied_changes import AppliedChanges
 from shared.dreams.runs.dream_run import PassState, Run, RunState
 from shared.dreams.runs.outcome import Outcome, PassSkipped
+from shared.dreams.skill_proposals import decide as decide_proposals
 from shared.foundation import errors
 from shared.foundation.stages import DreamPass, ReasonCode, RecordKind, stage_of_pass
 from shared.jobs import claim as job_claim
@@ -150,6 +151,11 @@ async def _apply_outcome(
     outcome = await recheck.without_deleted(connection, run, outcome)
     if not run.dry_run:
         applied_changes = await apply.apply(connection, run, name, outcome)
+        settings = context.resources.settings
+        applied_changes.skill_counts, skipped = await decide_proposals.store(
+            connection, settings, run.scope, run.id, name, outcome.skill_proposals
+        )
+        applied_changes.skipped += skipped
         await apply.record_progress(connection, run, name, outcome, applied_changes)
         if outcome.has_more:
             await _schedule_rest(connection, context, state)
@@ -192,11 +198,14 @@ async def _count_pass(
     """Add the pass to the fleet counters of dreams."""
     rejections = Counter(rejection["code"] for rejection in [*outcome.rejections, *applied_changes.skipped])
     changes = Counter(
-        ":".join(filter(None, (change["action"], change["reason"]))) for change in applied_changes.diff
+        ":".join(filter(None, (change["action"], change["reason"])))
+        for change in [*applied_changes.diff, *applied_changes.graph.diff]
     )
     await fleet_counters.increment(connection, "dream_passes", {f"{context.name}:{state}": 1})
     await fleet_counters.increment(connection, "dream_seconds", {context.name: context.seconds})
-    await fleet_counters.increment(connection, "dream_changes", changes)
+    await fleet_counters.increment(
+        connection, "dream_changes", changes + Counter(applied_changes.skill_counts)
+    )
     await fleet_counters.increment(connection, "dream_rejections", rejections)
 
 

@@ -24,7 +24,7 @@ from shared.memory.business_context import queries as business_queries
 from shared.memory.longterm import history_queries, maintenance_queries
 from shared.memory.longterm import queries as memory_queries
 from shared.memory.playbooks import settle
-from shared.memory.preferences import queries as preference_queries
+from shared.memory.preferences import learnt
 from shared.memory.skills import use_queries
 from shared.memory.working import entries
 from shared.platform.idempotency import queries as idempotency_queries
@@ -69,9 +69,8 @@ async def purge_archived(resources: Resources, tenant: str) -> int:
     async with resources.postgres.for_tenant(tenant) as connection:
         ids = await maintenance_queries.list_archived_before(connection, tenant, age, _BATCH)
         memories = await memory_queries.lock(connection, tenant, ids)
-        # What was learnt with one of them goes on: other memories say the same in its place.
-        replaced_ids = [memory.id for memory in memories if memory.superseded_by]
-        await preference_queries.keep_without_memories(connection, tenant, replaced_ids)
+        # What was learnt with one of them goes on with the memory that says the same in its place.
+        await learnt.hand_over(connection, tenant, memories)
         rest = await delete_memory.delete_rows(connection, tenant, memories)
     if memories:
         await removal.work_off(resources, rest)

@@ -12,6 +12,7 @@ from shared.foundation import errors
 from shared.jobs import counters as fleet_counters
 from shared.jobs import model_pauses, periodic
 from shared.lifecycle.reindex import rebuild as rebuild_index
+from shared.memory.playbooks import settle
 from shared.platform.auth import queries as auth_queries
 from shared.platform.resources import Resources
 from shared.platform.spend import budget_admin, reserve
@@ -46,6 +47,7 @@ class Counts:
     rolled_over_budgets: int = 0
     learnt_floors: int = 0
     oversized_memories: int = 0
+    settled_playbooks: int = 0
 
 
 Step = Callable[[Resources, Counts], Awaitable[None]]
@@ -159,6 +161,14 @@ async def _enqueue_oversized(resources: Resources, counts: Counts) -> None:
         counts.oversized_memories += await oversized.enqueue_oversized(resources, tenant)
 
 
+async def _settle_playbooks(resources: Resources, counts: Counts) -> None:
+    """Promote the playbooks whose users went on, though nobody reads them: patterns count them."""
+    async with resources.postgres.across_tenants() as connection:
+        tenants = await auth_queries.list_tenants(connection)
+    for tenant in tenants:
+        counts.settled_playbooks += await settle.settle_tenant(resources, tenant)
+
+
 _STEPS: tuple[Step, ...] = (
     _ensure_generations,
     _fail_exhausted_jobs,
@@ -170,4 +180,5 @@ _STEPS: tuple[Step, ...] = (
     _reconcile_index,
     _learn_floors,
     _enqueue_oversized,
+    _settle_playbooks,
 )

@@ -149,7 +149,7 @@ async def match_entities(resources: ResourcesDep, caller: ReadCaller, body: Matc
     are read.
     """
     scope = rights.scope(caller, Area.MEMORIES, Action.READ, body.agent_id, body.user_id)
-    entities = await read.match(resources, scope, body.text, body.as_of)
+    entities = await read.match(resources, caller, scope, body.text, body.as_of)
     return JsonResponse({"results": [entity.to_json() for entity in entities]})
 
 

@@ -48,9 +48,9 @@ from services.gateway.waiting import WAITS
 from shared.foundation import errors
 from shared.foundation.stages import MemoryState
 from shared.lifecycle import delete_memory as delete_memory_everywhere
-from shared.lifecycle import erasure
+from shared.lifecycle import edit_memory, erasure
 from shared.lifecycle.matching_rows import Matching
-from shared.memory.longterm import read, save, update
+from shared.memory.longterm import read, save
 from shared.memory.longterm import search as memory_search
 from shared.memory.longterm.filters import MemoryFilters
 from shared.memory.longterm.memory import Memory
@@ -216,7 +216,7 @@ async def change_memory(
     """Change fields of a memory, if the headers' condition is met. What it holds already is no change."""
     changes, reason = body.changes(), body.checked_reason()
     expected = etag.expected_versions(if_match, None)
-    return memory_response(await update.update(resources, caller, memory_id, changes, reason, expected))
+    return memory_response(await edit_memory.update(resources, caller, memory_id, changes, reason, expected))
 
 
 @router.delete("/{memory_id}", response_model=DeletedMemory)

@@ -12,7 +12,8 @@ from services.gateway.memory_response import memory_response
 from services.gateway.responses import JsonResponse
 from services.gateway.waiting import WAITS
 from shared.dreams.runs import restore as dream_restore
-from shared.memory.longterm import archive, enrich_again, revert
+from shared.lifecycle import edit_memory
+from shared.memory.longterm import archive, enrich_again
 from shared.memory.longterm.memory import Memory
 
 router = APIRouter(prefix="/v1/memories/{memory_id}", tags=["memories"])
@@ -56,7 +57,9 @@ async def revert_memory(
     """Give a memory the fields that it had in an earlier version, as its history tells them."""
     expected = etag.expected_versions(if_match, None)
     return memory_response(
-        await revert.revert(resources, caller, memory_id, body.version, check_reason(body.reason), expected)
+        await edit_memory.revert(
+            resources, caller, memory_id, body.version, check_reason(body.reason), expected
+        )
     )
 
 

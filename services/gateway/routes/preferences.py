@@ -42,8 +42,9 @@ async def resolve_preferences(resources: ResourcesDep, caller: ReadCaller, body:
     """Resolve which preferences apply in a flow or a situation, and why.
 
     They are found by flow, by a described situation that is like the given one, and by two links of
-    `related` from those. One that still needs the user's permission does not apply. Of two that contradict
-    each other the more specific one does, and of two that are equally specific the later one.
+    `related` from those. One that still needs the user's permission does not apply, and neither does one
+    whose memory is archived or not valid. Of two that contradict each other the more specific one does, and
+    of two that are equally specific the later one.
     """
     scope = rights.scope(caller, Area.MEMORIES, Action.READ, body.agent_id, body.user_id)
     return JsonResponse(await resolve.resolve(resources, scope, Question(body.flow, body.situation)))
@@ -70,7 +71,8 @@ async def put_preference(
 ) -> Response:
     """Store a rule, or replace the one under this key, if a condition in the headers is met.
 
-    With the key of its user, this also is the permission that a learnt preference may need.
+    What is about money, security or credentials needs the user's permission: with the key of its user, or an
+    unbound one for an agent's rule, this is the permission. Any other key's change of it waits for that.
     """
     scope = rights.scope(caller, Area.MEMORIES, Action.WRITE, body.agent_id, body.user_id)
     preference = await write.put(resources, caller, scope, key, body.draft(), expected)

@@ -29,7 +29,7 @@ _LINES: dict[str, Any] = {
     }
 }
 _IMPORT: dict[str, Any] = {"requestBody": {"required": True, **_LINES}}
-Restore = Annotated[bool, Query(description="Also import memories that were deleted on purpose.")]
+Restore = Annotated[bool, Query(description="Also import what was deleted on purpose.")]
 Kinds = Annotated[
     str | None,
     Query(description="Some kinds of records, comma-separated; all by default.", examples=["session,turn"]),

@@ -183,6 +183,16 @@ def has_verdict(
     return exists(select(feedback_signal.c.id).where(_is_verdict(tenant, session_id), is_since))
 
 
+def last_verdict_of(
+    tenant: str, session_id: ColumnElement[str], since: ColumnElement[datetime]
+) -> ColumnElement[str]:
+    """Return what `last_verdict` finds, in a statement that has both columns; NULL for nothing."""
+    is_since = or_(since.is_(None), feedback_signal.c.created_at >= since)
+    newest_first = (feedback_signal.c.created_at.desc(), feedback_signal.c.id)
+    statement = select(feedback_signal.c.type).where(_is_verdict(tenant, session_id), is_since)
+    return statement.order_by(*newest_first).limit(1).scalar_subquery()
+
+
 def _is_verdict(tenant: str, session_id: ColumnElement[str]) -> ColumnElement[bool]:
     verdicts = (SignalType.USER_THUMBS_UP, SignalType.USER_THUMBS_DOWN, SignalType.CORRECTION)
     return and_(

@@ -93,6 +93,15 @@ async def next_of_user(
     return seq
 
 
+def next_of_user_after(
+    tenant: str, session_id: ColumnElement[str], after_seq: ColumnElement[int]
+) -> ColumnElement[int]:
+    """Return the number that `next_of_user` finds, in a statement that has both columns."""
+    where = (tenant_filter(turn, tenant), turn.c.session_id == session_id, turn.c.role == Role.USER)
+    statement = select(func.min(turn.c.seq)).where(*where, turn.c.seq > after_seq)
+    return statement.scalar_subquery().correlate_except(turn)
+
+
 def is_continued(
     tenant: str, session_id: ColumnElement[str], after_seq: ColumnElement[int]
 ) -> ColumnElement[bool]:

@@ -19,11 +19,11 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from shared.dreams.passes.sensitive_topics import is_sensitive
 from shared.dreams.verification import labels
 from shared.dreams.verification.plan import to_list
 from shared.foundation import errors, model_output, validation
 from shared.foundation.categories import PREFERENCES
+from shared.foundation.sensitive_topics import is_sensitive
 from shared.memory.longterm.labels import INFERRED, PERMISSION
 from shared.memory.longterm.memory import MAX_CONTENT, MemoryDraft, Source
 

@@ -12,6 +12,10 @@ from shared.foundation.reply_schema import (
 )
 
 _TEXTS = array_of(TEXT)
+_SOURCES = array_of(array_of({"type": ["string", "integer"]}))
+_SKILLS = object_of(
+    toSave=array_of(object_of(name=TEXT, summary=TEXT, content=TEXT, replaces=_TEXTS)), toDelete=_TEXTS
+)
 
 BY_DIRECTIVE: dict[str, JsonSchema] = {
     "dream": object_of(
@@ -41,6 +45,21 @@ BY_DIRECTIVE: dict[str, JsonSchema] = {
         ),
         toUpdate=array_of(object_of(id=TEXT, content=TEXT, importance=NUMBER, sourceSessions=_TEXTS)),
     ),
+    "graph": object_of(
+        entities=array_of(object_of(id=TEXT_OR_NULL, name=TEXT, type=TEXT, aliases=_TEXTS, sources=_SOURCES)),
+        triples=array_of(
+            object_of(
+                subject=TEXT,
+                predicate=TEXT,
+                object=TEXT_OR_NULL,
+                literal=TEXT_OR_NULL,
+                fact=TEXT_OR_NULL,
+                confidence=NUMBER,
+                validAt=TEXT_OR_NULL,
+                sources=_SOURCES,
+            )
+        ),
+    ),
     "mine-facts": object_of(
         facts=array_of(
             object_of(
@@ -51,10 +70,15 @@ BY_DIRECTIVE: dict[str, JsonSchema] = {
                 relation=one_of("new", "same", "changed"),
                 of=TEXT_OR_NULL,
                 occurredAt=TEXT_OR_NULL,
-                sources=array_of(array_of({"type": ["string", "integer"]})),
+                sources=_SOURCES,
             )
         )
     ),
+    "skill-gaps": object_of(
+        toSave=array_of(object_of(name=TEXT, summary=TEXT, content=TEXT, sessionIds=_TEXTS))
+    ),
+    "skill-consolidation": _SKILLS,
+    "skill-optimisation": _SKILLS,
     "session-evaluation": object_of(
         summary=TEXT,
         tools_worked_well=_TEXTS,

@@ -7,9 +7,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.conversation.scratchpad.snippet import Snippet
 from shared.conversation.sessions.session import Session
-from shared.dreams.passes.sensitive_topics import is_sensitive
 from shared.dreams.promotion.promotion import PROMOTED_CATEGORY, Promotion, PromotionTrigger, SnippetOutcome
 from shared.foundation.config import Settings
+from shared.foundation.sensitive_topics import is_sensitive
 from shared.jobs import dream_schedule
 from shared.jobs.job import Job
 from shared.memory.business_context import write as business_write
@@ -61,7 +61,8 @@ async def save_memories(
     A text that was deleted before is left out, unless a caller asks for it now.
     """
     deleted_texts: set[str] = set()
-    if promotion.trigger is not PromotionTrigger.EXPLICIT:
+    is_asked_for = promotion.trigger is PromotionTrigger.EXPLICIT
+    if not is_asked_for:
         contents = [snippet.content for snippet in snippets]
         deleted_texts = await tombstones.find_deleted(connection, session.scope, contents)
     allowed = [snippet for snippet in snippets if snippet.content not in deleted_texts]
@@ -73,7 +74,7 @@ async def save_memories(
     promoted = {memory.id: memory for memory in saved.by_position.values()}
     learnt = [_preference(memory) for memory in promoted.values()]
     preferences, jobs = await preference_write.add_learnt(
-        connection, session.scope, learnt, delay=WRITE_THROUGH_SECONDS
+        connection, session.scope, learnt, delay=WRITE_THROUGH_SECONDS, is_asked_for=is_asked_for
     )
     return StoredSnippets(by_id, list(saved.changed.values()), preferences, jobs)
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from shared.dreams.graph.apply import AppliedGraph
 from shared.dreams.runs.dream_run import Run
 from shared.foundation.stages import DreamPass
 from shared.memory.longterm.memory import Memory
@@ -22,11 +23,15 @@ class AppliedChanges:
     skipped: list[dict[str, Any]] = field(default_factory=list)
     # The memories that stand for the rows of creations by now, by the ids of the rows.
     created: dict[str, Memory] = field(default_factory=dict)
+    # What was changed in the graph.
+    graph: AppliedGraph = field(default_factory=AppliedGraph)
+    # The number of proposals about skills, by what became of them.
+    skill_counts: dict[str, int] = field(default_factory=dict)
 
     @property
     def counts(self) -> dict[str, int]:
-        """The number of changes by action: created, reinforced, closed and archived."""
-        return dict(Counter(change["action"] for change in self.diff))
+        """The number of changes by action: created, archived, skill_proposed, …; of the graph by record."""
+        return dict(Counter(change["action"] for change in self.diff)) | self.graph.counts | self.skill_counts
 
 
 def reason_of(run_id: str, name: str) -> str:

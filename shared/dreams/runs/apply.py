@@ -10,6 +10,7 @@ from typing import Any
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from shared.dreams.graph import apply as apply_graph
 from shared.dreams.runs import (
     inferred_preferences,
     progress_queries,
@@ -30,6 +31,7 @@ from shared.dreams.runs.outcome import ArchiveRequest, NewMemory, Outcome
 from shared.dreams.runs.present import Present, read_present
 from shared.dreams.runs.repeated_texts import join_repeated
 from shared.dreams.runs.undone_change_queries import MERGED
+from shared.dreams.skill_proposals import queries as proposal_queries
 from shared.dreams.verification.rejection import RejectionCode
 from shared.foundation.stages import DreamPass
 from shared.memory.longterm import history, reinforce
@@ -61,6 +63,9 @@ async def apply(connection: AsyncConnection, run: Run, name: DreamPass, outcome:
     for closing in outcome.closings:
         await renew_memories.close(connection, run, name, closing, present, applied_changes)
     await queries.insert_changes(connection, applied_changes.diff)
+    if outcome.graph is not None:
+        applied_changes.graph = await apply_graph.apply(connection, run.scope, run.id, name, outcome.graph)
+        applied_changes.skipped += applied_changes.graph.skipped
     return applied_changes
 
 
@@ -180,6 +185,7 @@ async def record_progress(
     await unread_signal_queries.mark_read(connection, run.scope, name, outcome.read_signal_ids)
     await progress_queries.save_reviewed(connection, run.tenant, _reviewed_versions(outcome, applied_changes))
     await progress_queries.save_refused(connection, run.tenant, outcome.refused_batch_sizes)
+    await proposal_queries.save_reviewed(connection, run.tenant, name, outcome.reviewed_skills)
     await progress_queries.save_occurrences(connection, run, outcome.occurrences, outcome.inferred_keys)
 
 

@@ -6,6 +6,8 @@ from typing import Any
 
 from shared.conversation.feedback.feedback_signal import FeedbackSignal
 from shared.conversation.turns.turn import Turn, record_id_of
+from shared.dreams.skill_proposals.proposal import ProposalDraft
+from shared.dreams.verification.graph_changes import GraphChanges
 from shared.memory.longterm.memory import Memory, Source
 
 Row = dict[str, Any]
@@ -62,6 +64,11 @@ class Outcome:
     removals: list[ArchiveRequest] = field(default_factory=list)
     reinforcements: list[Reinforcement] = field(default_factory=list)
     closings: list[Closing] = field(default_factory=list)
+    # What is to be changed in the graph of the scope.
+    graph: GraphChanges | None = None
+    # Proposals about skills, and the versions of skills that the pass has reviewed, by id.
+    skill_proposals: list[ProposalDraft] = field(default_factory=list)
+    reviewed_skills: dict[str, int] = field(default_factory=dict)
     # Turns as (session id, seq), and ids of signals, which are marked as read by this pass when it ends.
     turns: list[tuple[str, int]] = field(default_factory=list)
     read_signal_ids: list[str] = field(default_factory=list)
@@ -75,6 +82,8 @@ class Outcome:
     # The ids of the memories and sessions that the model was shown, whose text its reply may repeat.
     shown_memories: set[str] = field(default_factory=set)
     shown_sessions: set[str] = field(default_factory=set)
+    # The skills that the model was shown, likewise: their versions by id.
+    shown_skills: dict[str, int] = field(default_factory=dict)
     # The turns and the signals that the model was shown.
     shown_turns: list[Turn] = field(default_factory=list)
     shown_signals: list[FeedbackSignal] = field(default_factory=list)
@@ -88,7 +97,7 @@ class Outcome:
         turn_ids |= {turn.record_id for turn in self.shown_turns}
         signal_turns = {(signal.session_id, signal.seq) for signal in self.shown_signals}
         turn_ids |= {record_id_of(session_id, seq) for session_id, seq in signal_turns if seq is not None}
-        return sorted(self.shown_memories | self.shown_sessions | turn_ids)
+        return sorted({*self.shown_memories, *self.shown_sessions, *self.shown_skills, *turn_ids})
 
 
 class PassSkipped(Exception):

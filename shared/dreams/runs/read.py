@@ -5,6 +5,7 @@ from typing import Any
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from shared.dreams.graph import queries as graph_queries
 from shared.dreams.runs import queries
 from shared.dreams.runs.dream_run import Run
 from shared.foundation import errors
@@ -39,7 +40,15 @@ async def read_changes(resources: Resources, caller: Caller, run_id: str) -> lis
     """Return what a run changed, in order. Raise errors.NotFound as `read_run` does."""
     async with resources.postgres.for_tenant(caller.tenant) as connection:
         await _get_visible(connection, caller, run_id)
-        return await queries.list_changes(connection, caller.tenant, run_id)
+        of_memories = await queries.list_changes(connection, caller.tenant, run_id)
+        of_graph = await graph_queries.list_changes(connection, caller.tenant, run_id)
+    return [*({"record": "memory", **change} for change in of_memories), *map(_of_graph, of_graph)]
+
+
+def _of_graph(change: dict[str, Any]) -> dict[str, Any]:
+    """Return a change of an entity or a triple in the form of all changes."""
+    shown = {name: change[name] for name in ("record", "pass", "action", "reason")}
+    return {"entry_id": change["record_id"], **shown}
 
 
 async def _get_visible(connection: AsyncConnection, caller: Caller, run_id: str) -> Run:

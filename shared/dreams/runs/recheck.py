@@ -18,6 +18,7 @@ from shared.conversation.turns.turn import Turn
 from shared.dreams.runs.dream_run import Run
 from shared.dreams.runs.outcome import Outcome
 from shared.memory.longterm import queries as memory_queries
+from shared.memory.skills import queries as skill_queries
 
 
 async def without_deleted(connection: AsyncConnection, run: Run, outcome: Outcome) -> Outcome:
@@ -26,7 +27,12 @@ async def without_deleted(connection: AsyncConnection, run: Run, outcome: Outcom
     memories = sorted(outcome.shown_memories)
     existing_sessions = await session_queries.lock_existing(connection, run.tenant, sessions)
     existing_memories = await memory_queries.lock_existing(connection, run.tenant, memories)
-    is_complete = len(existing_sessions) == len(sessions) and len(existing_memories) == len(memories)
+    existing_skills = await skill_queries.lock_existing(connection, run.tenant, outcome.shown_skills)
+    is_complete = (
+        len(existing_sessions) == len(sessions)
+        and len(existing_memories) == len(memories)
+        and existing_skills.keys() == outcome.shown_skills.keys()
+    )
     # The lock on their sessions keeps turns and signals as they are.
     turns_are_unchanged = await are_unchanged(connection, run.tenant, outcome.shown_turns)
     if is_complete and turns_are_unchanged and await _signals_exist(connection, run, outcome):
@@ -37,11 +43,14 @@ async def without_deleted(connection: AsyncConnection, run: Run, outcome: Outcom
         proposed=None,
         rejections=[{"code": "forgotten"}, *({"code": item["code"]} for item in outcome.rejections)],
         reviewed={id_: version for id_, version in outcome.reviewed.items() if id_ in existing_memories},
+        skill_proposals=[],
+        reviewed_skills={},
+        shown_skills=existing_skills,
         shown_sessions=existing_sessions,
         shown_memories=existing_memories,
         has_more=True,
     )
-    kept = replace(kept, shown_turns=[], shown_signals=[])
+    kept = replace(kept, shown_turns=[], shown_signals=[], graph=None)
     return _without_what_turns_taught(kept) if outcome.turns else kept
 
 

@@ -82,7 +82,7 @@ dream_pass = Table(
         nullable=False,
         server_default=text("'{}'"),
         info=names_and_clears(
-            *(Subject.MEMORY, Subject.SESSION, Subject.TURN, Subject.WITHDRAWN_TURN),
+            *(Subject.MEMORY, Subject.SESSION, Subject.TURN, Subject.WITHDRAWN_TURN, Subject.SKILL),
             clears=("inputs", "proposed", "rejections"),
         ),
     ),

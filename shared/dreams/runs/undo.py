@@ -12,9 +12,14 @@ from typing import Any
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from shared.dreams.graph import queries as graph_queries
+from shared.dreams.graph import undo as undo_graph
+from shared.dreams.graph.undo import UndoneGraph
 from shared.dreams.runs import queries, run_diff, undo_changes
 from shared.dreams.runs.dream_run import Run, RunState
 from shared.dreams.runs.run_diff import DELETED, SUCCESSOR_STAYS, Change, RunDiff
+from shared.dreams.skill_proposals import decide as decide_proposals
+from shared.dreams.skill_proposals.decide import UndoneProposals
 from shared.foundation import errors
 from shared.foundation.scope import Caller
 from shared.infra.postgres_failures import repeated_after_deadlock
@@ -26,6 +31,7 @@ from shared.memory.longterm import index_document as memory_document
 from shared.memory.longterm import queries as memory_queries
 from shared.memory.longterm import save, tombstones
 from shared.memory.longterm.memory import Memory
+from shared.memory.skills import write
 from shared.platform.auth import rights
 from shared.platform.auth.rights import Action, Area, Owner
 from shared.platform.resources import Resources
@@ -42,6 +48,7 @@ class _Undone:
     reopened: dict[str, Memory] = field(default_factory=dict)
     reinforced: dict[str, Memory] = field(default_factory=dict)
     kept: dict[str, str] = field(default_factory=dict)
+    skills: UndoneProposals = field(default_factory=UndoneProposals)
 
     @property
     def changed_memories(self) -> list[Memory]:
@@ -51,36 +58,49 @@ class _Undone:
 
 
 async def undo(resources: Resources, caller: Caller, run_id: str) -> dict[str, Any]:
-    """Undo a run and return {id, restored, reopened, removed, unreinforced, kept: [{entry_id, reason}]}.
+    """Undo a run and return {id, restored, reopened, removed, unreinforced, kept: [{entry_id, reason}], …}.
+
+    Skills that it proposed or published are named by `skills`, and those that stay by `kept_skills`.
 
     Raises errors.NotFound if the caller may not see the run, and errors.Conflict if the run has not
     ended yet or was undone already.
     """
-    undone, rest, jobs = await _commit(resources, caller, run_id)
+    undone, graph, rest, jobs = await _commit(resources, caller, run_id)
+    await write.write_through(resources, undone.skills.changes.skills, undone.skills.jobs)
     documents = [memory_document.document(memory) for memory in undone.changed_memories]
     await resources.index_writer.write_through(documents, jobs)
-    await removal.work_off(resources, rest)
+    for left in (rest, *undone.skills.changes.removals):
+        await removal.work_off(resources, left)
     return {
         "id": run_id,
-        "restored": [memory.id for memory in undone.restored],
+        "restored": [*(memory.id for memory in undone.restored), *graph.restored],
         "reopened": list(undone.reopened),
-        "removed": undone.removed_ids,
-        "unreinforced": list(undone.reinforced),
-        "kept": [{"entry_id": memory_id, "reason": reason} for memory_id, reason in undone.kept.items()],
+        "removed": [*undone.removed_ids, *graph.removed],
+        "unreinforced": [*undone.reinforced, *graph.narrowed],
+        "skills": undone.skills.undone,
+        "kept_skills": undone.skills.kept,
+        "kept": [{"entry_id": id_, "reason": reason} for id_, reason in (undone.kept | graph.kept).items()],
     }
 
 
 @repeated_after_deadlock
-async def _commit(resources: Resources, caller: Caller, run_id: str) -> tuple[_Undone, Removal, list[Job]]:
+async def _commit(
+    resources: Resources, caller: Caller, run_id: str
+) -> tuple[_Undone, UndoneGraph, Removal, list[Job]]:
     async with resources.postgres.for_tenant(caller.tenant) as connection:
         run = _require_undoable(
             caller, await queries.get(connection, caller.tenant, run_id, lock=True), run_id
         )
         diff = RunDiff(run_id, await queries.list_changes(connection, caller.tenant, run_id))
         undone, rest = await _undo_all(connection, caller, diff)
+        graph_changes = await graph_queries.list_changes(connection, caller.tenant, run_id)
+        graph = await undo_graph.undo(connection, caller.tenant, graph_changes)
+        undone.skills = await decide_proposals.take_back(
+            connection, resources.settings, caller.tenant, run_id
+        )
         jobs = await save.enqueue_jobs(connection, caller.tenant, undone.changed_memories)
         await queries.end_run(connection, run, RunState.UNDONE)
-    return undone, rest, jobs
+    return undone, graph, rest, jobs
 
 
 def _require_undoable(caller: Caller, run: Run | None, run_id: str) -> Run:

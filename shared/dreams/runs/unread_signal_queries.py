@@ -4,7 +4,7 @@ Each signal that a pass was given is marked. A time up to which signals were rea
 correction that arrives while the model is asked lies before the end of the pass.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from sqlalchemy import exists, literal, select
 from sqlalchemy.dialects.postgresql import insert
@@ -23,6 +23,20 @@ async def list_unread_corrections(
     connection: AsyncConnection, scope: Scope, name: DreamPass, *, days: float, limit: int
 ) -> list[FeedbackSignal]:
     """Return the `limit` oldest corrections of the last `days` days that a pass has not read."""
+    types = (SignalType.CORRECTION,)
+    return await list_unread(connection, scope, name, types, days=days, limit=limit)
+
+
+async def list_unread(
+    connection: AsyncConnection,
+    scope: Scope,
+    name: DreamPass,
+    types: Collection[SignalType],
+    *,
+    days: float,
+    limit: int,
+) -> list[FeedbackSignal]:
+    """Return the `limit` oldest signals of these types of the last `days` days that a pass has not read."""
     is_read = exists(
         select(dream_read_signal.c.signal_id).where(
             dream_read_signal.c.tenant == feedback_signal.c.tenant,
@@ -30,8 +44,8 @@ async def list_unread_corrections(
             dream_read_signal.c["pass"] == name,
         )
     )
-    is_correction = feedback_signal.c.type == SignalType.CORRECTION
-    return await feedback_queries.list_oldest(connection, scope, days, limit, is_correction, ~is_read)
+    is_of_type = feedback_signal.c.type.in_(types)
+    return await feedback_queries.list_oldest(connection, scope, days, limit, is_of_type, ~is_read)
 
 
 async def mark_read(

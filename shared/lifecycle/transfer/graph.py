@@ -150,7 +150,9 @@ async def _write_entity(
     before = await entity_queries.lock_named(connection, scope, line.name)
     if before is not None:
         try:
-            after = await save.upsert_entity(connection, scope, line.draft, revives=line.expired_at is None)
+            after = await save.upsert_entity(
+                connection, scope, line.draft, derived=line.is_derived, revives=line.expired_at is None
+            )
         except errors.LimitReached as error:
             batch.refuse(number, str(error))
             return

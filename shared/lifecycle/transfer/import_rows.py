@@ -11,7 +11,7 @@ from datetime import datetime
 
 import structlog
 import uuid_utils
-from sqlalchemy import RowMapping
+from sqlalchemy import JSON, RowMapping
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -20,7 +20,7 @@ from shared.conversation.state import types as state_types
 from shared.conversation.turns import queries as turn_queries
 from shared.conversation.turns import window
 from shared.conversation.turns.turn import record_id_of
-from shared.foundation import errors
+from shared.foundation import errors, json_values
 from shared.foundation.scope import Caller, Scope
 from shared.foundation.stages import RecordKind
 from shared.infra.postgres import transaction_time
@@ -29,7 +29,15 @@ from shared.jobs.job import Job
 from shared.lifecycle import erasure_queries
 from shared.lifecycle.erasure_queries import Erasures
 from shared.lifecycle.kinds import KINDS
-from shared.lifecycle.transfer import pinned_lines, row_owners, row_queries, skill_lines, summary_lines
+from shared.lifecycle.transfer import (
+    deleted_rows,
+    learnt_lines,
+    pinned_lines,
+    row_owners,
+    row_queries,
+    skill_lines,
+    summary_lines,
+)
 from shared.lifecycle.transfer.row_checks import Fields
 from shared.lifecycle.transfer.row_kind import LineKind, Owner, RowKind, compared_columns
 from shared.lifecycle.transfer.row_owners import RowLine, Versions
@@ -54,12 +62,16 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where an import writes, for whom, and when its owner was last erased before the lines were received."""
+    """Where an import writes, for whom, and when its owner was last erased before the lines were received.
+
+    With `restore`, what was deleted on purpose is imported too.
+    """
 
     resources: Resources
     caller: Caller
     scope: Scope
     erasures: Erasures
+    restore: bool
 
 
 @dataclass(slots=True)
@@ -73,6 +85,7 @@ class _Batch:
     created: list[Fields] = field(default_factory=list)
     part: KindReport = field(default_factory=KindReport)
     refused: dict[str, list[int]] = field(default_factory=dict)
+    deleted_keys: set[row_queries.Key] = field(default_factory=set)
     jobs: list[Job] = field(default_factory=list)
 
 
@@ -118,9 +131,16 @@ async def _commit(target: Target, lines: Sequence[RowLine]) -> _Batch:
             batch.refused[summary_lines.AHEAD] = ahead
         batch.part.remapped = await row_owners.map_row_ids(connection, scope, owned_lines)
         batch.versions = await row_owners.lock_state_stores(connection, scope, owned_lines)
-        await _write_rows(connection, batch, [_with_new_id(batch, line) for line in owned_lines])
+        named_lines = [_with_new_id(batch, line) for line in owned_lines]
+        if kind.name is LineKind.PREFERENCE:
+            named_lines = await learnt_lines.link(connection, scope, named_lines)
+        if not target.restore:
+            batch.deleted_keys = await deleted_rows.find(connection, scope, named_lines)
+        await _write_rows(connection, batch, named_lines)
         if kind.name is LineKind.SKILL:
             await skill_queries.add_first_versions(connection, scope)
+        if target.restore:
+            await deleted_rows.restore(connection, scope, kind.name, batch.created)
         if kind.name is LineKind.TURN:
             await row_owners.finish_sessions(connection, scope.tenant, batch.created)
         await row_owners.finish_state_stores(
@@ -142,10 +162,12 @@ async def _write_rows(connection: AsyncConnection, batch: _Batch, lines: Sequenc
     for line in lines:
         row = rows.get(line.key(scope))
         if row is None:
-            batch.created.append(_new_row(batch, line))
+            if line.key(scope) in batch.deleted_keys:
+                part.tombstoned.append("/".join(map(str, line.key(scope))))
+            else:
+                batch.created.append(_new_row(batch, line))
             continue
-        named = compared_columns(kind) & line.fields.keys()
-        changes = {name: line.fields[name] for name in named if line.fields[name] != row[name]}
+        changes = _changes(kind, line, row)
         if not changes:
             part.skipped += 1
         elif kind.is_kept:
@@ -158,6 +180,17 @@ async def _write_rows(connection: AsyncConnection, batch: _Batch, lines: Sequenc
             part.updated += 1
     await row_queries.insert_rows(connection, kind, batch.created)
     part.created = len(batch.created)
+
+
+def _changes(kind: RowKind, line: RowLine, row: RowMapping) -> Fields:
+    """Return the columns of a line that differ from those of the row: 1 and true do, in JSON."""
+    named = {name: line.fields[name] for name in compared_columns(kind) & line.fields.keys()}
+    return {
+        name: value
+        for name, value in named.items()
+        if value != row[name]
+        or (isinstance(kind.table.c[name].type, JSON) and not json_values.are_same(value, row[name]))
+    }
 
 
 def _new_row(batch: _Batch, line: RowLine) -> Fields:

@@ -54,42 +54,39 @@ async def import_scope(
 ) -> dict[str, Any]:
     """Import lines of these kinds, which arrive in chunks of any size, and return the report.
 
-    With `restore`, memories that were deleted on purpose are imported too. Raises errors.TooLarge, with
-    nothing stored, for more than 32 MiB, 100 000 lines, or 4 MiB in one line; errors.Conflict if the user or
-    agent is erased meanwhile: what is not stored by then is dropped.
+    With `restore`, what was deleted on purpose is imported too. Raises errors.TooLarge, with nothing stored,
+    for more than 32 MiB, 100 000 lines, or 4 MiB in one line; errors.Conflict if the user or agent is erased
+    meanwhile: what is not stored by then is dropped.
     """
-    target = await _target(resources, caller, scope)
+    target = await _target(resources, caller, scope, restore=restore)
     with tempfile.SpooledTemporaryFile(upload.MAX_IN_MEMORY_BYTES) as spool:
         await upload.receive_upload(chunks, spool, MAX_LINE_BYTES)
-        return await _import_lines(target, spool, restore=restore, kinds=kinds)
+        return await _import_lines(target, spool, kinds=kinds)
 
 
 async def import_lines(
     resources: Resources, caller: Caller, scope: Scope, raw_lines: Iterable[bytes], *, restore: bool
 ) -> dict[str, Any]:
     """Import any number of lines, and return the report. Raises errors.Conflict as `import_scope` does."""
-    return await _import_lines(await _target(resources, caller, scope), raw_lines, restore=restore)
+    return await _import_lines(await _target(resources, caller, scope, restore=restore), raw_lines)
 
 
-async def _target(resources: Resources, caller: Caller, scope: Scope) -> Target:
+async def _target(resources: Resources, caller: Caller, scope: Scope, *, restore: bool) -> Target:
     async with resources.postgres.for_tenant(scope.tenant) as connection:
-        return Target(resources, caller, scope, await erasure_queries.list_last(connection, scope))
+        erasures = await erasure_queries.list_last(connection, scope)
+        return Target(resources, caller, scope, erasures, restore)
 
 
 async def _import_lines(
-    target: Target,
-    raw_lines: Iterable[bytes],
-    *,
-    restore: bool,
-    kinds: Collection[LineKind] = tuple(LineKind),
+    target: Target, raw_lines: Iterable[bytes], *, kinds: Collection[LineKind] = tuple(LineKind)
 ) -> dict[str, Any]:
     report = ScopeReport()
     for kind, lines in groupby(_read_lines(raw_lines, report, kinds), attrgetter("kind")):
         if kind is LineKind.MEMORY:
-            await _import_memories(target, lines, report, restore=restore)
+            await _import_memories(target, lines, report)
         elif kind in GRAPH_KINDS:
             numbered = ((line.number, line.raw) for line in lines)
-            await graph.import_lines(target, kind, numbered, report, restore=restore)
+            await graph.import_lines(target, kind, numbered, report, restore=target.restore)
         else:
             await _import_rows(target, ROW_KINDS[kind], lines, report)
     return report.as_json()
@@ -115,9 +112,7 @@ def _kind_of(raw: bytes, kinds: Collection[LineKind]) -> LineKind:
     return LineKind(name)
 
 
-async def _import_memories(
-    target: Target, lines: Iterable[_Line], report: ScopeReport, *, restore: bool
-) -> None:
+async def _import_memories(target: Target, lines: Iterable[_Line], report: ScopeReport) -> None:
     def parsed() -> Iterator[MemoryLine]:
         for line in lines:
             try:
@@ -132,7 +127,7 @@ async def _import_memories(
         parsed(),
         report.memories,
         target.erasures,
-        restore=restore,
+        restore=target.restore,
         moves_sessions=True,
     )
 

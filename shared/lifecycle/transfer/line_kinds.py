@@ -60,10 +60,16 @@ ROW_KINDS: dict[LineKind, RowKind] = {
             left_out={
                 "id": "drawn anew: the key tells which preference is meant",
                 "version": "of this database",
-                "memory_id": "the memory may have another id there: the rule stands by itself",
                 "permission_granted_at": "only the user's key grants it: the user is asked anew",
             },
             is_kept=True,
+            # All but the memory, which may not be there, or have another id.
+            overwrites=frozenset(
+                {
+                    *("flow", "description", "slot", "value", "template", "related"),
+                    *("origin", "requires_user_permission"),
+                }
+            ),
             record_kind=RecordKind.PREFERENCE,
             search_text=row_checks.search_text_of_preference,
         ),
@@ -75,6 +81,7 @@ ROW_KINDS: dict[LineKind, RowKind] = {
             row_checks.check_playbook,
             left_out={
                 "session_id": "what was learnt is moved, and not where",
+                "first_seq": "of the session",
                 "last_seq": "of the session",
                 "words_digest": "follows from the query",
             },

@@ -27,6 +27,7 @@ from shared.foundation import errors, validation
 from shared.foundation.roles import Role
 from shared.lifecycle.transfer import ndjson
 from shared.memory.playbooks.playbook import PlaybookDraft, Reason, words_digest
+from shared.memory.preferences import permission
 from shared.memory.preferences.preference import (
     Condition,
     Effect,
@@ -183,8 +184,13 @@ def check_preference(fields: Fields) -> Fields:
         raise errors.Invalid("origin", "must be that of a stored preference")
     check_key(fields["key"])
     condition, effect = _draft(Condition, fields), _draft(Effect, fields)
-    draft = PreferenceDraft(condition=condition, effect=effect, related=tuple(fields["related"]))
-    return fields | {"related": list(draft.validated().related)}
+    draft = PreferenceDraft(condition=condition, effect=effect, related=tuple(fields["related"])).validated()
+    must_ask = permission.is_about_sensitive(fields["key"], condition, effect)
+    return fields | {
+        "related": list(draft.related),
+        "memory_id": None if fields["origin"] == PreferenceOrigin.EXPLICIT else fields.get("memory_id"),
+        "requires_user_permission": must_ask or bool(fields.get("requires_user_permission")),
+    }
 
 
 def check_playbook(fields: Fields) -> Fields:

@@ -20,7 +20,6 @@ class LineKind(StrEnum):
     AGENT_TEXT = "agent_text"
     AGENT_FILE = "agent_file"
     PINNED_TEXT = "pinned_text"
-    PREFERENCE = "preference"
     PLAYBOOK = "playbook"
     SKILL_FILE = "skill_file"
     SKILL = "skill"  # after its files, which it names
@@ -35,6 +34,8 @@ class LineKind(StrEnum):
     TRANSCRIPT_ENTRY = "transcript_entry"
     # After the sessions, which their sources name.
     MEMORY = "memory"
+    # After the memories that they were learnt with.
+    PREFERENCE = "preference"
     # After the memories, which their sources name; a triple after its entities.
     GRAPH_ENTITY = "graph_entity"
     GRAPH_TRIPLE = "graph_triple"

@@ -12,13 +12,17 @@ _COUNTS = ("created", "updated", "skipped")
 
 @dataclass(slots=True)
 class KindReport:
-    """What became of the lines of one kind; `kept` are rows that exist with another content."""
+    """What became of the lines of one kind.
+
+    `kept` are rows that exist with another content, `tombstoned` those that were deleted on purpose.
+    """
 
     created: int = 0
     updated: int = 0
     skipped: int = 0
     kept: list[str] = field(default_factory=list)
     remapped: dict[str, str] = field(default_factory=dict)
+    tombstoned: list[str] = field(default_factory=list)
 
     def add(self, other: "KindReport") -> None:
         """Add the outcome of a batch."""
@@ -26,11 +30,12 @@ class KindReport:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.kept += other.kept
         self.remapped |= other.remapped
+        self.tombstoned += other.tombstoned
 
     def as_json(self) -> dict[str, Any]:
         """Return the counts and the ids as JSON."""
         counts = {name: getattr(self, name) for name in _COUNTS}
-        return counts | {"kept": self.kept, "remapped": self.remapped}
+        return counts | {"kept": self.kept, "remapped": self.remapped, "tombstoned": self.tombstoned}
 
 
 @dataclass(slots=True)
@@ -58,14 +63,16 @@ class ScopeReport:
             self.memories.skipped,
             [],
             self.memories.remapped,
+            self.memories.tombstoned,
         )
-        kinds = {LineKind.MEMORY: memories, **self.rows}
+        reported = {LineKind.MEMORY: memories, **self.rows}
+        kinds = {kind: reported[kind] for kind in LineKind if kind in reported}
         return {
             **{name: sum(getattr(part, name) for part in kinds.values()) for name in _COUNTS},
             "remapped": {old: new for part in kinds.values() for old, new in part.remapped.items()},
-            "tombstoned": self.memories.tombstoned,
+            "tombstoned": [id_ for part in kinds.values() for id_ in part.tombstoned],
             "duplicates": self.memories.duplicates,
             "malformed": sorted(self.malformed, key=lambda item: item["line"]),
             "refused": sorted(self.refused, key=lambda item: item["line"]),
-            "kinds": {kind.value: kinds[kind].as_json() for kind in LineKind if kind in kinds},
+            "kinds": {kind.value: part.as_json() for kind, part in kinds.items()},
         }

@@ -16,7 +16,7 @@ from shared.memory.graph.entity import Entity
 from shared.memory.graph.names import fold, key_of
 from shared.memory.graph.table import graph_entity, graph_name
 
-_READ_COLUMNS = [column for column in graph_entity.c if column.name != "folded_name"]
+_READ_COLUMNS = [column for column in graph_entity.c if column.name not in {"folded_name", "is_kept"}]
 
 
 async def get(
@@ -158,7 +158,8 @@ _TOUCH = text(
 
 async def touch(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> None:
     """Note that entities were referenced now, to the minute. One that somebody else writes is passed over."""
-    await prepared.fetch(connection, _TOUCH, {"tenant": tenant, "ids": list(ids)})
+    if ids:
+        await prepared.fetch(connection, _TOUCH, {"tenant": tenant, "ids": list(ids)})
 
 
 async def insert_new(
@@ -191,6 +192,13 @@ async def replace(connection: AsyncConnection, entity: Entity, columns: Mapping[
         await connection.execute(delete(graph_name).where(*names_entity))
         await _write_names(connection, changed)
     return changed
+
+
+async def expire(connection: AsyncConnection, entity: Entity, reason: str) -> None:
+    """Let a locked entity expire now: no message is about it any more, and no traversal passes it."""
+    where = (tenant_filter(graph_entity, entity.tenant), graph_entity.c.id == entity.id)
+    values = {"expired_at": func.now(), "reason": reason}
+    await connection.execute(update(graph_entity).where(*where).values(values))
 
 
 async def _write_names(connection: AsyncConnection, entity: Entity) -> None:

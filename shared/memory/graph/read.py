@@ -61,20 +61,28 @@ async def list_triples(
 
 
 async def match(
-    resources: Resources, scope: Scope, message: str, as_of: datetime | None = None
+    resources: Resources, caller: Caller, scope: Scope, message: str, as_of: datetime | None = None
 ) -> list[Entity]:
     """Return the entities whose name or alias occurs in a message as whole words, and note the reference.
 
-    At a time in the past, those are meant that had not expired by then.
+    At a time in the past, those are meant that had not expired by then. A key notes it of what it may write.
     """
     async with resources.postgres.for_tenant(scope.tenant) as connection:
-        return await match_in(connection, scope, message, as_of)
+        entities = await match_in(connection, scope, message, as_of)
+        touched = [entity.id for entity in entities if _may_write(caller, entity)]
+        await entity_queries.touch(connection, scope.tenant, touched)
+    return entities
+
+
+def _may_write(caller: Caller, entity: Entity) -> bool:
+    owner = Owner(entity.agent_id, entity.user_id)
+    return "write" in caller.rights and rights.allows(caller, Area.MEMORIES, Action.WRITE, owner)
 
 
 async def match_in(
     connection: AsyncConnection, scope: Scope, message: str, as_of: datetime | None = None
 ) -> list[Entity]:
-    """Return the entities that a message is about, within the caller's transaction, as `match` does."""
+    """Return the entities that a message is about, within the caller's transaction."""
     as_of = None if as_of is None else validation.check_time(as_of, "as_of")
     words = names.message_words(validation.check_text(message, "text"))
     keys = names.possible_keys(words)
@@ -82,10 +90,7 @@ async def match_in(
         return []
     found = await entity_queries.list_with_keys(connection, scope, keys, as_of, _FOUND_BY_KEY)
     matched = {entity.id: entity for folded, entity in found if names.occurs(folded, words)}
-    entities = list(matched.values())[:MAX_MATCHES]
-    if entities:
-        await entity_queries.touch(connection, scope.tenant, [entity.id for entity in entities])
-    return entities
+    return list(matched.values())[:MAX_MATCHES]
 
 
 async def connected(resources: Resources, scope: Scope, message: str, *, hops: int, limit: int) -> list[Step]:
@@ -95,6 +100,7 @@ async def connected(resources: Resources, scope: Scope, message: str, *, hops: i
         if not entities:
             return []
         seeds = [entity.id for entity in entities]
+        await entity_queries.touch(connection, scope.tenant, seeds)
         return await traverse_in(connection, scope, seeds, hops=hops, limit=limit)
 
 

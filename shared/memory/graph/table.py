@@ -57,6 +57,8 @@ graph_entity = Table(
     Column("last_referenced_at", DateTime(timezone=True)),
     Column("expired_at", DateTime(timezone=True)),
     Column("reason", Text, info=content()),
+    # A caller has undone what a dream did to it: no dream expires it.
+    Column("is_kept", Boolean, nullable=False, server_default=text("false")),
     PrimaryKeyConstraint("tenant", "id"),
     UniqueConstraint("tenant", "agent_id", "user_id", "folded_name", postgresql_nulls_not_distinct=True),
     CheckConstraint("type IN ('Person', 'Project', 'Topic', 'Tool', 'Event', 'Document')", name="type"),
@@ -117,6 +119,8 @@ graph_triple = Table(
     # What `invalid_at` was before the triple was invalidated.
     Column("previous_invalid_at", DateTime(timezone=True)),
     Column("is_derived", Boolean, nullable=False, server_default=text("false")),
+    # Somebody has restored it: no dream invalidates it.
+    Column("is_kept", Boolean, nullable=False, server_default=text("false")),
     PrimaryKeyConstraint("tenant", "id"),
     ForeignKeyConstraint(
         ["tenant", "subject_id"], ["graph_entity.tenant", "graph_entity.id"], ondelete="CASCADE"

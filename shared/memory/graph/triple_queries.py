@@ -158,6 +158,16 @@ async def list_same(
     return await _select(connection, exact_scope(graph_triple, scope), *same)
 
 
+async def has_open_double(connection: AsyncConnection, triple: Triple) -> bool:
+    """Return whether another triple of the scope says the same and is open."""
+    columns = graph_triple.c
+    key = object_key(triple.object_id, triple.object)
+    same = (columns.subject_id == triple.subject_id, columns.predicate == triple.predicate)
+    where = (exact_scope(graph_triple, triple.scope), *same, columns.object_key == key, IS_OPEN)
+    statement = select(columns.id).where(*where, columns.id != triple.id).limit(1)
+    return await connection.scalar(statement) is not None
+
+
 async def _select(
     connection: AsyncConnection, *conditions: ColumnElement[bool], limit: int | None = None
 ) -> list[Triple]:
@@ -236,5 +246,5 @@ async def invalidate(
 async def restore(connection: AsyncConnection, tenant: str, triple_id: str) -> None:
     """Let an invalidated, locked triple hold as it did. Raises IntegrityError as `update_columns` does."""
     times = {"expired_at": None, "invalid_at": graph_triple.c.previous_invalid_at}
-    more = {"previous_invalid_at": None, "reason": None}
+    more = {"previous_invalid_at": None, "reason": None, "is_kept": True}
     await update_columns(connection, tenant, triple_id, times | more)

@@ -9,6 +9,7 @@ from shared.foundation.scope import Caller
 from shared.foundation.versions import Expected
 from shared.memory.longterm import history_queries, save, update
 from shared.memory.longterm.memory import Memory
+from shared.memory.longterm.update import OnChange
 from shared.platform.resources import Resources
 
 _REVERTED_FIELDS = (
@@ -24,6 +25,7 @@ async def revert(
     version: int,
     reason: str | None = None,
     expected: Expected | None = None,
+    on_change: OnChange | None = None,
 ) -> Memory:
     """Give a memory the fields that it had in a version of its history, and return it.
 
@@ -39,6 +41,8 @@ async def revert(
             after, jobs = await update.apply_changes(
                 connection, caller, before, changes, "reverted", reason or f"to version {version}"
             )
+            if on_change is not None:
+                await on_change(connection, before, after)
     except IntegrityError:  # a duplicate was saved between the check and the update
         raise errors.Conflict("another memory says this already") from None
     await save.index(resources, [after], jobs)

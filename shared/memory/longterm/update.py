@@ -1,6 +1,6 @@
 """Update a memory by hand: a new version for the index, and an item in the history."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any
 
@@ -27,6 +27,9 @@ from shared.platform.auth import rights
 from shared.platform.auth.rights import Action, Area, Owner
 from shared.platform.resources import Resources
 
+OnChange = Callable[[AsyncConnection, Memory, Memory], Awaitable[None]]
+"""What else a change of a memory changes, in its transaction: called with the memory before and after."""
+
 
 async def update(
     resources: Resources,
@@ -35,6 +38,7 @@ async def update(
     changes: Mapping[str, Any],
     reason: str | None = None,
     expected: Expected | None = None,
+    on_change: OnChange | None = None,
 ) -> Memory:
     """Apply changes to fields of a memory and return it. The reason is kept in the history.
 
@@ -47,6 +51,8 @@ async def update(
         async with resources.postgres.for_tenant(caller.tenant) as connection:
             before = await lock_writable(connection, caller, memory_id, expected)
             after, jobs = await apply_changes(connection, caller, before, changes, "updated", reason)
+            if on_change is not None:
+                await on_change(connection, before, after)
     except IntegrityError:  # a duplicate was saved between the check and the update
         raise errors.Conflict("another memory says this already") from None
     await save.index(resources, [after], jobs)

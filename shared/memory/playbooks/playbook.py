@@ -3,8 +3,9 @@
 import hashlib
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
+import orjson
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import RowMapping
 
@@ -47,6 +48,13 @@ class Reason(StrEnum):
 
 PROMOTING = frozenset({Reason.SATISFIED, Reason.CONTINUED, Reason.REPORTED})
 """The reasons for which a playbook is promoted."""
+
+
+class FlowTurns(NamedTuple):
+    """The numbers of the first and the last turn of a flow in its session."""
+
+    first_seq: int
+    last_seq: int
 
 
 class ToolCall(BaseModel):
@@ -108,9 +116,18 @@ class Playbook(BaseModel):
     agent_id: str
     user_id: str | None
     created_at: datetime
-    # The last turn of the flow in the session; what the user says next decides about the playbook.
+    # The turns of the flow in the session: the one in which the user asked, and the last one. What the user
+    # says next decides about the playbook.
+    first_seq: int | None = Field(default=None, exclude=True)
     last_seq: int | None = Field(default=None, exclude=True)
     tenant: str = Field(exclude=True)
+
+    @property
+    def turns(self) -> FlowTurns | None:
+        """The turns of the flow; None for a playbook that names no session."""
+        if self.last_seq is None:
+            return None
+        return FlowTurns(self.last_seq if self.first_seq is None else self.first_seq, self.last_seq)
 
     @classmethod
     def from_row(cls, row: RowMapping) -> "Playbook":
@@ -129,3 +146,13 @@ def words_digest(user_query: str) -> bytes:
     What counts as a word is said in `near_identical`: neither case, punctuation nor "please" counts.
     """
     return hashlib.sha256("\x1f".join(words_of(user_query)).encode()).digest()
+
+
+def id_tombstone(playbook_id: str) -> str:
+    """Return the text under which a deleted playbook is remembered."""
+    return orjson.dumps(["playbook id", playbook_id]).decode()
+
+
+def query_tombstone(user_query: str) -> str:
+    """Return the text under which the query of deleted playbooks is remembered: by its words."""
+    return orjson.dumps(["playbook", words_digest(user_query).hex()]).decode()

@@ -8,13 +8,35 @@ from datetime import datetime
 from typing import Any
 
 import uuid_utils
-from sqlalchemy import ColumnElement, and_, case, func, insert, or_, select, update
+from sqlalchemy import (
+    ARRAY,
+    ColumnElement,
+    Integer,
+    and_,
+    any_,
+    case,
+    exists,
+    func,
+    insert,
+    literal,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from shared.conversation.turns import log_queries
 from shared.foundation.scope import Scope
-from shared.infra.postgres import is_any_of, keyset_after, tenant_filter, visible_scope
+from shared.infra.postgres import (
+    exact_scope,
+    is_any_of,
+    is_in_turn_ranges,
+    keyset_after,
+    tenant_filter,
+    visible_scope,
+)
 from shared.memory.playbooks import index_document, satisfaction
-from shared.memory.playbooks.playbook import Playbook, PlaybookDraft, Reason, words_digest
+from shared.memory.playbooks.playbook import FlowTurns, Playbook, PlaybookDraft, Reason, words_digest
 from shared.memory.playbooks.table import READ_COLUMNS
 from shared.memory.playbooks.table import playbook as playbook_table
 from shared.search.index.points import IndexDocument
@@ -29,7 +51,7 @@ async def insert_playbook(
     reason: Reason,
     *,
     session_id: str | None = None,
-    last_seq: int | None = None,
+    turns: FlowTurns | None = None,
 ) -> Playbook:
     """Insert a validated playbook and return it."""
     values = {
@@ -38,7 +60,7 @@ async def insert_playbook(
         "agent_id": scope.agent_id,
         "user_id": scope.user_id,
         "session_id": session_id,
-        "last_seq": last_seq,
+        **(turns._asdict() if turns is not None else {}),
         "words_digest": words_digest(draft.user_query),
         "reason": reason,
         **draft.model_dump(exclude={"satisfied"}),
@@ -110,15 +132,18 @@ def visible(scope: Scope) -> ColumnElement[bool]:
     return visible_scope(playbook_table, scope)
 
 
-async def list_decidable(connection: AsyncConnection, scope: Scope, limit: int) -> list[Playbook]:
-    """Return playbooks that a scope sees, and that wait for what the user has said by now, oldest first.
+async def list_decidable(
+    connection: AsyncConnection, tenant: str, limit: int, *conditions: ColumnElement[bool]
+) -> list[Playbook]:
+    """Return playbooks that wait for what the user has said by now, oldest first.
 
     Those whose user is still silent are left out: they would take the places of the others.
     """
     columns = playbook_table.c
-    is_decidable = satisfaction.is_decidable(scope.tenant, columns.session_id, columns.last_seq)
-    where = (visible_scope(playbook_table, scope), columns.reason == Reason.WAITING, is_decidable)
-    return await _select(connection, limit, *where, oldest_first=True)
+    first_seq = func.coalesce(columns.first_seq, columns.last_seq)
+    is_decidable = satisfaction.is_decidable(tenant, columns.session_id, first_seq, columns.last_seq)
+    is_waiting = (tenant_filter(playbook_table, tenant), columns.reason == Reason.WAITING)
+    return await _select(connection, limit, *is_waiting, is_decidable, *conditions, oldest_first=True)
 
 
 async def list_waiting_in(
@@ -151,13 +176,20 @@ async def decide(
     return None if row is None else Playbook.from_row(row)
 
 
+async def move_turns(connection: AsyncConnection, playbook: Playbook, turns: FlowTurns) -> None:
+    """Note that the flow of a waiting playbook had other turns than was known when it was recorded."""
+    is_one = (tenant_filter(playbook_table, playbook.tenant), playbook_table.c.id == playbook.id)
+    is_waiting = playbook_table.c.reason == Reason.WAITING
+    await connection.execute(update(playbook_table).where(*is_one, is_waiting).values(turns._asdict()))
+
+
 async def keep_without_sessions(connection: AsyncConnection, tenant: str, session_ids: Sequence[str]) -> None:
     """Let playbooks stay although these sessions, which have expired, are about to be deleted."""
     if session_ids:
         where = (tenant_filter(playbook_table, tenant), is_any_of(playbook_table.c.session_id, session_ids))
         is_waiting = playbook_table.c.reason == Reason.WAITING
         reason = case((is_waiting, Reason.SESSION_ENDED.value), else_=playbook_table.c.reason)
-        values = {"reason": reason, "session_id": None, "last_seq": None}
+        values = {"reason": reason, "session_id": None, "first_seq": None, "last_seq": None}
         await connection.execute(update(playbook_table).where(*where).values(values))
 
 
@@ -173,6 +205,45 @@ async def lock_of(
     where = (tenant_filter(playbook_table, tenant), or_(*conditions))
     statement = select(playbook_table.c.id).where(*where).order_by(playbook_table.c.id).with_for_update()
     return list((await connection.scalars(statement)).all())
+
+
+async def lock_from_turns(
+    connection: AsyncConnection, tenant: str, ranges: Sequence[tuple[str, int, int]]
+) -> list[str]:
+    """Lock the playbooks of flows that had one of these turns, by id; return their ids.
+
+    A range of turns is (session id, first seq, last seq).
+    """
+    columns = playbook_table.c
+    first_seq = func.coalesce(columns.first_seq, columns.last_seq)
+    has_turn = is_in_turn_ranges(columns.session_id, first_seq, columns.last_seq, ranges)
+    statement = select(columns.id).where(tenant_filter(playbook_table, tenant), has_turn)
+    return list(await connection.scalars(statement.order_by(columns.id).with_for_update()))
+
+
+async def reopen_decided_by(
+    connection: AsyncConnection, tenant: str, session_id: str, seqs: Sequence[int]
+) -> list[str]:
+    """Let those playbooks wait again about which one of these turns has decided; return their ids."""
+    columns = playbook_table.c
+    next_seq = log_queries.next_of_user_after(tenant, columns.session_id, columns.last_seq)
+    where = (
+        *(tenant_filter(playbook_table, tenant), columns.session_id == session_id),
+        *(columns.reason.in_([Reason.CONTINUED, Reason.CORRECTED]), columns.last_seq.is_not(None)),
+        next_seq == any_(literal(list(seqs), ARRAY(Integer))),
+    )
+    locked = select(columns.id).where(*where).order_by(columns.id).with_for_update()
+    ids = list(await connection.scalars(locked))
+    is_one = (tenant_filter(playbook_table, tenant), is_any_of(columns.id, ids))
+    await connection.execute(update(playbook_table).where(*is_one).values(reason=Reason.WAITING))
+    return ids
+
+
+async def has_query(connection: AsyncConnection, scope: Scope, user_query: str, except_id: str) -> bool:
+    """Return whether exactly this scope has another playbook with the same words of a query."""
+    has_words = playbook_table.c.words_digest == words_digest(user_query)
+    where = (exact_scope(playbook_table, scope), has_words, playbook_table.c.id != except_id)
+    return bool(await connection.scalar(select(exists(select(playbook_table.c.id).where(*where)))))
 
 
 async def list_embedding_texts(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> list[str]:

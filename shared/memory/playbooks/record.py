@@ -16,8 +16,9 @@ from shared.foundation.scope import Caller, Scope
 from shared.foundation.stages import RecordKind
 from shared.jobs import index_jobs
 from shared.jobs.job import Job
+from shared.memory.longterm import tombstones
 from shared.memory.playbooks import index_document, queries, satisfaction
-from shared.memory.playbooks.playbook import Playbook, PlaybookDraft, Reason
+from shared.memory.playbooks.playbook import Playbook, PlaybookDraft, Reason, query_tombstone
 from shared.platform.auth import rights
 from shared.platform.auth.rights import Action, Area
 from shared.platform.idempotency.idempotent import IdempotencyKey, idempotent
@@ -53,6 +54,8 @@ async def record(
         if request.stored is None:
             scope, session = await resolve(connection, resources, caller, place, Action.WRITE)
             playbook = await _insert(connection, scope, session, draft)
+            # Playbooks with this query may have been deleted before: a caller wants one again.
+            await tombstones.remove(connection, scope, [query_tombstone(draft.user_query)])
             jobs = await enqueue(connection, [playbook])
             response = playbook.model_dump(mode="json")
             record_ids = [playbook.id] if session is None else [playbook.id, session.id]
@@ -86,11 +89,9 @@ async def _insert(
 ) -> Playbook:
     if session is None:
         return await queries.insert_playbook(connection, scope, draft, _reported(draft) or Reason.REPORTED)
-    last_seq = await satisfaction.last_turn_of_flow(connection, session, draft.user_query)
-    reason = _reported(draft) or await satisfaction.judge(connection, scope.tenant, session.id, last_seq)
-    return await queries.insert_playbook(
-        connection, scope, draft, reason, session_id=session.id, last_seq=last_seq
-    )
+    turns = await satisfaction.turns_of_flow(connection, session, draft.user_query)
+    reason = _reported(draft) or await satisfaction.judge(connection, scope.tenant, session.id, turns)
+    return await queries.insert_playbook(connection, scope, draft, reason, session_id=session.id, turns=turns)
 
 
 def _reported(draft: PlaybookDraft) -> Reason | None:

@@ -1,7 +1,9 @@
 """Tell from a session whether its user was satisfied with a flow: what they said of it, or said next.
 
-What was reported since the flow's last turn counts first. Else the user's next turn decides: whoever goes on
-without a correction is satisfied. While there is no such turn, the playbook waits for it.
+What was reported since the flow's last turn counts first, and then a thumbs-up of while the flow ran: the
+order of reports does not matter. What the user disliked on the way was about a step. Else the user's next
+turn decides: whoever goes on without a correction is satisfied. While there is no such turn, the playbook
+waits for it.
 """
 
 from sqlalchemy import ColumnElement, or_
@@ -12,48 +14,87 @@ from shared.conversation.feedback.feedback_signal import SignalType
 from shared.conversation.scratchpad.near_identical import are_near_identical
 from shared.conversation.sessions.session import Session
 from shared.conversation.turns import log_queries
-from shared.memory.playbooks.playbook import Reason
+from shared.foundation.roles import Role
+from shared.memory.playbooks.playbook import FlowTurns, Reason
 
 _REASONS = {
     SignalType.USER_THUMBS_UP: Reason.SATISFIED,
     SignalType.USER_THUMBS_DOWN: Reason.DISSATISFIED,
     SignalType.CORRECTION: Reason.CORRECTED,
 }
-_MAX_SINCE_REPLY = 100
-"""Turns of the user since the agent's last one that are looked at."""
+_MAX_TURNS = 100
+"""Turns that are looked at: of the user since the agent's last one, and those before the flow's end."""
 
 
-async def last_turn_of_flow(connection: AsyncConnection, session: Session, user_query: str) -> int:
-    """Return the number of the turn that a flow ended with: the agent's last one, if it said anything.
+async def turns_of_flow(connection: AsyncConnection, session: Session, user_query: str) -> FlowTurns:
+    """Return the turns of a flow: from the one in which the user asked to the one that it ended with.
 
-    A skill may report before its agent answers. Then the last turn is the one in which the user asked.
+    The last one is the agent's last one, if it said anything. A skill may report before its agent answers.
+    Then it is the one in which the user asked.
     """
     reply = await log_queries.last_reply(connection, session.tenant, session.id)
     if reply is None:
-        return session.last_seq
-    since = await log_queries.list_page(connection, session.tenant, session.id, reply, _MAX_SINCE_REPLY)
-    asked = [turn.seq for turn in since if are_near_identical(turn.content, user_query)]
-    return max([reply, *asked])
+        last_seq = session.last_seq
+    else:
+        since = await log_queries.list_page(connection, session.tenant, session.id, reply, _MAX_TURNS)
+        asked = [turn.seq for turn in since if are_near_identical(turn.content, user_query)]
+        last_seq = max([reply, *asked])
+    return FlowTurns(await _first_seq(connection, session, user_query, last_seq), last_seq)
+
+
+async def _first_seq(connection: AsyncConnection, session: Session, user_query: str, last_seq: int) -> int:
+    """Return the number of the last turn in which the user asked this; else that of their last turn."""
+    turns = await log_queries.list_page_before(
+        connection, session.tenant, session.id, last_seq + 1, _MAX_TURNS
+    )
+    of_user = [turn for turn in turns if turn.role is Role.USER]
+    asked = [turn.seq for turn in of_user if are_near_identical(turn.content, user_query)]
+    return max(asked or [turn.seq for turn in of_user] or [last_seq])
+
+
+async def with_repeated_query(
+    connection: AsyncConnection, tenant: str, session_id: str, turns: FlowTurns, user_query: str
+) -> FlowTurns:
+    """Return the turns of a flow up to the last time that the user asked this in a row: that is no going on.
+
+    A skill may report before the turns of its flow are appended, and a user may ask the same once more.
+    """
+    for _ in range(_MAX_TURNS):
+        next_seq = await log_queries.next_of_user(connection, tenant, session_id, turns.last_seq)
+        turn = None if next_seq is None else await log_queries.get(connection, tenant, session_id, next_seq)
+        if turn is None or not are_near_identical(turn.content, user_query):
+            break
+        turns = FlowTurns(turns.first_seq or turn.seq, turn.seq)
+    return turns
 
 
 def is_decidable(
-    tenant: str, session_id: ColumnElement[str], last_seq: ColumnElement[int]
+    tenant: str,
+    session_id: ColumnElement[str],
+    first_seq: ColumnElement[int],
+    last_seq: ColumnElement[int],
 ) -> ColumnElement[bool]:
-    """Return the condition that `judge` does not say WAITING, in a statement that has both columns."""
-    since = log_queries.received_at_of(tenant, session_id, last_seq)
+    """Return the condition that `judge` does not say WAITING, in a statement that has these columns."""
+    began = log_queries.received_at_of(tenant, session_id, first_seq)
+    ended = log_queries.received_at_of(tenant, session_id, last_seq)
     return or_(
         log_queries.is_continued(tenant, session_id, last_seq),
-        feedback_queries.has_verdict(tenant, session_id, since),
+        feedback_queries.has_verdict(tenant, session_id, ended),
+        feedback_queries.last_verdict_of(tenant, session_id, began) == SignalType.USER_THUMBS_UP,
     )
 
 
-async def judge(connection: AsyncConnection, tenant: str, session_id: str, last_seq: int) -> Reason:
-    """Return why a completed flow, whose last turn has the number `last_seq`, is promoted or is not."""
-    since = await log_queries.received_at(connection, tenant, session_id, last_seq)
-    verdict = await feedback_queries.last_verdict(connection, tenant, session_id, since)
+async def judge(connection: AsyncConnection, tenant: str, session_id: str, turns: FlowTurns) -> Reason:
+    """Return why a completed flow is promoted or is not."""
+    ended = await log_queries.received_at(connection, tenant, session_id, turns.last_seq)
+    verdict = await feedback_queries.last_verdict(connection, tenant, session_id, ended)
     if verdict is not None:
         return _REASONS[verdict]
-    next_seq = await log_queries.next_of_user(connection, tenant, session_id, last_seq)
+    began = await log_queries.received_at(connection, tenant, session_id, turns.first_seq)
+    on_the_way = await feedback_queries.last_verdict(connection, tenant, session_id, began)
+    if on_the_way is SignalType.USER_THUMBS_UP:
+        return Reason.SATISFIED
+    next_seq = await log_queries.next_of_user(connection, tenant, session_id, turns.last_seq)
     if next_seq is None:
         return Reason.WAITING
     is_correction = await feedback_queries.is_correction(connection, tenant, session_id, next_seq)

@@ -1,13 +1,14 @@
 """Promote the playbooks whose users went on in the meantime, or note why they are not promoted.
 
-Nothing watches the turns: it is decided when playbooks are read, and before a session expires. Until then it
-makes no difference.
+Nothing watches the turns: it is decided when playbooks are read, by each sweep, and before a session expires.
 """
 
 from collections.abc import Sequence
 
+from sqlalchemy import ColumnElement
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from shared.conversation.sessions import queries as session_queries
 from shared.foundation.scope import Scope
 from shared.memory.playbooks import queries, record, satisfaction
 from shared.memory.playbooks.playbook import Playbook, Reason
@@ -18,12 +19,26 @@ _BATCH = 100
 
 async def settle_visible(resources: Resources, scope: Scope) -> None:
     """Settle the playbooks that a scope sees; those that are promoted are found when this returns."""
-    is_more = True
+    await _settle_decidable(resources, scope.tenant, queries.visible(scope))
+
+
+async def settle_tenant(resources: Resources, tenant: str) -> int:
+    """Settle all playbooks of a tenant, whoever sees them, and return how many were decided about.
+
+    Patterns count them, and nobody may ever read them.
+    """
+    return await _settle_decidable(resources, tenant)
+
+
+async def _settle_decidable(resources: Resources, tenant: str, *conditions: ColumnElement[bool]) -> int:
+    count, is_more = 0, True
     while is_more:
-        async with resources.postgres.for_tenant(scope.tenant) as connection:
-            decidable = await queries.list_decidable(connection, scope, _BATCH)
-        settled = await _settle_now(resources, scope.tenant, decidable)
+        async with resources.postgres.for_tenant(tenant) as connection:
+            decidable = await queries.list_decidable(connection, tenant, _BATCH, *conditions)
+        settled = await _settle_now(resources, tenant, decidable) if decidable else []
+        count += len(settled)
         is_more = len(decidable) == _BATCH and bool(settled)
+    return count
 
 
 async def settle_one(resources: Resources, playbook: Playbook) -> Playbook:
@@ -36,7 +51,7 @@ async def settle_one(resources: Resources, playbook: Playbook) -> Playbook:
 
 async def _settle_now(resources: Resources, tenant: str, waiting: Sequence[Playbook]) -> list[Playbook]:
     async with resources.postgres.for_tenant(tenant) as connection:
-        settled = await _settle(connection, waiting)
+        settled = await _settle(connection, tenant, waiting)
         jobs = await record.enqueue(connection, settled)
     if jobs:
         await record.write_through(resources, settled, jobs)
@@ -48,19 +63,30 @@ async def settle_expired(connection: AsyncConnection, tenant: str, session_ids: 
 
     Workers index what is promoted.
     """
-    settled = await _settle(connection, await queries.list_waiting_in(connection, tenant, session_ids))
+    waiting = await queries.list_waiting_in(connection, tenant, session_ids)
+    settled = await _settle(connection, tenant, waiting)
     await record.enqueue(connection, settled)
     await queries.keep_without_sessions(connection, tenant, session_ids)
 
 
-async def _settle(connection: AsyncConnection, waiting: Sequence[Playbook]) -> list[Playbook]:
-    """Decide about playbooks, and return those about which nobody else has decided meanwhile."""
+async def _settle(connection: AsyncConnection, tenant: str, waiting: Sequence[Playbook]) -> list[Playbook]:
+    """Decide about playbooks of a tenant, and return those about which nobody else has decided meanwhile.
+
+    Their sessions are locked, so that no turn that decides is withdrawn meanwhile.
+    """
+    session_ids = sorted({playbook.session_id for playbook in waiting if playbook.session_id is not None})
+    await session_queries.lock_existing(connection, tenant, session_ids)
     settled: list[Playbook] = []
     for playbook in waiting:
-        if playbook.session_id is None or playbook.last_seq is None:
+        if playbook.session_id is None or playbook.turns is None:
             continue  # a constraint of the table rules that out
-        reason = await satisfaction.judge(connection, playbook.tenant, playbook.session_id, playbook.last_seq)
+        turns = await satisfaction.with_repeated_query(
+            connection, tenant, playbook.session_id, playbook.turns, playbook.user_query
+        )
+        if turns != playbook.turns:
+            await queries.move_turns(connection, playbook, turns)
+        reason = await satisfaction.judge(connection, tenant, playbook.session_id, turns)
         if reason is not Reason.WAITING:
-            decided = await queries.decide(connection, playbook.tenant, playbook.id, reason)
+            decided = await queries.decide(connection, tenant, playbook.id, reason)
             settled += [decided] if decided is not None else []
     return settled

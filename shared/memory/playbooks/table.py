@@ -32,6 +32,9 @@ playbook = Table(
     Column("agent_id", Text, nullable=False, info=names_collected(Subject.AGENT)),
     Column("user_id", Text, info=names_collected(Subject.USER)),
     Column("session_id", Text, info=names_collected(Subject.SESSION)),
+    # The turns of the flow: from the one in which the user asked to the last one. Withdrawing one of them
+    # deletes the playbook (`queries.lock_from_turns`).
+    Column("first_seq", Integer),
     Column("last_seq", Integer),
     Column("flow_dact", Text, nullable=False, info=content()),
     Column("slots", JSONB, nullable=False, info=content()),

@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from shared.foundation import errors
+from shared.foundation import errors, json_values
 from shared.foundation.config import Settings
 from shared.foundation.scope import Scope
 from shared.memory.preferences.preference import (
@@ -82,7 +82,7 @@ def _check_effect(known: DomainPreference, effect: Effect) -> None:
         return
     if effect.slot != known.effect.slot:
         raise errors.Invalid("effect.slot", f"must be '{known.effect.slot}' under this key")
-    if known.values and effect.value not in known.values:
+    if known.values and not json_values.is_one_of(effect.value, known.values):
         raise errors.Invalid("effect.value", f"must be one of {', '.join(map(str, known.values))}")
 
 

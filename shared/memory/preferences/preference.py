@@ -4,14 +4,16 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+import orjson
 from pydantic import BaseModel, ConfigDict, Field, computed_field
 from sqlalchemy import RowMapping
 
 from shared.foundation import errors, validation
 from shared.foundation.scope import Scope
+from shared.memory.longterm.fingerprint import normalize
 
 MAX_NAME = 128
-"""Characters of a key, of the id of a flow and of the name of a slot."""
+"""Characters of a key and of the name of a slot."""
 MAX_DESCRIPTION = 4000
 MAX_TEMPLATE = 16_000
 MAX_VALUE_BYTES = 32_768
@@ -33,6 +35,7 @@ class PreferenceState(StrEnum):
 
     ACTIVE = "active"
     AWAITING_PERMISSION = "awaiting_permission"
+    SUSPENDED = "suspended"  # the memory that it was learnt with is archived, or valid no longer
 
 
 class Condition(BaseModel):
@@ -48,7 +51,7 @@ class Condition(BaseModel):
         if self.flow is None and self.description is None:
             raise errors.Invalid("condition", "must have a flow or a description")
         if self.flow is not None:
-            validation.check_single_line(self.flow, "condition.flow", MAX_NAME)
+            validation.check_technical_id(self.flow, "condition.flow")
         if self.description is not None:
             validation.check_text(self.description, "condition.description", MAX_DESCRIPTION)
         return self
@@ -122,7 +125,8 @@ class PreferenceDraft(BaseModel):
 class Preference(BaseModel):
     """A preference as stored in Postgres. The version is its ETag; one of the domain file has version 0.
 
-    `memory_id` is the memory that it was learnt with: deleting that deletes the preference.
+    `memory_id` is the memory that it was learnt with: deleting that deletes the preference, and archiving or
+    ending it suspends the preference.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -142,11 +146,14 @@ class Preference(BaseModel):
     updated_at: datetime | None
     id: str = Field(exclude=True)
     tenant: str = Field(exclude=True)
+    is_suspended: bool = Field(default=False, exclude=True)
 
     @computed_field  # type: ignore[prop-decorator]
     @property
     def state(self) -> PreferenceState:
         """Whether it applies: one that needs the user's permission does once that is granted."""
+        if self.is_suspended:
+            return PreferenceState.SUSPENDED
         if self.requires_user_permission and self.permission_granted_at is None:
             return PreferenceState.AWAITING_PERMISSION
         return PreferenceState.ACTIVE
@@ -159,6 +166,11 @@ class Preference(BaseModel):
         return cls.model_validate({**row, "condition": condition, "effect": effect})
 
     @property
+    def draft(self) -> PreferenceDraft:
+        """The rule that it is."""
+        return PreferenceDraft(condition=self.condition, effect=self.effect, related=tuple(self.related))
+
+    @property
     def scope(self) -> Scope:
         """The scope that the preference belongs to."""
         return Scope(self.tenant, self.agent_id, self.user_id)
@@ -168,6 +180,14 @@ class Preference(BaseModel):
         fields = self.model_dump(mode="json", exclude={"condition", "effect"})
         condition = self.condition.model_dump(exclude_none=True)
         return {"key": self.key, "condition": condition, "effect": effect_json(self.effect), **fields}
+
+
+def tombstone_text(key: str, draft: PreferenceDraft) -> str:
+    """Return the text under which a deleted rule is remembered: what it says under its key, in any flow."""
+    effect, said = draft.effect, (draft.condition.description, draft.effect.template)
+    texts = [None if text is None else normalize(text) for text in said]
+    parts = ["preference", key, effect.slot, effect.value, *texts]
+    return orjson.dumps(parts, option=orjson.OPT_SORT_KEYS).decode()
 
 
 def effect_json(effect: Effect) -> JsonObject:

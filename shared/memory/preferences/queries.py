@@ -5,7 +5,20 @@ from datetime import datetime
 from typing import Any
 
 import uuid_utils
-from sqlalchemy import ARRAY, ColumnElement, Text, and_, exists, func, literal, or_, select, text, update
+from sqlalchemy import (
+    ARRAY,
+    ColumnElement,
+    FromClause,
+    Text,
+    and_,
+    exists,
+    func,
+    literal,
+    or_,
+    select,
+    text,
+    update,
+)
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -13,6 +26,7 @@ from shared.foundation.content import Subject
 from shared.foundation.scope import Scope
 from shared.infra import prepared
 from shared.infra.postgres import exact_scope, is_any_of, keyset_after, tenant_filter, visible_scope
+from shared.memory.longterm import standing
 from shared.memory.preferences.preference import Preference
 from shared.memory.preferences.table import READ_COLUMNS
 from shared.memory.preferences.table import preference as preference_table
@@ -26,22 +40,31 @@ _IS_DESCRIBED = preference_table.c.description.is_not(None)
 def in_force(scope: Scope) -> ColumnElement[bool]:
     """Return the condition that a scope goes by a preference.
 
-    It needs no permission, or has it. One of the agent's gives way to the user's own under the same key.
+    It needs no permission, or has it, and is not suspended. One of the agent's gives way to the user's own
+    under the same key.
     """
     visible = visible_scope(preference_table, scope)
     if scope.user_id is None:
-        return and_(visible, _is_permitted(preference_table))
+        return and_(visible, _applies(preference_table))
     own = preference_table.alias("own")
     own_under_key = select(own.c.id).where(
         *(own.c.tenant == scope.tenant, own.c.agent_id == scope.agent_id, own.c.user_id == scope.user_id),
-        *(own.c.key == preference_table.c.key, _is_permitted(own)),
+        *(own.c.key == preference_table.c.key, _applies(own)),
     )
     is_own = preference_table.c.user_id == scope.user_id
-    return and_(visible, _is_permitted(preference_table), or_(is_own, ~exists(own_under_key)))
+    return and_(visible, _applies(preference_table), or_(is_own, ~exists(own_under_key)))
 
 
-def _is_permitted(table: Any) -> ColumnElement[bool]:
-    return or_(table.c.requires_user_permission.is_(False), table.c.permission_granted_at.is_not(None))
+def _applies(table: FromClause) -> ColumnElement[bool]:
+    is_permitted = or_(
+        table.c.requires_user_permission.is_(False), table.c.permission_granted_at.is_not(None)
+    )
+    return and_(is_permitted, ~_is_suspended(table))
+
+
+def _is_suspended(table: FromClause) -> ColumnElement[bool]:
+    """Return the condition that the memory of a learnt preference does not stand."""
+    return and_(table.c.memory_id.is_not(None), ~standing.stands(table.c.tenant, table.c.memory_id))
 
 
 def of_flow(flow: str | None) -> ColumnElement[bool]:
@@ -52,21 +75,31 @@ def of_flow(flow: str | None) -> ColumnElement[bool]:
     return _IS_DESCRIBED & or_(column.is_(None), column == flow)
 
 
+_READ_COLUMNS = [*READ_COLUMNS, _is_suspended(preference_table).label("is_suspended")]
+
+
 def _is_named(scope: Scope, key: str) -> ColumnElement[bool]:
     return and_(exact_scope(preference_table, scope), preference_table.c.key == key)
 
 
 async def lock(connection: AsyncConnection, scope: Scope, key: str) -> Preference | None:
     """Lock and return the preference that exactly this scope has under a key, or None."""
-    statement = select(*READ_COLUMNS).where(_is_named(scope, key)).with_for_update()
+    statement = select(*_READ_COLUMNS).where(_is_named(scope, key)).with_for_update()
     rows = (await connection.execute(statement)).mappings()
     return next((Preference.from_row(row) for row in rows), None)
+
+
+async def lock_learnt(connection: AsyncConnection, tenant: str, memory_id: str) -> list[Preference]:
+    """Lock and return the preferences that were learnt with a memory."""
+    where = (tenant_filter(preference_table, tenant), preference_table.c.memory_id == memory_id)
+    statement = select(*_READ_COLUMNS).where(*where).order_by(preference_table.c.id).with_for_update()
+    return [Preference.from_row(row) for row in (await connection.execute(statement)).mappings()]
 
 
 async def find_visible(connection: AsyncConnection, scope: Scope, key: str) -> Preference | None:
     """Return what a scope sees under a key: the user's own before the agent's. Or None."""
     where = (visible_scope(preference_table, scope), preference_table.c.key == key)
-    own_first = select(*READ_COLUMNS).where(*where).order_by(preference_table.c.user_id.nulls_last())
+    own_first = select(*_READ_COLUMNS).where(*where).order_by(preference_table.c.user_id.nulls_last())
     row = (await connection.execute(own_first.limit(1))).mappings().one_or_none()
     return None if row is None else Preference.from_row(row)
 
@@ -82,14 +115,14 @@ async def list_page(
         keys = ((columns.created_at, created_at, False), (columns.id, preference_id, False))
         conditions.append(keyset_after(*keys))
     oldest_first = (preference_table.c.created_at, preference_table.c.id)
-    statement = select(*READ_COLUMNS).where(*conditions).order_by(*oldest_first).limit(limit)
+    statement = select(*_READ_COLUMNS).where(*conditions).order_by(*oldest_first).limit(limit)
     return [Preference.from_row(row) for row in (await connection.execute(statement)).mappings()]
 
 
 async def list_by_flow(connection: AsyncConnection, scope: Scope, flow: str, limit: int) -> list[Preference]:
     """Return the preferences in force that name a flow: the most specific and latest, up to a limit."""
     columns = preference_table.c
-    statement = select(*READ_COLUMNS).where(in_force(scope), columns.flow == flow)
+    statement = select(*_READ_COLUMNS).where(in_force(scope), columns.flow == flow)
     first = (columns.description.is_(None), columns.user_id.is_(None), columns.updated_at.desc(), columns.id)
     rows = (await connection.execute(statement.order_by(*first).limit(limit))).mappings()
     return [Preference.from_row(row) for row in rows]
@@ -99,7 +132,7 @@ async def list_by_keys(
     connection: AsyncConnection, scope: Scope, keys: Sequence[str]
 ) -> dict[str, Preference]:
     """Return the preferences in force that have one of these keys, by key."""
-    statement = select(*READ_COLUMNS).where(in_force(scope), is_any_of(preference_table.c.key, keys))
+    statement = select(*_READ_COLUMNS).where(in_force(scope), is_any_of(preference_table.c.key, keys))
     rows = (await connection.execute(statement)).mappings()
     return {row["key"]: Preference.from_row(row) for row in rows}
 
@@ -109,7 +142,7 @@ async def list_by_ids(
 ) -> list[Preference]:
     """Return the existing preferences among `ids` that meet the conditions, in no particular order."""
     where = (tenant_filter(preference_table, tenant), is_any_of(preference_table.c.id, ids))
-    rows = await connection.execute(select(*READ_COLUMNS).where(*where, *conditions))
+    rows = await connection.execute(select(*_READ_COLUMNS).where(*where, *conditions))
     return [Preference.from_row(row) for row in rows.mappings()]
 
 
@@ -120,7 +153,7 @@ async def list_matching(
     if not terms:
         return []
     matches, rank = tsvector.matches_any(preference_table.c.search_terms, terms)
-    statement = select(*READ_COLUMNS).where(*conditions, matches)
+    statement = select(*_READ_COLUMNS).where(*conditions, matches)
     best_first = statement.order_by(rank.desc(), preference_table.c.updated_at.desc()).limit(limit)
     return [Preference.from_row(row) for row in (await connection.execute(best_first)).mappings()]
 
@@ -131,7 +164,7 @@ async def insert_new(
     """Insert a preference under a key, and return it; None if the key is taken."""
     new_columns = {"id": str(uuid_utils.uuid7()), "key": key, "version": _NEXT_VERSION}
     values = prepared.scope_values(scope) | new_columns | _with_terms(columns)
-    statement = insert(preference_table).values(values).on_conflict_do_nothing().returning(*READ_COLUMNS)
+    statement = insert(preference_table).values(values).on_conflict_do_nothing().returning(*_READ_COLUMNS)
     row = (await connection.execute(statement)).mappings().one_or_none()
     return None if row is None else Preference.from_row(row)
 
@@ -143,7 +176,7 @@ async def replace(
     version = func.greatest(preference_table.c.version + 1, _NEXT_VERSION)
     is_row = (tenant_filter(preference_table, preference.tenant), preference_table.c.id == preference.id)
     values = {**_with_terms(columns), "version": version, "updated_at": func.clock_timestamp()}
-    statement = update(preference_table).where(*is_row).values(values).returning(*READ_COLUMNS)
+    statement = update(preference_table).where(*is_row).values(values).returning(*_READ_COLUMNS)
     return Preference.from_row((await connection.execute(statement)).mappings().one())
 
 
@@ -174,12 +207,12 @@ async def lock_of(
     return {row.id: row.description for row in await connection.execute(statement.with_for_update())}
 
 
-async def keep_without_memories(connection: AsyncConnection, tenant: str, memory_ids: Sequence[str]) -> None:
-    """Let preferences stay although these memories, whose retention is over, are about to be deleted."""
-    if memory_ids:
-        column = preference_table.c.memory_id
-        where = (tenant_filter(preference_table, tenant), is_any_of(column, memory_ids))
-        await connection.execute(update(preference_table).where(*where).values(memory_id=None))
+async def hand_over(connection: AsyncConnection, tenant: str, heirs: Mapping[str, str]) -> None:
+    """Let preferences go on with other memories: `heirs` has these by the ids of the earlier ones."""
+    column = preference_table.c.memory_id
+    for memory_id, heir_id in sorted(heirs.items()):
+        where = (tenant_filter(preference_table, tenant), column == memory_id)
+        await connection.execute(update(preference_table).where(*where).values(memory_id=heir_id))
 
 
 async def versions(connection: AsyncConnection, tenant: str, record_ids: Sequence[str]) -> dict[str, int]:

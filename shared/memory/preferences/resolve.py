@@ -15,8 +15,8 @@ from shared.foundation import errors, validation
 from shared.foundation.scope import Scope
 from shared.memory.preferences import domain_file, queries
 from shared.memory.preferences.likeness import is_alike
-from shared.memory.preferences.preference import MAX_NAME, Preference
-from shared.memory.preferences.settle import Match, settle
+from shared.memory.preferences.preference import Preference
+from shared.memory.preferences.settle import Match, precedence, settle
 from shared.memory.preferences.situation import find_alike
 from shared.platform.resources import Resources
 from shared.search.search_results import SearchResults
@@ -24,6 +24,8 @@ from shared.search.search_results import SearchResults
 MAX_SITUATION = 16_000
 MAX_LINKS = 2
 """How many relations are followed, one after the other."""
+MAX_RELATED_PER_LINK = 256
+"""Preferences that are looked up at most for each link: those that the most specific ones name first."""
 MAX_OF_FLOW = 1000
 """Preferences of one flow that are taken at most: the most specific and latest."""
 BY_FLOW, BY_RELATION = "flow", "related"
@@ -43,7 +45,7 @@ class Question:
         if self.flow is None and self.situation is None:
             raise errors.Invalid("flow", "must be given, or a situation")
         if self.flow is not None:
-            validation.check_single_line(self.flow, "flow", MAX_NAME)
+            validation.check_technical_id(self.flow, "flow")
         if self.situation is not None:
             validation.check_text(self.situation, "situation", MAX_SITUATION)
         return self
@@ -109,7 +111,9 @@ async def resolve(resources: Resources, scope: Scope, question: Question) -> Jso
             degraded += [BY_FLOW] if len(of_flow) > MAX_OF_FLOW else []
             found.add(of_flow[:MAX_OF_FLOW])
         found.add([*alike.results, *from_file.values()])
-        stages += await _follow_relations(connection, scope, from_file, found)
+        has_relations, is_cut = await _follow_relations(connection, scope, from_file, found)
+        stages += [BY_RELATION] if has_relations else []
+        degraded += [BY_RELATION] if is_cut else []
     applied, conflicts = settle(list(found.matches.values()))
     return {
         "applies": [item.to_json() for item in applied],
@@ -130,19 +134,29 @@ async def _read_domain_file(
 
 async def _follow_relations(
     connection: AsyncConnection, scope: Scope, from_file: Mapping[str, Preference], found: _Found
-) -> list[str]:
-    """Add what is related to what was found, and return the stage if there were relations to follow."""
-    stages: list[str] = []
-    reached = list(found.matches.values())
+) -> tuple[bool, bool]:
+    """Add what is related to what was found. Return whether there was any, and whether it was too much.
+
+    Whoever names a preference that was found before, itself even, adds nothing, so circles end.
+    """
+    has_relations, is_cut = False, False
+    reached = sorted(found.matches.values(), key=precedence)
     for _ in range(MAX_LINKS):
-        parents: dict[str, Match] = {}
-        for match in reached:
-            for key in match.preference.related:
-                if key not in found.matches:
-                    parents.setdefault(key, match)
+        parents = _related_keys(reached, found.matches)
         if not parents:
             break
-        stages = [BY_RELATION]
-        known = {**from_file, **await queries.list_by_keys(connection, scope, list(parents))}
-        reached = [found.add_related(known[key], parent) for key, parent in parents.items() if key in known]
-    return stages
+        has_relations, is_cut = True, is_cut or len(parents) > MAX_RELATED_PER_LINK
+        keys = list(parents)[:MAX_RELATED_PER_LINK]
+        known = {**from_file, **await queries.list_by_keys(connection, scope, keys)}
+        reached = [found.add_related(known[key], parents[key]) for key in keys if key in known]
+    return has_relations, is_cut
+
+
+def _related_keys(reached: Iterable[Match], found: Mapping[str, Match]) -> dict[str, Match]:
+    """Return the keys that matches name and that were not found, each with the first match that names it."""
+    parents: dict[str, Match] = {}
+    for match in reached:
+        for key in match.preference.related:
+            if key not in found:
+                parents.setdefault(key, match)
+    return parents

@@ -1,8 +1,9 @@
 """Settle which preferences apply when several change the same: a pure function over plain records.
 
-Two preferences contradict each other if they give one slot different values, or change the template of the
-response differently. The more specific one prevails, and of two that are equally specific the later one. A
-preference whose every part gave way does not apply; the others apply with the parts that prevail.
+Two preferences contradict each other if they give one slot different values (by their JSON types: 1 is not
+true), or change the template of the response differently. The more specific one prevails, and of two that are
+equally specific the later one. A preference whose every part gave way does not apply; the others apply with
+the parts that prevail.
 """
 
 from collections.abc import Sequence
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from shared.foundation import json_values
 from shared.memory.preferences.preference import Effect, EffectPart, Preference, PreferenceOrigin, effect_json
 
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
@@ -62,15 +64,15 @@ class Conflict:
 
 def settle(matches: Sequence[Match]) -> tuple[list[Applied], list[Conflict]]:
     """Return what applies, the most specific first, and what was in conflict. No two have the same key."""
-    ordered = sorted(matches, key=_precedence)
+    ordered = sorted(matches, key=precedence)
     winners: dict[str | None, tuple[Match, EffectPart]] = {}
     overruled: dict[str | None, list[Applied]] = {}
     applied: list[Applied] = []
     for match in ordered:
         prevailing: list[EffectPart] = []
         for part in match.preference.effect.parts:
-            winner, content = winners.setdefault(part.slot, (match, part))
-            if content == part:
+            winner, prevailing_part = winners.setdefault(part.slot, (match, part))
+            if json_values.are_same(prevailing_part.content, part.content):
                 prevailing.append(part)
             else:
                 because = _reason(winner, match)
@@ -92,7 +94,7 @@ def _with_parts(match: Match, parts: Sequence[EffectPart], because: str) -> Appl
     return Applied(match.preference.key, effect, because)
 
 
-def _precedence(match: Match) -> tuple[Any, ...]:
+def precedence(match: Match) -> tuple[Any, ...]:
     """Return the position of a match, in the order of `_REASONS`: the lowest prevails."""
     preference = match.preference
     condition = preference.condition
@@ -103,5 +105,5 @@ def _precedence(match: Match) -> tuple[Any, ...]:
 
 
 def _reason(winner: Match, loser: Match) -> str:
-    pairs = zip(_precedence(winner), _precedence(loser), _REASONS, strict=True)
+    pairs = zip(precedence(winner), precedence(loser), _REASONS, strict=True)
     return next(reason for of_winner, of_loser, reason in pairs if of_winner != of_loser)

@@ -8,17 +8,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import func
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation import errors, versions
-from shared.foundation.config import Settings
 from shared.foundation.scope import Caller, Scope
 from shared.foundation.stages import RecordKind
 from shared.foundation.versions import ABSENT, Expected
 from shared.jobs import index_jobs
 from shared.jobs.job import Job
-from shared.memory.preferences import domain_file, index_document, queries
+from shared.memory.longterm import tombstones
+from shared.memory.preferences import domain_file, index_document, permission, queries
 from shared.memory.preferences.preference import (
     MAX_DESCRIPTION,
     Condition,
@@ -27,6 +26,7 @@ from shared.memory.preferences.preference import (
     PreferenceDraft,
     PreferenceOrigin,
     check_key,
+    tombstone_text,
 )
 from shared.platform.resources import Resources
 from shared.search.index.writer import WRITE_THROUGH_SECONDS
@@ -45,6 +45,12 @@ class LearntPreference:
     origin: PreferenceOrigin
     requires_user_permission: bool
 
+    @property
+    def draft(self) -> PreferenceDraft:
+        """The rule that it becomes."""
+        effect = Effect(slot=self.slot, value=self.text)
+        return PreferenceDraft(condition=Condition(description=self.text), effect=effect)
+
 
 async def put(
     resources: Resources,
@@ -56,23 +62,19 @@ async def put(
 ) -> Preference:
     """Store a rule under a key of exactly this scope, and return it.
 
-    If it stands for one that needs the user's permission, this is the permission if the key is bound to the
-    user; an agent's own rule has no user to ask. Raises errors.PreconditionFailed unless the version that
-    stands there is `expected`.
+    If it needs the user's permission, this is the permission if the key may give it (`permission.py`). It may
+    be one that was deleted before: a caller wants it again. Raises errors.PreconditionFailed unless the
+    version that stands there is `expected`.
     """
     check_key(key)
-    columns = _columns(resources.settings, key, draft)
+    checked = draft.validated()
+    domain_file.check_effect(resources.settings, key, checked.effect)
     async with resources.postgres.for_tenant(scope.tenant) as connection:
-        preference = await _store(connection, caller, scope, key, columns, expected)
-        jobs = await _enqueue(connection, [preference], delay=WRITE_THROUGH_SECONDS)
+        preference = await _store(connection, caller, scope, key, checked, expected)
+        await tombstones.remove(connection, scope, [tombstone_text(key, checked)])
+        jobs = await enqueue(connection, [preference], delay=WRITE_THROUGH_SECONDS)
     await resources.index_writer.write_through(index_document.documents([preference]), jobs)
     return preference
-
-
-def _columns(settings: Settings, key: str, draft: PreferenceDraft) -> dict[str, Any]:
-    checked = draft.validated()
-    domain_file.check_effect(settings, key, checked.effect)
-    return {**checked.columns(), "origin": PreferenceOrigin.EXPLICIT, "memory_id": None}
 
 
 async def _store(
@@ -80,57 +82,61 @@ async def _store(
     caller: Caller,
     scope: Scope,
     key: str,
-    columns: dict[str, Any],
+    draft: PreferenceDraft,
     expected: Expected | None,
 ) -> Preference:
+    rule = {**draft.columns(), "origin": PreferenceOrigin.EXPLICIT, "memory_id": None}
     for _ in range(_MAX_ATTEMPTS):
         before = await queries.lock(connection, scope, key)
         versions.check(f"preference '{key}'", before.version if before else ABSENT, expected)
+        columns = rule | permission.columns(caller, scope, key, draft, before)
         if before is not None:
-            return await queries.replace(connection, before, columns | _permission(caller, before))
+            return await queries.replace(connection, before, columns)
         if (created := await queries.insert_new(connection, scope, key, columns)) is not None:
             return created
     raise errors.Busy("others keep writing and deleting under this key")
 
 
-def _permission(caller: Caller, before: Preference) -> dict[str, Any]:
-    """Return the columns that grant the permission that a preference needs, if this caller may."""
-    may_grant = before.user_id is None or before.user_id == caller.user_id
-    is_asked = before.requires_user_permission and before.permission_granted_at is None
-    return {"permission_granted_at": func.now()} if is_asked and may_grant else {}
-
-
 async def add_learnt(
-    connection: AsyncConnection, scope: Scope, learnt: Sequence[LearntPreference], *, delay: float = 0
+    connection: AsyncConnection,
+    scope: Scope,
+    learnt: Sequence[LearntPreference],
+    *,
+    delay: float = 0,
+    is_asked_for: bool = False,
 ) -> tuple[list[Preference], list[Job]]:
     """Store what was learnt with locked memories, and return what is new with its index jobs.
 
     A key that is taken keeps what it has, a memory has one preference at most, and what is longer than a
-    described situation may be is no rule.
+    described situation may be is no rule. What was deleted before stays deleted, unless a caller asks for it.
     """
     known = await queries.list_known_memories(connection, scope.tenant, [item.memory_id for item in learnt])
+    new = [item for item in learnt if item.memory_id not in known and len(item.text) <= MAX_DESCRIPTION]
+    texts = {item.key: tombstone_text(item.key, item.draft) for item in new}
+    if is_asked_for:
+        await tombstones.remove(connection, scope, list(texts.values()))
+    deleted = await tombstones.find_deleted(connection, scope, list(texts.values())) if texts else set()
     added = [
         await queries.insert_new(connection, scope, item.key, _learnt_columns(item))
-        for item in learnt
-        if item.memory_id not in known and len(item.text) <= MAX_DESCRIPTION
+        for item in new
+        if texts[item.key] not in deleted
     ]
     preferences = [preference for preference in added if preference is not None]
-    return preferences, await _enqueue(connection, preferences, delay=delay)
+    return preferences, await enqueue(connection, preferences, delay=delay)
 
 
 def _learnt_columns(learnt: LearntPreference) -> dict[str, Any]:
-    draft = PreferenceDraft(
-        condition=Condition(description=learnt.text), effect=Effect(slot=learnt.slot, value=learnt.text)
-    )
+    draft = learnt.draft
+    is_sensitive = permission.is_about_sensitive(learnt.key, draft.condition, draft.effect)
     return {
         **draft.columns(),
         "origin": learnt.origin,
         "memory_id": learnt.memory_id,
-        "requires_user_permission": learnt.requires_user_permission,
+        "requires_user_permission": learnt.requires_user_permission or is_sensitive,
     }
 
 
-async def _enqueue(
+async def enqueue(
     connection: AsyncConnection, preferences: Sequence[Preference], *, delay: float
 ) -> list[Job]:
     """Enqueue the index jobs of written preferences: one that had a description may have a point."""

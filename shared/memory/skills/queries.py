@@ -93,6 +93,12 @@ async def list_page(
     return [Skill.from_row(row) for row in (await connection.execute(statement)).mappings()]
 
 
+async def list_of_scope(connection: AsyncConnection, scope: Scope) -> list[Skill]:
+    """Return the skills that exactly this scope has, by name."""
+    statement = select(*READ_COLUMNS).where(exact_scope(skill_table, scope)).order_by(skill_table.c.name)
+    return [Skill.from_row(row) for row in (await connection.execute(statement)).mappings()]
+
+
 async def list_catalogue(connection: AsyncConnection, scope: Scope) -> list[CatalogueEntry]:
     """Return the skills in force in a scope, by name."""
     columns = skill_table.c
@@ -148,6 +154,16 @@ async def replace(
     statement = update(skill_table).where(*is_row).values(values).returning(*READ_COLUMNS)
     replaced = Skill.from_row((await connection.execute(statement)).mappings().one())
     return await _with_version(connection, replaced)
+
+
+async def set_times(
+    connection: AsyncConnection, skill: Skill, created_at: datetime, last_used_at: datetime | None
+) -> Skill:
+    """Give a locked skill the times of what it stands for, and return it."""
+    is_row = (tenant_filter(skill_table, skill.tenant), skill_table.c.id == skill.id)
+    values = {"created_at": created_at, "last_used_at": last_used_at}
+    statement = update(skill_table).where(*is_row).values(values).returning(*READ_COLUMNS)
+    return Skill.from_row((await connection.execute(statement)).mappings().one())
 
 
 def _terms(search_text: str) -> dict[str, Any]:

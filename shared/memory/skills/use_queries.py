@@ -4,7 +4,7 @@ from collections.abc import Collection
 from datetime import timedelta
 from enum import StrEnum
 
-from sqlalchemy import delete, func, insert, literal, or_, select, update
+from sqlalchemy import ColumnElement, delete, func, insert, literal, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.infra.postgres import is_any_of, tenant_filter
@@ -40,6 +40,33 @@ async def note_use(
     ids_of_free = free.with_for_update(skip_locked=True, key_share=True)
     statement = update(skill).where(tenant_filter(skill, tenant), skill.c.id.in_(ids_of_free))
     await connection.execute(statement.values(last_used_at=func.clock_timestamp()))
+
+
+async def count_uses(
+    connection: AsyncConnection, tenant: str, ids: Collection[str], age: timedelta
+) -> dict[str, int]:
+    """Return how often skills were used within `age`, by id, without those that were not."""
+    columns = skill_use.c
+    where = (tenant_filter(skill_use, tenant), is_any_of(columns.skill_id, ids), _is_recent(age))
+    statement = select(columns.skill_id, func.count().label("uses")).where(*where).group_by(columns.skill_id)
+    return {row.skill_id: row.uses for row in await connection.execute(statement)}
+
+
+async def list_sessions(
+    connection: AsyncConnection, tenant: str, ids: Collection[str], age: timedelta
+) -> dict[str, set[str]]:
+    """Return the sessions in which skills were used within `age`, by id."""
+    columns = skill_use.c
+    where = (tenant_filter(skill_use, tenant), is_any_of(columns.skill_id, ids), _is_recent(age))
+    statement = select(columns.skill_id, columns.session_id).where(*where, columns.session_id.is_not(None))
+    sessions: dict[str, set[str]] = {}
+    for row in await connection.execute(statement):
+        sessions.setdefault(row.skill_id, set()).add(row.session_id)
+    return sessions
+
+
+def _is_recent(age: timedelta) -> ColumnElement[bool]:
+    return skill_use.c.created_at > func.now() - age
 
 
 async def expire(connection: AsyncConnection, tenant: str, age: timedelta) -> int:

@@ -6,7 +6,9 @@ from typing import Any
 
 from sqlalchemy import (
     ARRAY,
+    BigInteger,
     ColumnElement,
+    Numeric,
     RowMapping,
     Text,
     any_,
@@ -52,6 +54,30 @@ async def add(connection: AsyncConnection, rows: Sequence[Mapping[str, Any]]) ->
     statement = insert(charge_table).values([dict(row) for row in rows]).returning(charge_table)
     by_id = {row["id"]: Charge.from_row(row) for row in (await connection.execute(statement)).mappings()}
     return [by_id[row["id"]] for row in rows]
+
+
+_RESERVE = text(
+    """
+    INSERT INTO charge (tenant, id, agent_id, user_id, purpose, model, input_tokens, output_tokens,
+                        cached_tokens, cost_usd, state, reserved_until)
+    SELECT :tenant, r.*, 'reserved', now() + make_interval(secs => :seconds)
+    FROM unnest(:id, :agent_id, :user_id, :purpose, :model, :input_tokens, :output_tokens, :cached_tokens,
+                :cost_usd) AS r
+    """
+).bindparams(
+    *(bindparam(name, type_=ARRAY(Text)) for name in ("id", "agent_id", "user_id", "purpose", "model")),
+    *(bindparam(name, type_=ARRAY(BigInteger)) for name in _TOKENS),
+    bindparam("cost_usd", type_=ARRAY(Numeric)),
+)
+
+
+async def reserve(
+    connection: AsyncConnection, tenant: str, rows: Sequence[Mapping[str, Any]], seconds: float
+) -> None:
+    """Insert charges that are reserved for this many seconds, each row with the same columns."""
+    if rows:
+        columns = {name: [row[name] for row in rows] for name in rows[0]}
+        await prepared.fetch(connection, _RESERVE, {**columns, "tenant": tenant, "seconds": seconds})
 
 
 async def list_of_session(

@@ -18,12 +18,10 @@ from datetime import UTC, datetime
 from decimal import Decimal
 
 import uuid_utils
-from sqlalchemy import func
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation import errors
 from shared.foundation.config import Settings
-from shared.infra.postgres import seconds
 from shared.jobs import counters as fleet_counters
 from shared.platform.resources import Resources
 from shared.platform.spend import budget_queries, budget_updates, price_lists, prices, queries
@@ -76,9 +74,8 @@ async def reserve(
         rates = await prices.effective_prices(connection, resources.settings, tenant, models)
         outcomes = await _reserve_all(connection, resources.settings, tenant, requests, rates)
         reservations = [outcome for outcome in outcomes if isinstance(outcome, Reservation)]
-        await queries.add(
-            connection, [_charge_row(resources.settings, reservation) for reservation in reservations]
-        )
+        rows = [_charge_row(reservation) for reservation in reservations]
+        await queries.reserve(connection, tenant, rows, resources.settings.job_lease)
     pairs = zip(requests, outcomes, strict=True)
     await _count_refusals(
         resources, [request for request, outcome in pairs if isinstance(outcome, errors.OverBudget)]
@@ -125,10 +122,9 @@ def _reserve_one(
     return reservation
 
 
-def _charge_row(settings: Settings, reservation: Reservation) -> dict[str, object]:
+def _charge_row(reservation: Reservation) -> dict[str, object]:
     payer = reservation.payer
     return {
-        "tenant": payer.tenant,
         "id": reservation.charge_id,
         "agent_id": payer.agent_id,
         "user_id": payer.user_id,
@@ -136,8 +132,6 @@ def _charge_row(settings: Settings, reservation: Reservation) -> dict[str, objec
         "model": reservation.model,
         **columns_of(reservation.bound),
         "cost_usd": reservation.max_cost,
-        "state": ChargeState.RESERVED,
-        "reserved_until": func.now() + seconds(settings.job_lease),
     }
 
 

@@ -8,15 +8,49 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 
-from sqlalchemy import ARRAY, LargeBinary, any_, delete, func, literal, select, update
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import (
+    ARRAY,
+    Integer,
+    LargeBinary,
+    any_,
+    bindparam,
+    delete,
+    func,
+    literal,
+    select,
+    text,
+    update,
+)
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from shared.infra import prepared
 from shared.infra.embedder import Vector, from_float32_bytes, to_float32_bytes
 from shared.infra.postgres import tenant_filter
 from shared.search.index.table import embedding_cache
 
 _NUMBER_BYTES = len(to_float32_bytes([0.0]))
+
+
+_FIND = (
+    update(embedding_cache)
+    .where(
+        embedding_cache.c.tenant == bindparam("of_tenant"),
+        embedding_cache.c.model == bindparam("of_model"),
+        func.octet_length(embedding_cache.c.vector) == bindparam("bytes", type_=Integer),
+        embedding_cache.c.digest == any_(bindparam("digests", type_=ARRAY(LargeBinary))),
+    )
+    .values(used_at=func.now())
+    .returning(embedding_cache.c.digest, embedding_cache.c.vector)
+)
+_SAVE = text(
+    """
+    INSERT INTO embedding_cache (tenant, model, digest, vector)
+    SELECT :tenant, :model, r.digest, r.vector FROM unnest(:digests, :vectors) AS r (digest, vector)
+    ORDER BY r.digest
+    ON CONFLICT (tenant, model, digest) DO UPDATE SET vector = excluded.vector, used_at = now()
+    WHERE octet_length(embedding_cache.vector) <> octet_length(excluded.vector)
+    """
+).bindparams(bindparam("digests", type_=ARRAY(LargeBinary)), bindparam("vectors", type_=ARRAY(LargeBinary)))
 
 
 async def find(
@@ -27,34 +61,17 @@ async def find(
     Vectors with another length than `dimension` are ignored: they come from another model of the same name.
     """
     digests = {_digest(text): text for text in texts}
-    rows = await connection.execute(
-        update(embedding_cache)
-        .where(
-            tenant_filter(embedding_cache, tenant),
-            embedding_cache.c.model == model,
-            func.octet_length(embedding_cache.c.vector) == dimension * _NUMBER_BYTES,
-            embedding_cache.c.digest.in_(list(digests)),
-        )
-        .values(used_at=func.now())
-        .returning(embedding_cache.c.digest, embedding_cache.c.vector)
-    )
-    return {digests[bytes(row.digest)]: from_float32_bytes(row.vector) for row in rows}
+    names = {"of_tenant": tenant, "of_model": model, "digests": list(digests)}
+    rows = await prepared.fetch(connection, _FIND, names | {"bytes": dimension * _NUMBER_BYTES})
+    return {digests[bytes(row["digest"])]: from_float32_bytes(row["vector"]) for row in rows}
 
 
 async def save(connection: AsyncConnection, tenant: str, model: str, vectors: Mapping[str, Vector]) -> None:
     """Store vectors by text. They replace stored vectors of another length."""
-    rows = [
-        {"tenant": tenant, "model": model, "digest": _digest(text), "vector": to_float32_bytes(vector)}
-        for text, vector in sorted(vectors.items())
-    ]
-    if rows:
-        statement = insert(embedding_cache)
-        upsert = statement.on_conflict_do_update(
-            index_elements=embedding_cache.primary_key.columns,
-            set_={"vector": statement.excluded.vector, "used_at": func.now()},
-            where=func.octet_length(embedding_cache.c.vector) != func.octet_length(statement.excluded.vector),
-        )
-        await connection.execute(upsert, rows)
+    if vectors:
+        columns = {"digests": [_digest(text) for text in vectors]}
+        columns["vectors"] = [to_float32_bytes(vector) for vector in vectors.values()]
+        await prepared.fetch(connection, _SAVE, {"tenant": tenant, "model": model, **columns})
 
 
 async def delete_cached(connection: AsyncConnection, tenant: str, texts: Iterable[str]) -> None:

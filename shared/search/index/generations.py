@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import delete, func, insert, select, update
+from sqlalchemy import bindparam, delete, func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation.stages import RecordKind
+from shared.infra import prepared
 from shared.jobs import index_jobs
 from shared.search.index.table import index_generation as generation
 
@@ -45,12 +46,18 @@ class Generation:
         return (self.model, self.dimension) == (model, dimension)
 
 
+_LIST = select(generation).order_by(generation.c.id)
+_LIST_OF_KIND = _LIST.where(generation.c.kind == bindparam("kind"))
+
+
 async def list_generations(connection: AsyncConnection, kind: RecordKind | None = None) -> list[Generation]:
     """Return the generations of a kind, or of all kinds, oldest first. All of them are written."""
-    statement = select(generation).order_by(generation.c.id)
-    if kind is not None:
-        statement = statement.where(generation.c.kind == kind)
-    return [_from_row(row) for row in (await connection.execute(statement)).mappings()]
+    rows = (
+        await prepared.fetch(connection, _LIST)
+        if kind is None
+        else await prepared.fetch(connection, _LIST_OF_KIND, {"kind": kind})
+    )
+    return [_from_row(row) for row in rows]
 
 
 def _from_row(row: Any) -> Generation:

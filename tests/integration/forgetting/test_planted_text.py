@@ -49,6 +49,8 @@ _VALID: dict[tuple[str, str], Any] = {
     ("graph_entity", "type"): "Topic",
     ("graph_triple", "object_id"): None,
     ("graph_source", "entity_id"): None,
+    ("skill_proposal", "state"): "published",
+    ("skill_proposal", "session_ids"): [SESSION],
 }
 _PRIMARY_IDS = {"session": SESSION, "memory": MEMORY, "dream_run": RUN, "agent": AGENT}
 # Tables without text of callers, and those of the work that a deletion itself leaves.
@@ -58,14 +60,14 @@ _TABLES_WITH_TEXT = {
     *("agent_file", "state_key", "state_collection", "transcript_entry", "dream_pass", "charge"),
     *("preference_occurrence", "idempotent_response", "pinned_text", "scratchpad_snippet", "promotion"),
     *("business_context_part", "preference", "playbook"),
-    *("skill", "skill_version", "skill_file"),
-    *("graph_entity", "graph_name", "graph_triple"),
+    *("skill", "skill_version", "skill_file", "skill_proposal"),
+    *("graph_entity", "graph_name", "graph_triple", "dream_graph_change"),
 }
 _AGENTS = {"agent", "agent_text", "agent_file"}
 _PINNED = {"pinned_text"}
 _PREFERENCES = {"preference"}
 _SKILLS = {"skill", "skill_version", "skill_file"}
-_GRAPH = {"graph_entity", "graph_name", "graph_triple"}
+_GRAPH = {"graph_entity", "graph_name", "graph_triple", "dream_graph_change"}
 _DOCUMENTS = {"document", "document_chunk"}  # they belong to the tenant: to no user, agent or session
 _MEMORIES = {"memory", "memory_history", "memory_tombstone", "dream_change"}
 

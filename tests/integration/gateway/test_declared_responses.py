@@ -122,6 +122,8 @@ OTHERS: list[Request] = [
     ("GET", "/v1/skills/bake-bread/versions", None),
     ("GET", "/v1/skills/bake-bread/export", None),
     ("POST", "/v1/skills/search", {"query": "bake bread"}),
+    ("GET", "/v1/skills/proposals", None),
+    ("POST", "/v1/skills/proposals/none", {"decision": "publish"}),
     ("PUT", "/v1/skills/Bake", {"content": "Knead."}),
     ("DELETE", "/v1/skills/bake-bread", None),
     ("POST", "/v1/playbooks?wait=searchable", PLAYBOOK | {"outcome": "Completed"}),

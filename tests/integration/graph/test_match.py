@@ -56,6 +56,17 @@ async def test_an_entity_that_is_matched_is_touched(agent: Agent) -> None:
     assert touched == {"Alice": True, "Bob Miller": False}
 
 
+async def test_a_key_touches_only_what_it_may_write(agent: Agent, gateway: Gateway) -> None:
+    await save_entity(agent, "Alice")
+    await save_entity(agent, "Ada's Thing", user_id="ada")
+    for bound in ({"rights": ["read"]}, {"user_id": "ada"}):
+        async with await gateway.new_client(**bound) as client:
+            found = await matched(Agent(client, gateway.tenant), "Alice, Ada's thing", user_id="ada")
+            assert found == ["Ada's Thing", "Alice"]
+    touched = {e["name"]: e["last_referenced_at"] is not None for e in await entities(agent, user_id="ada")}
+    assert touched == {"Alice": False, "Ada's Thing": True}
+
+
 async def test_an_entity_written_by_one_replica_is_matched_by_the_next_request_on_another(
     agent: Agent, gateway: Gateway
 ) -> None:

@@ -9,8 +9,9 @@ from sqlalchemy import text
 
 from shared.foundation import config
 from tests.conftest import Gateway, running_gateway
-from tests.integration.playbooks.conftest import record
+from tests.integration.playbooks.conftest import QUERY, record
 from tests.journey.agent import Agent, Json
+from workers.sweep.sweep import sweep_once
 
 TENANTS = [f"tenant-{number}" for number in range(6)]
 PATTERN = {
@@ -22,13 +23,19 @@ PATTERN = {
 
 
 @pytest.fixture
-async def agents(make_settings: Callable[..., config.Settings]) -> AsyncIterator[list[Agent]]:
-    """Agents of six tenants that share a database with nobody else."""
+async def apart(make_settings: Callable[..., config.Settings]) -> AsyncIterator[Gateway]:
+    """A gateway that shares a database with nobody else."""
     async with running_gateway(make_settings(apart=True), TENANTS[0]) as gateway:
-        clients = [await gateway.new_client(tenant) for tenant in TENANTS]
-        yield [Agent(client, tenant) for client, tenant in zip(clients, TENANTS, strict=True)]
-        for client in clients:
-            await client.aclose()
+        yield gateway
+
+
+@pytest.fixture
+async def agents(apart: Gateway) -> AsyncIterator[list[Agent]]:
+    """Agents of six tenants in that database."""
+    clients = [await apart.new_client(tenant) for tenant in TENANTS]
+    yield [Agent(client, tenant) for client, tenant in zip(clients, TENANTS, strict=True)]
+    for client in clients:
+        await client.aclose()
 
 
 async def consent(agent: Agent, *, given: bool = True) -> Json:
@@ -89,6 +96,21 @@ async def test_what_was_deleted_or_was_not_promoted_does_not_count(agents: list[
     assert second == {"results": [failed], "next_cursor": None}
     await agents[1].request("DELETE", "/v1/users/ada")
     assert await patterns(agents[0]) == [failed]
+
+
+async def test_a_playbook_that_nobody_read_after_its_user_went_on_counts_from_the_next_sweep(
+    agents: list[Agent], apart: Gateway
+) -> None:
+    for agent in agents[:5]:
+        await consent(agent)
+        session = await agent.session()
+        await agent.append_turn(session, QUERY, "user")
+        await agent.append_turn(session, "It is booked.")
+        assert (await record(agent, session_id=session))["reason"] == "waiting"
+        await agent.append_turn(session, "And which trains run on Sunday?", "user")
+    assert await patterns(agents[0]) == []
+    assert (await sweep_once(apart.resources)).settled_playbooks == 5
+    assert await patterns(agents[0]) == [PATTERN]
 
 
 async def test_another_order_of_tools_is_another_pattern(agents: list[Agent]) -> None:

@@ -4,10 +4,11 @@ from http import HTTPStatus
 from typing import Any
 
 import pytest
-from sqlalchemy import func, update
+from sqlalchemy import func, select, update
 
 from shared.conversation.sessions.table import session as session_table
 from shared.memory.playbooks import settle
+from shared.memory.playbooks.table import playbook as playbook_table
 from tests.conftest import Gateway
 from tests.integration.playbooks.conftest import QUERY, found_ids, record
 from tests.journey.agent import Agent, Json
@@ -92,6 +93,46 @@ async def test_a_reported_signal_counts_before_the_next_turn(agent: Agent, signa
     assert await reread(agent, playbook) == reason
 
 
+@pytest.mark.parametrize(
+    ("signals", "reason"),
+    [
+        (["UserThumbsUp"], "satisfied"),
+        (["UserThumbsDown", "UserThumbsUp"], "satisfied"),
+        (["UserThumbsUp", "UserThumbsDown"], "waiting"),
+        (["UserThumbsDown"], "waiting"),
+        (["Correction"], "waiting"),
+    ],
+)
+async def test_a_thumbs_up_while_the_flow_runs_counts_and_what_was_disliked_on_the_way_does_not(
+    agent: Agent, signals: list[str], reason: str
+) -> None:
+    """The order of the reports does not matter: the flow may be completed after the user has praised it."""
+    session = await agent.session(user_id="ada")
+    path = f"/v1/sessions/{session}/feedback"
+    await agent.append_turn(session, QUERY, "user")
+    for signal in signals:
+        body = {"type": signal, "summary": "reported"}
+        await agent.request("POST", path, json=body, status=HTTPStatus.CREATED)
+    await agent.append_turn(session, "Your flight to Lisbon is booked.")
+    playbook = await record(agent, session_id=session)
+    assert playbook["reason"] == reason
+    assert (playbook["id"] in await found_ids(agent, query=QUERY, user_id="ada")) is (reason == "satisfied")
+
+
+async def test_the_sweep_promotes_what_nobody_reads(agent: Agent, gateway: Gateway) -> None:
+    going_on, silent = await ask(agent), await ask(agent)
+    noted = await record(agent, session_id=going_on)
+    await record(agent, session_id=silent)
+    await agent.append_turn(going_on, NEXT, "user")
+    assert [await settle.settle_tenant(gateway.resources, gateway.tenant) for _ in range(2)] == [1, 0]
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
+        is_mine = playbook_table.c.tenant == gateway.tenant
+        rows = await connection.execute(
+            select(playbook_table.c.id, playbook_table.c.reason).where(is_mine, playbook_table.c.promoted)
+        )
+        assert [tuple(row) for row in rows] == [(noted["id"], "continued")]
+
+
 async def test_of_expired_sessions_what_was_learnt_stays(agent: Agent, gateway: Gateway) -> None:
     sessions = {name: await ask(agent, id=name) for name in ("silent", "satisfied")}
     playbooks = {name: await record(agent, session_id=name) for name in sessions}
@@ -142,3 +183,17 @@ async def test_the_query_itself_is_no_satisfied_user(agent: Agent) -> None:
     await agent.append_turn(session, "It is booked.")
     await agent.append_turn(session, CORRECTION, "user")
     assert await reread(agent, playbook) == "corrected"
+
+
+async def test_a_flow_whose_turns_are_appended_after_its_report_has_them_all_the_same(agent: Agent) -> None:
+    session = await agent.session(user_id="ada")
+    playbook = await record(agent, session_id=session)
+    await agent.append_turn(session, QUERY, "user")
+    await agent.append_turn(session, "Your flight to Lisbon is booked.")
+    assert await reread(agent, playbook) == "waiting", "the user has only asked"
+    await agent.append_turn(session, QUERY.lower(), "user")
+    assert await reread(agent, playbook) == "waiting", "and has asked the same again"
+    await agent.append_turn(session, NEXT, "user")
+    assert await reread(agent, playbook) == "continued"
+    await agent.request("PATCH", f"/v1/sessions/{session}/turns/1", json={"content": "something else"})
+    await agent.request("GET", f"/v1/playbooks/{playbook['id']}", status=HTTPStatus.NOT_FOUND)

@@ -1,15 +1,12 @@
 """MM5, DR6: what is promoted or inferred becomes a preference beside its memory, and goes with it."""
 
 import json
-from datetime import timedelta
 from http import HTTPStatus
 from typing import Any
 
 import pytest
-from sqlalchemy import func, update
 
 from shared.foundation.stages import RecordKind
-from shared.memory.longterm.table import memory
 from tests.conftest import Gateway
 from tests.draining import drain, make_due
 from tests.integration.dreams.conftest import add_turns, run_dream
@@ -18,7 +15,6 @@ from tests.integration.scratchpad.conftest import note, promote
 from tests.journey.agent import Agent, Json, random_word
 from tests.standins.behaviours import Reply
 from tests.standins.models import ModelServer
-from workers.sweep import retention
 
 WISH = "Ada wants short answers."
 MONEY = "Ada wants invoices over 500 euros to be paid only after she agreed."
@@ -142,24 +138,6 @@ async def test_a_promoted_snippet_is_found_at_once_and_goes_with_what_is_deleted
     left = (await agent.request("GET", URL, params=scope))["results"]
     assert [preference["key"] for preference in left] == ["own"] * (2 - gone)
     assert await points(gateway) == before - gone
-
-
-@pytest.mark.parametrize("successors", [["another"], []], ids=["merged", "set aside"])
-async def test_when_an_archived_memory_is_purged_its_preference_stays_if_others_say_the_same(
-    agent: Agent, gateway: Gateway, scope: Json, successors: list[str]
-) -> None:
-    session = await agent.session(**scope)
-    await note(agent, session, "Ada travels first class.")
-    await promote(agent, session)
-    columns = {"archived_at": func.now() - timedelta(days=400), "superseded_by": successors}
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        is_of_agent = memory.c.agent_id == scope["agent_id"]
-        await connection.execute(update(memory).where(is_of_agent).values(columns))
-
-    assert await retention.purge_archived(gateway.resources, gateway.tenant) == 1
-
-    left = (await agent.request("GET", URL, params=scope))["results"]
-    assert [preference["memory_id"] for preference in left] == [None] * len(successors)
 
 
 async def test_a_promotion_to_the_business_context_makes_no_preference(agent: Agent, scope: Json) -> None:

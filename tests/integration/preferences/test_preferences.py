@@ -91,9 +91,11 @@ async def test_concurrent_writers_of_a_key_leave_one_rule(agent: Agent, scope: J
     ("change", "field", "text"),
     [
         ({"condition": {}}, "condition", "a flow or a description"),
-        ({"condition": {"flow": " "}}, "condition.flow", "blank"),
-        ({"condition": {"flow": "a\nb"}}, "condition.flow", "line breaks"),
-        ({"condition": {"flow": "f" * 129}}, "condition.flow", "128"),
+        ({"condition": {"flow": " "}}, "condition.flow", "ASCII letters"),
+        ({"condition": {"flow": "a\nb"}}, "condition.flow", "ASCII letters"),
+        ({"condition": {"flow": "a flow"}}, "condition.flow", "begin with a letter or digit"),
+        ({"condition": {"flow": "flöw"}}, "condition.flow", "ASCII letters"),
+        ({"condition": {"flow": "f" * 65}}, "condition.flow", "64"),
         ({"condition": {"description": "d" * 4001}}, "condition.description", "4000"),
         ({"condition": {"flow": "f", "when": "x"}}, "condition.when", ""),
         ({"effect": {}}, "effect", "a slot with its value, or a template"),
@@ -120,6 +122,8 @@ async def test_a_key_is_one_line_without_dots_as_segments(gateway: Gateway, scop
     assert response.status_code in {413, 422}, response.text
 
 
-@pytest.mark.parametrize("body", [{}, {"flow": ""}, {"situation": " "}, {"flow": "f", "more": 1}])
+@pytest.mark.parametrize(
+    "body", [{}, {"flow": ""}, {"flow": "a flow"}, {"situation": " "}, {"flow": "f", "more": 1}]
+)
 async def test_a_question_names_a_flow_or_a_situation(agent: Agent, body: dict[str, Any]) -> None:
     await resolve(agent, status=422, **body)

@@ -65,6 +65,23 @@ async def test_a_conflict_is_settled_and_reported(agent: Agent, scope: Json) -> 
     assert all("a flow with a description" in item["because"] for item in conflict["overruled"])
 
 
+async def test_keys_that_differ_in_case_alone_are_two_rules_that_contradict_each_other(
+    agent: Agent, scope: Json
+) -> None:
+    for value, key in enumerate(("depth", "Depth", "DEPTH")):
+        await put(agent, key, rule("depth", value, flow="report"), **scope)
+    answer = await resolve(agent, flow="report", **scope)
+    assert [item["key"] for item in answer["applies"]] == ["DEPTH"]
+    assert [item["key"] for item in answer["conflicts"][0]["overruled"]] == ["Depth", "depth"]
+
+
+async def test_what_belongs_to_somebody_else_is_no_relation(agent: Agent, scope: Json) -> None:
+    await put(agent, "bobs", rule("secret", 1, flow="other"), **scope | {"user_id": "bob"})
+    await put(agent, "of-another-agent", rule("secret", 2, flow="other"), agent_id="another", user_id="ada")
+    await put(agent, "k", rule("a", 1, ("bobs", "of-another-agent"), flow="report"), **scope)
+    assert await slots(agent, flow="report", **scope) == {"a": 1}
+
+
 async def test_without_the_index_situations_are_compared_in_postgres(
     gateway: Gateway, agent: Agent, scope: Json, unused_url: str
 ) -> None:

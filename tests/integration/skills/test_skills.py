@@ -158,8 +158,8 @@ async def test_a_deleted_skill_leaves_no_copy(
     assert (await inspector.postgres.fetchval(turn, agent.tenant, session)) == "[]"
     left = await records_with(inspector, gateway, word)
     assert not [name for name in left if name.startswith(("skill", "idempotent"))]
-    again = await agent.request("DELETE", f"{URL}/bake-bread", params=scope)
-    assert again == {"name": "bake-bread", "deleted": False}
+    repeated = await agent.request("DELETE", f"{URL}/bake-bread", params=scope)
+    assert repeated == {"name": "bake-bread", "deleted": False}
 
 
 async def test_a_user_is_erased_with_their_skills_and_the_agents_stay(agent: Agent) -> None:

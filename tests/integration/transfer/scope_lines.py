@@ -54,6 +54,7 @@ PREFERENCE = {
     "template": "In verse.",
     "related": ["tone"],
     "origin": "promotion",
+    "memory_id": "aaaaaaaaaaaa",
     "requires_user_permission": True,
     "created_at": T1,
     "updated_at": T2,
@@ -261,7 +262,6 @@ GRAPH_TRIPLE = {
 OF_AGENT: list[dict[str, Any]] = [AGENT, AGENT_TEXT, AGENT_FILE]
 OF_SCOPE: list[dict[str, Any]] = [
     PINNED_TEXT,
-    PREFERENCE,
     PLAYBOOK,
     SKILL_FILE,
     SKILL,
@@ -275,6 +275,7 @@ OF_SCOPE: list[dict[str, Any]] = [
     STATE_COLLECTION,
     TRANSCRIPT_ENTRY,
     MEMORY,
+    PREFERENCE,
     GRAPH_ENTITY,
     GRAPH_TRIPLE,
 ]

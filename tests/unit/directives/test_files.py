@@ -10,7 +10,7 @@ import pytest
 from shared.conversation.feedback import judge
 from shared.dreams.passes import anti_patterns, episodes, preferences, session_evaluation
 from shared.dreams.passes.preferences import Level
-from shared.dreams.verification import anti_pattern_form, fact_plan
+from shared.dreams.verification import anti_pattern_form, fact_plan, graph_plan
 from shared.dreams.verification import plan as dream_plan
 from shared.foundation import config, errors
 from shared.platform.directives import files
@@ -21,11 +21,15 @@ NAMES = [
     "corrections",
     "dream",
     "episodes",
+    "graph",
     "memory-rules",
     "mine-facts",
     "pref-dream",
     "promotion",
     "session-evaluation",
+    "skill-consolidation",
+    "skill-gaps",
+    "skill-optimisation",
     "summary",
 ]
 
@@ -84,6 +88,12 @@ def test_the_example_replies_of_the_directives_can_be_parsed() -> None:
     assert (fact.relation, fact.sources) == (fact_plan.Relation.NEW, (("session-id", 3),))
     episode_plan = episodes.parse(_example_replies("episodes")[0])
     assert (episode_plan.new[0].category, episode_plan.new[0].importance) == ("episodic/decision", 0.7)
+    plan_of_graph = graph_plan.parse(_example_replies("graph")[0])
+    assert (plan_of_graph.entities[0].type, plan_of_graph.entities[0].sources) == (
+        "Person",
+        (("session-id", 3),),
+    )
+    assert (plan_of_graph.triples[0].subject, plan_of_graph.triples[0].predicate) == ("e1", "works_on")
     assert json.loads(_example_replies("episodes")[0])["toUpdate"][0].keys() == {
         "id",
         "content",
@@ -92,7 +102,7 @@ def test_the_example_replies_of_the_directives_can_be_parsed() -> None:
     }
 
 
-@pytest.mark.parametrize("name", ["dream", "anti-patterns", "mine-facts", "pref-dream", "episodes"])
+@pytest.mark.parametrize("name", ["dream", "anti-patterns", "mine-facts", "pref-dream", "episodes", "graph"])
 def test_the_example_reply_for_nothing_is_parsed_as_nothing(name: str) -> None:
     reply = re.findall(r"answer\s+(\{.*?\})\.", _text(name))[-1]
     parsers: dict[str, Callable[[str], object]] = {
@@ -101,8 +111,14 @@ def test_the_example_reply_for_nothing_is_parsed_as_nothing(name: str) -> None:
         "mine-facts": fact_plan.parse,
         "pref-dream": preferences.parse,
         "episodes": episodes.parse,
+        "graph": graph_plan.parse,
     }
-    assert parsers[name](reply) in ([], dream_plan.Plan((), ()), episodes.Episodes((), ()))
+    assert parsers[name](reply) in (
+        [],
+        dream_plan.Plan((), ()),
+        episodes.Episodes((), ()),
+        graph_plan.GraphPlan(),
+    )
 
 
 def test_the_good_example_of_an_anti_pattern_is_well_formed() -> None:

@@ -33,6 +33,8 @@ def test_the_example_is_valid_and_stands_for_any_scope(repository: Path) -> None
     [
         (Effect(slot="depth", value=2), None),
         (Effect(slot="depth", value=3), "effect.value: must be one of 1, 2"),
+        (Effect(slot="depth", value=True), "effect.value: must be one of 1, 2"),
+        (Effect(slot="depth", value=2.0), "effect.value: must be one of 1, 2"),
         (Effect(slot="other", value=1), "effect.slot: must be 'depth'"),
         (Effect(template="t"), "effect.slot: must be 'depth'"),
     ],

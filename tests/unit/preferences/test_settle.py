@@ -93,3 +93,19 @@ def test_all_that_give_way_are_reported_once() -> None:
     found, [conflict] = settle([match(key, place) for place, key in enumerate("abc", 1)])
     assert [item.key for item in found] == ["a"]
     assert [item.key for item in conflict.overruled] == ["b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("value", "other"), [(1, True), (1, 1.0), (0, False), ([1], [True]), ({"a": 1}, {"a": 1.0})]
+)
+def test_values_of_different_json_types_contradict_each_other(value: Any, other: Any) -> None:
+    """For Python they are equal."""
+    applies, [conflict] = settle([match("a", value), match("b", other, age_days=1)])
+    assert [(item.key, item.effect.value) for item in applies] == [("a", value)]
+    assert [(item.key, item.effect.value) for item in conflict.overruled] == [("b", other)]
+    assert type(applies[0].effect.value) is type(value)
+
+
+def test_objects_that_differ_in_the_order_of_their_keys_say_the_same() -> None:
+    applies, conflicts = settle([match("a", {"x": 1, "y": 2}), match("b", {"y": 2, "x": 1}, age_days=1)])
+    assert ([item.key for item in applies], conflicts) == (["a", "b"], [])

@@ -13,7 +13,14 @@ from shared.infra.language_model import LanguageModel, open_language_model
 from tests.standins.behaviours import Reply, Status, Truncated
 from tests.standins.models import ModelServer
 from tests.standins.wire import Call, Wire
-from workers.dream import anti_patterns, consolidate, episodes, preferences, session_evaluation
+from workers.dream import (
+    anti_patterns,
+    consolidate,
+    episodes,
+    extract_entities,
+    preferences,
+    session_evaluation,
+)
 from workers.enrichment import prompt
 
 SCHEMA = object_of(memories=array_of(TEXT))
@@ -98,7 +105,8 @@ def test_every_schema_is_one_that_strict_endpoints_take(schema: Any) -> None:
 
 
 def test_the_prompt_of_every_pass_has_a_schema() -> None:
-    passes = (anti_patterns, consolidate, episodes, facts, preferences, session_evaluation)
+    passes = [anti_patterns, consolidate, episodes, extract_entities, facts, preferences]
+    passes += [session_evaluation]
     assert {a_pass.DIRECTIVE for a_pass in passes} == set(reply_schemas.BY_DIRECTIVE)
 
 

@@ -23,6 +23,8 @@ NOT_EXPORTED = {
     "dream_pass": _RUNS,
     "dream_change": _RUNS,
     "dream_undone_change": _RUNS,
+    "dream_graph_change": _RUNS,
+    "dream_extracted_memory": _LATER,
     "dream_refused_memory": _RUNS,
     "dream_reviewed_memory": _LATER,
     "dream_read_turn": _LATER,
@@ -31,6 +33,7 @@ NOT_EXPORTED = {
     "promotion": "how this installation has judged snippets; what was promoted is exported",
     "document": _TENANT,
     "skill_version": "earlier versions; the current one is exported as the skill",
+    "skill_proposal": _RUNS,
     "skill_use": "in which sessions of this installation a skill was used",
     "document_chunk": _TENANT,
     "business_context_part": "of the tenant, whose text a scope's export does not contain",
@@ -87,10 +90,10 @@ def test_a_line_of_the_graph_has_every_field() -> None:
     for model, line in ((EntityLine, scope_lines.GRAPH_ENTITY), (TripleLine, scope_lines.GRAPH_TRIPLE)):
         assert model.model_fields.keys() == line.keys()
         assert model.line_kind == line["kind"]
-    of_table = {*graph_entity.c.keys()} - {"tenant", "agent_id", "user_id", "folded_name"}
+    of_table = {*graph_entity.c.keys()} - {"tenant", "agent_id", "user_id", "folded_name", "is_kept"}
     assert of_table <= EntityLine.model_fields.keys()
     # Names stand in place of the ids of entities.
-    of_table = {*graph_triple.c.keys()} - {"tenant", "agent_id", "user_id", "object_key"}
+    of_table = {*graph_triple.c.keys()} - {"tenant", "agent_id", "user_id", "object_key", "is_kept"}
     assert of_table - {"subject_id", "object_id"} <= TripleLine.model_fields.keys()
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from shared.dreams.passes.sensitive_topics import is_sensitive
+from shared.foundation.sensitive_topics import is_sensitive
 
 SENSITIVE = """
 Never write my password into a chat

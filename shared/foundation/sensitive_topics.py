@@ -58,6 +58,15 @@ _CARD = re.compile(
 )
 
 
+# Ids are written `auto_pay`, `auto-pay`, `autoPay` or `auto/pay`.
+_JOINTS = re.compile(r"[_/.:-]+|(?<=[a-z0-9])(?=[A-Z])")
+
+
 def is_sensitive(text: str) -> bool:
     """Tell whether a text is about security, credentials or money."""
     return any(pattern.search(text) for pattern in (_WORD, _UNSPACED, _AMOUNT, _PIN, _CARD))
+
+
+def is_sensitive_name(name: str) -> bool:
+    """Tell whether a key, or the id of a flow or a slot, is about them: its parts are words."""
+    return is_sensitive(name) or is_sensitive(_JOINTS.sub(" ", name))

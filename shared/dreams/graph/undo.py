@@ -1,0 +1,123 @@
+"""Undo what a run has changed in its graph: last things first, and only what nobody has changed since.
+
+What a run has created is deleted with a tombstone, so that no later run brings it back. What it has
+invalidated holds again, and is kept from the next run.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from shared.dreams.graph.apply import CREATED, WIDENED
+from shared.lifecycle import delete_graph
+from shared.memory.graph import entity_queries, triple_queries
+from shared.memory.graph.entity import Entity
+from shared.memory.graph.triple import Triple
+
+Change = dict[str, Any]
+_DELETED = "it was deleted since"
+_CHANGED = "it was changed since"
+_NAMED = "a caller or another triple names it"
+_SAID = "another triple says the same by now"
+
+
+@dataclass(slots=True)
+class UndoneGraph:
+    """The ids of what was restored, removed and narrowed, and why other records were kept."""
+
+    restored: list[str] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
+    narrowed: list[str] = field(default_factory=list)
+    kept: dict[str, str] = field(default_factory=dict)
+
+
+async def undo(connection: AsyncConnection, tenant: str, changes: Sequence[Change]) -> UndoneGraph:
+    """Undo the changes of a run, given in the order in which they were made."""
+    undone = UndoneGraph()
+    for change in reversed(changes):
+        if change["record"] == "triple":
+            await _undo_triple(connection, tenant, change, undone)
+        else:
+            await _undo_entity(connection, tenant, change, undone)
+    return undone
+
+
+async def _undo_triple(connection: AsyncConnection, tenant: str, change: Change, undone: UndoneGraph) -> None:
+    triple = (await triple_queries.lock(connection, tenant, [change["record_id"]])).get(change["record_id"])
+    if triple is None:
+        undone.kept[change["record_id"]] = _DELETED
+    elif change["action"] == CREATED:
+        await _remove_triple(connection, triple, undone)
+    elif change["action"] == WIDENED:
+        await _narrow_triple(connection, triple, change, undone)
+    else:
+        await _restore_triple(connection, triple, undone)
+
+
+async def _remove_triple(connection: AsyncConnection, triple: Triple, undone: UndoneGraph) -> None:
+    if not triple.is_derived:
+        undone.kept[triple.id] = _CHANGED
+        return
+    await delete_graph.delete_triple_rows(connection, triple)
+    undone.removed.append(triple.id)
+
+
+async def _narrow_triple(
+    connection: AsyncConnection, triple: Triple, change: Change, undone: UndoneGraph
+) -> None:
+    if change["before"] is None or triple.confidence != change["after"]["confidence"]:
+        undone.kept[triple.id] = _CHANGED
+        return
+    await triple_queries.update_columns(connection, triple.tenant, triple.id, change["before"])
+    undone.narrowed.append(triple.id)
+
+
+async def _restore_triple(connection: AsyncConnection, triple: Triple, undone: UndoneGraph) -> None:
+    if triple.expired_at is None:
+        undone.kept[triple.id] = _CHANGED
+        return
+    if await triple_queries.has_open_double(connection, triple):
+        undone.kept[triple.id] = _SAID
+        return
+    await triple_queries.restore(connection, triple.tenant, triple.id)
+    undone.restored.append(triple.id)
+
+
+async def _undo_entity(connection: AsyncConnection, tenant: str, change: Change, undone: UndoneGraph) -> None:
+    entity = await entity_queries.get(connection, tenant, change["record_id"], lock=True)
+    if entity is None:
+        undone.kept[change["record_id"]] = _DELETED
+    elif change["action"] == CREATED:
+        await _remove_entity(connection, entity, undone)
+    elif change["action"] == WIDENED:
+        await _narrow_entity(connection, entity, change, undone)
+    elif entity.expired_at is None:
+        undone.kept[entity.id] = _CHANGED
+    else:
+        await entity_queries.replace(
+            connection, entity, {"expired_at": None, "reason": None, "is_kept": True}
+        )
+        undone.restored.append(entity.id)
+
+
+async def _remove_entity(connection: AsyncConnection, entity: Entity, undone: UndoneGraph) -> None:
+    if not entity.is_derived or await triple_queries.lock_of_entities(connection, entity.tenant, [entity.id]):
+        undone.kept[entity.id] = _NAMED
+        return
+    await delete_graph.delete_entity_rows(connection, entity)
+    undone.removed.append(entity.id)
+
+
+async def _narrow_entity(
+    connection: AsyncConnection, entity: Entity, change: Change, undone: UndoneGraph
+) -> None:
+    if change["before"] is None or entity.aliases != change["after"]["aliases"]:
+        undone.kept[entity.id] = _CHANGED
+        return
+    before = change["before"]
+    expired_at = before["expired_at"] and datetime.fromisoformat(before["expired_at"])
+    await entity_queries.replace(connection, entity, before | {"expired_at": expired_at})
+    undone.narrowed.append(entity.id)

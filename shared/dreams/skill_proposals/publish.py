@@ -1,0 +1,172 @@
+"""Publish a proposal as a skill, and take back what was published.
+
+A proposal was made from whole skills in certain versions. If one of them has changed since, publishing it
+would lose the change: then it is refused. The skills as they were before are kept with the proposal, as long
+as dream runs are, so that undo can bring them back.
+"""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from shared.dreams.skill_proposals import queries
+from shared.dreams.skill_proposals.proposal import ProposalState, SkillProposal
+from shared.foundation import errors
+from shared.foundation.config import Settings
+from shared.foundation.scope import Scope
+from shared.lifecycle import deletion
+from shared.lifecycle.deletion import Deletion
+from shared.lifecycle.removal import Removal
+from shared.memory.skills import file_queries, write
+from shared.memory.skills import queries as skill_queries
+from shared.memory.skills.skill import Skill, SkillDraft, SkillOrigin, SummaryOrigin
+
+_CHANGED = "the skills that it was made from have changed since"
+
+
+@dataclass(slots=True)
+class SkillChanges:
+    """What a transaction has changed: skills to index, and what is to be removed elsewhere."""
+
+    skills: list[Skill] = field(default_factory=list)
+    removals: list[Removal] = field(default_factory=list)
+
+
+async def publish(
+    connection: AsyncConnection,
+    settings: Settings,
+    proposal: SkillProposal,
+    decided_by: str,
+    reason: str | None,
+    changes: SkillChanges,
+) -> SkillProposal:
+    """Store the skill of an open proposal, and delete those that it stands for.
+
+    Raises errors.Conflict if one of them has changed, or if another skill has the name by now.
+    """
+    scope = proposal.scope
+    await skill_queries.lock_scope(connection, scope)
+    before = await skill_queries.lock(connection, scope, proposal.name)
+    replaced = await _lock_all(
+        connection, scope, [name for name in proposal.replaces if name != proposal.name]
+    )
+    found = [*([before] if before else []), *replaced]
+    if {skill.id: skill.version for skill in found} != proposal.based_on:
+        raise errors.Conflict(_CHANGED)
+    stored = await write.store(
+        connection, settings, scope, proposal.name, _draft(proposal, found), SkillOrigin.DREAM
+    )
+    skill = await _with_times(connection, stored, found)
+    await _delete(connection, scope, replaced, changes)
+    changes.skills.append(skill)
+    columns = {
+        "state": ProposalState.PUBLISHED,
+        "reason": reason,
+        "decided_by": decided_by,
+        "published_version": skill.version,
+        "before": [item.to_json() for item in found],
+        "skill_ids": [skill.id],
+    }
+    decided = await queries.decide(connection, proposal, columns)
+    return decided or await _insert_again(connection, proposal, columns)
+
+
+async def _insert_again(
+    connection: AsyncConnection, proposal: SkillProposal, columns: dict[str, Any]
+) -> SkillProposal:
+    """Insert a proposal that went with the skills that it stands for."""
+    known = proposal.model_dump(by_alias=True) | {
+        "tenant": proposal.tenant,
+        "based_on": proposal.based_on,
+        "decided_at": datetime.now(proposal.created_at.tzinfo),
+    }
+    return await queries.insert_row(connection, known | columns)
+
+
+async def _lock_all(connection: AsyncConnection, scope: Scope, names: list[str]) -> list[Skill]:
+    locked = [await skill_queries.lock(connection, scope, name) for name in sorted(names)]
+    return [skill for skill in locked if skill is not None]
+
+
+def _draft(proposal: SkillProposal, found: list[Skill]) -> SkillDraft:
+    """Return the skill to store: it keeps what the skills that it was made from refer to."""
+    gone = {proposal.name, *proposal.replaces}
+    names = dict.fromkeys(name for skill in found for name in skill.see_also if name not in gone)
+    return SkillDraft(
+        content=proposal.content,
+        summary=proposal.summary,
+        summary_origin=SummaryOrigin.MODEL,
+        see_also=tuple(names),
+    ).validated()
+
+
+async def _with_times(connection: AsyncConnection, skill: Skill, found: list[Skill]) -> Skill:
+    """Give a skill the earliest creation and the latest use of those that it was made from."""
+    used = [item.last_used_at for item in found if item.last_used_at is not None]
+    created_at = min([skill.created_at, *(item.created_at for item in found)])
+    return await skill_queries.set_times(connection, skill, created_at, max(used, default=None))
+
+
+async def _delete(
+    connection: AsyncConnection, scope: Scope, skills: list[Skill], changes: SkillChanges
+) -> None:
+    if not skills:
+        return
+    rows = Deletion(scope.tenant)
+    await deletion.add_skills(connection, rows, [skill.searchable for skill in skills])
+    _, rest = await deletion.carry_out(connection, rows)
+    await file_queries.delete_unused(connection, scope)
+    changes.removals.append(rest)
+
+
+async def take_back(
+    connection: AsyncConnection, settings: Settings, proposal: SkillProposal, changes: SkillChanges
+) -> str | None:
+    """Undo an open or published proposal; return why it was not undone, or None.
+
+    It then stands for the restored skills: no later run proposes the same of them again.
+    """
+    based_on = proposal.based_on
+    if proposal.state is ProposalState.PUBLISHED:
+        scope = proposal.scope
+        await skill_queries.lock_scope(connection, scope)
+        skill = await skill_queries.lock(connection, scope, proposal.name)
+        if skill is None or skill.version != proposal.published_version:
+            return "it was changed since"
+        before = [Skill.model_validate(item | {"id": "", "tenant": scope.tenant}) for item in proposal.before]
+        if all(item.name != proposal.name for item in before):
+            await _delete(connection, scope, [skill], changes)
+        restored = [await _restore(connection, settings, scope, item) for item in before]
+        changes.skills += [item for item in restored if item is not None]
+        based_on = {item.id: item.version for item in restored if item is not None}
+    columns: dict[str, Any] = {
+        "state": ProposalState.WITHDRAWN,
+        "published_version": None,
+        "before": [],
+        "based_on": based_on,
+        "skill_ids": list(based_on),
+    }
+    if await queries.decide(connection, proposal, columns) is None:
+        await _insert_again(connection, proposal, columns)
+    return None
+
+
+async def _restore(
+    connection: AsyncConnection, settings: Settings, scope: Scope, skill: Skill
+) -> Skill | None:
+    """Store a skill as it was, and return it; None if another one has its name by now."""
+    existing = await skill_queries.lock(connection, scope, skill.name)
+    if existing is not None and existing.origin is not SkillOrigin.DREAM:
+        return None
+    draft = SkillDraft(
+        content=skill.content,
+        summary=skill.summary,
+        summary_origin=skill.summary_origin,
+        see_also=tuple(skill.see_also),
+        front_matter=skill.front_matter,
+        files=tuple(skill.files),
+    )
+    stored = await write.store(connection, settings, scope, skill.name, draft, skill.origin)
+    return await skill_queries.set_times(connection, stored, skill.created_at, skill.last_used_at)

@@ -1,0 +1,126 @@
+"""Every statement on proposals and reviews of skills, in the caller's transaction, which none commits."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import uuid_utils
+from sqlalchemy import delete, func, select, update
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from shared.dreams.skill_proposals.proposal import ProposalDraft, ProposalState, SkillProposal
+from shared.dreams.skill_proposals.table import skill_proposal, skill_review
+from shared.foundation.scope import Scope
+from shared.foundation.stages import DreamPass
+from shared.infra import prepared
+from shared.infra.postgres import exact_scope, is_any_of, keyset_after, tenant_filter, visible_scope
+from shared.memory.skills import queries as skill_queries
+
+
+async def insert_open(
+    connection: AsyncConnection, scope: Scope, run_id: str, name: DreamPass, draft: ProposalDraft
+) -> SkillProposal:
+    """Insert a proposal and return it."""
+    columns = {
+        "id": str(uuid_utils.uuid7()),
+        "run_id": run_id,
+        "pass": name,
+        "name": draft.name,
+        "summary": draft.summary,
+        "content": draft.content,
+        "replaces": list(draft.replaces),
+        "based_on": dict(draft.based_on),
+        "session_ids": list(draft.session_ids),
+        "skill_ids": list(draft.based_on),
+        "state": ProposalState.OPEN,
+    }
+    return await insert_row(connection, prepared.scope_values(scope) | columns)
+
+
+async def insert_row(connection: AsyncConnection, columns: Mapping[str, Any]) -> SkillProposal:
+    """Insert a row and return it."""
+    statement = insert(skill_proposal).values(**columns).returning(*skill_proposal.c)
+    return SkillProposal.from_row((await connection.execute(statement)).mappings().one())
+
+
+async def lock(connection: AsyncConnection, tenant: str, proposal_id: str) -> SkillProposal | None:
+    """Lock and return a proposal, or None."""
+    where = (tenant_filter(skill_proposal, tenant), skill_proposal.c.id == proposal_id)
+    statement = select(skill_proposal).where(*where).with_for_update()
+    row = (await connection.execute(statement)).mappings().one_or_none()
+    return None if row is None else SkillProposal.from_row(row)
+
+
+async def lock_of_run(connection: AsyncConnection, tenant: str, run_id: str) -> list[SkillProposal]:
+    """Lock and return the proposals of a run, the latest first."""
+    where = (tenant_filter(skill_proposal, tenant), skill_proposal.c.run_id == run_id)
+    statement = select(skill_proposal).where(*where).order_by(skill_proposal.c.id.desc()).with_for_update()
+    return [SkillProposal.from_row(row) for row in (await connection.execute(statement)).mappings()]
+
+
+async def list_page(
+    connection: AsyncConnection,
+    scope: Scope,
+    state: ProposalState | None,
+    limit: int,
+    after: tuple[datetime, str] | None,
+) -> list[SkillProposal]:
+    """Return the proposals that a scope sees, newest first, from the position (created_at, id) `after` on."""
+    columns = skill_proposal.c
+    conditions = [visible_scope(skill_proposal, scope)]
+    if state is not None:
+        conditions.append(columns.state == state)
+    if after is not None:
+        conditions.append(keyset_after((columns.created_at, after[0], True), (columns.id, after[1], False)))
+    newest_first = (columns.created_at.desc(), columns.id)
+    statement = select(skill_proposal).where(*conditions).order_by(*newest_first).limit(limit)
+    return [SkillProposal.from_row(row) for row in (await connection.execute(statement)).mappings()]
+
+
+async def list_refused(connection: AsyncConnection, scope: Scope, name: str) -> list[SkillProposal]:
+    """Return the proposals of a name in exactly this scope that were refused or taken back."""
+    columns = skill_proposal.c
+    states = (ProposalState.REFUSED, ProposalState.WITHDRAWN)
+    where = (exact_scope(skill_proposal, scope), columns.name == name, is_any_of(columns.state, states))
+    rows = (await connection.execute(select(skill_proposal).where(*where))).mappings()
+    return [SkillProposal.from_row(row) for row in rows]
+
+
+async def delete_open(connection: AsyncConnection, scope: Scope, name: str) -> None:
+    """Delete the open proposals of a name in exactly this scope: a later one takes their place."""
+    columns = skill_proposal.c
+    where = (exact_scope(skill_proposal, scope), columns.name == name, columns.state == ProposalState.OPEN)
+    await connection.execute(delete(skill_proposal).where(*where))
+
+
+async def decide(
+    connection: AsyncConnection, proposal: SkillProposal, columns: Mapping[str, Any]
+) -> SkillProposal | None:
+    """Store what became of a locked proposal, and return it; None if a deletion took it meanwhile."""
+    where = (tenant_filter(skill_proposal, proposal.tenant), skill_proposal.c.id == proposal.id)
+    values = {**columns, "decided_at": func.clock_timestamp()}
+    statement = update(skill_proposal).where(*where).values(values).returning(*skill_proposal.c)
+    row = (await connection.execute(statement)).mappings().one_or_none()
+    return None if row is None else SkillProposal.from_row(row)
+
+
+async def list_reviewed(connection: AsyncConnection, scope: Scope, name: DreamPass) -> dict[str, int]:
+    """Return the versions of skills that a pass has reviewed, by id, of the whole tenant."""
+    where = (tenant_filter(skill_review, scope.tenant), skill_review.c["pass"] == name)
+    rows = await connection.execute(select(skill_review.c.skill_id, skill_review.c.version).where(*where))
+    return {row.skill_id: row.version for row in rows}
+
+
+async def save_reviewed(
+    connection: AsyncConnection, tenant: str, name: DreamPass, versions: Mapping[str, int]
+) -> None:
+    """Note which versions of skills a pass has reviewed, of those that still exist."""
+    for skill_id in sorted(await skill_queries.lock_existing(connection, tenant, versions)):
+        values = {"tenant": tenant, "skill_id": skill_id, "pass": name, "version": versions[skill_id]}
+        statement = insert(skill_review).values(values)
+        await connection.execute(
+            statement.on_conflict_do_update(
+                index_elements=["tenant", "skill_id", "pass"], set_={"version": statement.excluded.version}
+            )
+        )
