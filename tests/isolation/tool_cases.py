@@ -101,7 +101,7 @@ SCOPES: dict[str, Callable[[], Arguments]] = {
     "save_memory": lambda: {"content": new_name()},
     "preference_set": lambda: {"key": new_name(), "flow": "words", "slot": "s", "value": "v"},
     "preference_delete": lambda: {"key": new_name()},
-    "save_skill": lambda: {"name": new_name().lower(), "content": "a word"},
+    "save_skill": lambda: {"name": new_name().lower(), "content": new_name()},
 }
 LISTS: dict[str, ListCase] = {
     "memory_search": ListCase({"query": "the word", "limit": 20}),
