@@ -169,7 +169,7 @@ async def test_lines_are_taken_under_any_type_but_neither_as_a_form_nor_compress
 ) -> None:
     line = b'{"id": "0123456789ab", "content": "a line"}'
     routes = await _routes_with_body(gateway, "application/x-ndjson")
-    assert len(routes) == 2
+    assert len(routes) == 3
     for method, path in routes:
         for content_type in ("application/x-ndjson", "application/x-www-form-urlencoded", "", None):
             headers = {} if content_type is None else {"content-type": content_type}

@@ -24,6 +24,7 @@ Operation = Any
 # Long enough for a slow machine. A request that hangs is a failure like a 5xx.
 _TIMEOUT_SECONDS = 30
 schemathesis.serializer.alias("application/x-ndjson", "text/plain")
+schemathesis.serializer.alias("application/zip", "application/octet-stream")
 
 
 async def test_no_generated_request_is_answered_with_a_5xx(gateway: CheckedGateway) -> None:

@@ -101,8 +101,8 @@ async def delete(call: Invocation, arguments: DeleteArguments) -> str:
     scope = call.scope(Area.MEMORIES, Action.WRITE)
     if await delete_skill.delete_skill(call.resources, scope, arguments.name):
         return f"Deleted {arguments.name}."
-    whose = "this agent" if scope.user_id is None else "this user"
-    return f"There is no skill {arguments.name} of {whose}: nothing was deleted."
+    owner = "this agent" if scope.user_id is None else "this user"
+    return f"There is no skill {arguments.name} of {owner}: nothing was deleted."
 
 
 _SETS, _WITH_ROCKBOT = frozenset({SET}), frozenset({SET, "rockbot"})
