@@ -63,7 +63,7 @@ async def _list_tools(
     state = _request_of(context).state
     tools = [
         mcp_types.Tool.model_validate(schema.in_style(tool, "mcp"))
-        for tool in registry.list_tools(state.identity, state.tool_set)
+        for tool in registry.list_for_mcp(state.identity, state.tool_set)
     ]
     return mcp_types.ListToolsResult(tools=tools, ttl_ms=_LIST_FRESH_MS, cache_scope="private")
 

@@ -22,6 +22,9 @@ from shared.foundation import errors
 from shared.platform.auth import rights
 
 ALL_SET = "all"
+_ALL_OF_MCP = {"working_get", "working_set", "skill_load", "graph_facts"}
+"""What MCP lists in the set `all` besides the default tools. Clients of MCP show every tool to the model, so
+a list of theirs has at most ten; the others are in sets that a client can ask for."""
 _REGISTERED = (
     *memory_tools.TOOLS,
     *conversation_tools.TOOLS,
@@ -48,13 +51,23 @@ def find(name: str) -> Tool:
 def list_tools(identity: Identity, tool_set: str) -> list[Tool]:
     """Return the tools of a set that a request may call, always in the same order.
 
-    Raise errors.Invalid for an unknown set. Whether the session exists is not looked up: a list would
-    reveal it.
+    A key of a namespace may call tools of working memory alone, so these are its default. Raise
+    errors.Invalid for an unknown set. Whether the session exists is not looked up: a list would reveal it.
     """
     if tool_set not in SETS:
         raise errors.Invalid("set", f"must be one of {', '.join(SETS)}")
+    if tool_set == DEFAULT_SET and identity.caller.namespace is not None:
+        tool_set = working_tools.SET
     tools = [tool for tool in TOOLS if tool_set in tool.sets or _is_in_all(tool, tool_set)]
     return [tool for tool in tools if _is_listed(tool, identity)]
+
+
+def list_for_mcp(identity: Identity, tool_set: str) -> list[Tool]:
+    """Return the tools of a set as `list_tools` does; of the set `all` at most ten."""
+    tools = list_tools(identity, tool_set)
+    if tool_set != ALL_SET:
+        return tools
+    return [tool for tool in tools if DEFAULT_SET in tool.sets or tool.name in _ALL_OF_MCP]
 
 
 def _is_in_all(tool: Tool, tool_set: str) -> bool:

@@ -16,7 +16,7 @@ from services.gateway.tools.invocation import Invocation
 from shared.platform.auth.rights import Action, Area
 
 DEFAULT_SET = "default"
-"""The set that is listed unless another is asked for: at most ten tools."""
+"""The set that is listed unless another is asked for: six tools."""
 
 
 class ToolArguments(ApiModel):

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from services.gateway.tools import answers
 from services.gateway.tools.invocation import Invocation
-from services.gateway.tools.tool import DEFAULT_SET, REPLACES, Needs, Tool, ToolArguments
+from services.gateway.tools.tool import REPLACES, Needs, Tool, ToolArguments
 from shared.foundation import prompt_safety
 from shared.memory.working import entries, keys, render
 from shared.memory.working import search as working_search
@@ -122,7 +122,7 @@ async def delete(call: Invocation, arguments: DeleteArguments) -> str:
     return f"There is no {path}: nothing was deleted."
 
 
-_IN_DEFAULT, _IN_SET = frozenset({DEFAULT_SET, SET}), frozenset({SET, "rockbot"})
+_IN_SET, _WITH_ROCKBOT = frozenset({SET}), frozenset({SET, "rockbot"})
 TOOLS = (
     Tool(
         "working_get",
@@ -131,7 +131,7 @@ TOOLS = (
         get,
         Area.WORKING_MEMORY,
         Action.READ,
-        _IN_DEFAULT,
+        _IN_SET,
         if_missing=IF_MISSING,
     ),
     Tool(
@@ -142,7 +142,7 @@ TOOLS = (
         put,
         Area.WORKING_MEMORY,
         Action.WRITE,
-        _IN_DEFAULT,
+        _IN_SET,
         REPLACES,
         Needs.NAMESPACE,
     ),
@@ -153,7 +153,7 @@ TOOLS = (
         list_entries,
         Area.WORKING_MEMORY,
         Action.READ,
-        _IN_SET,
+        _WITH_ROCKBOT,
     ),
     Tool(
         "search_working_memory",
@@ -162,7 +162,7 @@ TOOLS = (
         search,
         Area.WORKING_MEMORY,
         Action.READ,
-        _IN_SET,
+        _WITH_ROCKBOT,
     ),
     Tool(
         "delete_from_working_memory",
@@ -171,7 +171,7 @@ TOOLS = (
         delete,
         Area.WORKING_MEMORY,
         Action.WRITE,
-        _IN_SET,
+        _WITH_ROCKBOT,
         REPLACES,
     ),
 )

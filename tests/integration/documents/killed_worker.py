@@ -9,8 +9,11 @@ import os
 import pickle
 import signal
 import sys
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
+import asyncpg
 from sqlalchemy import event
 
 from shared.foundation.stages import PARSE_DOCUMENT, PUBLISH_DOCUMENT
@@ -39,6 +42,18 @@ def _kill_at(engine: Any, point: int) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
     event.listen(engine, "before_cursor_execute", pass_point)
+    # Constant statements, BEGIN and COMMIT are sent by the driver itself.
+    for name in ("fetch", "fetchrow", "fetchval", "execute", "executemany"):
+        setattr(asyncpg.Connection, name, _passing(getattr(asyncpg.Connection, name), pass_point))
+
+
+def _passing(method: Callable[..., Any], pass_point: Callable[[], None]) -> Callable[..., Any]:
+    @wraps(method)
+    async def passing(*arguments: Any, **options: Any) -> Any:
+        pass_point()
+        return await method(*arguments, **options)
+
+    return passing
 
 
 if __name__ == "__main__":

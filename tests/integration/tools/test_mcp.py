@@ -24,8 +24,8 @@ WITHOUT_SESSION = [
     "memory_update",
     "memory_forget",
     "conversation_search",
-    "working_get",
 ]
+IN_SESSION = [*WITHOUT_SESSION, "context_get"]
 
 
 def text_of(result: mcp_types.CallToolResult) -> str:
@@ -51,18 +51,17 @@ async def test_a_memory_is_added_and_found(connect: Connect) -> None:
 async def test_the_list_is_that_of_the_key_in_a_fixed_order(connect: Connect, gateway: Gateway) -> None:
     reader = await api_keys.issue(gateway.resources.postgres, gateway.tenant, rights=["read"])
     async with connect() as client:
-        listed = await names(client)
-        assert [name for name in listed if name in WITHOUT_SESSION] == WITHOUT_SESSION
-        assert not {"working_set", "context_get"} & set(listed)
-        assert await names(client) == listed
+        assert await names(client) == WITHOUT_SESSION
+        assert await names(client) == WITHOUT_SESSION
     async with connect(**{"loci-session": "any"}) as client:
-        assert {"working_set", "context_get"} <= set(await names(client))
+        assert await names(client) == IN_SESSION
     async with connect(reader) as client:
-        assert [name for name in await names(client) if name in WITHOUT_SESSION] == [
-            "memory_search",
-            "conversation_search",
-            "working_get",
-        ]
+        assert await names(client) == ["memory_search", "conversation_search"]
+    rest = ["working_get", "skill_load", "graph_facts"]
+    async with connect(query="?set=all") as client:
+        assert await names(client) == [*WITHOUT_SESSION, *rest]
+    async with connect(query="?set=all", **{"loci-session": "any"}) as client:
+        assert await names(client) == [*IN_SESSION, "working_get", "working_set", *rest[1:]]
 
 
 async def test_hints_say_what_a_call_may_do(connect: Connect) -> None:
@@ -147,7 +146,7 @@ async def test_the_server_says_who_it_is_in_both_eras(connect: Connect, era: str
 @pytest.mark.parametrize("query", ["", "?set=all"])
 async def test_the_bytes_of_a_list_are_few(gateway: Gateway, query: str) -> None:
     response = await _post(gateway, {"loci-session": "s"}, query=query)
-    assert len(response.json()["result"]["tools"]) >= 8
+    assert len(response.json()["result"]["tools"]) == (10 if query else 6)
     assert len(response.content) / 4 <= (2500 if query else 1500)
 
 

@@ -16,7 +16,7 @@ KEY = Caller("k", "t", ALL_RIGHTS)
 READER = replace(KEY, rights=frozenset[Right]({"read"}))
 OF_NAMESPACE = replace(KEY, namespace="patrol/p")
 IN_SESSION = Identity(KEY, "s")
-READ_IN_DEFAULT = ["memory_search", "conversation_search", "working_get"]
+READ_IN_DEFAULT = ["memory_search", "conversation_search"]
 
 
 def names(identity: Identity, tool_set: str = DEFAULT_SET) -> list[str]:
@@ -39,8 +39,20 @@ def test_the_default_list_takes_at_most_1500_tokens_and_all_tools_2500() -> None
     assert tokens(registry.ALL_SET) <= 2500
 
 
-def test_the_default_list_has_at_most_ten_tools_and_every_other_one_is_in_all() -> None:
-    assert 6 <= len(names(IN_SESSION)) <= 10
+def test_mcp_lists_six_tools_by_default_and_at_most_ten() -> None:
+    default = ["memory_search", "memory_add", "memory_update", "memory_forget"]
+    default += ["conversation_search", "context_get"]
+    for_mcp = {
+        tool_set: [tool.name for tool in registry.list_for_mcp(IN_SESSION, tool_set)]
+        for tool_set in registry.SETS
+    }
+    assert for_mcp[DEFAULT_SET] == names(IN_SESSION) == default
+    rest = ["working_get", "working_set", "skill_load", "graph_facts"]
+    assert sorted(for_mcp[registry.ALL_SET]) == sorted([*default, *rest])
+    assert max(len(listed) for tool_set, listed in for_mcp.items() if tool_set != "rockbot") == 10
+
+
+def test_every_tool_that_is_not_in_the_default_list_is_in_all() -> None:
     everything = names(IN_SESSION, registry.ALL_SET)
     assert everything[: len(names(IN_SESSION))] == names(IN_SESSION)
     only_in_rockbot = set(names(IN_SESSION, "rockbot")) - set(everything)
@@ -54,7 +66,8 @@ def test_a_key_that_may_only_read_is_listed_no_tool_that_writes() -> None:
 
 
 def test_a_key_of_a_namespace_is_listed_working_memory_alone() -> None:
-    assert names(Identity(OF_NAMESPACE)) == ["working_get", "working_set"]
+    assert names(Identity(OF_NAMESPACE))[:2] == ["working_get", "working_set"]
+    assert names(Identity(OF_NAMESPACE)) == names(Identity(OF_NAMESPACE), "working")
     assert set(names(Identity(OF_NAMESPACE), registry.ALL_SET)) == set(
         names(Identity(OF_NAMESPACE), "working")
     )
@@ -62,7 +75,9 @@ def test_a_key_of_a_namespace_is_listed_working_memory_alone() -> None:
 
 def test_what_works_in_a_session_is_listed_with_one_alone() -> None:
     in_session = set(names(IN_SESSION)) - set(names(Identity(KEY)))
-    assert in_session == {"context_get", "working_set"}
+    assert in_session == {"context_get"}
+    in_working = set(names(IN_SESSION, "working")) - set(names(Identity(KEY), "working"))
+    assert in_working >= {"working_set"}
     assert names(Identity(KEY), "scratchpad") == []
     assert names(IN_SESSION, "scratchpad") == ["scratchpad_write", "scratchpad_read"]
 
@@ -70,7 +85,10 @@ def test_what_works_in_a_session_is_listed_with_one_alone() -> None:
 @pytest.mark.parametrize("tool_set", registry.SETS)
 def test_fewer_rights_leave_tools_out_and_change_no_order(tool_set: str) -> None:
     everything = names(IN_SESSION, tool_set)
-    for identity in (Identity(KEY), Identity(READER, "s"), Identity(OF_NAMESPACE)):
+    identities = [Identity(KEY), Identity(READER, "s")]
+    if tool_set != DEFAULT_SET:  # that of a namespace is another one
+        identities.append(Identity(OF_NAMESPACE))
+    for identity in identities:
         listed = names(identity, tool_set)
         assert listed == [name for name in everything if name in listed]
 
