@@ -162,6 +162,8 @@ async def add_entities(connection: AsyncConnection, deletion: Deletion, ids: Seq
 
 def add_triples(deletion: Deletion, ids: Sequence[str]) -> None:
     """Add locked triples of the graph."""
+    if not ids:
+        return
     known = deletion.subjects.setdefault(Subject.TRIPLE, [])
     known.extend(sorted(set(ids).difference(known)))
 

@@ -19,7 +19,7 @@ from tests.standins.wire import CHAT, Call
 from workers.dream.due_runs import start_due_runs
 from workers.sweep.jobs import fail_exhausted_jobs
 
-NOTHING = Reply(json.dumps({"occurrences": [], "toSave": [], "toUpdate": []}))
+NOTHING = Reply(json.dumps({"occurrences": [], "toSave": [], "toUpdate": [], "entities": [], "triples": []}))
 
 
 async def test_a_pass_that_gives_up_leaves_a_turn_unread_that_arrived_during_its_last_try(

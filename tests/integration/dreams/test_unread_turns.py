@@ -18,7 +18,7 @@ from tests.integration.dreams.conftest import (
 from tests.standins.behaviours import Reply
 from tests.standins.models import ModelServer
 
-NOTHING = Reply(json.dumps({"occurrences": [], "toSave": [], "toUpdate": []}))
+NOTHING = Reply(json.dumps({"occurrences": [], "toSave": [], "toUpdate": [], "entities": [], "triples": []}))
 
 
 async def test_turns_that_arrive_while_a_pass_asks_the_model_stay_unread(
