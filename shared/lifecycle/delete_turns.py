@@ -98,10 +98,12 @@ async def _withdraw(
     return await withdrawal.carry_out(connection, withdrawn)
 
 
-async def delete_rows(connection: AsyncConnection, tenant: str, record_ids: Sequence[str]) -> Removal:
+async def delete_rows(
+    connection: AsyncConnection, tenant: str, record_ids: Sequence[str]
+) -> tuple[int, Removal]:
     """Delete turns past their retention with every copy of their text; what was learnt from them stays.
 
-    Return what is to be removed after the commit.
+    Return how many of them were still there, and what is to be removed after the commit.
     """
     await session_queries.lock(connection, tenant, sorted({turn_key_of(id_)[0] for id_ in record_ids}))
     existing_ids = sorted(await turn_queries.versions(connection, tenant, record_ids)) if record_ids else []
@@ -115,4 +117,4 @@ async def delete_rows(connection: AsyncConnection, tenant: str, record_ids: Sequ
     _, rest = await deletion.carry_out(connection, rows)
     for session_id, count in sorted(counts.items()):
         await session_queries.note_log_change(connection, tenant, session_id, more_turns=-count)
-    return rest
+    return len(existing_ids), rest

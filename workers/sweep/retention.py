@@ -97,10 +97,10 @@ async def delete_old_turns(resources: Resources, tenant: str) -> int:
         return 0
     async with resources.postgres.for_tenant(tenant) as connection:
         record_ids = await turn_queries.list_expired(connection, tenant, timedelta(days=days), _BATCH)
-        rest = await delete_turns.delete_rows(connection, tenant, record_ids)
+        deleted_count, rest = await delete_turns.delete_rows(connection, tenant, record_ids)
     if record_ids:
         await removal.work_off(resources, rest)
-    return len(record_ids)
+    return deleted_count
 
 
 async def delete_old_rows(resources: Resources, tenant: str) -> dict[str, int]:
