@@ -20,6 +20,8 @@ from workers.dream import (
     extract_entities,
     preferences,
     session_evaluation,
+    skill_gaps,
+    skill_revision,
 )
 from workers.enrichment import prompt
 
@@ -105,8 +107,10 @@ def test_every_schema_is_one_that_strict_endpoints_take(schema: Any) -> None:
 
 
 def test_the_prompt_of_every_pass_has_a_schema() -> None:
-    passes = (anti_patterns, consolidate, episodes, extract_entities, facts, preferences)
-    assert {a_pass.DIRECTIVE for a_pass in (*passes, session_evaluation)} == set(reply_schemas.BY_DIRECTIVE)
+    passes = [anti_patterns, consolidate, episodes, extract_entities, facts, preferences]
+    passes += [session_evaluation, skill_gaps]
+    of_revision = {skill_revision.CONSOLIDATION, skill_revision.OPTIMISATION}
+    assert {a_pass.DIRECTIVE for a_pass in passes} | of_revision == set(reply_schemas.BY_DIRECTIVE)
 
 
 def _parts(schema: Any) -> Any:
