@@ -22,7 +22,7 @@ MAX_UPLOAD_BODY_BYTES = MAX_FILE_BYTES + 64 * 1024
 """A file, with its title, its source and what separates them."""
 _UPLOAD_PATH = "/v1/documents"
 _ZIP_PATH = "/v1/skills/import"
-_BULK_PATHS = ("/v1/memories/batch", "/v1/memories/import", "/v1/import", "/v1/batch")
+_BULK_PATHS = ("/v1/memories/batch", "/v1/memories/import", "/v1/import", "/v1/graph/import", "/v1/batch")
 
 
 class _TooLarge(BaseException):

@@ -31,8 +31,9 @@ async def receive_file(request: Request, file: IO[bytes], path: Path) -> NewFile
     that is cut off, has other parts or has no file.
     """
     form = _Form(file)
-    parser = MultipartParser(_boundary_of(request), form.callbacks())
+    boundary = _boundary_of(request)
     try:
+        parser = MultipartParser(boundary, form.callbacks())
         async for block in request.stream():
             parser.write(block)
         parser.finalize()

@@ -54,7 +54,7 @@ async def list_tools(
 
     Tools that work in a session are listed if the header Loci-Session names one.
     """
-    tools = registry.list_tools(identity, set)
+    tools = (registry.list_for_mcp if style == "mcp" else registry.list_tools)(identity, set)
     results = [schema.in_style(tool, style) for tool in tools]
     return JsonResponse({"results": results, "next_cursor": None})
 

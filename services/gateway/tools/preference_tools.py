@@ -70,7 +70,11 @@ async def set_preference(call: Invocation, arguments: SetArguments) -> str:
         effect=Effect(slot=arguments.slot, value=arguments.value, template=arguments.template),
     )
     scope = call.scope(Area.MEMORIES, Action.WRITE)
-    preference = await write.put(call.resources, call.caller, scope, arguments.key, draft.validated())
+    preference = await write.put(
+        call.resources, call.caller, scope, arguments.key, draft.validated(), by_model=True
+    )
+    if preference.requires_user_permission and preference.permission_granted_at is None:
+        return f"Stored as {preference.key}. It applies when the user permits it."
     return f"Stored as {preference.key}."
 
 

@@ -5,6 +5,7 @@ and what a caller has deleted is refused unless the import restores it.
 """
 
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -14,6 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation import errors
 from shared.foundation.scope import Scope
+from shared.infra.postgres_failures import repeated_after_deadlock
 from shared.lifecycle import erasure_queries
 from shared.lifecycle.transfer import graph_lines, id_mapping, row_ids
 from shared.lifecycle.transfer.graph_lines import EntityLine, GraphLine, TripleLine
@@ -109,15 +111,18 @@ def _checked_fields(line: GraphLine) -> Iterator[tuple[str, Any]]:
 
 async def _import_batch(target: Target, numbered: Sequence[Numbered], *, restore: bool) -> _Batch:
     for _ in range(_MAX_ATTEMPTS):
-        batch = _Batch(KindReport(), {})
-        try:
-            async with target.resources.postgres.for_tenant(target.scope.tenant) as connection:
-                await erasure_queries.require_not_erased(connection, target.scope, target.erasures)
-                await _write(connection, target.scope, numbered, batch, restore=restore)
-        except IntegrityError:
-            continue
-        return batch
+        with suppress(IntegrityError):  # somebody else saved or deleted one of them meanwhile
+            return await _import_once(target, numbered, restore=restore)
     raise errors.Busy("others are writing this graph; what was imported so far is stored: try again")
+
+
+@repeated_after_deadlock
+async def _import_once(target: Target, numbered: Sequence[Numbered], *, restore: bool) -> _Batch:
+    batch = _Batch(KindReport(), {})
+    async with target.resources.postgres.for_tenant(target.scope.tenant) as connection:
+        await erasure_queries.require_not_erased(connection, target.scope, target.erasures)
+        await _write(connection, target.scope, numbered, batch, restore=restore)
+    return batch
 
 
 async def _write(

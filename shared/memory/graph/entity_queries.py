@@ -218,9 +218,12 @@ async def lock_shared(connection: AsyncConnection, tenant: str, ids: Sequence[st
     return {entity.id: entity for entity in locked}
 
 
-async def adopt(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> None:
-    """Note that a caller has named entities: they stay when what they were extracted from goes."""
-    where = (tenant_filter(graph_entity, tenant), is_any_of(graph_entity.c.id, ids))
+async def adopt(connection: AsyncConnection, scope: Scope, ids: Sequence[str]) -> None:
+    """Note that a caller has named entities: they stay when what they were extracted from goes.
+
+    Only those of exactly the scope that the caller writes: a user changes no common entity.
+    """
+    where = (exact_scope(graph_entity, scope), is_any_of(graph_entity.c.id, ids))
     values = {"is_derived": False}
     await connection.execute(update(graph_entity).where(*where, graph_entity.c.is_derived).values(values))
 

@@ -20,7 +20,7 @@ from shared.platform.resources import Resources
 MAX_MATCHES = 20
 """Entities that a message is about at most: those that were referenced last."""
 MAX_SEEDS = 20
-_FOUND_BY_KEY = 200
+_FOUND_BY_KEY = 2000
 NO_ENTITY = "no such entity"
 
 

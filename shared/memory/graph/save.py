@@ -13,8 +13,9 @@ from typing import Any
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from shared.foundation import errors
+from shared.foundation import errors, validation
 from shared.foundation.scope import Scope
+from shared.infra.postgres_failures import repeated_after_deadlock
 from shared.memory.graph import entity_queries, tombstones, triple_queries
 from shared.memory.graph.entity import MAX_ALIASES, Entity, EntityDraft, EntityType, join_aliases
 from shared.memory.graph.names import fold
@@ -40,12 +41,13 @@ class Ends:
         return [self.subject_id, *([self.object_id] if self.object_id else [])]
 
 
+@repeated_after_deadlock
 async def save_entity(
     resources: Resources, scope: Scope, draft: EntityDraft, key: IdempotencyKey | None = None
 ) -> dict[str, Any]:
     """Save a validated entity for a caller, and return it as JSON.
 
-    Raises errors.LimitReached if it would have more than 64 aliases.
+    Raises errors.LimitReached if it would have more than 64 aliases or metadata pairs.
     """
     async with (
         resources.postgres.for_tenant(scope.tenant) as connection,
@@ -94,10 +96,14 @@ async def _add_to(
     aliases = list(join_aliases(before.name, [*before.aliases, *draft.aliases]))
     if len(aliases) > MAX_ALIASES:
         raise errors.LimitReached(f"an entity has at most {MAX_ALIASES} aliases; this one would have more")
+    metadata = before.metadata | draft.metadata
+    if len(metadata) > validation.MAX_METADATA_PAIRS:
+        limit = f"an entity has at most {validation.MAX_METADATA_PAIRS} metadata pairs"
+        raise errors.LimitReached(f"{limit}; this one would have more")
     columns: dict[str, Any] = {
         "type": draft.type or before.type,
         "aliases": aliases,
-        "metadata": before.metadata | draft.metadata,
+        "metadata": metadata,
         "is_derived": before.is_derived and derived,
     }
     if revives:
@@ -118,6 +124,7 @@ async def save_triple(
     raise errors.Busy(_BUSY)
 
 
+@repeated_after_deadlock
 async def _save_triple(
     resources: Resources, scope: Scope, draft: TripleDraft, key: IdempotencyKey | None
 ) -> dict[str, Any]:
@@ -129,7 +136,7 @@ async def _save_triple(
             return dict(request.stored)
         ends = await resolve_ends(connection, scope, draft)
         triple = await write_triple(connection, scope, draft, ends, [draft.source] if draft.source else [])
-        await entity_queries.adopt(connection, scope.tenant, ends.ids)
+        await entity_queries.adopt(connection, scope, ends.ids)
         saved = [(triple.subject,), (triple.object,), (triple.subject, triple.predicate, triple.object)]
         await tombstones.remove(connection, scope, saved)
         response = triple.to_json()

@@ -24,11 +24,20 @@ def is_about_sensitive(key: str, condition: Condition, effect: Effect) -> bool:
 
 
 def columns(
-    caller: Caller, scope: Scope, key: str, draft: PreferenceDraft, before: Preference | None
+    caller: Caller,
+    scope: Scope,
+    key: str,
+    draft: PreferenceDraft,
+    before: Preference | None,
+    *,
+    by_model: bool,
 ) -> dict[str, Any]:
-    """Return the columns about permission of a rule that a caller writes over `before`."""
+    """Return the columns about permission of a rule that a caller writes over `before`.
+
+    A model that writes it gives none, whosever key it calls with.
+    """
     is_sensitive_rule = is_about_sensitive(key, draft.condition, draft.effect)
-    if _may_give(caller, scope):
+    if not by_model and _may_give(caller, scope):
         given_at = func.now() if is_sensitive_rule else None
         return {"requires_user_permission": is_sensitive_rule, "permission_granted_at": given_at}
     is_required = is_sensitive_rule or (before is not None and before.requires_user_permission)

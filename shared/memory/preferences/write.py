@@ -59,18 +59,20 @@ async def put(
     key: str,
     draft: PreferenceDraft,
     expected: Expected | None = None,
+    *,
+    by_model: bool = False,
 ) -> Preference:
     """Store a rule under a key of exactly this scope, and return it.
 
-    If it needs the user's permission, this is the permission if the key may give it (`permission.py`). It may
-    be one that was deleted before: a caller wants it again. Raises errors.PreconditionFailed unless the
-    version that stands there is `expected`.
+    If it needs the user's permission, this is the permission if the key may give it (`permission.py`) and the
+    rule is not written `by_model`. It may be one that was deleted before: a caller wants it again. Raises
+    errors.PreconditionFailed unless the version that stands there is `expected`.
     """
     check_key(key)
     checked = draft.validated()
     domain_file.check_effect(resources.settings, key, checked.effect)
     async with resources.postgres.for_tenant(scope.tenant) as connection:
-        preference = await _store(connection, caller, scope, key, checked, expected)
+        preference = await _store(connection, caller, scope, key, checked, expected, by_model=by_model)
         await tombstones.remove(connection, scope, [tombstone_text(key, checked)])
         jobs = await enqueue(connection, [preference], delay=WRITE_THROUGH_SECONDS)
     await resources.index_writer.write_through(index_document.documents([preference]), jobs)
@@ -84,12 +86,14 @@ async def _store(
     key: str,
     draft: PreferenceDraft,
     expected: Expected | None,
+    *,
+    by_model: bool,
 ) -> Preference:
     rule = {**draft.columns(), "origin": PreferenceOrigin.EXPLICIT, "memory_id": None}
     for _ in range(_MAX_ATTEMPTS):
         before = await queries.lock(connection, scope, key)
         versions.check(f"preference '{key}'", before.version if before else ABSENT, expected)
-        columns = rule | permission.columns(caller, scope, key, draft, before)
+        columns = rule | permission.columns(caller, scope, key, draft, before, by_model=by_model)
         if before is not None:
             return await queries.replace(connection, before, columns)
         if (created := await queries.insert_new(connection, scope, key, columns)) is not None:

@@ -27,6 +27,16 @@ from shared.memory.skills.skill import (
 FILE_NAME = "SKILL.md"
 MAX_BYTES = 256 * 1024
 """The size of a SKILL.md."""
+MAX_FRONT_MATTER = 16 * 1024
+"""The characters of front matter; each of its fields is far shorter."""
+_MAX_DEPTH = 20
+_OPENING = (
+    yaml.FlowSequenceStartToken,
+    yaml.FlowMappingStartToken,
+    yaml.BlockSequenceStartToken,
+    yaml.BlockMappingStartToken,
+)
+_CLOSING = (yaml.FlowSequenceEndToken, yaml.FlowMappingEndToken, yaml.BlockEndToken)
 _MAX_COMPATIBILITY = 500
 _MAX_TEXT = 1024
 _OWN_PREFIX = "loci-"
@@ -88,17 +98,30 @@ def parse(raw: bytes, folder: str) -> ParsedSkill:
 
 def _read_fields(head: str, warnings: list[str]) -> dict[str, Any]:
     """Return the fields of front matter. What is no YAML is read line by line, as many write it."""
+    if len(head) > MAX_FRONT_MATTER:
+        raise errors.TooLarge(FILE_NAME, f"must have at most {MAX_FRONT_MATTER} characters of front matter")
     try:
-        if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(head, Loader=yaml.SafeLoader)):
-            raise errors.Invalid(FILE_NAME, "must not have YAML aliases")
-        fields = yaml.safe_load(head)
-        if fields is None or isinstance(fields, dict):
+        _check_tokens(head)
+        # Every value stays the text that it was written as: a number of 6000 digits is no number here.
+        fields = yaml.load(head, Loader=yaml.BaseLoader)  # noqa: S506  (it makes texts, lists and mappings alone)
+        if not fields or isinstance(fields, dict):
             return {str(name): value for name, value in (fields or {}).items()}
-    except (yaml.YAMLError, RecursionError, ValueError):
+    except (yaml.YAMLError, TypeError):  # a list can't be the name of a field
         pass
     warnings.append("the front matter is not YAML: read line by line")
     pairs = filter(None, map(_PAIR.fullmatch, head.splitlines()))
     return {pair[1]: pair[2].strip().strip("\"'") for pair in pairs}
+
+
+def _check_tokens(head: str) -> None:
+    """Raise errors.Invalid for aliases, which can stand for much, and YAMLError for deep nesting."""
+    depth = 0
+    for token in yaml.scan(head, Loader=yaml.BaseLoader):
+        if isinstance(token, yaml.AliasToken):
+            raise errors.Invalid(FILE_NAME, "must not have YAML aliases")
+        depth += isinstance(token, _OPENING) - isinstance(token, _CLOSING)
+        if depth > _MAX_DEPTH:
+            raise yaml.YAMLError(f"nested deeper than {_MAX_DEPTH} levels")
 
 
 def _name(given: Any, folder: str, warnings: list[str]) -> str:

@@ -106,7 +106,7 @@ async def test_what_was_extracted_goes_with_its_last_source_and_what_a_caller_na
             await save.write_triple(connection, scope, draft, ends, sources, derived=True)
         ada = await entity_queries.lock_named(connection, scope, "Ada")
         assert ada is not None
-        await entity_queries.adopt(connection, gateway.tenant, [ada.id])
+        await entity_queries.adopt(connection, scope, [ada.id])
     await save_entity(agent, "adopted")
     await agent.request("DELETE", f"/v1/sessions/{session}/turns/1")
     assert {entity["name"] for entity in await entities(agent)} == {"Ada", "of turns", "of both", "adopted"}

@@ -31,6 +31,20 @@ async def test_an_entity_has_at_most_64_aliases(agent: Agent) -> None:
     assert len(hydra["aliases"]) == 64
 
 
+async def test_an_entity_has_at_most_64_metadata_pairs(agent: Agent) -> None:
+    await save_entity(agent, "Hydra", metadata={f"head {n}": "1" for n in range(64)})
+    await save_entity(agent, "Hydra", metadata={"head 3": "2"})
+    await save_entity(agent, "Hydra", metadata={"one more": "1"}, status=HTTPStatus.CONFLICT)
+
+
+async def test_triples_of_new_names_in_both_directions_are_all_saved(agent: Agent) -> None:
+    for number in range(10):
+        ends = (f"left {number}", f"right {number}")
+        pairs = [ends, ends[::-1]] * 3
+        made = await asyncio.gather(*(connect(agent, start, "knows", end) for start, end in pairs))
+        assert len({triple["id"] for triple in made}) == 2
+
+
 async def test_many_who_save_one_entity_and_one_triple_save_one_of_each(agent: Agent) -> None:
     saved = await asyncio.gather(*(save_entity(agent, "Alice", aliases=[f"Al {n}"]) for n in range(8)))
     assert len({entity["id"] for entity in saved}) == 1

@@ -309,3 +309,12 @@ async def test_two_calls_that_say_the_same_at_once_leave_one_memory(gateway: Gat
     answers = await asyncio.gather(*[good(gateway.client, "memory_add", content="same") for _ in range(4)])
     assert len({id_in(answer) for answer in answers}) == 1
     assert len((await gateway.client.get("/v1/memories")).json()["results"]) == 1
+
+
+async def test_a_model_gives_no_permission_whomever_it_calls_for(gateway: Gateway, session: str) -> None:
+    rule = {"key": "pay", "flow": "pay", "slot": "bank_account", "value": "another"}
+    stored = await good(gateway.client, "preference_set", session=session, **rule)
+    assert "when the user permits it" in stored
+    of_ada = {"flow": "pay", "user_id": "ada", "agent_id": "inn"}
+    resolved = await gateway.client.post("/v1/preferences/resolve", json=of_ada)
+    assert resolved.json()["applies"] == []

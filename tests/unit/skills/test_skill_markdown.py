@@ -133,3 +133,17 @@ def test_what_cannot_be_used_is_refused_with_the_rule(raw: bytes, rule: str) -> 
 def test_deeply_nested_front_matter_is_read_line_by_line() -> None:
     parsed = parse(f"---\nname: bake-bread\nmetadata: {'[' * 5000}\n---\nKnead.")
     assert parsed.name == "bake-bread"
+
+
+@pytest.mark.parametrize(
+    "field",
+    [f"license: 0x{'f' * 6000}", 'license: !!int ""', "license: !!timestamp zz", "license: !!bool zz"],
+)
+def test_every_value_is_the_text_that_it_was_written_as(text: str) -> None:
+    parsed = parse(f"---\nname: bake-bread\ndescription: d\nlicense: {text}\n---\nKnead.")
+    assert (parsed.name, parsed.draft.content) == ("bake-bread", "Knead.")
+
+
+def test_front_matter_has_a_limit() -> None:
+    with pytest.raises(errors.TooLarge, match="front matter"):
+        parse(f"---\nname: bake-bread\ndescription: {'[' * 20_000}\n---\nKnead.")
