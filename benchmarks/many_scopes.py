@@ -6,6 +6,7 @@ other in turns, so that other load on the machine meets both. Shown is the media
 """
 
 import asyncio
+import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -46,9 +47,10 @@ def main(
 def _running() -> Iterator[BenchmarkStack]:
     with TemporaryDirectory(prefix="loci-bench-qdrant-") as folder:
         qdrant = QdrantBinary(Path(folder))
-        qdrant.start()
+        # A stack starts no index of its own if this variable names one.
+        os.environ["LOCI_QDRANT_URL"] = qdrant.start()
         try:
-            with local_stack.running(qdrant_url=qdrant.url) as stack:
+            with local_stack.running() as stack:
                 yield stack
         finally:
             qdrant.stop()
