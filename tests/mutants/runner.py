@@ -2,7 +2,8 @@
 
 Importing the libraries takes longer than most unit tests. Reads one JSON object per line from standard
 input, `{"tests": […], "timeout": seconds}`, and answers each with a line of JSON: whether the change was
-killed, survived or timed out, and the test that failed.
+killed, survived or timed out, the test that failed, whether it gave up waiting for something, and the
+seconds that all of it took. Tests of generated examples draw the same ones each time.
 """
 
 import gc
@@ -19,12 +20,18 @@ from collections.abc import Sequence
 from importlib.metadata import entry_points
 
 import pytest
+from hypothesis import HealthCheck
+from hypothesis import settings as hypothesis_settings
 
 _FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
+_GAVE_UP_WAITING = re.compile(r"^E\s.*(?:Timeout|timed out|too slow|deadline)", re.MULTILINE | re.IGNORECASE)
 _PROJECT = ("shared", "services", "workers", "migrations", "tests")
 _LIST_MODULES = "import sys, celery, tests.conftest; print('\\n'.join(sys.modules))"
 # Plain asserts: nobody reads the messages, and rewriting them would take a second of each run.
-_OPTIONS = ("-x", "-q", "-p", "no:cacheprovider", "--assert=plain")
+_OPTIONS = ("-x", "-q", "-p", "no:cacheprovider", "--assert=plain", "--hypothesis-profile=mutants")
+hypothesis_settings.register_profile(
+    "mutants", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 
 
 def is_unit(tests: Sequence[str]) -> bool:
@@ -37,12 +44,24 @@ def main() -> None:
     _import_libraries()
     for line in sys.stdin:
         request = json.loads(line)
-        with tempfile.TemporaryFile() as output:
-            outcome = _run(request["tests"], request["timeout"], output.fileno())
-            output.seek(0)
-            failed = _FAILED.findall(output.read().decode(errors="replace"))
-        sys.stdout.write(json.dumps({"outcome": outcome, "failed": failed[-1] if failed else ""}) + "\n")
+        sys.stdout.write(json.dumps(_answer(request["tests"], request["timeout"])) + "\n")
         sys.stdout.flush()
+
+
+def _answer(tests: list[str], timeout: float) -> dict[str, object]:
+    started_at = time.monotonic()
+    with tempfile.TemporaryFile() as output:
+        outcome = _run(tests, timeout, output.fileno())
+        seconds = time.monotonic() - started_at
+        output.seek(0)
+        printed = output.read().decode(errors="replace")
+    failed = _FAILED.findall(printed)
+    return {
+        "outcome": outcome,
+        "failed": failed[-1] if failed else "",
+        "gave_up_waiting": outcome == "killed" and _GAVE_UP_WAITING.search(printed) is not None,
+        "seconds": seconds,
+    }
 
 
 def _import_libraries() -> None:
