@@ -43,12 +43,11 @@ def _try_all(score: Score, copy: ProjectCopy, *, details: bool) -> None:
     original = (copy.root / guard.module).read_text()
     for mutant in guard.mutants(copy.root):
         outcome, failed = copy.try_mutant(guard.module, mutant, guard.tests, score.tests_seconds)
-        difference = mutant.difference(original)
-        score.add(mutant.change, difference, outcome)
-        if details:
-            typer.echo(f"{guard.module}: {mutant.change}: {outcome.value} {failed}\n{difference}\n")
-        elif mutant.is_named:
+        score.add(mutant, original, outcome)
+        if details or mutant.is_named:
             typer.echo(f"{guard.module}: {mutant.change}: {outcome.value} {failed}")
+        if details:
+            typer.echo(f"{mutant.difference(original)}\n")
 
 
 def _report(score: Score) -> None:

@@ -45,6 +45,11 @@ class Mutant:
         lines = difflib.unified_diff(original.splitlines(), self.source.splitlines(), n=0, lineterm="")
         return "\n".join(line for line in lines if line[:3] not in {"---", "+++"})
 
+    def changed_lines(self, original: str) -> str:
+        """Return the difference without the numbers of its lines, which any other change moves."""
+        lines = self.difference(original).splitlines()
+        return "\n".join(line for line in lines if not line.startswith("@@"))
+
 
 def mutants_of(source: str) -> list[Mutant]:
     """Return all mutants of a module's source that can be parsed, each once, in a fixed order."""

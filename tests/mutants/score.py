@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from tests.mutants.copy import Outcome
 from tests.mutants.guard import Guard
+from tests.mutants.mutant import Mutant
 
 _LEAST_KILLED = 0.90
 _MOST_EQUIVALENT = 0.03
@@ -27,17 +28,17 @@ class Score:
     survivors: list[str] = field(default_factory=list)
     fault: str = ""
 
-    def add(self, change: str, difference: str, outcome: Outcome) -> None:
-        """Count what the tests said to a mutant."""
+    def add(self, mutant: Mutant, original: str, outcome: Outcome) -> None:
+        """Count what the tests said to a mutant of this source."""
         if outcome is Outcome.KILLED:
             self.killed += 1
         elif outcome is Outcome.TIMED_OUT:
             self.timed_out += 1
-        elif difference.strip() in self.guard.equivalent:
+        elif mutant.changed_lines(original).strip() in self.guard.equivalent:
             self.equivalent += 1
         else:
             self.undecided += outcome is Outcome.UNDECIDED
-            self.survivors.append(f"{outcome.value}: {change}\n{difference}")
+            self.survivors.append(f"{outcome.value}: {mutant.change}\n{mutant.difference(original)}")
 
     @property
     def name(self) -> str:

@@ -71,6 +71,15 @@ def test_modules_tests_and_functions_of_the_list_exist(guard: guards.Guard, repo
         ast.parse(changed)  # otherwise any test would notice it
 
 
+@pytest.mark.parametrize(
+    "guard", [guard for guard in GUARDS if guard.equivalent], ids=lambda guard: guard.module
+)
+def test_what_is_called_equivalent_is_one_mutant(guard: guards.Guard, repository: Path) -> None:
+    source = (repository / guard.module).read_text()
+    lines = [mutant.changed_lines(source).strip() for mutant in guard.mutants(repository)]
+    assert {lines.count(difference) for difference in guard.equivalent} == {1}
+
+
 def _exists(repository: Path, test: str) -> bool:
     path, _, function = test.partition("::")
     file = repository / path

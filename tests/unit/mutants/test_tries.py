@@ -109,16 +109,16 @@ def test_nine_of_ten_mutants_are_to_be_killed(
 ) -> None:
     score = Score(Guard("module.py", TESTS, 0, {}, (), ()), fault=fault)
     for outcome in outcomes:
-        score.add("change", "-a\n+b", outcome)
+        score.add(Mutant("change", "b"), "a", outcome)
     assert score.is_enough == is_enough
 
 
 def test_of_a_hundred_mutants_three_may_be_equivalent() -> None:
     score = Score(Guard("module.py", TESTS, 0, {"-a\n+b": "the same"}, (), ()))
     for _ in range(97):
-        score.add("change", "-c\n+d", Outcome.KILLED)
+        score.add(Mutant("change", "d"), "a", Outcome.KILLED)
     for _ in range(3):
-        score.add("change", "-a\n+b", Outcome.SURVIVED)
+        score.add(Mutant("change", "b"), "a", Outcome.SURVIVED)
     assert score.is_enough
-    score.add("change", "-a\n+b", Outcome.SURVIVED)
+    score.add(Mutant("change", "b"), "a", Outcome.SURVIVED)
     assert not score.is_enough
