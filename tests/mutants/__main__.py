@@ -26,9 +26,11 @@ def _score(guard: Guard, copies: "Queue[ProjectCopy]", *, details: bool) -> Scor
     score = Score(guard)
     started_at = time.monotonic()
     try:
-        score.tests_seconds = copy.seconds_of(guard.tests)
-        _try_all(score, copy, details=details)
-        copy.seconds_of(guard.tests)  # what fails by now for another reason has killed nothing
+        with copy.changing(guard.module):
+            score.tests_seconds = copy.seconds_of(guard.tests)
+            _try_all(score, copy, details=details)
+            if not guard.changes:  # their tests have just passed
+                copy.seconds_of(guard.tests)  # what fails by now for another reason has killed nothing
     except FailsUnchanged as error:
         score.fault = f"fails without any change: {error}"
     finally:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 from importlib.util import cache_from_source
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from tests.mutants.databases import Databases
 from tests.mutants.mutant import Mutant
@@ -87,6 +87,15 @@ class ProjectCopy:
                 yield cls(root, databases, runner)
                 _of(runner.stdin).close()
 
+    @contextmanager
+    def changing(self, module: str) -> Iterator[None]:
+        """Prepare the process that runs tests for changes of a module: all but what depends on it stays."""
+        self._ask({"begin": module})
+        try:
+            yield
+        finally:
+            self._ask({"end": module})
+
     def seconds_of(self, tests: tuple[str, ...]) -> float:
         """Run tests on the unchanged source and return how long they took.
 
@@ -133,13 +142,16 @@ class ProjectCopy:
             path.write_text(original)
 
     def _run(self, tests: tuple[str, ...], timeout: float) -> Run:
-        _of(self.runner.stdin).write(json.dumps({"tests": tests, "timeout": timeout}) + "\n")
-        _of(self.runner.stdin).flush()
-        answer = json.loads(_of(self.runner.stdout).readline())
+        answer = self._ask({"tests": tests, "timeout": timeout})
         if not is_unit(tests):
             self.databases.empty()
         outcome = Outcome(answer["outcome"])
         return Run(outcome, answer["failed"], answer["gave_up_waiting"], answer["seconds"])
+
+    def _ask(self, request: dict[str, object]) -> dict[str, Any]:
+        _of(self.runner.stdin).write(json.dumps(request) + "\n")
+        _of(self.runner.stdin).flush()
+        return dict(json.loads(_of(self.runner.stdout).readline()))
 
 
 def _copy_files(checkout: Path, root: Path) -> None:
