@@ -24,18 +24,29 @@ from typing import NoReturn
 
 import grimp
 import pytest
-from hypothesis import HealthCheck
+from hypothesis import HealthCheck, Phase
 from hypothesis import settings as hypothesis_settings
 
 _FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
-_GAVE_UP_WAITING = re.compile(r"^E\s.*(?:Timeout|timed out|too slow|deadline)", re.MULTILINE | re.IGNORECASE)
+# The last line of a traceback, as Python prints it.
+GAVE_UP_WAITING = re.compile(
+    r"^[ |]*(?:[\w.]*timeout|[\w.]+: .*(?:timeout|timed out|too slow|deadline))", re.MULTILINE | re.IGNORECASE
+)
 _PACKAGES = ("shared", "services", "workers")
 _PROJECT = (*_PACKAGES, "migrations", "tests")
 _LIST_MODULES = "import sys, celery, tests.conftest; print('\\n'.join(sys.modules))"
-# Plain asserts: nobody reads the messages, and rewriting them would take a second of each run.
-_OPTIONS = ("-x", "-q", "-p", "no:cacheprovider", "--assert=plain", "--hypothesis-profile=mutants")
+# Nobody reads the messages: rewriting asserts, quoting the source around errors and searching for smaller
+# examples would take half the time of a run.
+_OPTIONS = (
+    *("-x", "-q", "-p", "no:cacheprovider", "--assert=plain", "--tb=native", "--show-capture=no"),
+    "--hypothesis-profile=mutants",
+)
 hypothesis_settings.register_profile(
-    "mutants", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    "mutants",
+    derandomize=True,
+    deadline=None,
+    phases=(Phase.explicit, Phase.generate),
+    suppress_health_check=[HealthCheck.too_slow],
 )
 
 
@@ -87,7 +98,7 @@ def _answer(tests: list[str], timeout: float) -> dict[str, object]:
     return {
         "outcome": outcome,
         "failed": failed[-1] if failed else "",
-        "gave_up_waiting": outcome == "killed" and _GAVE_UP_WAITING.search(printed) is not None,
+        "gave_up_waiting": outcome == "killed" and GAVE_UP_WAITING.search(printed) is not None,
         "seconds": seconds,
     }
 

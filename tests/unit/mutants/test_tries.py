@@ -9,6 +9,7 @@ from tests.mutants.copy import FailsUnchanged, Outcome, ProjectCopy, Run
 from tests.mutants.databases import Databases
 from tests.mutants.guard import Guard
 from tests.mutants.mutant import Mutant
+from tests.mutants.runner import GAVE_UP_WAITING
 from tests.mutants.score import Score
 
 TESTS = ("tests/unit/test_module.py",)
@@ -122,3 +123,19 @@ def test_of_a_hundred_mutants_three_may_be_equivalent() -> None:
     assert score.is_enough
     score.add(Mutant("change", "b"), "a", Outcome.SURVIVED)
     assert not score.is_enough
+
+
+@pytest.mark.parametrize(
+    ("printed", "gave_up"),
+    [
+        ("Traceback (most recent call last):\n  ...\nTimeoutError\n", True),
+        ("httpx.ReadTimeout: the server took long\n", True),
+        ("TimeoutError: 0 of 1 calls arrived within 10 s\n", True),
+        ("  | shared.foundation.errors.Unavailable: postgres timed out\n", True),
+        ("hypothesis.errors.Flaky: its deadline was exceeded\n", True),
+        ("AssertionError\n", False),
+        ("    assert timeout == 3\nAssertionError: it did not wait\n", False),
+    ],
+)
+def test_what_a_test_says_that_gave_up_waiting(printed: str, *, gave_up: bool) -> None:
+    assert (GAVE_UP_WAITING.search(printed) is not None) == gave_up
