@@ -10,7 +10,7 @@ from shared.foundation.stages import EXPIRE_WINDOW
 from workers.app import app, run_on_loop
 from workers.runtime import drain as job_drain
 from workers.summary import expire_windows as windows
-from workers.summary import summarize
+from workers.summary import summarize, summarize_skills
 
 
 @app.task(name="summary.summarize_pending")
@@ -27,3 +27,9 @@ def expire_windows(*, due_jobs: int | None = None) -> dict[str, Any]:  # noqa: A
             lambda resources: job_drain.drain(resources, EXPIRE_WINDOW, windows.expire_windows)
         ).to_result()
     )
+
+
+@app.task(name="summary.summarize_skills")
+def summarize_skills_pending(*, due_jobs: int | None = None) -> dict[str, Any]:  # noqa: ARG001
+    """Write the summaries of skills that came without one."""
+    return dict(run_on_loop(summarize_skills.summarize_skills).to_result())
