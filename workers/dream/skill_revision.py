@@ -185,10 +185,10 @@ async def _review(context: PassContext, directive: str, material: Material) -> _
         failed = Rejection(RejectionCode.REPAIR_FAILED, item_reference("repair", ()), str(error))
         return replace(first, rejections=[*first.rejections, _to_json(failed)])
     # Its deletions are ignored: it was only asked for skills.
-    again, rejected = skills.check(replace(repaired, deletions=()), material.without(accepted))
+    mended, rejected = skills.check(replace(repaired, deletions=()), material.without(accepted))
     return _Reviewed(
         [*proposed.plans, *repaired.plans],
-        [*accepted, *again],
+        [*accepted, *mended],
         [*first.rejections, *map(_to_json, rejected)],
     )
 

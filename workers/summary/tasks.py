@@ -10,7 +10,8 @@ from shared.foundation.stages import EXPIRE_WINDOW
 from workers.app import app, run_on_loop
 from workers.runtime import drain as job_drain
 from workers.summary import expire_windows as windows
-from workers.summary import summarize, summarize_skills
+from workers.summary import summarize
+from workers.summary import summarize_skills as skills
 
 
 @app.task(name="summary.summarize_pending")
@@ -30,6 +31,6 @@ def expire_windows(*, due_jobs: int | None = None) -> dict[str, Any]:  # noqa: A
 
 
 @app.task(name="summary.summarize_skills")
-def summarize_skills_pending(*, due_jobs: int | None = None) -> dict[str, Any]:  # noqa: ARG001
+def summarize_skills(*, due_jobs: int | None = None) -> dict[str, Any]:  # noqa: ARG001
     """Write the summaries of skills that came without one."""
-    return dict(run_on_loop(summarize_skills.summarize_skills).to_result())
+    return dict(run_on_loop(skills.summarize_skills).to_result())

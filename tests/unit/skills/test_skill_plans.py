@@ -118,5 +118,5 @@ def test_of_a_prompt_only_what_no_plan_has_taken_is_left() -> None:
     [plan] = proposed({"replaces": ["bake-bread"], "content": f"{BREAD.content} Wait."}).plans
     rest = Material(OFFERED, tuple(OFFERED), SHOWN).without([plan])
     assert sorted(rest.offered) == ["bake-rolls", "no-salt", "ovens"]
-    again = proposed({"name": "bake", "replaces": ["bake-rolls"], "content": f"{ROLLS.content} Wait."})
-    assert [item.code for item in skills.check(again, rest)[1]] == ["duplicate"]
+    late = proposed({"name": "bake", "replaces": ["bake-rolls"], "content": f"{ROLLS.content} Wait."})
+    assert [item.code for item in skills.check(late, rest)[1]] == ["duplicate"]
