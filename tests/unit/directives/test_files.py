@@ -30,6 +30,7 @@ NAMES = [
     "skill-consolidation",
     "skill-gaps",
     "skill-optimisation",
+    "skill-summary",
     "summary",
 ]
 
