@@ -7,7 +7,6 @@ else, or the same, of the same subject. So the worst that a model can do is to j
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 
 from shared.dreams.verification.graph_changes import EntityMerge, Expiry
 from shared.dreams.verification.graph_review_plan import GraphReviewPlan, ProposedExpiry, ProposedMerge
@@ -67,9 +66,7 @@ def _check_merge(checked: CheckedReview, merge: ProposedMerge, shown: ShownGraph
     elif not are_alike(kept, dropped):
         reject(RejectionCode.UNRELATED, "no name of the one is another way to write a name of the other")
     elif _is_ambiguous(kept, dropped, shown.entities.values()):
-        reject(
-            RejectionCode.UNRELATED, "a third entity looks like one of them, and not like the other"
-        )
+        reject(RejectionCode.UNRELATED, "a third entity looks like one of them, and not like the other")
     else:
         checked.taken |= {kept.id, dropped.id}
         checked.merges.append(EntityMerge(kept.id, dropped.id))
@@ -101,7 +98,7 @@ def _is_variant(short: str, long: str) -> bool:
     short_words, long_words = short.split(), long.split()
     left_out = set(long_words) - set(short_words)
     has_number = any(character.isdigit() for word in left_out for character in word)
-    is_part = set(short_words) < set(long_words) and not has_number and names.key_of(short) is not None
+    is_part = set(short_words) <= set(long_words) and not has_number and names.key_of(short) is not None
     initials = "".join(word[0] for word in long_words)
     return is_part or (len(short_words) == 1 and len(short) >= names.MIN_LETTERS and short == initials)
 
@@ -121,7 +118,7 @@ def _check_expiry(checked: CheckedReview, expiry: ProposedExpiry, shown: ShownGr
         reject(RejectionCode.PROTECTED, "a caller has said it, or it is the more certain one")
     elif old.subject_id != new.subject_id or not _are_comparable(expiry.reason, old, new):
         reject(RejectionCode.UNRELATED, "the other triple is no reason")
-    elif expiry.reason == CONTRADICTED and _since(new) <= _since(old):
+    elif expiry.reason == CONTRADICTED and not _is_newer(new, old):
         reject(RejectionCode.OUTDATED, "the other triple is not newer")
     else:
         checked.taken |= {old.id, new.id}
@@ -143,5 +140,8 @@ def _say_the_same(one: str, other: str) -> bool:
     return bool(first & second) and words[0] & _NEGATIONS == words[1] & _NEGATIONS
 
 
-def _since(triple: Triple) -> datetime:
-    return triple.valid_at or triple.created_at
+def _is_newer(new: Triple, old: Triple) -> bool:
+    """Return whether a triple began to hold after another one; if that is not known, was written after it."""
+    if new.valid_at is not None and old.valid_at is not None:
+        return new.valid_at > old.valid_at
+    return new.created_at > old.created_at

@@ -1,4 +1,4 @@
-"""KG2 and CV5: when a fact out of a conversation changes, what the graph says because of it ends, and returns."""
+"""KG2 and CV5: when a fact out of a conversation changes, what the graph says by it ends, and can return."""
 
 import json
 from typing import Any
