@@ -22,6 +22,7 @@ NAMES = [
     "dream",
     "episodes",
     "graph",
+    "graph-consolidation",
     "memory-rules",
     "mine-facts",
     "pref-dream",
