@@ -76,9 +76,9 @@ def errors_for_clients() -> Iterator[None]:
     try:
         yield
     except errors.Unavailable as error:
-        raise MCPError(mcp_types.INTERNAL_ERROR, str(error)) from None
+        raise MCPError(mcp_types.INTERNAL_ERROR, gateway_errors.shortened(str(error))) from None
     except errors.LociError as error:
-        raise MCPError(mcp_types.INVALID_PARAMS, str(error)) from None
+        raise MCPError(mcp_types.INVALID_PARAMS, gateway_errors.shortened(str(error))) from None
     except Exception as error:  # noqa: BLE001  (the SDK would send its text)
         gateway_errors.log_unexpected(error)
         raise MCPError(mcp_types.INTERNAL_ERROR, "an unexpected error; it has been logged") from None

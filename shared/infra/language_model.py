@@ -5,7 +5,7 @@ from typing import Any
 
 import structlog
 
-from shared.foundation import config, errors
+from shared.foundation import config, errors, validation
 from shared.foundation.reply_schema import JsonSchema
 from shared.infra.model_endpoint import ModelEndpoint, usage_of
 
@@ -95,7 +95,7 @@ def _parse_reply(response: dict[str, Any], max_tokens: int) -> ModelReply:
         raise errors.CutOffReply("the answer was cut off", usage=usage)
     if refusal:
         raise errors.InvalidModelReply("the model refused", usage=usage)
-    if not isinstance(text, str) or not text.strip():
+    if not isinstance(text, str) or validation.is_blank(text):
         raise errors.InvalidModelReply("the model answered nothing", usage=usage)
     if len(text) > max_tokens * _MAX_CHARACTERS_PER_TOKEN:
         # It would be parsed for minutes, while other work of the process waits.

@@ -102,7 +102,7 @@ async def delete(call: Invocation, arguments: DeleteArguments) -> str:
     if await delete_skill.delete_skill(call.resources, scope, arguments.name):
         return f"Deleted {arguments.name}."
     owner = "this agent" if scope.user_id is None else "this user"
-    return f"There is no skill {arguments.name} of {owner}: nothing was deleted."
+    return f"There is no skill {answers.name_of(arguments.name)} of {owner}: nothing was deleted."
 
 
 _SETS, _WITH_ROCKBOT = frozenset({SET}), frozenset({SET, "rockbot"})
