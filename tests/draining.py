@@ -12,7 +12,7 @@ from workers.documents import publish as document_publishing
 from workers.embedding import embed, index
 from workers.enrichment import enrich, promote
 from workers.runtime import drain as job_drain
-from workers.summary import expire_windows, summarize
+from workers.summary import expire_windows, summarize, summarize_skills
 from workers.sweep import removals
 from workers.sweep.jobs import dispatch_due_jobs
 
@@ -37,6 +37,7 @@ async def drain(resources: Resources) -> None:
 async def _process_once(resources: Resources) -> int:
     counts = await enrich.enrich_pending(resources) + await promote.promote_pending(resources)
     counts += await summarize.summarize_pending(resources) + await removals.finish_removals(resources)
+    counts += await summarize_skills.summarize_skills(resources)
     for stage, process_batch in _BATCHES:
         counts += await job_drain.drain(resources, stage, process_batch)
     return counts.total()

@@ -37,7 +37,16 @@ from tests.isolation.rights_cases import (
     scope_call,
     uses_up,
 )
-from tests.isolation.rights_table import AGENT, KEYS, OTHER_AGENT, OTHER_USER, OWNERS, USER, may
+from tests.isolation.rights_table import (
+    AGENT,
+    KEYS,
+    OTHER_AGENT,
+    OTHER_USER,
+    OWNERS,
+    READABLE,
+    USER,
+    may,
+)
 from tests.isolation.rights_world import World, new_name
 
 # A request names their owner, and a user's key reads the agent's, too.
@@ -176,7 +185,7 @@ def _cell(case: RecordCase, key: str, owner: str) -> str:
 
 
 def _is_allowed(case: RecordCase, cell: str) -> bool:
-    return cell == "rw" or (cell == "r" and not case.writes)
+    return cell == "rw" or (cell in READABLE and not case.writes)
 
 
 async def _ask(clients: Clients, route: str, case: RecordCase, call: Call, key: str, owner: str) -> list[str]:
@@ -308,7 +317,7 @@ def _is_expected_of_list(
     case: ListCase, key: str, name: str, response: httpx.Response, shown: set[str]
 ) -> bool:
     cell, status = may(case.area, key, name), response.status_code
-    readable = {name for name in OWNERS if may(case.area, key, name) in {"r", "rw"}}
+    readable = {name for name in OWNERS if may(case.area, key, name) in READABLE}
     names_user = OWNERS[name].user_id is not None
     if cell == "rw" and (status != 200 or name not in shown):
         return False
@@ -330,7 +339,7 @@ async def test_working_memory_is_listed_and_searched_as_the_table_says(
     }
     wrong: list[str] = []
     for key, client in clients.items():
-        expected = {place for place in words if may(place[0], key, place[1]) in {"r", "rw"}}
+        expected = {place for place in words if may(place[0], key, place[1]) in READABLE}
         for prefix in ("session", "patrol", "subagent"):
             below = {place for place in expected if words[place].startswith(f"{prefix}/")}
             listed = await client.get("/v1/working", params={"prefix": prefix})

@@ -1,9 +1,12 @@
 """Create, drop, count and alias Qdrant collections."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from shared.infra.qdrant import ErrorStatus, Qdrant
+from shared.infra.qdrant import Qdrant
 from shared.search.index.points import BULK_TIMEOUT_SECONDS, DENSE, KEYWORDS
+
+if TYPE_CHECKING:
+    from qdrant_client import models
 
 _KEYWORD_FIELDS = (
     *("agent_id", "user_id", "record_id", "session_id", "namespace_prefixes", "category_prefixes"),
@@ -26,27 +29,32 @@ async def create_collection(qdrant: Qdrant, collection: str, dimension: int | No
             return False
         if not await _create_if_missing(qdrant, collection, dimension):
             return False
-        for name, schema in _PAYLOAD_INDEXES.items():
-            body = {"field_name": name, "field_schema": schema}
-            await qdrant.call("PUT", f"collections/{collection}/index?wait=true", body)
+        for name, schema in _payload_indexes().items():
+            await qdrant.admin.create_payload_index(collection, name, schema, wait=True)
     return True
 
 
-_PAYLOAD_INDEXES: dict[str, Any] = {
-    "tenant": {"type": "keyword", "is_tenant": True},
-    **dict.fromkeys(_KEYWORD_FIELDS, "keyword"),
-    **dict.fromkeys(_TIME_FIELDS, "datetime"),
-    "archived": "bool",
-}
+def _payload_indexes() -> "dict[str, models.PayloadSchemaType | models.KeywordIndexParams]":
+    from qdrant_client import models
+
+    return {
+        "tenant": models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD, is_tenant=True),
+        **dict.fromkeys(_KEYWORD_FIELDS, models.PayloadSchemaType.KEYWORD),
+        **dict.fromkeys(_TIME_FIELDS, models.PayloadSchemaType.DATETIME),
+        "archived": models.PayloadSchemaType.BOOL,
+    }
 
 
 async def _create_if_missing(qdrant: Qdrant, collection: str, dimension: int | None) -> bool:
     """Create a collection; return False if another process has created it in the meantime."""
-    dense = {DENSE: {"size": dimension, "distance": "Cosine"}} if dimension else {}
-    body = {"vectors": dense, "sparse_vectors": {KEYWORDS: {"modifier": "idf"}}}
+    from qdrant_client import models
+    from qdrant_client.http.exceptions import UnexpectedResponse
+
+    dense = {DENSE: models.VectorParams(size=dimension, distance=models.Distance.COSINE)} if dimension else {}
+    keywords = {KEYWORDS: models.SparseVectorParams(modifier=models.Modifier.IDF)}
     try:
-        return bool(await qdrant.call("PUT", f"collections/{collection}", body))
-    except ErrorStatus:
+        return await qdrant.admin.create_collection(collection, dense, sparse_vectors_config=keywords)
+    except UnexpectedResponse:
         if await _exists(qdrant, collection):
             return False
         raise
@@ -65,7 +73,7 @@ async def _exists(qdrant: Qdrant, collection: str) -> bool:
 async def drop_collection(qdrant: Qdrant, collection: str) -> None:
     """Delete a collection."""
     async with qdrant.call_guard(timeout=BULK_TIMEOUT_SECONDS):
-        await qdrant.call("DELETE", f"collections/{collection}")
+        await qdrant.admin.delete_collection(collection)
 
 
 async def set_alias(qdrant: Qdrant, alias: str, collection: str) -> None:
@@ -75,8 +83,11 @@ async def set_alias(qdrant: Qdrant, alias: str, collection: str) -> None:
         collections = {item["alias_name"]: item["collection_name"] for item in aliases}
         if collections.get(alias) == collection:
             return
+        from qdrant_client import models
+
         changes: list[Any] = []
         if alias in collections:
-            changes.append({"delete_alias": {"alias_name": alias}})
-        changes.append({"create_alias": {"collection_name": collection, "alias_name": alias}})
-        await qdrant.call("POST", "collections/aliases", {"actions": changes})
+            changes.append(models.DeleteAliasOperation(delete_alias=models.DeleteAlias(alias_name=alias)))
+        create = models.CreateAlias(collection_name=collection, alias_name=alias)
+        changes.append(models.CreateAliasOperation(create_alias=create))
+        await qdrant.admin.update_collection_aliases(changes)

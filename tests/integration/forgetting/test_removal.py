@@ -8,6 +8,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from qdrant_client.models import FieldCondition, Filter, MatchValue
 from sqlalchemy import Row, func, insert, select, text, update
 
 from shared.foundation import errors
@@ -19,7 +20,7 @@ from shared.jobs.removals import RECHECK_SECONDS
 from shared.jobs.table import job as job_table
 from shared.lifecycle import erasure_queries, removal
 from shared.lifecycle.removal import SCRATCH, STATE, WINDOW, WORKING, Items, Removal
-from shared.search.index import filters, generations, points
+from shared.search.index import generations, points
 from shared.search.index.generations import Generation
 from shared.search.index.points import IndexDocument
 from tests.conftest import Gateway
@@ -60,12 +61,9 @@ async def _put_point(gateway: Gateway, record_id: str, version: int) -> Generati
 
 
 async def _versions(gateway: Gateway, generation: Generation) -> list[int]:
-    of_tenant = filters.all_of(filters.tenant_condition(gateway.tenant))
-    body = {"filter": of_tenant, "limit": 1000, "with_payload": True}
-    path, qdrant = f"collections/{generation.collection}/points/scroll", gateway.resources.qdrant
-    async with qdrant.call_guard():
-        found = (await qdrant.call("POST", path, body))["points"]
-    return sorted(point["payload"]["version"] for point in found)
+    of_tenant = Filter(must=[FieldCondition(key="tenant", match=MatchValue(value=gateway.tenant))])
+    found, _ = await gateway.resources.qdrant.admin.scroll(generation.collection, of_tenant, limit=1000)
+    return sorted((point.payload or {})["version"] for point in found)
 
 
 async def test_what_is_written_down_is_due_when_the_request_is_over(gateway: Gateway) -> None:
