@@ -56,7 +56,8 @@ class StateInspector:
         keys = [key async for key in found if any(pattern in key for pattern in patterns)]
         async with self.redis.pipeline(transaction=False) as pipeline:
             for key in keys:
-                pipeline.dump(key).pexpiretime(key)
+                pipeline.dump(key)
+                pipeline.pexpiretime(key)
             values = await pipeline.execute()
         return {
             f"redis {key!r}": f"{content!r} until {expires_at}"
