@@ -64,10 +64,11 @@ async def _compare(
     await _fill(large, scopes, entries)
     print(f"filled in {time.perf_counter() - started:.0f} s; now: {machine.load()}\n")
     rows = []
-    for name, path, body in (
+    asked: tuple[tuple[str, str, dict[str, object]], ...] = (
         ("context, read only", f"/v1/sessions/{_SESSION}/context", {"record_turn": False}),
         ("search", "/v1/memories/search", {"agent_id": "agent-0"}),
-    ):
+    )
+    for name, path, body in asked:
         figures: dict[int, list[tuple[float, float]]] = {entries: [], scopes * entries: []}
         for _ in range(rounds):
             for stack, count in ((small, entries), (large, scopes * entries)):

@@ -200,9 +200,8 @@ async def test_a_newer_triple_ends_the_one_that_it_contradicts(
     agent: Agent, gateway: Gateway, models: ModelServer
 ) -> None:
     old = TripleDraft(subject="Ada", predicate="lives_in", object="Aarhus", confidence=0.9)
-    new = {"confidence": 0.9, "valid_at": JUNE}
     await _draw(gateway, old)
-    await connect(agent, "Ada", "lives_in", "Odense", **new)
+    await connect(agent, "Ada", "lives_in", "Odense", confidence=0.9, valid_at=JUNE)
     labels = {item["object"]: item for item in await triples(agent)}
     reply = {"merge": [], "invalidate": [{"id": "t1", "because": "t2", "reason": "contradicted"}]}
     run = await consolidate(gateway, models, Reply(json.dumps(reply)))
