@@ -128,7 +128,7 @@ def test_a_summary_leaves_every_turn_where_it_is(client: httpx.Client) -> None:
     demo_model.wait_until_idle(client, within=_HOURS)
     body = {"message": "What now?", "record_turn": False}
     context = require_success(client.post(f"/v1/sessions/{session_id}/context", json=body))
-    summaries = [block["text"] for block in context["blocks"] if block["name"] == "summary"]
+    summaries = [block["text"] for block in context["blocks"] if block["kind"] == "summary"]
     demo_model.console.print(f"\nsummary of {len(turns)} turns: {summaries or 'none'}")
     shown = [message["content"] for message in context["messages"]]
     assert summaries or all(turn["content"] in shown for turn in turns), "in the summary, or replayed"
