@@ -66,7 +66,7 @@ def _shorten(inputs: ContextInputs, kind: str) -> ContextInputs:
     if kind == BlockKind.EPISODES:
         return replace(inputs, episodes=inputs.episodes[:-1])
     if kind in {BlockKind.SKILLS, BlockKind.SKILL_CATALOGUE}:
-        return replace(inputs, skills=skills.shorten(inputs.skills, kind))
+        return skills.shorten(inputs, kind)
     return replace(inputs, other_blocks=_without_last_line(inputs.other_blocks, kind))
 
 

@@ -123,7 +123,10 @@ async def _record(
         if key is not None:
             await recheck.leave_out_deleted_entries(resources, connection, session, inputs)
         await recheck.leave_out_deleted(connection, session, inputs)
-        await recheck.leave_out_deleted_skills(connection, session, inputs, lock_replayed=key is not None)
+        has_budget = request.max_tokens is not None
+        await recheck.leave_out_deleted_skills(
+            connection, session, inputs, lock_replayed=key is not None, has_budget=has_budget
+        )
         if key is not None:
             inputs.core = blocks.core(await pinned_queries.lock_core(connection, session.scope))
             await recheck.leave_out_deleted_triples(connection, session, inputs)

@@ -53,7 +53,7 @@ async def gather(
             _timed(inputs, "recall", _recall(resources, session, request, inputs)),
             _timed(inputs, "turns", _read_turns(resources, session, inputs)),
             _timed(inputs, "working", _read_working_memory(resources, session, request)),
-            _timed(inputs, "graph", _read_graph(resources, session, request)),
+            _timed(inputs, "graph", _read_graph(resources, session, found, request)),
         ),
         asyncio.gather(
             _timed(inputs, "past_turns", _search_past_turns(resources, session, request, inputs)),
@@ -109,10 +109,13 @@ async def _recall(
     return results.results
 
 
-async def _read_graph(resources: Resources, session: Session, request: Request) -> Block | None:
+async def _read_graph(
+    resources: Resources, session: Session, found: SessionInputs, request: Request
+) -> Block | None:
     """Return what is connected with the entities that the message names."""
     settings = resources.settings
-    if not settings.context_graph_triples or not request.options.shows(BlockKind.GRAPH):
+    is_shown = settings.context_graph_triples and request.options.shows(BlockKind.GRAPH)
+    if not is_shown or not found.has_entities:
         return None
     steps = await graph_read.connected(
         resources,

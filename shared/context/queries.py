@@ -33,6 +33,8 @@ _READ = text(
            EXISTS (SELECT FROM skill
                    WHERE tenant = :tenant AND agent_id = :agent_id
                        AND (user_id IS NULL OR user_id = CAST(:user_id AS text))) AS has_skills,
+           EXISTS (SELECT FROM graph_entity
+                   WHERE tenant = :tenant AND agent_id = :agent_id) AS has_entities,
            s.session_id, s.content, s.first_seq, s.last_seq, s.model,
            EXISTS (SELECT FROM turn t
                    WHERE t.tenant = :tenant AND t.session_id = :session_id
@@ -50,8 +52,8 @@ class SessionInputs(NamedTuple):
 
     `recalled_before` maps a memory's id to (content version, seq of the turn) of its last recall within the
     window. `has_unsummarized_turns` tells that turns before the window are not in `summary`, `has_skills`
-    that the scope has any skill. `scratchpad_revision` tells which cached copy of the scratchpad is current;
-    None: it is empty.
+    that the scope has any skill, `has_entities` that the agent has any entity, perhaps another user's.
+    `scratchpad_revision` tells which cached copy of the scratchpad is current; None: it is empty.
     """
 
     core_texts: list[CoreText]
@@ -60,6 +62,7 @@ class SessionInputs(NamedTuple):
     summary: SessionSummary | None
     has_unsummarized_turns: bool
     has_skills: bool
+    has_entities: bool
     scratchpad_revision: int | None
 
 
@@ -80,5 +83,6 @@ async def read_session_inputs(connection: AsyncConnection, session: Session) -> 
         None if row["session_id"] is None else SessionSummary.from_row(row),
         row["has_unsummarized"],
         row["has_skills"],
+        row["has_entities"],
         row["scratchpad_revision"],
     )

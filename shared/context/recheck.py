@@ -58,15 +58,21 @@ async def leave_out_deleted(connection: AsyncConnection, session: Session, input
 
 
 async def leave_out_deleted_skills(
-    connection: AsyncConnection, session: Session, inputs: ContextInputs, *, lock_replayed: bool
+    connection: AsyncConnection,
+    session: Session,
+    inputs: ContextInputs,
+    *,
+    lock_replayed: bool,
+    has_budget: bool,
 ) -> None:
     """Remove skills that were deleted or changed from the inputs, and lock those that are new in this turn.
 
-    With `lock_replayed`, those that older turns show are locked, too: the response is stored with them.
+    With `lock_replayed`, those that older turns show are locked, too: the response is stored with them. Under
+    a budget, what older turns show may give way, and is new then.
     """
     if not inputs.skills.entries:
         return
-    new_ids = {line.id for line in skills.new_lines(inputs)}
+    new_ids = skills.possible_ids(inputs) if has_budget else {line.id for line in skills.new_lines(inputs)}
     replayed_ids = {line.id for turn in inputs.turns for line in turn.recalled_lines if line.skill_part}
     locked_ids = new_ids | replayed_ids if lock_replayed else new_ids
     versions = await skill_queries.lock_existing(connection, session.tenant, locked_ids)

@@ -14,7 +14,7 @@ from shared.context.queries import SessionInputs
 from shared.context.request import Request
 from shared.context.types import BlockKind, ContextInputs, SkillInputs
 from shared.conversation.sessions.session import Session
-from shared.conversation.turns.turn import RecalledLine, SkillPart
+from shared.conversation.turns.turn import RecalledLine, SkillPart, Turn
 from shared.memory.skills import queries, search
 from shared.memory.skills.skill import CatalogueEntry, Skill
 from shared.platform.resources import Resources
@@ -73,6 +73,11 @@ def is_current(skills: SkillInputs, line: RecalledLine) -> bool:
             return line.version == entry.version
 
 
+def possible_ids(inputs: ContextInputs) -> set[str]:
+    """Return the skills of which a context may show a new part, however much of the replayed gives way."""
+    return {line.id for line in [*new_lines(inputs), *new_lines(replace(inputs, turns=[]))]}
+
+
 def new_lines(inputs: ContextInputs) -> list[RecalledLine]:
     """Return the parts of skills that no replayed turn shows: the catalogue first, then what matches."""
     skills = inputs.skills
@@ -122,12 +127,44 @@ def _is_current_version(skills: SkillInputs, skill: Skill) -> bool:
     return entry is not None and entry.version == skill.version
 
 
-def shorten(skills: SkillInputs, kind: str) -> SkillInputs:
-    """Return skills of which a context shows less; the same if there is nothing to leave out."""
+def shorten(inputs: ContextInputs, kind: str) -> ContextInputs:
+    """Return inputs with which a context shows less of skills; the same if there is nothing to leave out.
+
+    Contents that older turns replay give way before those that match the message, and before any turn does.
+    As turns do, they give way by a whole step of the window, so that contexts begin alike for longer.
+    """
     if kind == BlockKind.SKILLS:
-        return replace(skills, matching=skills.matching[:-1])
-    listed = min(skills.max_listed, len(skills.entries))
-    return replace(skills, max_listed=max(0, listed - _CATALOGUE_STEP)) if listed else skills
+        shorter = _without_replayed(inputs, {SkillPart.CONTENT, SkillPart.SEE_ALSO})
+        if shorter != inputs:
+            return shorter
+        return replace(inputs, skills=replace(inputs.skills, matching=inputs.skills.matching[:-1]))
+    listed = min(inputs.skills.max_listed, len(inputs.skills.entries))
+    if not listed:  # else the replayed lines would be new ones
+        return _without_replayed(inputs, {SkillPart.CATALOGUE})
+    max_listed = max(0, listed - _CATALOGUE_STEP)
+    return replace(inputs, skills=replace(inputs.skills, max_listed=max_listed))
+
+
+def _without_replayed(inputs: ContextInputs, parts: Collection[SkillPart]) -> ContextInputs:
+    """Leave out some parts of skills from the oldest turns that show any, as many turns as are in a step."""
+    shown_at = [index for index, turn in enumerate(inputs.turns) if _shows(turn, parts)]
+    if not shown_at:
+        return inputs
+    until = shown_at[0] + inputs.window_step
+    turns = [
+        _without_parts(turn, parts) if index < until and _shows(turn, parts) else turn
+        for index, turn in enumerate(inputs.turns)
+    ]
+    return replace(inputs, turns=turns)
+
+
+def _shows(turn: Turn, parts: Collection[SkillPart]) -> bool:
+    return any(line.skill_part in parts for line in turn.recalled_lines)
+
+
+def _without_parts(turn: Turn, parts: Collection[SkillPart]) -> Turn:
+    lines = [line for line in turn.recalled_lines if line.skill_part not in parts]
+    return turn.model_copy(update={"recalled_lines": lines})
 
 
 def without_changed(

@@ -121,6 +121,21 @@ async def test_under_a_token_budget_skills_give_way_before_memories(agent: Agent
     assert "Ada likes" in texts(short, "recalled")
 
 
+async def test_under_a_token_budget_skills_that_older_turns_show_give_way_before_any_turn(
+    agent: Agent,
+) -> None:
+    skills = {f"way_{n:02}": {"content": f"Bread number {n}. " + "Knead it. " * 40} for n in range(40)}
+    session, _ = await session_with_skills(agent, **skills)
+    messages = [f"message {n}: how is bread number {n} baked?" for n in range(16)]
+    for message in messages:
+        whole = await agent.context(session, message, record_turn=False)
+        context = await agent.context(session, message, max_tokens=1500)
+        assert context["tokens"] <= 1500
+        in_window = [text for text in messages if text in shown(whole)]
+        assert [text for text in messages if text in shown(context)] == in_window, "a turn that would fit"
+        assert "Knead it." in shown(context), "what matches gives way last among the skills"
+
+
 async def test_blocks_can_be_left_out(agent: Agent) -> None:
     session, _ = await session_with_skills(agent, bake_bread={})
     context = await agent.context(session, "bake bread?", blocks=["recalled"])

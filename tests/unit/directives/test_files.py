@@ -31,6 +31,7 @@ NAMES = [
     "skill-consolidation",
     "skill-gaps",
     "skill-optimisation",
+    "skill-summary",
     "summary",
 ]
 
