@@ -4,7 +4,7 @@ from alembic import op
 from sqlalchemy import BigInteger, Column, text
 
 revision = "a023"
-down_revision = "a021"
+down_revision = "a022"
 branch_labels = None
 depends_on = None
 

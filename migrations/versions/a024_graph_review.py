@@ -4,7 +4,7 @@ from alembic import op
 from sqlalchemy import Column, DateTime, text
 
 revision = "a024"
-down_revision = "a021"
+down_revision = "a023"
 branch_labels = None
 depends_on = None
 
