@@ -300,6 +300,7 @@ async def test_a_key_of_a_namespace_works_there_without_a_session(gateway: Gatew
         assert refused.status_code == 403
         in_session = await call(client, "working_get", session="s", key="found")
         assert in_session.is_error
+        assert "it reaches working memory alone" in in_session.content
 
 
 async def test_an_idempotency_key_counts_once_for_each_session(gateway: Gateway, session: str) -> None:

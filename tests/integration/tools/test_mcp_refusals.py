@@ -1,24 +1,17 @@
 """What MCP refuses: tools that are not listed, sets that it does not have, hosts, and requests of no use."""
 
 import asyncio
-import importlib
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from types import SimpleNamespace
 from typing import Any
 
 import httpx
 import orjson
 import pytest
 from mcp.shared.exceptions import MCPError
-from starlette.types import Receive, Scope, Send
 
-from services.gateway.mcp import McpEndpoint
 from shared.platform.auth import api_keys
 from tests.conftest import Gateway
 from tests.integration.tools.conftest import Connect
 from tests.integration.tools.test_mcp import ACCEPT, LIST, text_of
-from tests.journey.agent import wait_until
 
 MODERN = {"mcp-protocol-version": "2026-07-28"}
 
@@ -124,8 +117,8 @@ async def test_an_idempotency_key_counts_once_for_each_tool_whatever_the_id_of_t
 ) -> None:
     headers = [("idempotency-key", "k"), ("loci-user", "ada")]
     first = call_of("memory_add", content="kept")
-    again = orjson.dumps(orjson.loads(first) | {"id": 2})
-    answers = [(await post(gateway, content, headers)).json() for content in (first, again)]
+    repeated = orjson.dumps(orjson.loads(first) | {"id": 2})
+    answers = [(await post(gateway, content, headers)).json() for content in (first, repeated)]
     texts = [answer["result"]["content"][0]["text"] for answer in answers]
     assert texts[0] == texts[1]
     assert texts[0].startswith("Saved as [")
@@ -138,6 +131,9 @@ async def test_an_idempotency_key_counts_once_for_each_tool_whatever_the_id_of_t
     assert of_bob["result"]["content"][0]["text"] != texts[0]
     [row] = (await gateway.client.get("/v1/memories?user_id=ada")).json()["results"]
     assert row["reinforcement_count"] == 1
+    session = (await gateway.client.post("/v1/sessions", json={"user_id": "ada"})).json()["id"]
+    in_session = (await post(gateway, first, [*headers, ("loci-session", session)])).json()
+    assert "Known already" in in_session["result"]["content"][0]["text"], "another request"
     too_long = await post(gateway, first, [("idempotency-key", "k" * 300)])
     assert too_long.status_code == 422
 
@@ -156,61 +152,3 @@ async def test_calls_at_once_each_get_their_own_answer(connect: Connect, gateway
             found = text_of(await client.call_tool("memory_search", {"query": "word3", "limit": 20}))
             assert f"word3 of {name}" in found
             assert f"of {other}" not in found
-
-
-async def test_after_a_failure_of_the_sdk_the_next_request_begins_it_again(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    begun: list[Sessions] = []
-
-    def new_sessions() -> Sessions:
-        begun.append(Sessions())
-        return begun[-1]
-
-    module = SimpleNamespace(new_session_manager=new_sessions)
-    monkeypatch.setattr(importlib, "import_module", lambda _: module)
-    endpoint = McpEndpoint()
-
-    async def is_answered_by_the_last() -> bool:
-        scope: dict[str, Any] = {}
-        await endpoint.handle(scope, None, None)  # type: ignore[arg-type]
-        return scope["answered_by"] is begun[-1]
-
-    for number in (1, 2, 3):
-        assert await is_answered_by_the_last()
-        assert len(begun) == number
-        begun[-1].failure.set()
-        await wait_until(endpoint_has_ended(endpoint))
-    await endpoint.close()
-
-
-def endpoint_has_ended(endpoint: McpEndpoint) -> Callable[[], Awaitable[bool]]:
-    """Return the condition that the SDK's part of a gateway has failed."""
-
-    async def has_ended() -> bool:
-        return endpoint._has_ended()
-
-    return has_ended
-
-
-class Sessions:
-    """As the SDK's part: what fails in its group of tasks ends all of it."""
-
-    def __init__(self) -> None:
-        self.failure = asyncio.Event()
-
-    @asynccontextmanager
-    async def run(self) -> AsyncIterator[None]:
-        """Serve until the failure."""
-        async with asyncio.TaskGroup() as group:
-            task = group.create_task(self._fail())
-            yield
-            task.cancel()
-
-    async def _fail(self) -> None:
-        await self.failure.wait()
-        raise RuntimeError("the SDK failed")
-
-    async def handle_request(self, scope: Scope, _receive: Receive, _send: Send) -> None:
-        """Answer."""
-        scope["answered_by"] = self
