@@ -161,6 +161,9 @@ async def test_what_an_error_repeats_of_a_call_is_cut(gateway: Gateway) -> None:
     ):
         assert response.status_code in {404, 422}
         assert len(response.content) < 7000
+    many = await gateway.client.post("/v1/memories", json={"content": "x", "tags": [1] * 5000})
+    assert many.status_code == 422
+    assert len(many.json()["errors"]) == 100
 
 
 async def test_a_header_that_chooses_twice_is_refused(gateway: Gateway) -> None:

@@ -134,6 +134,9 @@ async def test_an_idempotency_key_counts_once_for_each_tool_whatever_the_id_of_t
     session = (await gateway.client.post("/v1/sessions", json={"user_id": "ada"})).json()["id"]
     in_session = (await post(gateway, first, [*headers, ("loci-session", session)])).json()
     assert "Known already" in in_session["result"]["content"][0]["text"], "another request"
+    noted = call_of("scratchpad_write", content="kept")
+    other_tool = await post(gateway, noted, [*headers, ("loci-session", session)], "?set=scratchpad")
+    assert other_tool.json()["result"]["content"][0]["text"] == "Noted."
     too_long = await post(gateway, first, [("idempotency-key", "k" * 300)])
     assert too_long.status_code == 422
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import structlog.testing
+from pydantic import ValidationError
 
 from services.gateway.tools import answers, registry
 from services.gateway.tools.call import call_tool
@@ -130,6 +131,13 @@ async def test_arguments_that_break_a_rule_are_named_and_the_tool_is_not_run(
     content, is_error = await call(**arguments)
     assert is_error
     assert content.startswith(f"{rule}. Correct the arguments")
+
+
+async def test_of_many_texts_that_are_none_the_first_is_named() -> None:
+    for name in ("memory_add", "save_memory", "working_set"):
+        with pytest.raises(ValidationError) as refused:
+            registry.BY_NAME[name].arguments.model_validate({"tags": [1] * 1000})
+        assert sum(violation["loc"][0] == "tags" for violation in refused.value.errors()) == 1
 
 
 async def test_a_null_is_an_argument_that_is_not_given(fail: Fail) -> None:
