@@ -20,7 +20,7 @@ DEFAULT_SET = "default"
 
 
 Texts = Annotated[list[str], Field(fail_fast=True)]
-"""Texts of a model. Of a million that are none, the first is named; to collect them all would take seconds."""
+"""Texts of a model. Of a million that are none the first is named: to collect all would take seconds."""
 
 
 class ToolArguments(ApiModel):

@@ -12,6 +12,7 @@ from shared.platform.auth import api_keys
 from tests.conftest import Gateway
 from tests.integration.tools.conftest import Connect
 from tests.integration.tools.test_mcp import ACCEPT, LIST, text_of
+from tests.journey.agent import wait_until
 
 MODERN = {"mcp-protocol-version": "2026-07-28"}
 
@@ -155,3 +156,26 @@ async def test_calls_at_once_each_get_their_own_answer(connect: Connect, gateway
             found = text_of(await client.call_tool("memory_search", {"query": "word3", "limit": 20}))
             assert f"word3 of {name}" in found
             assert f"of {other}" not in found
+
+
+async def test_calls_that_a_client_gives_up_leave_no_task_and_end_nothing(
+    connect: Connect, gateway: Gateway
+) -> None:
+    async with connect() as client:
+        await client.call_tool("memory_add", {"content": "before"})
+        before = len(asyncio.all_tasks())
+        for number in range(10):
+            call = asyncio.create_task(client.call_tool("memory_add", {"content": f"number {number}"}))
+            for _ in range(number):
+                await asyncio.sleep(0)
+            call.cancel()
+            await asyncio.gather(call, return_exceptions=True)
+        assert not (await client.call_tool("memory_add", {"content": "after"})).is_error
+
+        async def is_as_before() -> bool:
+            return len(asyncio.all_tasks()) <= before
+
+        await wait_until(is_as_before)
+    rows = (await gateway.client.get("/v1/memories?limit=100")).json()["results"]
+    assert {"before", "after"} <= {row["content"] for row in rows}
+    assert len(rows) == len({row["content"] for row in rows})
