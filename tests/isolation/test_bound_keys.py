@@ -177,7 +177,8 @@ async def test_a_key_bound_to_a_namespace_writes_only_there(stack: IsolationStac
 async def test_a_key_does_only_what_its_rights_allow(stack: IsolationStack, route: str) -> None:
     """Require `read` for searches and resolving, `write` for all that writes, and `admin` for erasing a user.
 
-    A batch requires nothing itself, and of each operation what that requires.
+    A context and a popped turn show what the key has not named: they require `read` besides. A batch
+    requires nothing itself, and of each operation what that requires.
     """
     if route == "POST /v1/batch":
         async with await stack.gateway.new_client(rights=["read"]) as reader:
@@ -185,12 +186,13 @@ async def test_a_key_does_only_what_its_rights_allow(stack: IsolationStack, rout
         assert [result["status"] for result in results] == [200, 403, 403, 200, 403, 200]
         _assert_unchanged(stack, await stack.state())
         return
-    is_search, is_erasure = (
+    is_search, is_erasure, also_reads = (
         route.endswith(("/search", "/resolve", "/graph/match", "/graph/traverse")),
         "/v1/users/" in route,
+        route.endswith(("/context", "/turns/pop")),
     )
     assert await _send_with_rights(stack, route, ["read"]) == (200 if is_search else 403)
-    assert not is_search or await _send_with_rights(stack, route, ["write"]) == 403
+    assert not (is_search or also_reads) or await _send_with_rights(stack, route, ["write"]) == 403
     assert not is_erasure or await _send_with_rights(stack, route, ["read", "write"]) == 403
     _assert_unchanged(stack, await stack.state())
 
